@@ -1,9 +1,11 @@
-"""Measure every speed promise and write benchmarks/results.json: `python -m benchmarks`.
+"""Measure every speed promise and write benchmarks/results.json: `python -m
+benchmarks`.
 
-The file has one section for each kind of machine, "cpu" or "gpu", with the machine and the library versions that made
-it. It holds no date: Git knows when it was committed. Results of one section come from one machine with one set of
-versions; when either differs from what the file says, the section starts anew. `--quick` measures small sizes, on which
-no promise is made, and writes nothing.
+The file has one section for each kind of machine, "cpu" or "gpu", with the machine and
+the library versions that made it. It holds no date: Git knows when it was committed.
+Results of one section come from one machine with one set of versions; when either
+differs from what the file says, the section starts anew. `--quick` measures small
+sizes, on which no promise is made, and writes nothing.
 """
 
 import argparse
@@ -22,9 +24,20 @@ from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.machine import machine, versions
 
 RESULTS = Path(__file__).resolve().parent / "results.json"
-LIBRARIES = ("torch", "torchvision", "numpy", "scipy", "scikit-learn", "torchmetrics", "netcal", "dvc")
+LIBRARIES = (
+    "torch",
+    "torchvision",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "torchmetrics",
+    "netcal",
+    "dvc",
+)
 BENCHMARKS = (
-    "overhead",  # First: it needs an up-to-date pipeline, and `collect` reads what the others write to RESULTS.
+    # First: it needs an up-to-date pipeline, and `collect` reads what the others write
+    # to RESULTS.
+    "overhead",
     "temperature_grid",
     "statistics",
     "calibration",
@@ -58,7 +71,11 @@ class Promise:
         measured = result[self.number]
         met = measured >= self.bound if self.at_least else measured <= self.bound
         sign = ">=" if self.at_least else "<="
-        return {"promise": f"{self.number} {sign} {self.bound:g}", "measured": measured, "met": bool(met)}
+        return {
+            "promise": f"{self.number} {sign} {self.bound:g}",
+            "measured": measured,
+            "met": bool(met),
+        }
 
 
 PROMISES: dict[str, tuple[Promise, ...]] = {
@@ -98,7 +115,9 @@ PROMISES: dict[str, tuple[Promise, ...]] = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the benchmarks; the exit code is 0 when every promise that was judged is met, 1 otherwise, 2 for bad use."""
+    """Run the benchmarks; the exit code is 0 when every promise that was judged is met,
+    1 otherwise, 2 for bad use.
+    """
     options = parser().parse_args(arguments)
     names = options.only or BENCHMARKS
     try:
@@ -112,8 +131,17 @@ def main(arguments: list[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     reader = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    reader.add_argument("--only", action="append", choices=BENCHMARKS, help="measure this one; may be repeated")
-    reader.add_argument("--quick", action="store_true", help="small sizes, seconds; prints and writes nothing")
+    reader.add_argument(
+        "--only",
+        action="append",
+        choices=BENCHMARKS,
+        help="measure this one; may be repeated",
+    )
+    reader.add_argument(
+        "--quick",
+        action="store_true",
+        help="small sizes, seconds; prints and writes nothing",
+    )
     return reader
 
 
@@ -124,23 +152,38 @@ def show(name: str) -> bool:
 
 
 def record(name: str) -> bool:
-    """Measure, judge, write at once, so that a later fault loses nothing; whether every promise is met."""
+    """Measure, judge, write at once, so that a later fault loses nothing; whether every
+    promise is met.
+    """
     result, section = measured(name, quick=False), section_here()
-    verdicts = [promise.judge(result) for promise in PROMISES[name] if promise.section == section]
+    verdicts = [
+        promise.judge(result)
+        for promise in PROMISES[name]
+        if promise.section == section
+    ]
     new = {name: {**result, "promises": verdicts}}
-    write_json(RESULTS, merged(read(RESULTS), section, machine(), versions(LIBRARIES), new))
+    write_json(
+        RESULTS, merged(read(RESULTS), section, machine(), versions(LIBRARIES), new)
+    )
     for verdict in verdicts:
         word = "met" if verdict["met"] else "NOT met"
-        print(f"{name}: {verdict['promise']}: {verdict['measured']:.3g}, {word}", flush=True)
+        print(
+            f"{name}: {verdict['promise']}: {verdict['measured']:.3g}, {word}",
+            flush=True,
+        )
     return all(verdict["met"] for verdict in verdicts)
 
 
 def measured(name: str, *, quick: bool) -> dict[str, Any]:
-    """One benchmark's result, from a process of its own: neither memory nor caches are left from another."""
+    """One benchmark's result, from a process of its own: neither memory nor caches are
+    left from another.
+    """
     print(f"{name} ...", file=sys.stderr, flush=True)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=1, mp_context=context) as process:
-        measure: Callable[..., dict[str, Any]] = importlib.import_module(f"benchmarks.{name}").measure
+        measure: Callable[..., dict[str, Any]] = importlib.import_module(
+            f"benchmarks.{name}"
+        ).measure
         return process.submit(measure, quick=quick).result()
 
 
@@ -152,13 +195,22 @@ def section_here() -> Section:
 
 
 def merged(
-    old: dict[str, Any], section: Section, here: dict[str, Any], libraries: dict[str, str], new: dict[str, Any]
+    old: dict[str, Any],
+    section: Section,
+    here: dict[str, Any],
+    libraries: dict[str, str],
+    new: dict[str, Any],
 ) -> dict[str, Any]:
-    """The file's content with new results; older ones of the section stay if machine and versions are the same."""
+    """The file's content with new results; older ones of the section stay if machine
+    and versions are the same.
+    """
     before = old.get(section, {})
     same = before.get("machine") == here and before.get("versions") == libraries
     results = {**(before["results"] if same else {}), **new}
-    return {**old, section: {"machine": here, "versions": libraries, "results": results}}
+    return {
+        **old,
+        section: {"machine": here, "versions": libraries, "results": results},
+    }
 
 
 def read(path: Path) -> dict[str, Any]:

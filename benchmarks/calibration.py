@@ -1,16 +1,20 @@
-"""Speed of a full calibration report with bootstrap intervals and a temperature search, against loops and libraries.
+"""Speed of a full calibration report with bootstrap intervals and a temperature search,
+against loops and libraries.
 
-All sides work on the same float64 logits, in the same process, with the number of threads that the process has, and
-start from the logits. Each gives the 90 % intervals of the accuracy, the top-5 accuracy, the negative log-likelihood,
-the Brier score, and the expected, maximum, adaptive and classwise calibration errors; and each searches the 100
-temperatures of the paper's grid for the least expected calibration error. Ours adds the debiased error and the noise
-floor.
+All sides work on the same float64 logits, in the same process, with the number of
+threads that the process has, and start from the logits. Each gives the 90 % intervals
+of the accuracy, the top-5 accuracy, the negative log-likelihood, the Brier score, and
+the expected, maximum, adaptive and classwise calibration errors; and each searches the
+100 temperatures of the paper's grid for the least expected calibration error. Ours adds
+the debiased error and the noise floor.
 
-The peers are treated kindly. Both compute the softmax and the scores that are means over samples once, and draw from
-them by index. The loop goes over bins, and for the classwise error over classes too, with one mask each, as the paper's
-released code does, but in NumPy. The libraries are torchmetrics, without its argument checks, and netcal: what both
-offer (the expected, maximum and classwise errors) is left to torchmetrics, which takes less than half of netcal's time
-for it; the adaptive error, which only netcal offers, with bins drawn anew in each resample, is left to netcal.
+The peers are treated kindly. Both compute the softmax and the scores that are means
+over samples once, and draw from them by index. The loop goes over bins, and for the
+classwise error over classes too, with one mask each, as the paper's released code does,
+but in NumPy. The libraries are torchmetrics, without its argument checks, and netcal:
+what both offer (the expected, maximum and classwise errors) is left to torchmetrics,
+which takes less than half of netcal's time for it; the adaptive error, which only
+netcal offers, with bins drawn anew in each resample, is left to netcal.
 """
 
 import argparse
@@ -26,7 +30,10 @@ import torch.nn.functional as F
 from netcal.metrics import ECE
 from numpy.typing import NDArray
 from torch import Tensor
-from torchmetrics.functional.classification import binary_calibration_error, multiclass_calibration_error
+from torchmetrics.functional.classification import (
+    binary_calibration_error,
+    multiclass_calibration_error,
+)
 
 from softmax_temperature.metrics import calibration_report
 from softmax_temperature.scaling import TEMPERATURE_GRID, fit_temperature
@@ -44,12 +51,14 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     """Time ours, the loop and the libraries, in one run.
 
     Args:
-        quick: 2,000 x 10 logits and 50 resamples instead of the 10,000 x 100 and 1,000 that the promises are about.
+        quick: 2,000 x 10 logits and 50 resamples instead of the 10,000 x 100 and 1,000
+            that the promises are about.
 
     Returns:
-        name, size, ours_seconds (the median of three), and for each peer its seconds (one run: it takes a minute), its
-        ratio (peer over ours), and how far its intervals are from ours at most, in widths of ours: the sides draw
-        different resamples.
+        name, size, ours_seconds (the median of three), and for each peer its seconds
+        (one run: it takes a minute), its ratio (peer over ours), and how far its
+        intervals are from ours at most, in widths of ours: the sides draw different
+        resamples.
 
     Raises:
         RuntimeError: a peer's search ends at another temperature than ours.
@@ -79,21 +88,35 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 def overconfident_logits(samples: int, classes: int) -> tuple[Tensor, Tensor]:
     """Logits that favour one class, and labels drawn from them at temperature 1.7."""
     generator = torch.Generator().manual_seed(0)
-    logits = 1.5 * torch.randn(samples, classes, generator=generator, dtype=torch.float64)
+    logits = 1.5 * torch.randn(
+        samples, classes, generator=generator, dtype=torch.float64
+    )
     favoured = torch.randint(classes, (samples, 1), generator=generator)
-    logits.scatter_add_(1, favoured, 6 * torch.rand(samples, 1, generator=generator, dtype=torch.float64) + 4)
-    return logits, torch.multinomial(torch.softmax(logits / 1.7, dim=1), 1, generator=generator).squeeze(1)
+    logits.scatter_add_(
+        1,
+        favoured,
+        6 * torch.rand(samples, 1, generator=generator, dtype=torch.float64) + 4,
+    )
+    return logits, torch.multinomial(
+        torch.softmax(logits / 1.7, dim=1), 1, generator=generator
+    ).squeeze(1)
 
 
 def ours(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
     """The intervals of every metric, and the temperature."""
     report = calibration_report(logits, labels, bins=BINS, bootstrap=resamples)
-    return report["intervals"], fit_temperature(logits, labels, criterion="ece", bins=BINS).temperature
+    return report["intervals"], fit_temperature(
+        logits, labels, criterion="ece", bins=BINS
+    ).temperature
 
 
 def by_loop(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
     """The same, one mask for each bin."""
-    scores, probs, classes = sample_scores(logits, labels), torch.softmax(logits, dim=1).numpy(), labels.numpy()
+    scores, probs, classes = (
+        sample_scores(logits, labels),
+        torch.softmax(logits, dim=1).numpy(),
+        labels.numpy(),
+    )
     confidences, right = probs.max(axis=1), scores["accuracy"]
     edges = np.array_split(np.sort(confidences), BINS)
     equal_mass = np.array([0.0, *(part[-1] for part in edges[:-1]), 1.0])
@@ -103,9 +126,20 @@ def by_loop(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
         adaptive = bin_gaps(confidences[rows], right[rows], equal_mass)
         found.append(
             {name: values[rows].mean() for name, values in scores.items()}
-            | {"expected_calibration_error": np.dot(gaps, shares), "maximum_calibration_error": max(gaps)}
-            | {"adaptive_calibration_error": sum(gap * share for gap, share in adaptive)}
-            | {"classwise_calibration_error": classwise_loop(probs[rows], classes[rows])}
+            | {
+                "expected_calibration_error": np.dot(gaps, shares),
+                "maximum_calibration_error": max(gaps),
+            }
+            | {
+                "adaptive_calibration_error": sum(
+                    gap * share for gap, share in adaptive
+                )
+            }
+            | {
+                "classwise_calibration_error": classwise_loop(
+                    probs[rows], classes[rows]
+                )
+            }
         )
     errors = []
     for temperature in TEMPERATURE_GRID:
@@ -114,7 +148,9 @@ def by_loop(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
     return intervals_of(found), TEMPERATURE_GRID[int(np.argmin(errors))]
 
 
-def bin_gaps(confidences: Floats, right: Floats, edges: Floats | None = None) -> list[tuple[float, float]]:
+def bin_gaps(
+    confidences: Floats, right: Floats, edges: Floats | None = None
+) -> list[tuple[float, float]]:
     """(gap, share of the samples) of each bin that is not empty."""
     edges = np.linspace(0, 1, BINS + 1) if edges is None else edges
     found = []
@@ -122,13 +158,18 @@ def bin_gaps(confidences: Floats, right: Floats, edges: Floats | None = None) ->
         inside = (confidences > low) & (confidences <= high)
         share = inside.mean()
         if share > 0:
-            found.append((abs(right[inside].mean() - confidences[inside].mean()), share))
+            found.append(
+                (abs(right[inside].mean() - confidences[inside].mean()), share)
+            )
     return found
 
 
 def classwise_loop(probs: Floats, labels: Integers) -> float:
     """The classwise error, one class at a time."""
-    each = [bin_gaps(probs[:, k], (labels == k).astype(np.float64)) for k in range(probs.shape[1])]
+    each = [
+        bin_gaps(probs[:, k], (labels == k).astype(np.float64))
+        for k in range(probs.shape[1])
+    ]
     return float(np.mean([sum(gap * share for gap, share in gaps) for gaps in each]))
 
 
@@ -143,23 +184,34 @@ def by_libraries(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
             {name: values[rows].mean() for name, values in scores.items()}
             | {"expected_calibration_error": torchmetrics_error(some, theirs, "l1")}
             | {"maximum_calibration_error": torchmetrics_error(some, theirs, "max")}
-            | {"adaptive_calibration_error": adaptive.measure(some.numpy(), theirs.numpy())}
+            | {
+                "adaptive_calibration_error": adaptive.measure(
+                    some.numpy(), theirs.numpy()
+                )
+            }
             | {"classwise_calibration_error": torchmetrics_classwise(some, theirs)}
         )
-    errors = [torchmetrics_error(torch.softmax(logits / t, dim=1), labels, "l1") for t in TEMPERATURE_GRID]
+    errors = [
+        torchmetrics_error(torch.softmax(logits / t, dim=1), labels, "l1")
+        for t in TEMPERATURE_GRID
+    ]
     return intervals_of(found), TEMPERATURE_GRID[int(np.argmin(errors))]
 
 
 def torchmetrics_error(probs: Tensor, labels: Tensor, norm: Any) -> float:
     """The expected ("l1") or maximum ("max") calibration error."""
-    error = multiclass_calibration_error(probs, labels, probs.shape[1], n_bins=BINS, norm=norm, validate_args=False)
+    error = multiclass_calibration_error(
+        probs, labels, probs.shape[1], n_bins=BINS, norm=norm, validate_args=False
+    )
     return error.item()
 
 
 def torchmetrics_classwise(probs: Tensor, labels: Tensor) -> float:
     """The classwise error, as one binary problem for each class."""
     errors = [
-        binary_calibration_error(column, (labels == k).long(), n_bins=BINS, validate_args=False)
+        binary_calibration_error(
+            column, (labels == k).long(), n_bins=BINS, validate_args=False
+        )
         for k, column in enumerate(probs.t().contiguous())
     ]
     return torch.stack(errors).mean().item()
@@ -187,23 +239,39 @@ def resampled_rows(samples: int, resamples: int) -> Iterator[Integers]:
 
 
 def intervals_of(found: list[dict[str, float]]) -> dict[str, tuple[float, float]]:
-    """The 90 % interval of each metric over the resamples, of a calibration error reflected at its value, the first."""
+    """The 90 % interval of each metric over the resamples, of a calibration error
+    reflected at its value, the first.
+    """
     bounds = {}
     for name, value in found[0].items():
-        low, high = np.quantile([float(values[name]) for values in found[1:]], [0.05, 0.95])
+        low, high = np.quantile(
+            [float(values[name]) for values in found[1:]], [0.05, 0.95]
+        )
         if name.endswith("calibration_error"):
-            low, high = max(0.0, min(2 * value - high, value)), max(2 * value - low, value)
+            low, high = (
+                max(0.0, min(2 * value - high, value)),
+                max(2 * value - low, value),
+            )
         bounds[name] = float(low), float(high)
     return bounds
 
 
-def largest_distance(first: dict[str, tuple[float, float]], second: dict[str, tuple[float, float]]) -> float:
-    """The largest distance between the ends of two intervals of one metric, in widths of the first."""
+def largest_distance(
+    first: dict[str, tuple[float, float]], second: dict[str, tuple[float, float]]
+) -> float:
+    """The largest distance between the ends of two intervals of one metric, in widths
+    of the first.
+    """
     ends = ((pair, second[name]) for name, pair in first.items())
-    return max(max(abs(a - b) for a, b in zip(pair, other, strict=True)) / (pair[1] - pair[0]) for pair, other in ends)
+    return max(
+        max(abs(a - b) for a, b in zip(pair, other, strict=True)) / (pair[1] - pair[0])
+        for pair, other in ends
+    )
 
 
-def seconds(side: Callable[[Tensor, Tensor, int], Answer], *given: Any) -> tuple[float, Answer]:
+def seconds(
+    side: Callable[[Tensor, Tensor, int], Answer], *given: Any
+) -> tuple[float, Answer]:
     """Wall-clock seconds of one run of a side, and its answer."""
     start = time.perf_counter()
     answer = side(*given)

@@ -1,13 +1,17 @@
-"""Cost of a Cooling step as a share of the training epoch before it, in every mode (cooling paper, section 3.1: 1.9 %).
+"""Cost of a Cooling step as a share of the training epoch before it, in every mode
+(cooling paper, section 3.1: 1.9 %).
 
-The paper's setting: its small VGG, 49,500 random images of 32×32 pixels in batches of 64, 500 more to fit the
-temperature on. A step is all that Cooling adds: the logits of the held-out images, the fit, and what it does to the
-network and the optimizer. Epochs and steps take turns, mode by mode; the share is that of a step in the epoch before
-it, and the median over the rounds counts. Networks train in the fastest precision of the machine.
+The paper's setting: its small VGG, 49,500 random images of 32×32 pixels in batches of
+64, 500 more to fit the temperature on. A step is all that Cooling adds: the logits of
+the held-out images, the fit, and what it does to the network and the optimizer. Epochs
+and steps take turns, mode by mode; the share is that of a step in the epoch before it,
+and the median over the rounds counts. Networks train in the fastest precision of the
+machine.
 """
 
 import argparse
 import json
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -28,7 +32,10 @@ TRAIN_IMAGES, HELD_OUT_IMAGES, QUICK_IMAGES = 49_500, 500, 640
 BATCH_SIZE = 64
 ROUNDS = 3
 WRONG_LABELS = 0.1
-LIMITS = {"max_temperature": 0.0, "reset_temperature": 1.0}  # Periodic Cooling redistributes every time: its dearest.
+LIMITS = {
+    "max_temperature": 0.0,
+    "reset_temperature": 1.0,
+}  # Periodic Cooling redistributes every time: its dearest.
 RECIPE = {
     "epochs": 50,
     "planned_epochs": 50,
@@ -55,21 +62,31 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         quick: few images and one round.
 
     Returns:
-        name, size, precision, rounds; epoch_seconds; and for each mode its seconds and its share of the epoch; share,
-        the largest of them.
+        name, size, precision, rounds; epoch_seconds; and for each mode its seconds and
+        its share of the epoch; share, the largest of them.
     """
     keep_freed_memory()
-    device, precision = "cuda" if torch.cuda.is_available() else "cpu", fastest_precision()
+    device, precision = (
+        "cuda" if torch.cuda.is_available() else "cpu",
+        fastest_precision(),
+    )
     train = random_images(QUICK_IMAGES if quick else TRAIN_IMAGES, seed=0)
     held_out = random_images(HELD_OUT_IMAGES, seed=1)
     epochs, steps = [], {mode: [] for mode in MODES}
-    trainers = {mode: cooled(mode, train, held_out, device, precision) for mode in MODES}
-    for trainer, callback in trainers.values():  # Memory is allocated, and kernels are chosen.
+    trainers = {
+        mode: cooled(mode, train, held_out, device, precision) for mode in MODES
+    }
+    for (
+        trainer,
+        callback,
+    ) in trainers.values():  # Memory is allocated, and kernels are chosen.
         callback.after_epoch(trainer)
     for _ in range(1 if quick else ROUNDS):
         for mode, (trainer, callback) in trainers.items():
             epochs.append(seconds(trainer.epoch))
-            steps[mode].append((seconds(lambda: callback.after_epoch(trainer)), epochs[-1]))  # noqa: B023 - called at once
+            steps[mode].append(
+                (seconds(partial(callback.after_epoch, trainer)), epochs[-1])
+            )
     result: dict[str, Any] = {
         "name": "Cooling step",
         "size": f"{len(train)} images in batches of {BATCH_SIZE}, {len(held_out)} to fit on, small VGG",
@@ -84,13 +101,18 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 
 
 def random_images(count: int, *, seed: int) -> ImageSet:
-    """Noise, and labels that its brightness gives away but for a few, so that there is a temperature to find."""
+    """Noise, and labels that its brightness gives away but for a few, so that there is
+    a temperature to find.
+    """
     generator = torch.Generator().manual_seed(seed)
     labels = torch.randint(10, (count,), generator=generator)
     noise = torch.randint(0, 128, (count, 3, 32, 32), generator=generator)
     images = (noise + 12 * labels[:, None, None, None]).to(torch.uint8)
     wrong = torch.rand(count, generator=generator) < WRONG_LABELS
-    return ImageSet(images, torch.where(wrong, torch.randint(10, (count,), generator=generator), labels))
+    return ImageSet(
+        images,
+        torch.where(wrong, torch.randint(10, (count,), generator=generator), labels),
+    )
 
 
 def cooled(
@@ -99,8 +121,17 @@ def cooled(
     """A network at its start, and what cools it."""
     network = build_network(Network(architecture="vgg"), classes=10, seed=0)
     recipe = Recipe.model_validate(RECIPE | {"precision": precision})
-    trainer = Trainer(network, make_objective("cross_entropy", {}), train, recipe, seed=0, device=device)
-    return trainer, CoolingCallback(network, held_out, period="epoch", optimizer_state="keep", mode=mode, **LIMITS)
+    trainer = Trainer(
+        network,
+        make_objective("cross_entropy", {}),
+        train,
+        recipe,
+        seed=0,
+        device=device,
+    )
+    return trainer, CoolingCallback(
+        network, held_out, period="epoch", optimizer_state="keep", mode=mode, **LIMITS
+    )
 
 
 if __name__ == "__main__":

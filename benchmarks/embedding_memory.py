@@ -1,8 +1,10 @@
-"""Memory that embedding takes beyond the network: bounded by the batch, not by the number of images.
+"""Memory that embedding takes beyond the network: bounded by the batch, not by the
+number of images.
 
-A tiny network turns generated images of 32 x 32 pixels into 512 numbers each, in batches of 256, and the embeddings are
-written as the stage `embed` writes them. The embeddings of 1,000,000 images fill 1.9 GiB, so an implementation that
-gathers them in memory breaks the promise.
+A tiny network turns generated images of 32 x 32 pixels into 512 numbers each, in
+batches of 256, and the embeddings are written as the stage `embed` writes them. The
+embeddings of 1,000,000 images fill 1.9 GiB, so an implementation that gathers them in
+memory breaks the promise.
 """
 
 import multiprocessing
@@ -17,7 +19,11 @@ import torch
 from torch import Tensor, nn
 
 from softmax_temperature.networks.backbones import Preprocess
-from softmax_temperature.networks.embeddings import EMBEDDINGS, extract, write_embeddings
+from softmax_temperature.networks.embeddings import (
+    EMBEDDINGS,
+    extract,
+    write_embeddings,
+)
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.machine import keep_freed_memory
 
@@ -36,24 +42,38 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         quick: 20,000 images instead of the 1,000,000 that the promise is about.
 
     Returns:
-        name, images, dim, gibibytes (peak resident memory of the process beyond what it held when the network was
-        ready), file_gibibytes (the embeddings on disk) and seconds.
+        name, images, dim, gibibytes (peak resident memory of the process beyond what it
+        held when the network was ready), file_gibibytes (the embeddings on disk) and
+        seconds.
 
     Raises:
         InputError: this system does not say how much memory a process has used.
     """
     if not STATUS.is_file():
-        raise InputError("peak memory cannot be read here", where=str(STATUS), remedy="Measure this on Linux.")
+        raise InputError(
+            "peak memory cannot be read here",
+            where=str(STATUS),
+            remedy="Measure this on Linux.",
+        )
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=1, mp_context=context) as process:
         return process.submit(measure_here, QUICK_SIZE if quick else FULL_SIZE).result()
 
 
 def measure_here(images: int) -> dict[str, Any]:
-    """Embed so many images in this process, whose peak until now must be below what follows."""
+    """Embed so many images in this process, whose peak until now must be below what
+    follows.
+    """
     keep_freed_memory()  # As a cell does.
-    network = nn.Sequential(nn.Conv2d(3, DIM, 8, stride=16), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()).eval()
-    preprocess = Preprocess(IMAGE_SIZE, IMAGE_SIZE, "bilinear", mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25))
+    network = nn.Sequential(
+        nn.Conv2d(3, DIM, 8, stride=16),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+    ).eval()
+    preprocess = Preprocess(
+        IMAGE_SIZE, IMAGE_SIZE, "bilinear", mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25)
+    )
     numbers = torch.arange(images)
     before, start = memory("VmRSS"), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -84,5 +104,7 @@ def generated(images: int) -> Iterator[Tensor]:
 
 def memory(entry: str) -> int:
     """Bytes of this process: "VmRSS" resident now, "VmHWM" the most ever resident."""
-    lines = dict(line.split(":", 1) for line in STATUS.read_text(encoding="utf-8").splitlines())
+    lines = dict(
+        line.split(":", 1) for line in STATUS.read_text(encoding="utf-8").splitlines()
+    )
     return int(lines[entry].split()[0]) * 1024

@@ -1,7 +1,9 @@
-"""Whether this machine's GPU does what is expected: the tests marked `gpu`, then 100 steps of each benchmark.
+"""Whether this machine's GPU does what is expected: the tests marked `gpu`, then 100
+steps of each benchmark.
 
-Beside speed and memory of a training stand those of an H100 (80 GB, torch 2.11). The temperature grid and the Tree-LSTM
-are measured against their peers, as by `make bench`, and expected is what is promised there.
+Beside speed and memory of a training stand those of an H100 (80 GB, torch 2.11). The
+temperature grid and the Tree-LSTM are measured against their peers, as by `make bench`,
+and expected is what is promised there.
 """
 
 import subprocess
@@ -21,10 +23,34 @@ from softmax_temperature.runner.machine import machine, prepare_torch
 from softmax_temperature.training import ImageSet, Trainer
 
 STEPS = 100
-RECIPE = {"epochs": 100, "planned_epochs": 100, "optimizer": "sgd", "lr": 0.01, "momentum": 0.9, "weight_decay": 5e-4}
-RECIPE |= {"epsilon": 1e-8, "schedule": {"name": "constant"}, "reduction": "mean", "clip_norm": None}
-RECIPE |= {"crop_padding": 4, "flip": True, "mean": MEAN, "std": STD, "precision": "bfloat16"}
-TRAININGS = {**NETWORKS, "wrn-16-4": (Network(architecture="wide_resnet", arguments={"depth": 16, "width": 4}), 128)}
+RECIPE = {
+    "epochs": 100,
+    "planned_epochs": 100,
+    "optimizer": "sgd",
+    "lr": 0.01,
+    "momentum": 0.9,
+    "weight_decay": 5e-4,
+}
+RECIPE |= {
+    "epsilon": 1e-8,
+    "schedule": {"name": "constant"},
+    "reduction": "mean",
+    "clip_norm": None,
+}
+RECIPE |= {
+    "crop_padding": 4,
+    "flip": True,
+    "mean": MEAN,
+    "std": STD,
+    "precision": "bfloat16",
+}
+TRAININGS = {
+    **NETWORKS,
+    "wrn-16-4": (
+        Network(architecture="wide_resnet", arguments={"depth": 16, "width": 4}),
+        128,
+    ),
+}
 H100 = {
     ("vgg", "plain"): (15_823, 0.11),
     ("vgg", "captured"): (93_675, 0.24),
@@ -41,14 +67,20 @@ COMPARED = ("temperature_grid", "tree_lstm")
 def main() -> int:
     """Check and print; the exit code is that of the tests."""
     if not torch.cuda.is_available():
-        print("There is no GPU: torch sees none on this machine, so nothing was checked.")
+        print(
+            "There is no GPU: torch sees none on this machine, so nothing was checked."
+        )
         return 0
     prepare_torch(1, "cuda")
-    failed = subprocess.run([sys.executable, "-m", "pytest", "-m", "gpu"], check=False).returncode
+    failed = subprocess.run(
+        [sys.executable, "-m", "pytest", "-m", "gpu"], check=False
+    ).returncode
     print(f"\n{machine()['accelerator']}\n" + "  ".join(HEADER))
     for name, (network, batch_size) in TRAININGS.items():
         for captured in (False, True):
-            print("  ".join(row(name, network, batch_size, captured=captured)), flush=True)
+            print(
+                "  ".join(row(name, network, batch_size, captured=captured)), flush=True
+            )
     print("\nbenchmark  expected  measured")
     for name in COMPARED:
         print("\n".join(comparison(name, measured(name, quick=False))), flush=True)
@@ -56,10 +88,18 @@ def main() -> int:
 
 
 def comparison(name: str, result: dict[str, Any]) -> list[str]:
-    """Lines of the second table: what a benchmark promises of a GPU, then its throughput and memory."""
-    verdicts = [promise.judge(result) for promise in PROMISES[name] if promise.section == "gpu"]
+    """Lines of the second table: what a benchmark promises of a GPU, then its
+    throughput and memory.
+    """
+    verdicts = [
+        promise.judge(result) for promise in PROMISES[name] if promise.section == "gpu"
+    ]
     lines = [f"{name}  {each['promise']}  {each['measured']:.3g}" for each in verdicts]
-    lines += [f"{name}  -  {value:,.0f} {key}" for key, value in result.items() if key.endswith("_per_second")]
+    lines += [
+        f"{name}  -  {value:,.0f} {key}"
+        for key, value in result.items()
+        if key.endswith("_per_second")
+    ]
     return [*lines, f"{name}  -  {result['gpu_gibibytes']:.2f} GiB"]
 
 
@@ -71,15 +111,27 @@ def row(name: str, network: Network, batch_size: int, *, captured: bool) -> list
     rate = STEPS * batch_size / seconds(trainer.epoch)
     kind = "captured" if captured and fallback is None else "plain"
     known_rate, known_memory = H100[name, kind]
-    return [name, kind, f"{rate:,.0f}", f"{known_rate:,}", f"{memory:.2f}", f"{known_memory:.2f}"]
+    return [
+        name,
+        kind,
+        f"{rate:,.0f}",
+        f"{known_rate:,}",
+        f"{memory:.2f}",
+        f"{known_memory:.2f}",
+    ]
 
 
 def training(network: Network, batch_size: int, device: str) -> Trainer:
     """A training with `STEPS` steps in each epoch."""
     pixels, labels = random_images(STEPS * batch_size)
-    images = ImageSet(torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy()), torch.from_numpy(labels))
+    images = ImageSet(
+        torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy()), torch.from_numpy(labels)
+    )
     recipe = Recipe.model_validate(RECIPE | {"batch_size": batch_size})
-    model, objective = build_network(network, classes=10, seed=0), make_objective("cross_entropy", {})
+    model, objective = (
+        build_network(network, classes=10, seed=0),
+        make_objective("cross_entropy", {}),
+    )
     return Trainer(model, objective, images, recipe, seed=0, device=device)
 
 

@@ -1,7 +1,8 @@
-"""What a stage costs before it does anything: starting a program, and `dvc repro` when nothing changed.
+"""What a stage costs before it does anything: starting a program, and `dvc repro` when
+nothing changed.
 
-Whole processes, as a user starts them, in this checkout. Medians, because the first start after a pause also reads the
-libraries from the disk.
+Whole processes, as a user starts them, in this checkout. Medians, because the first
+start after a pause also reads the libraries from the disk.
 """
 
 import os
@@ -17,24 +18,36 @@ from softmax_temperature.runner.errors import InputError
 ROOT = Path(__file__).resolve().parent.parent
 HELP = (sys.executable, "pipeline/search.py", "--help")
 REPRO = (sys.executable, "-m", "dvc", "repro")
-PLAN = (sys.executable, "-c", "from softmax_temperature.tools.cli import main; main()", "plan")
+PLAN = (
+    sys.executable,
+    "-c",
+    "from softmax_temperature.tools.cli import main; main()",
+    "plan",
+)
 STATUS = (sys.executable, "-m", "dvc", "status", "--quiet")
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
-    """Time a stage program's `--help`, an unchanged `dvc repro`, and `softmax-temperature plan`.
+    """Time a stage program's `--help`, an unchanged `dvc repro`, and
+    `softmax-temperature plan`.
 
     Args:
         quick: one run of each instead of the median of several.
 
     Returns:
-        name, help_seconds (imports and argument parsing of a stage program), repro_seconds and plan_seconds.
+        name, help_seconds (imports and argument parsing of a stage program),
+        repro_seconds and plan_seconds.
 
     Raises:
-        InputError: the pipeline is not up to date, so that `dvc repro` would do more than look.
+        InputError: the pipeline is not up to date, so that `dvc repro` would do more
+            than look.
     """
     if run(STATUS).returncode != 0:
-        raise InputError("the pipeline is not up to date", where="dvc status", remedy="Run `make repro` first.")
+        raise InputError(
+            "the pipeline is not up to date",
+            where="dvc status",
+            remedy="Run `make repro` first.",
+        )
     return {
         "name": "stage overhead",
         "help_seconds": median_seconds(HELP, repeats=1 if quick else 7),
@@ -55,12 +68,20 @@ def median_seconds(command: tuple[str, ...], *, repeats: int) -> float:
         ended = run(command)
         durations.append(time.perf_counter() - start)
         if ended.returncode != 0 or "Running stage" in ended.stdout:
-            raise RuntimeError(f"{' '.join(command)}: exit code {ended.returncode}\n{ended.stdout}{ended.stderr}")
+            raise RuntimeError(
+                f"{' '.join(command)}: exit code {ended.returncode}\n{ended.stdout}{ended.stderr}"
+            )
     return statistics.median(durations)
 
 
 def run(command: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
-    """Run a program in the project's root, with this Python first on PATH as a stage's `python`."""
-    search_path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    """Run a program in the project's root, with this Python first on PATH as a stage's
+    `python`.
+    """
+    search_path = os.pathsep.join(
+        [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+    )
     environment = {**os.environ, "PATH": search_path}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )

@@ -1,10 +1,15 @@
-"""Which precisions this machine multiplies itself: an emulated one is slower many times, and nobody's choice."""
+"""Which precisions this machine multiplies itself: an emulated one is slower many
+times, and nobody's choice.
+"""
 
 from typing import Literal
 
 import torch
 
-from softmax_temperature.cosine_classifier.products import RoundedProducts, choose_products
+from softmax_temperature.cosine_classifier.products import (
+    RoundedProducts,
+    choose_products,
+)
 
 Precision = Literal["float32", "bfloat16"]
 

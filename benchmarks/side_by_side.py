@@ -1,9 +1,11 @@
-"""Networks at several inverse temperatures: all in one batched step, against one step after the other.
+"""Networks at several inverse temperatures: all in one batched step, against one step
+after the other.
 
-A sweep of the temperature_check paper trains one network many times. `torch.func.vmap` can train all of them in one
-step, with stacked parameters; the pipeline trains them one at a time, several cells side by side in processes. This
-says which is faster on one thread, for the networks that the profiles sweep without batch normalisation (whose running
-estimates vmap cannot stack).
+A sweep of the temperature_check paper trains one network many times. `torch.func.vmap`
+can train all of them in one step, with stacked parameters; the pipeline trains them one
+at a time, several cells side by side in processes. This says which is faster on one
+thread, for the networks that the profiles sweep without batch normalisation (whose
+running estimates vmap cannot stack).
 """
 
 import argparse
@@ -38,8 +40,9 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         quick: one round.
 
     Returns:
-        name, size, precision, rounds; for each network the ratio of the seconds (above 1: batched is faster) and the
-        largest difference between the parameters after the same steps.
+        name, size, precision, rounds; for each network the ratio of the seconds (above
+        1: batched is faster) and the largest difference between the parameters after
+        the same steps.
     """
     torch.set_num_threads(1)
     result: dict[str, Any] = {
@@ -50,7 +53,10 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     }
     for name, (architecture, arguments, side, batch) in NETWORKS.items():
         spec = Network(architecture=architecture, arguments=arguments)
-        networks = [build_network(spec, classes=CLASSES, seed=seed) for seed in range(len(INVERSE_TEMPERATURES))]
+        networks = [
+            build_network(spec, classes=CLASSES, seed=seed)
+            for seed in range(len(INVERSE_TEMPERATURES))
+        ]
         generator = torch.Generator().manual_seed(0)
         images = torch.randn(batch, 3, side, side, generator=generator)
         labels = torch.randint(CLASSES, (batch,), generator=generator)
@@ -68,11 +74,17 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 def batched_step(
     networks: list[nn.Module], images: Tensor, labels: Tensor
 ) -> tuple[Callable[[], None], dict[str, Any]]:
-    """A step of plain SGD for all networks at once, and the stacked parameters that it changes."""
+    """A step of plain SGD for all networks at once, and the stacked parameters that it
+    changes.
+    """
     stacked, buffers = torch.func.stack_module_state(networks)
     skeleton = copy.deepcopy(networks[0]).to("meta")
 
-    def loss(parameters: dict[str, Tensor], others: dict[str, Tensor], inverse_temperature: Tensor) -> Tensor:
+    def loss(
+        parameters: dict[str, Tensor],
+        others: dict[str, Tensor],
+        inverse_temperature: Tensor,
+    ) -> Tensor:
         logits = torch.func.functional_call(skeleton, (parameters, others), (images,))
         return F.cross_entropy(inverse_temperature * logits, labels)
 
@@ -87,12 +99,16 @@ def batched_step(
     return step, stacked
 
 
-def single_steps(networks: list[nn.Module], images: Tensor, labels: Tensor) -> Callable[[], None]:
+def single_steps(
+    networks: list[nn.Module], images: Tensor, labels: Tensor
+) -> Callable[[], None]:
     """The same, one network after the other."""
     optimizers = [torch.optim.SGD(network.parameters(), RATE) for network in networks]
 
     def step() -> None:
-        for network, optimizer, inverse_temperature in zip(networks, optimizers, INVERSE_TEMPERATURES, strict=True):
+        for network, optimizer, inverse_temperature in zip(
+            networks, optimizers, INVERSE_TEMPERATURES, strict=True
+        ):
             optimizer.zero_grad()
             F.cross_entropy(inverse_temperature * network(images), labels).backward()
             optimizer.step()

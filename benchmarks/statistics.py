@@ -1,8 +1,10 @@
-"""Speed of the 23 statistics against the plain way: scipy one dimension at a time, the silhouette over all pairs.
+"""Speed of the 23 statistics against the plain way: scipy one dimension at a time, the
+silhouette over all pairs.
 
-Both sides work on the same embeddings, in the same process, with the number of threads that the process has. The peer
-computes the same 23 statistics in float64 by the shortest calls of numpy, scipy and scikit-learn; its silhouette is
-scikit-learn's chunked one over all rows, which the paper's wording asks for.
+Both sides work on the same embeddings, in the same process, with the number of threads
+that the process has. The peer computes the same 23 statistics in float64 by the
+shortest calls of numpy, scipy and scikit-learn; its silhouette is scikit-learn's
+chunked one over all rows, which the paper's wording asks for.
 """
 
 from typing import Any
@@ -12,7 +14,11 @@ import torch
 from numpy.typing import NDArray
 from scipy import stats
 from sklearn.decomposition import PCA
-from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score, silhouette_score
+from sklearn.metrics import (
+    calinski_harabasz_score,
+    davies_bouldin_score,
+    silhouette_score,
+)
 from sklearn.metrics.pairwise import cosine_similarity
 from torch import Tensor
 
@@ -30,10 +36,12 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     """Time ours and the peer once each, in one run.
 
     Args:
-        quick: 6,000 x 128 embeddings instead of the 50,000 x 512 that the promise is about.
+        quick: 6,000 x 128 embeddings instead of the 50,000 x 512 that the promise is
+            about.
 
     Returns:
-        name, size, ours_seconds, peer_seconds, ratio (peer over ours) and peer, a sentence on what it does.
+        name, size, ours_seconds, peer_seconds, ratio (peer over ours) and peer, a
+        sentence on what it does.
     """
     samples, dim, n_classes = QUICK_SIZE if quick else FULL_SIZE
     embeddings, labels = clustered_embeddings(samples, dim, n_classes)
@@ -49,8 +57,12 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     }
 
 
-def clustered_embeddings(samples: int, dim: int, n_classes: int) -> tuple[Tensor, Tensor]:
-    """Rectified Gaussian clusters, float32: sparse and not negative, as pooled convolutional features are."""
+def clustered_embeddings(
+    samples: int, dim: int, n_classes: int
+) -> tuple[Tensor, Tensor]:
+    """Rectified Gaussian clusters, float32: sparse and not negative, as pooled
+    convolutional features are.
+    """
     generator = torch.Generator().manual_seed(0)
     labels = torch.randint(0, n_classes, (samples,), generator=generator)
     centres = torch.randn(n_classes, dim, generator=generator)
@@ -59,7 +71,9 @@ def clustered_embeddings(samples: int, dim: int, n_classes: int) -> tuple[Tensor
 
 
 def describe_plainly(embeddings: Tensor, labels: Tensor) -> dict[str, float]:
-    """The 23 statistics by the shortest library calls, dimension by dimension and class by class."""
+    """The 23 statistics by the shortest library calls, dimension by dimension and class
+    by class.
+    """
     raw = embeddings.double().numpy()
     classes = labels.numpy()
     unit = raw / np.linalg.norm(raw, axis=1, keepdims=True)
@@ -91,16 +105,22 @@ def plain_traces(unit: Array, classes: NDArray[np.int64]) -> dict[str, float]:
 
 
 def plain_dimensions(unit: Array) -> dict[str, float]:
-    """Statistics of dimensions; the loop is scipy's kurtosis and Shapiro-Wilk test for each of them."""
+    """Statistics of dimensions; the loop is scipy's kurtosis and Shapiro-Wilk test for
+    each of them.
+    """
     dim = unit.shape[1]
     off_diagonal = ~np.eye(dim, dtype=bool)
     sample = unit[np.random.default_rng(0).permutation(len(unit))[:NORMALITY_ROWS]]
     explained = np.cumsum(PCA().fit(unit).explained_variance_ratio_)
-    shares = {f"pca_{p}": (np.searchsorted(explained, p / 100) + 1) / dim for p in PERCENTAGES}
+    shares = {
+        f"pca_{p}": (np.searchsorted(explained, p / 100) + 1) / dim for p in PERCENTAGES
+    }
     return {
         "feats_corr": np.square(np.corrcoef(unit.T) - np.eye(dim)).mean(),
         "feats_cos_sim": cosine_similarity(unit.T)[off_diagonal].mean(),
         "avg_kurtosis": float(np.mean([stats.kurtosis(column) for column in unit.T])),
-        "avg_normality": float(np.mean([stats.shapiro(column).statistic for column in sample.T])),
+        "avg_normality": float(
+            np.mean([stats.shapiro(column).statistic for column in sample.T])
+        ),
         **shares,
     }

@@ -1,16 +1,19 @@
-"""Speed of the batched temperature grid against one temperature at a time, and against the machine's matrix products.
+"""Speed of the batched temperature grid against one temperature at a time, and against
+the machine's matrix products.
 
-Both sides train a cosine classifier at 51 inverse temperatures on the same embeddings for one epoch and count correct
-test samples after it, as the paper's search does a thousand times. Ours trains all of them together, its matrix
-products in bfloat16 where the machine multiplies it (and in float32, for a comparison in equal precision); the peer is
-the shortest plain PyTorch of section 3.1, in float32, one temperature after the other. Rounds of ours, the peer and
-bare matrix products take turns; ratios are taken within a round, and their median counts, so that other work on the
-machine weighs on all three alike.
-Prints the measurement as JSON.
+Both sides train a cosine classifier at 51 inverse temperatures on the same embeddings
+for one epoch and count correct test samples after it, as the paper's search does a
+thousand times. Ours trains all of them together, its matrix products in bfloat16 where
+the machine multiplies it (and in float32, for a comparison in equal precision); the
+peer is the shortest plain PyTorch of section 3.1, in float32, one temperature after the
+other. Rounds of ours, the peer and bare matrix products take turns; ratios are taken
+within a round, and their median counts, so that other work on the machine weighs on all
+three alike. Prints the measurement as JSON.
 """
 
 import argparse
 import json
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -26,12 +29,18 @@ INVERSE_TEMPERATURES = (1.0, *(5.0 * step for step in range(1, 51)))  # section 
 BATCH_SIZE = 2_048  # section 4.3
 LEARNING_RATE, MOMENTUM = 3.0, 0.9
 FULL_SIZE = (8_192, 1_024, 100)
-# The nine extractors have 1,223 dimensions on average, so the promise is about 1,024. Half of that is measured beside
-# it: fewer operations for the same softmax, hence a smaller share of peak.
+# The nine extractors have 1,223 dimensions on average, so the promise is about 1,024.
+# Half of that is measured beside it: fewer operations for the same softmax, hence a
+# smaller share of peak.
 HALF_DIM = 512
 QUICK_SIZE = (4_096, 64, 10)
 ROUNDS, EPOCHS, PRODUCTS = 9, 3, 4
-PRODUCT_SIZES = ((2_048, 2_048, 2_048), (5_100, 1_024, 2_048), (5_100, 2_048, 1_024), (4_096, 4_096, 4_096))
+PRODUCT_SIZES = (
+    (2_048, 2_048, 2_048),
+    (5_100, 1_024, 2_048),
+    (5_100, 2_048, 1_024),
+    (4_096, 4_096, 4_096),
+)
 
 Split = tuple[Tensor, Tensor]
 
@@ -46,26 +55,34 @@ class PlainCosineClassifier(torch.nn.Module):
 
     def forward(self, embeddings: Tensor) -> Tensor:
         """Logits, shape (n, classes)."""
-        return self.inverse_temperature * functional.linear(embeddings, functional.normalize(self.weights, dim=1))
+        return self.inverse_temperature * functional.linear(
+            embeddings, functional.normalize(self.weights, dim=1)
+        )
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
-    """Time one epoch and evaluation of the whole grid, ours and the peer's, and the machine's matrix products.
+    """Time one epoch and evaluation of the whole grid, ours and the peer's, and the
+    machine's matrix products.
 
     Args:
-        quick: 4,096 x 64 embeddings of 10 classes and one round, instead of 8,192 x 1,024 of 100 that the promise is
-            about.
+        quick: 4,096 x 64 embeddings of 10 classes and one round, instead of 8,192 x
+            1,024 of 100 that the promise is about.
 
     Returns:
-        name, size, precision, rounds; ours_seconds, peer_seconds and ratio (peer over ours), an epoch and its
-        evaluation each; embeddings_per_second of ours, one for each temperature, and gpu_gibibytes, what it holds
-        there; peak_flops, the fastest bare product in the same precision, and peak_fraction, the rate of our
-        epoch's products over that of bare ones in the same round; half_dim_peak_fraction, the same at 512 dimensions;
-        float32_ratio, against ours in the peer's precision; peer, a sentence on what it does.
+        name, size, precision, rounds; ours_seconds, peer_seconds and ratio (peer over
+        ours), an epoch and its evaluation each; embeddings_per_second of ours, one for
+        each temperature, and gpu_gibibytes, what it holds there; peak_flops, the
+        fastest bare product in the same precision, and peak_fraction, the rate of our
+        epoch's products over that of bare ones in the same round;
+        half_dim_peak_fraction, the same at 512 dimensions; float32_ratio, against ours
+        in the peer's precision; peer, a sentence on what it does.
     """
     samples, dim, classes = QUICK_SIZE if quick else FULL_SIZE
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    train, test = clusters(samples, dim, classes, device), clusters(samples // 4, dim, classes, device)
+    train, test = (
+        clusters(samples, dim, classes, device),
+        clusters(samples // 4, dim, classes, device),
+    )
     half = clusters(samples, HALF_DIM, classes, device)
     precision = fastest_precision()
     narrow = trainer(train, precision)
@@ -79,19 +96,26 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         "peer": lambda: seconds(lambda: train_one_at_a_time(train, test, classes)),
         "float32": lambda: seconds(lambda: train_epochs(wide, test)) / EPOCHS,
     }
-    rounds = [{name: measure() for name, measure in measurements.items()} for _ in range(1 if quick else ROUNDS)]
+    rounds = [
+        {name: measure() for name, measure in measurements.items()}
+        for _ in range(1 if quick else ROUNDS)
+    ]
 
     def ratio(above: str, below: str) -> float:
         return median(round_[above] / round_[below] for round_ in rounds)
 
-    flops_per_dim = len(INVERSE_TEMPERATURES) * 4 * samples * classes  # two products, two operations each
+    flops_per_dim = (
+        len(INVERSE_TEMPERATURES) * 4 * samples * classes
+    )  # two products, two operations each
     return {
         "name": "temperature grid",
         "size": f"{len(INVERSE_TEMPERATURES)} temperatures, {samples} x {dim} embeddings, {classes} classes",
         "precision": precision,
         "rounds": len(rounds),
         "ours_seconds": median(round_["ours"] for round_ in rounds),
-        "embeddings_per_second": len(INVERSE_TEMPERATURES) * samples / median(round_["train"] for round_ in rounds),
+        "embeddings_per_second": len(INVERSE_TEMPERATURES)
+        * samples
+        / median(round_["train"] for round_ in rounds),
         "gpu_gibibytes": memory,
         "peer_seconds": median(round_["peer"] for round_ in rounds),
         "ratio": ratio("peer", "ours"),
@@ -105,18 +129,27 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 
 
 def clusters(samples: int, dim: int, classes: int, device: torch.device) -> Split:
-    """Rectified Gaussian clusters, as pooled convolutional features are, of length 1, float32; no class is absent."""
+    """Rectified Gaussian clusters, as pooled convolutional features are, of length 1,
+    float32; no class is absent.
+    """
     centres = torch.randn(classes, dim, generator=torch.Generator().manual_seed(0))
     generator = torch.Generator().manual_seed(samples)
     labels = torch.arange(samples) % classes
-    embeddings = torch.relu(centres[labels] + 2.0 * torch.randn(samples, dim, generator=generator))
+    embeddings = torch.relu(
+        centres[labels] + 2.0 * torch.randn(samples, dim, generator=generator)
+    )
     return normalise(embeddings).to(device), labels.to(device)
 
 
 def trainer(train: Split, precision: str) -> TemperatureGridTrainer:
     """Ours, after an epoch that allocates its memory."""
     grid = TemperatureGridTrainer(
-        train, INVERSE_TEMPERATURES, batch_size=BATCH_SIZE, lr=LEARNING_RATE, momentum=MOMENTUM, precision=precision
+        train,
+        INVERSE_TEMPERATURES,
+        batch_size=BATCH_SIZE,
+        lr=LEARNING_RATE,
+        momentum=MOMENTUM,
+        precision=precision,
     )
     grid.epoch()
     return grid
@@ -135,30 +168,51 @@ def train_one_at_a_time(train: Split, test: Split, classes: int) -> list[float]:
     """One epoch of the peer at every inverse temperature; accuracies."""
     accuracies = []
     for inverse_temperature in INVERSE_TEMPERATURES:
-        model = PlainCosineClassifier(train[0].shape[1], classes, inverse_temperature).to(train[0].device)
-        optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM)
-        for rows in torch.randperm(len(train[0]), device=train[0].device).split(BATCH_SIZE):
-            loss = functional.cross_entropy(model(train[0][rows]), train[1][rows]) / inverse_temperature
+        model = PlainCosineClassifier(
+            train[0].shape[1], classes, inverse_temperature
+        ).to(train[0].device)
+        optimizer = torch.optim.SGD(
+            model.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM
+        )
+        for rows in torch.randperm(len(train[0]), device=train[0].device).split(
+            BATCH_SIZE
+        ):
+            loss = (
+                functional.cross_entropy(model(train[0][rows]), train[1][rows])
+                / inverse_temperature
+            )
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
         with torch.no_grad():
-            accuracies.append(float((model(test[0]).argmax(dim=1) == test[1]).double().mean()))
+            accuracies.append(
+                float((model(test[0]).argmax(dim=1) == test[1]).double().mean())
+            )
     return accuracies
 
 
+def _multiply(left: Tensor, right: Tensor, out: Tensor) -> None:
+    for _ in range(PRODUCTS):
+        torch.mm(left, right, out=out)
+
+
 def seconds_of_a_flop(dtype: torch.dtype, device: torch.device) -> float:
-    """What the best of a few large products by torch.mm, each done several times, takes for one operation."""
+    """What the best of a few large products by torch.mm, each done several times, takes
+    for one operation.
+    """
     rates = []
     for rows, inner, columns in PRODUCT_SIZES:
-        left, right = torch.randn(rows, inner, device=device), torch.randn(inner, columns, device=device)
-        operands, out = (left.to(dtype), right.to(dtype)), torch.empty(rows, columns, dtype=dtype, device=device)
+        left = torch.randn(rows, inner, device=device).to(dtype)
+        right = torch.randn(inner, columns, device=device).to(dtype)
+        out = torch.empty(rows, columns, dtype=dtype, device=device)
         flops = PRODUCTS * 2 * rows * inner * columns
-        rates.append(seconds(lambda: [torch.mm(*operands, out=out) for _ in range(PRODUCTS)]) / flops)  # noqa: B023 - called at once
+        rates.append(seconds(partial(_multiply, left, right, out)) / flops)
     return min(rates)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a small size, seconds instead of a minute")
+    parser.add_argument(
+        "--quick", action="store_true", help="a small size, seconds instead of a minute"
+    )
     print(json.dumps(measure(quick=parser.parse_args().quick), indent=1))

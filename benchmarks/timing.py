@@ -22,7 +22,9 @@ def finish() -> None:
 
 
 def gpu_gibibytes(work: Callable[[], object]) -> float:
-    """The most that tensors on the GPU take during a call, those from before included; 0 without a GPU."""
+    """The most that tensors on the GPU take during a call, those from before included;
+    0 without a GPU.
+    """
     on_gpu = torch.cuda.is_available()
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()

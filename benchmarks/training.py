@@ -1,14 +1,18 @@
-"""Speed of the training loop, against a plain loop over a DataLoader with transforms in float32.
+"""Speed of the training loop, against a plain loop over a DataLoader with transforms in
+float32.
 
-Both train the same network from the same weights on the same random images of 32×32 pixels, with SGD, cropping and
-mirroring. The peer is the loop of the usual tutorials: images as PIL objects, torchvision's transforms one image at a
-time, a DataLoader with as many workers as there are cores, the default memory format, and the VGG's layers in the order
-in which they are written everywhere, pooling behind the activation. Ours keeps uint8 images on the device, augments a
-batch at a time, computes with channels last, in bfloat16 where the machine multiplies it, and pools before ReLU.
+Both train the same network from the same weights on the same random images of 32×32
+pixels, with SGD, cropping and mirroring. The peer is the loop of the usual tutorials:
+images as PIL objects, torchvision's transforms one image at a time, a DataLoader with
+as many workers as there are cores, the default memory format, and the VGG's layers in
+the order in which they are written everywhere, pooling behind the activation. Ours
+keeps uint8 images on the device, augments a batch at a time, computes with channels
+last, in bfloat16 where the machine multiplies it, and pools before ReLU.
 
-Each side has a process of its own, the peer's as Python starts it; ours keeps its memory, as a cell does. Each warms up
-for an epoch; then they take turns, epoch by epoch, and the median over the rounds counts, of the ratios as of the
-speeds: on a machine that is shared, speed may change by a fifth from one minute to the next.
+Each side has a process of its own, the peer's as Python starts it; ours keeps its
+memory, as a cell does. Each warms up for an epoch; then they take turns, epoch by
+epoch, and the median over the rounds counts, of the ratios as of the speeds: on a
+machine that is shared, speed may change by a fifth from one minute to the next.
 """
 
 import argparse
@@ -43,9 +47,14 @@ NETWORKS = {
     "vgg": (Network(architecture="vgg"), 64),
     "resnet50": (Network(architecture="bottleneck_resnet"), 128),
 }
-IMAGES = {"cpu": {"vgg": 2048, "resnet50": 256}, "cuda": {"vgg": 50_000, "resnet50": 20_000}}
+IMAGES = {
+    "cpu": {"vgg": 2048, "resnet50": 256},
+    "cuda": {"vgg": 50_000, "resnet50": 20_000},
+}
 ROUNDS = {"vgg": 15, "resnet50": 5}
-_sides: list[Callable[[], None]] = []  # Of a process that `side` started: the epoch that it trains.
+_sides: list[
+    Callable[[], None]
+] = []  # Of a process that `side` started: the epoch that it trains.
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
@@ -55,11 +64,14 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         quick: one small network on few images.
 
     Returns:
-        name, size, device, precision of ours, and for each network images per second of ours and of the peer, and
-        their ratio.
+        name, size, device, precision of ours, and for each network images per second of
+        ours and of the peer, and their ratio.
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    result: dict[str, Any] = {"name": "training throughput", "size": "images of 3 x 32 x 32"}
+    result: dict[str, Any] = {
+        "name": "training throughput",
+        "size": "images of 3 x 32 x 32",
+    }
     result |= {"device": device, "precision": fastest_precision()}
     for name, (network, batch_size) in NETWORKS.items():
         if quick and name != "vgg":
@@ -68,7 +80,10 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         arguments = (network, *random_images(count), batch_size, device)
         with side(our_epoch, *arguments) as ours, side(plain_epoch, *arguments) as peer:
             rounds = range(1 if quick else ROUNDS[name])
-            pairs = [(ours.submit(seconds).result(), peer.submit(seconds).result()) for _ in rounds]
+            pairs = [
+                (ours.submit(seconds).result(), peer.submit(seconds).result())
+                for _ in rounds
+            ]
         result |= {
             f"{name}_images": count,
             f"{name}_batch_size": batch_size,
@@ -80,10 +95,19 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     return result
 
 
-def side(build: Callable[..., Callable[[], None]], *arguments: Any) -> ProcessPoolExecutor:
-    """A process that has built one side and trained its first epoch; `seconds` there times the next one."""
+def side(
+    build: Callable[..., Callable[[], None]], *arguments: Any
+) -> ProcessPoolExecutor:
+    """A process that has built one side and trained its first epoch; `seconds` there
+    times the next one.
+    """
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(max_workers=1, mp_context=context, initializer=begin, initargs=(build, *arguments))
+    return ProcessPoolExecutor(
+        max_workers=1,
+        mp_context=context,
+        initializer=begin,
+        initargs=(build, *arguments),
+    )
 
 
 def begin(build: Callable[..., Callable[[], None]], *arguments: Any) -> None:
@@ -100,11 +124,17 @@ def seconds() -> float:
 def random_images(count: int) -> tuple[np.ndarray, np.ndarray]:
     """Images (count, 32, 32, 3) uint8 and labels of ten classes."""
     generator = np.random.default_rng(0)
-    return generator.integers(0, 256, (count, 32, 32, 3), dtype=np.uint8), generator.integers(0, 10, count)
+    return generator.integers(
+        0, 256, (count, 32, 32, 3), dtype=np.uint8
+    ), generator.integers(0, 10, count)
 
 
 def our_epoch(
-    network: Network, pixels: np.ndarray, labels: np.ndarray, batch_size: int, device: str
+    network: Network,
+    pixels: np.ndarray,
+    labels: np.ndarray,
+    batch_size: int,
+    device: str,
 ) -> Callable[[], None]:
     """One epoch of this project's loop, in a process that keeps its memory from now on."""
     keep_freed_memory()
@@ -128,9 +158,18 @@ def our_epoch(
             "precision": fastest_precision(),
         }
     )
-    images = ImageSet(torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy()), torch.from_numpy(labels))
+    images = ImageSet(
+        torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy()), torch.from_numpy(labels)
+    )
     model = build_network(network, classes=10, seed=0)
-    trainer = Trainer(model, make_objective("cross_entropy", {}), images, recipe, seed=0, device=device)
+    trainer = Trainer(
+        model,
+        make_objective("cross_entropy", {}),
+        images,
+        recipe,
+        seed=0,
+        device=device,
+    )
     trainer.capture_steps()
     return trainer.epoch
 
@@ -139,7 +178,10 @@ class Pictures(Dataset[Any]):
     """Images as PIL objects, transformed one at a time."""
 
     def __init__(self, pixels: np.ndarray, labels: np.ndarray) -> None:
-        self.images, self.labels = [Image.fromarray(image) for image in pixels], labels.tolist()
+        self.images, self.labels = (
+            [Image.fromarray(image) for image in pixels],
+            labels.tolist(),
+        )
         steps = [
             transforms.RandomCrop(32, padding=4),
             transforms.RandomHorizontalFlip(),
@@ -156,8 +198,12 @@ class Pictures(Dataset[Any]):
 
 
 def in_the_usual_order(network: nn.Module) -> nn.Module:
-    """The same function of the same weights, with each max-pooling behind the ReLU that followed it."""
-    for stack in [module for module in network.modules() if isinstance(module, nn.Sequential)]:
+    """The same function of the same weights, with each max-pooling behind the ReLU that
+    followed it.
+    """
+    for stack in [
+        module for module in network.modules() if isinstance(module, nn.Sequential)
+    ]:
         for first, (pool, activation) in enumerate(pairwise(list(stack))):
             if isinstance(pool, nn.MaxPool2d) and isinstance(activation, nn.ReLU):
                 stack[first], stack[first + 1] = activation, pool
@@ -165,7 +211,11 @@ def in_the_usual_order(network: nn.Module) -> nn.Module:
 
 
 def plain_epoch(
-    network: Network, pixels: np.ndarray, labels: np.ndarray, batch_size: int, device: str
+    network: Network,
+    pixels: np.ndarray,
+    labels: np.ndarray,
+    batch_size: int,
+    device: str,
 ) -> Callable[[], None]:
     """One epoch of the usual loop."""
     loader = DataLoader(

@@ -1,8 +1,10 @@
-"""The Tree-LSTM batched by depth against one node after the other: a training step without the optimizer's.
+"""The Tree-LSTM batched by depth against one node after the other: a training step
+without the optimizer's.
 
-The sizes are the paper's: embeddings of 300 numbers, memories of 150, 25 trees in a batch. The trees are random, on
-average with as many words (20) and as deep (10 nodes) as those of the Stanford Sentiment Treebank. The plain form is
-that which the tests compare outputs and gradients with; both compute the same loss over all labelled nodes.
+The sizes are the paper's: embeddings of 300 numbers, memories of 150, 25 trees in a
+batch. The trees are random, on average with as many words (20) and as deep (10 nodes)
+as those of the Stanford Sentiment Treebank. The plain form is that which the tests
+compare outputs and gradients with; both compute the same loss over all labelled nodes.
 """
 
 import argparse
@@ -33,8 +35,9 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         quick: few trees and one round.
 
     Returns:
-        name, size, precision, rounds, threads; seconds of each way; ratio, the median of plain over batched; trees per
-        second and memory of the batched way; and the largest difference between their gradients.
+        name, size, precision, rounds, threads; seconds of each way; ratio, the median
+        of plain over batched; trees per second and memory of the batched way; and the
+        largest difference between their gradients.
     """
     generator = torch.Generator().manual_seed(0)
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -45,7 +48,10 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     # Ours takes trees from the host's memory, as in a training.
     batched = step(network, trees, network.states)
     plain = step(network, trees.to(device), lambda some: plain_states(network, some))
-    difference = max((one - other).abs().max().item() for one, other in zip(batched(), plain(), strict=True))
+    difference = max(
+        (one - other).abs().max().item()
+        for one, other in zip(batched(), plain(), strict=True)
+    )
     memory = gpu_gibibytes(batched)
     times = [(seconds(batched), seconds(plain)) for _ in range(rounds)]
     return {
@@ -80,7 +86,9 @@ def random_trees(count: int, generator: torch.Generator) -> Tensor:
     return encode_trees(parsed, [f"w{number}" for number in range(WORDS)])
 
 
-def step(network: TreeLSTM, trees: Tensor, states: Callable[[Tensor], Tensor]) -> Callable[[], tuple[Tensor, ...]]:
+def step(
+    network: TreeLSTM, trees: Tensor, states: Callable[[Tensor], Tensor]
+) -> Callable[[], tuple[Tensor, ...]]:
     """Gradients of the loss over all labelled nodes, by one way to their states."""
     labels = trees[..., LABEL].to(network.classifier.weight.device)
     known = labels != UNLABELLED

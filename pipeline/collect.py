@@ -20,7 +20,9 @@ def main() -> int:
 
     def work() -> None:
         params = read_params(options.params)
-        torch.set_num_threads(params.compute.threads_per_cell)  # As in cells: the last bits of a sum depend on it.
+        torch.set_num_threads(
+            params.compute.threads_per_cell
+        )  # As in cells: the last bits of a sum depend on it.
         paper = import_module(f"softmax_temperature.papers.{options.paper}.collect")
         folder = paper_folder(params.profile, options.paper)
         outputs = [stage.output for stage in paper.STAGES]

@@ -1,4 +1,6 @@
-"""Train the backbones that the pipeline trains itself, and turn the images of every data set into embeddings."""
+"""Train the backbones that the pipeline trains itself, and turn the images of every
+data set into embeddings.
+"""
 
 import sys
 

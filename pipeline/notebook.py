@@ -1,4 +1,6 @@
-"""Execute one paper's notebook on its results; writes the executed notebook and the figures beside them."""
+"""Execute one paper's notebook on its results; writes the executed notebook and the
+figures beside them.
+"""
 
 import sys
 from pathlib import Path
@@ -16,7 +18,11 @@ def main() -> int:
 
     def work() -> None:
         folder = paper_folder(read_params(options.params).profile, options.paper)
-        execute(Path("notebooks") / f"{options.paper}.ipynb", folder / "notebook.ipynb", {"results": folder.as_posix()})
+        execute(
+            Path("notebooks") / f"{options.paper}.ipynb",
+            folder / "notebook.ipynb",
+            {"results": folder.as_posix()},
+        )
         write_contents(folder, folder.parent / SHOWN / options.paper)
 
     return exit_code(work)

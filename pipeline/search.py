@@ -1,4 +1,6 @@
-"""Describe every embedded data set, search its best inverse temperature, and fit what predicts it; Figure 2."""
+"""Describe every embedded data set, search its best inverse temperature, and fit what
+predicts it; Figure 2.
+"""
 
 import sys
 

@@ -1,4 +1,6 @@
-"""Train every task of the focal paper with every loss and evaluate it; then its appendices: linear, translation."""
+"""Train every task of the focal paper with every loss and evaluate it; then its
+appendices: linear, translation.
+"""
 
 import sys
 

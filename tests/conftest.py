@@ -1,4 +1,6 @@
-"""What every test can rely on: one thread, no network, and a skip that names what is missing."""
+"""What every test can rely on: one thread, no network, and a skip that names what is
+missing.
+"""
 
 import os
 import shutil
@@ -10,26 +12,38 @@ import pytest
 from hypothesis.internal.conjecture import providers
 
 ROOT = Path(__file__).resolve().parent.parent
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+BROWSERS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+)
 
 
-# Before torch and numpy are imported, by a conftest.py below for instance, and inherited by the programs that tests
-# start. One thread: the last bits of a sum depend on their number, and tests share the machine.
+# Before torch and numpy are imported, by a conftest.py below for instance, and
+# inherited by the programs that tests start. One thread: the last bits of a sum depend
+# on their number, and tests share the machine.
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[name] = "1"
 
 
 def pytest_configure() -> None:
     os.environ["MPLBACKEND"] = "Agg"
-    # Shells start background jobs with it ignored, and the programs that tests interrupt would inherit that.
+    # Shells start background jobs with it ignored, and the programs that tests
+    # interrupt would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["HF_HUB_OFFLINE"] = "1"
     # Servers of tests are on this machine, whatever proxy the user has.
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"
-    # The same examples each time, and no deadline: nothing here may depend on how busy the machine is.
-    hypothesis.settings.register_profile("project", derandomize=True, deadline=None, database=None)
+    # The same examples each time, and no deadline: nothing here may depend on how busy
+    # the machine is.
+    hypothesis.settings.register_profile(
+        "project", derandomize=True, deadline=None, database=None
+    )
     hypothesis.settings.load_profile("project")
-    # Nor on which modules are loaded and where they lie: their constants would be among the examples.
+    # Nor on which modules are loaded and where they lie: their constants would be among
+    # the examples.
     providers._get_local_constants = providers.Constants
 
 
@@ -69,4 +83,7 @@ def _missing(marker: pytest.Mark) -> str | None:
 
 def _unpacked(name: str) -> bool:
     raw = ROOT / "data" / "raw"
-    return any((raw / f"{name}{ending}").exists() for ending in ("", ".npz", ".jsonl", ".safetensors"))
+    return any(
+        (raw / f"{name}{ending}").exists()
+        for ending in ("", ".npz", ".jsonl", ".safetensors")
+    )

@@ -1,8 +1,10 @@
-"""A pretended GPU: tensors compute on the CPU, while Python sees `cuda:0` and meets the rules of a real one.
+"""A pretended GPU: tensors compute on the CPU, while Python sees `cuda:0` and meets the
+rules of a real one.
 
-Which tensors are there is noted by their storage. A mode of torch sees every operator: it refuses to mix devices and
-operators without a CUDA kernel, and notes where the host waits for the device. A pretended CUDA graph replays the
-operators that were captured, on the tensors that were captured, and nothing of the Python between them.
+Which tensors are there is noted by their storage. A mode of torch sees every operator:
+it refuses to mix devices and operators without a CUDA kernel, and notes where the host
+waits for the device. A pretended CUDA graph replays the operators that were captured,
+on the tensors that were captured, and nothing of the Python between them.
 """
 
 from __future__ import annotations
@@ -26,7 +28,12 @@ from softmax_temperature.networks import layers
 
 GPU, CPU = torch.device("cuda", 0), torch.device("cpu")
 PACKAGE = "softmax_temperature"
-COMPOSITE = ("CUDA", "CompositeExplicitAutograd", "CompositeImplicitAutograd", "CompositeExplicitAutogradNonFunctional")
+COMPOSITE = (
+    "CUDA",
+    "CompositeExplicitAutograd",
+    "CompositeImplicitAutograd",
+    "CompositeExplicitAutogradNonFunctional",
+)
 # What torch calls on a CPU in the place of a CUDA operator.
 STAND_INS = {
     "aten::_scaled_dot_product_flash_attention_for_cpu",
@@ -34,9 +41,20 @@ STAND_INS = {
     "aten::mkldnn_rnn_layer",
     "aten::mkldnn_rnn_layer_backward",
 }
-WAIT = {"_local_scalar_dense", "nonzero", "masked_select", "is_nonzero", "equal", "_unique2", "bincount"}
+WAIT = {
+    "_local_scalar_dense",
+    "nonzero",
+    "masked_select",
+    "is_nonzero",
+    "equal",
+    "_unique2",
+    "bincount",
+}
 INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_"}
-UNDECLARED = {"running_mean", "running_var"}  # Overwritten, though the operator's schema does not say so.
+UNDECLARED = {
+    "running_mean",
+    "running_var",
+}  # Overwritten, though the operator's schema does not say so.
 MOVES = {Tensor.to, Tensor.cpu, Tensor.cuda, torch.as_tensor}
 
 
@@ -49,16 +67,24 @@ def _key(tensor: Tensor) -> int:
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
     with torch._C.DisableTorchFunction():
-        return 0 if tensor.is_meta or tensor.is_mkldnn else int(tensor.untyped_storage()._cdata)
+        return (
+            0
+            if tensor.is_meta or tensor.is_mkldnn
+            else int(tensor.untyped_storage()._cdata)
+        )
 
 
 class PretendedGPU:
-    """What is on the GPU, and `waits`: for each time the host waited, what for, and the line of the package."""
+    """What is on the GPU, and `waits`: for each time the host waited, what for, and the
+    line of the package.
+    """
 
     def __init__(self) -> None:
         self.waits: list[str] = []
         self.graph: PretendedGraph | None = None
-        self.inside = False  # A call with a tensor on the GPU; what it creates is there too.
+        self.inside = (
+            False  # A call with a tensor on the GPU; what it creates is there too.
+        )
         self.unlike = False  # A call that waits on a CPU alone.
         self._there: dict[int, StorageWeakRef] = {}
         self._pinned: dict[int, StorageWeakRef] = {}
@@ -69,7 +95,9 @@ class PretendedGPU:
     def put(self, tensor: Tensor, *, pinned: bool = False) -> Tensor:
         with torch._C.DisableTorchFunction():
             storage = tensor.untyped_storage()
-            (self._pinned if pinned else self._there)[storage._cdata] = StorageWeakRef(storage)
+            (self._pinned if pinned else self._there)[storage._cdata] = StorageWeakRef(
+                storage
+            )
         return tensor
 
     def is_pinned(self, tensor: Tensor) -> bool:
@@ -79,11 +107,21 @@ class PretendedGPU:
         if self.unlike:
             return
         if self.graph is not None:
-            raise RuntimeError(f"operation not permitted when stream is capturing: {reason}")
-        frames = [frame for frame in traceback.extract_stack() if PACKAGE in frame.filename]
-        self.waits.append(f"{reason} at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else reason)
+            raise RuntimeError(
+                f"operation not permitted when stream is capturing: {reason}"
+            )
+        frames = [
+            frame for frame in traceback.extract_stack() if PACKAGE in frame.filename
+        ]
+        self.waits.append(
+            f"{reason} at {Path(frames[-1].filename).name}:{frames[-1].lineno}"
+            if frames
+            else reason
+        )
 
-    def move(self, source: Tensor, moved: Tensor, *, there: bool, non_blocking: bool) -> Tensor:
+    def move(
+        self, source: Tensor, moved: Tensor, *, there: bool, non_blocking: bool
+    ) -> Tensor:
         """The copy of a tensor on one of the devices."""
         if (was := self.holds(source)) == there:
             return moved
@@ -96,13 +134,17 @@ class PretendedGPU:
 
 
 class _Functions(TorchFunctionMode):
-    """Sees calls from Python: devices as arguments, and what reads a tensor without an operator."""
+    """Sees calls from Python: devices as arguments, and what reads a tensor without an
+    operator.
+    """
 
     def __init__(self, gpu: PretendedGPU) -> None:
         super().__init__()
         self._gpu = gpu
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         gpu, kwargs = self._gpu, dict(kwargs or {})
         tensors = [tensor for _, tensor in _tensors((args, kwargs))]
         first = any(map(gpu.holds, tensors[:1]))
@@ -126,16 +168,30 @@ class _Functions(TorchFunctionMode):
             return result
         return self._arrived(func, asked.type == "cuda", tensors, result, args, kwargs)
 
-    def _arrived(self, func: Any, there: bool, tensors: list[Tensor], result: Tensor, args: Any, kwargs: Any) -> Tensor:
+    def _arrived(
+        self,
+        func: Any,
+        there: bool,
+        tensors: list[Tensor],
+        result: Tensor,
+        args: Any,
+        kwargs: Any,
+    ) -> Tensor:
         if func in MOVES and tensors:
-            non_blocking = kwargs.get("non_blocking", False) or (len(args) > 3 and args[3] is True)
-            return self._gpu.move(tensors[0], result, there=there, non_blocking=non_blocking)
+            non_blocking = kwargs.get("non_blocking", False) or (
+                len(args) > 3 and args[3] is True
+            )
+            return self._gpu.move(
+                tensors[0], result, there=there, non_blocking=non_blocking
+            )
         if there and func in (torch.tensor, torch.as_tensor):
             self._gpu.wait("upload")
         return self._gpu.put(result) if there else result
 
 
-def _on_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[torch.device | None, Any, Any]:
+def _on_cpu(
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[torch.device | None, Any, Any]:
     """The device that is asked for, and the arguments with the CPU in its place."""
     if func is Tensor.cpu:
         return CPU, args, kwargs
@@ -157,11 +213,19 @@ class _Operators(TorchDispatchMode):
         super().__init__()
         self._gpu = gpu
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         gpu, kwargs = self._gpu, kwargs or {}
-        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        tensors = [
+            leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)
+        ]
         there = [tensor for tensor in tensors if gpu.holds(tensor)]
-        here = [tensor for tensor in tensors if tensor.ndim and _key(tensor) and not gpu.holds(tensor)]
+        here = [
+            tensor
+            for tensor in tensors
+            if tensor.ndim and _key(tensor) and not gpu.holds(tensor)
+        ]
         name = func.overloadpacket.__name__
         if there:
             self._check(func, name, args, there, here)
@@ -171,7 +235,9 @@ class _Operators(TorchDispatchMode):
             given = aliases((args, kwargs))
             gpu.graph.before(func, args)
         result = func(*args, **kwargs)
-        if (there and not (name == "copy_" and not gpu.holds(args[0]))) or (gpu.inside and not tensors):
+        if (there and not (name == "copy_" and not gpu.holds(args[0]))) or (
+            gpu.inside and not tensors
+        ):
             for leaf in tree_leaves(result):
                 if isinstance(leaf, Tensor) and _key(leaf):
                     gpu.put(leaf)
@@ -179,24 +245,38 @@ class _Operators(TorchDispatchMode):
             gpu.graph.record(func, given, result, old)
         return result
 
-    def _check(self, func: Any, name: str, args: Any, there: list[Tensor], here: list[Tensor]) -> None:
+    def _check(
+        self, func: Any, name: str, args: Any, there: list[Tensor], here: list[Tensor]
+    ) -> None:
         gpu = self._gpu
         masks = any(leaf.dtype == torch.bool for _, leaf in _tensors(args[1:2]))
-        indexes = name in INDEXING and gpu.holds(args[0])  # Rows may come from the host, which then waits.
+        indexes = name in INDEXING and gpu.holds(
+            args[0]
+        )  # Rows may come from the host, which then waits.
         if name == "copy_" and here:
             if not (gpu.is_pinned(args[1]) and len(args) > 2 and args[2]):
                 gpu.wait("copy")
         elif here and not indexes:
-            shapes = [(tuple(tensor.shape), gpu.holds(tensor)) for tensor in (*there, *here)]
+            shapes = [
+                (tuple(tensor.shape), gpu.holds(tensor)) for tensor in (*there, *here)
+            ]
             raise Mixed(f"{func} mixes devices: shapes and whether on the GPU {shapes}")
-        elif name in WAIT or (indexes and (masks or here)) or (name == "repeat_interleave" and len(args) < 2):
+        elif (
+            name in WAIT
+            or (indexes and (masks or here))
+            or (name == "repeat_interleave" and len(args) < 2)
+        ):
             gpu.wait(name)
-        if func.name().partition(".")[0] not in STAND_INS and not _has_kernel(func.name()):
+        if func.name().partition(".")[0] not in STAND_INS and not _has_kernel(
+            func.name()
+        ):
             raise Mixed(f"{func} has no CUDA kernel")
 
 
 def _has_kernel(name: str) -> bool:
-    return any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in COMPOSITE)
+    return any(
+        torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in COMPOSITE
+    )
 
 
 class PretendedGraph:
@@ -208,19 +288,30 @@ class PretendedGraph:
         self._made: set[int] = set()
 
     def before(self, func: Any, args: Any) -> None:
-        """Keep what an operator is about to overwrite, if it was there before the capture."""
+        """Keep what an operator is about to overwrite, if it was there before the
+        capture.
+        """
         written = [
             given
             for argument, given in zip(func._schema.arguments, args, strict=False)
-            if (argument.alias_info is not None and argument.alias_info.is_write) or argument.name in UNDECLARED
+            if (argument.alias_info is not None and argument.alias_info.is_write)
+            or argument.name in UNDECLARED
         ]
-        for tensor in (leaf for leaf in tree_leaves(written) if isinstance(leaf, Tensor)):
+        for tensor in (
+            leaf for leaf in tree_leaves(written) if isinstance(leaf, Tensor)
+        ):
             if (key := _key(tensor)) not in self._made and key not in self._before:
-                whole = torch.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage())
+                whole = torch.empty(0, dtype=tensor.dtype).set_(
+                    tensor.untyped_storage()
+                )
                 self._before[key] = (whole, whole.clone())
 
     def record(self, func: Any, given: Any, result: Any, old: set[int]) -> None:
-        new = [(number, leaf.detach()) for number, leaf in _tensors(result) if _key(leaf) not in old]
+        new = [
+            (number, leaf.detach())
+            for number, leaf in _tensors(result)
+            if _key(leaf) not in old
+        ]
         self._made |= {_key(leaf) for _, leaf in new}
         self._calls.append((func, given, new))
 
@@ -230,7 +321,11 @@ class PretendedGraph:
         self._before.clear()
 
     def replay(self) -> None:
-        with torch.utils._python_dispatch._disable_current_modes(), torch._C.DisableTorchFunction(), torch.no_grad():
+        with (
+            torch.utils._python_dispatch._disable_current_modes(),
+            torch._C.DisableTorchFunction(),
+            torch.no_grad(),
+        ):
             for func, given, new in self._calls:
                 args, kwargs = aliases(given)
                 result = tree_leaves(func(*args, **kwargs))
@@ -239,12 +334,18 @@ class PretendedGraph:
 
 
 def _tensors(tree: Any) -> list[tuple[int, Tensor]]:
-    return [(number, leaf) for number, leaf in enumerate(tree_leaves(tree)) if isinstance(leaf, Tensor)]
+    return [
+        (number, leaf)
+        for number, leaf in enumerate(tree_leaves(tree))
+        if isinstance(leaf, Tensor)
+    ]
 
 
 def aliases(tree: Any) -> Any:
     """The same memory in other tensors, whose shapes an operator in place may change."""
-    return tree_map(lambda leaf: leaf.detach() if isinstance(leaf, Tensor) else leaf, tree)
+    return tree_map(
+        lambda leaf: leaf.detach() if isinstance(leaf, Tensor) else leaf, tree
+    )
 
 
 @contextmanager
@@ -253,7 +354,12 @@ def pretended_gpu() -> Iterator[PretendedGPU]:
     gpu = PretendedGPU()
     layers.channels.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Tensor, "device", property(lambda self: GPU if gpu.holds(self) else _device(self)), raising=False)
+        patch.setattr(
+            Tensor,
+            "device",
+            property(lambda self: GPU if gpu.holds(self) else _device(self)),
+            raising=False,
+        )
         patch.setattr(Tensor, "is_cuda", property(gpu.holds), raising=False)
         for owner, name, value in _replaced(gpu):
             patch.setattr(owner, name, value)
@@ -264,15 +370,23 @@ def pretended_gpu() -> Iterator[PretendedGPU]:
 
 def _replaced(gpu: PretendedGPU) -> Iterator[tuple[Any, str, Any]]:
     """What torch asks the driver, or decides by the device that its own code sees."""
-    autocast, group = torch.autocast, torch.utils._foreach_utils._group_tensors_by_device_and_dtype
+    autocast, group = (
+        torch.autocast,
+        torch.utils._foreach_utils._group_tensors_by_device_and_dtype,
+    )
 
     def grouped(lists: Any, *more: Any, **options: Any) -> Any:
         on_gpu = any(gpu.holds(tensor) for _, tensor in _tensors(lists))
         found = group(lists, *more, **options)
-        return {(GPU if on_gpu else device, dtype): rest for (device, dtype), rest in found.items()}
+        return {
+            (GPU if on_gpu else device, dtype): rest
+            for (device, dtype), rest in found.items()
+        }
 
     def capturable(optimizer: torch.optim.Optimizer) -> None:
-        assert gpu.graph is None or all(group["capturable"] for group in optimizer.param_groups)
+        assert gpu.graph is None or all(
+            group["capturable"] for group in optimizer.param_groups
+        )
 
     @contextmanager
     def capture(graph: PretendedGraph) -> Iterator[None]:
@@ -285,7 +399,11 @@ def _replaced(gpu: PretendedGPU) -> Iterator[tuple[Any, str, Any]]:
                 graph.end()
             torch.set_rng_state(state)
 
-    yield torch, "autocast", lambda _, *rest, **options: autocast("cpu", *rest, **options)
+    yield (
+        torch,
+        "autocast",
+        lambda _, *rest, **options: autocast("cpu", *rest, **options),
+    )
     yield torch.optim.Optimizer, "_accelerator_graph_capture_health_check", capturable
     yield torch.backends.cudnn, "is_acceptable", lambda _: False
     for module in ("torch.optim.optimizer", "torch.nn.utils.clip_grad"):

@@ -1,4 +1,6 @@
-"""How the tests run a stage's cells: one after the other in this process, on one thread, saving whenever they may."""
+"""How the tests run a stage's cells: one after the other in this process, on one
+thread, saving whenever they may.
+"""
 
 from softmax_temperature.runner.section import Compute
 

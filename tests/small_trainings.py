@@ -1,4 +1,6 @@
-"""A small training of every kind, on any device; for tests of devices and `make gpu-check`."""
+"""A small training of every kind, on any device; for tests of devices and `make
+gpu-check`.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -15,13 +17,26 @@ from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.registry import ARCHITECTURES
 from softmax_temperature.params.focal import Transformer
 from softmax_temperature.params.recipe import Recipe
-from softmax_temperature.training import Callback, ImageSet, Norms, Samples, Trainer, Watch
+from softmax_temperature.training import (
+    Callback,
+    ImageSet,
+    Norms,
+    Samples,
+    Trainer,
+    Watch,
+)
 from softmax_temperature.training.cooling import CoolingCallback, PixelCoolingCallback
 from softmax_temperature.training.pixels import PixelScores, pixel_cross_entropy
 from softmax_temperature.training.texts import TokenSet, TreeSet, over_labelled_nodes
 from softmax_temperature.training.translation.network import make_network
 from softmax_temperature.training.translation.scores import TokenScores
-from softmax_temperature.training.translation.sentences import END, LengthBatches, Ragged, SentencePairs, per_token
+from softmax_temperature.training.translation.sentences import (
+    END,
+    LengthBatches,
+    Ragged,
+    SentencePairs,
+    per_token,
+)
 from softmax_temperature.training.word_embeddings import EmbeddingSteps
 
 CLASSES, VOCABULARY, VOID = 4, 30, 255
@@ -96,27 +111,48 @@ def trees(count: int, seed: int = 0) -> TreeSet:
     draw = np.random.default_rng(seed)
 
     def text(depth: int) -> str:
-        inside = f"w{draw.integers(21)}" if not depth or draw.random() < 0.2 else f"{text(depth - 1)} {text(depth - 1)}"
+        inside = (
+            f"w{draw.integers(21)}"
+            if not depth or draw.random() < 0.2
+            else f"{text(depth - 1)} {text(depth - 1)}"
+        )
         return f"({draw.integers(5)} {inside})"
 
-    encoded = encode_trees([parse_tree(text(5)) for _ in range(count)], tuple(f"w{number}" for number in range(18)))
+    encoded = encode_trees(
+        [parse_tree(text(5)) for _ in range(count)],
+        tuple(f"w{number}" for number in range(18)),
+    )
     return TreeSet(encoded, torch.arange(count) % 2)
 
 
 def pairs(count: int, seed: int = 0) -> SentencePairs:
     draw = np.random.default_rng(seed)
-    sides = ([[*draw.integers(4, VOCABULARY, draw.integers(1, 13)).tolist(), END] for _ in range(count)] for _ in "st")
+    sides = (
+        [
+            [*draw.integers(4, VOCABULARY, draw.integers(1, 13)).tolist(), END]
+            for _ in range(count)
+        ]
+        for _ in "st"
+    )
     return SentencePairs(*map(Ragged.of, sides))
 
 
 def splits(make: Callable[..., Samples], *counts: int) -> dict[SplitName, Samples]:
     names: tuple[SplitName, ...] = ("train", "validation", "test")
-    return {name: make(count, seed) for seed, (name, count) in enumerate(zip(names, counts, strict=True))}
+    return {
+        name: make(count, seed)
+        for seed, (name, count) in enumerate(zip(names, counts, strict=True))
+    }
 
 
 def small_vgg(**options: Any) -> nn.Module:
     network: nn.Module = seeded(
-        ARCHITECTURES["vgg"], CLASSES, widths=(8, 8, 16, 16), dense=16, image_size=16, **options
+        ARCHITECTURES["vgg"],
+        CLASSES,
+        widths=(8, 8, 16, 16),
+        dense=16,
+        image_size=16,
+        **options,
     )
     return network
 
@@ -134,54 +170,104 @@ def classification(
     objective, train = make_objective(loss, LOSSES[loss]), sets["train"]
     if isinstance(train, TreeSet):
         train, objective = train.labelled_nodes(), over_labelled_nodes(objective)
-    trainer = Trainer(network, objective, train, Recipe.model_validate(RECIPE | recipe), seed=5, device=device)
+    trainer = Trainer(
+        network,
+        objective,
+        train,
+        Recipe.model_validate(RECIPE | recipe),
+        seed=5,
+        device=device,
+    )
     norms = Norms(sets["validation"].inputs)
     trainer.after_batch.append(norms.after_batch)
-    watch = Watch(dict(sets), gradient_epochs=frozenset({2}), reliability_epochs=frozenset({2}))
+    watch = Watch(
+        dict(sets), gradient_epochs=frozenset({2}), reliability_epochs=frozenset({2})
+    )
     callbacks: dict[str, Callback] = {"norms": norms, "watch": watch}
     if cooling is not None:
-        settings = {"period": "epoch", "optimizer_state": "keep", "mode": "last_layer", **cooling}
+        settings = {
+            "period": "epoch",
+            "optimizer_state": "keep",
+            "mode": "last_layer",
+            **cooling,
+        }
         cools = CoolingCallback(network, sets["validation"], **settings)
         trainer.after_batch.append(cools.after_batch)
         callbacks = {"cooling": cools, **callbacks}
     return Training(trainer, callbacks)
 
 
-def vgg(device: str, *, network: Mapping[str, Any] | None = None, **options: Any) -> Training:
+def vgg(
+    device: str, *, network: Mapping[str, Any] | None = None, **options: Any
+) -> Training:
     return classification(
-        device, small_vgg(**network or {}), splits(images, 40, 24, 20), **{**AUGMENTED, "clip_norm": 5.0, **options}
+        device,
+        small_vgg(**network or {}),
+        splits(images, 40, 24, 20),
+        **{**AUGMENTED, "clip_norm": 5.0, **options},
     )
 
 
 def resnet(device: str, **options: Any) -> Training:
     network = seeded(ARCHITECTURES["bottleneck_resnet"], (1, 1, 1, 1), CLASSES, width=4)
-    return classification(device, network, splits(images, 40, 24, 20), **AUGMENTED | options)
+    return classification(
+        device, network, splits(images, 40, 24, 20), **AUGMENTED | options
+    )
 
 
 def text_cnn(device: str, **options: Any) -> Training:
-    network = seeded(ARCHITECTURES["text_cnn"], VOCABULARY, embedding=8, filters=8, dense=8, num_classes=2)
+    network = seeded(
+        ARCHITECTURES["text_cnn"],
+        VOCABULARY,
+        embedding=8,
+        filters=8,
+        dense=8,
+        num_classes=2,
+    )
     sets = splits(texts, 160, 40, 45)
-    training = classification(device, network, sets, batch_size=40, optimizer="adagrad", lr=0.01, **options)
+    training = classification(
+        device, network, sets, batch_size=40, optimizer="adagrad", lr=0.01, **options
+    )
     training.trainer.after_batch[:] = [EmbeddingSteps(training.trainer, 0.1)]
     return Training(training.trainer, {"watch": training.callbacks["watch"]})
 
 
 def gru(device: str, **options: Any) -> Training:
-    network = seeded(ARCHITECTURES["gru"], VOCABULARY, embedding=8, hidden=8, num_classes=2)
-    return classification(device, network, splits(texts, 160, 40, 45), batch_size=40, cooling={}, **options)
+    network = seeded(
+        ARCHITECTURES["gru"], VOCABULARY, embedding=8, hidden=8, num_classes=2
+    )
+    return classification(
+        device,
+        network,
+        splits(texts, 160, 40, 45),
+        batch_size=40,
+        cooling={},
+        **options,
+    )
 
 
 def tree_lstm(device: str, **options: Any) -> Training:
     network = seeded(ARCHITECTURES["tree_lstm"], VOCABULARY, embedding=8, hidden=6)
     sets = splits(trees, 28, 12, 12)
-    return classification(device, network, sets, batch_size=7, optimizer="adagrad", lr=0.05, **options)
+    return classification(
+        device, network, sets, batch_size=7, optimizer="adagrad", lr=0.05, **options
+    )
 
 
 def transformer(device: str) -> Training:
-    network = make_network(VOCABULARY, Transformer(width=8, heads=2, layers=1, inner=16, dropout=0.1), seed=0)
-    train, held = (LengthBatches.of(pairs(30, seed), tokens=60, seed=1) for seed in (0, 1))
+    network = make_network(
+        VOCABULARY,
+        Transformer(width=8, heads=2, layers=1, inner=16, dropout=0.1),
+        seed=0,
+    )
+    train, held = (
+        LengthBatches.of(pairs(30, seed), tokens=60, seed=1) for seed in (0, 1)
+    )
     schedule = {"name": "inverse_square_root", "warmup": 1.0}
-    recipe = Recipe.model_validate(RECIPE | {"batch_size": 1, "optimizer": "adam", "lr": 0.005, "schedule": schedule})
+    recipe = Recipe.model_validate(
+        RECIPE
+        | {"batch_size": 1, "optimizer": "adam", "lr": 0.005, "schedule": schedule}
+    )
     objective = per_token(make_objective("label_smoothing", {}))
     trainer = Trainer(network, objective, train, recipe, seed=5, device=device)
     return Training(trainer, {"scores": TokenScores(held)})
@@ -190,13 +276,21 @@ def transformer(device: str) -> Training:
 def unet(device: str) -> Training:
     network, sets = seeded(UNet, 2, 4), splits(segmented, 16, 20, 18)
     recipe = Recipe.model_validate(RECIPE | PIXELS | {"batch_size": 4})
-    cooling = PixelCoolingCallback(network, sets["validation"], void=VOID, factor=1.0, seed=0, most=3000)  # type: ignore[arg-type]
-    trainer = Trainer(network, pixel_cross_entropy(VOID), sets["train"], recipe, seed=5, device=device)
-    scores = PixelScores(sets["test"], void=VOID, temperature=lambda: cooling.temperature)  # type: ignore[arg-type]
+    cooling = PixelCoolingCallback(
+        network, sets["validation"], void=VOID, factor=1.0, seed=0, most=3000
+    )  # type: ignore[arg-type]
+    trainer = Trainer(
+        network, pixel_cross_entropy(VOID), sets["train"], recipe, seed=5, device=device
+    )
+    scores = PixelScores(
+        sets["test"], void=VOID, temperature=lambda: cooling.temperature
+    )  # type: ignore[arg-type]
     return Training(trainer, {"cooling": cooling, "scores": scores})
 
 
 def embeddings(count: int, seed: int) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(count) % 5
-    return torch.randn(count, 12, generator=generator) + 2 * torch.eye(12)[labels], labels
+    return torch.randn(count, 12, generator=generator) + 2 * torch.eye(12)[
+        labels
+    ], labels

@@ -1,4 +1,6 @@
-"""Promises are judged, results of different machines never mixed, and what is timed side by side does the same."""
+"""Promises are judged, results of different machines never mixed, and what is timed
+side by side does the same.
+"""
 
 import importlib
 import os
@@ -20,20 +22,39 @@ from tests.pretended_gpu import pretended_gpu
 CPU = torch.device("cpu")
 
 
-@pytest.mark.parametrize(("at_least", "measured", "met"), [(True, 2.5, True), (True, 2.4, False), (False, 2.6, False)])
+@pytest.mark.parametrize(
+    ("at_least", "measured", "met"),
+    [(True, 2.5, True), (True, 2.4, False), (False, 2.6, False)],
+)
 def test_a_promise_is_a_bound(at_least: bool, measured: float, met: bool) -> None:
     verdict = Promise("ratio", 2.5, at_least=at_least).judge({"ratio": measured})
     assert (verdict["met"], verdict["measured"]) == (met, measured)
 
 
-@pytest.mark.parametrize(("processor", "torch_version"), [("a", "2"), ("b", "2"), ("a", "3")])
+@pytest.mark.parametrize(
+    ("processor", "torch_version"), [("a", "2"), ("b", "2"), ("a", "3")]
+)
 def test_results_of_one_machine_gather_and_another_or_another_version_starts_anew(
     processor: str, torch_version: str
 ) -> None:
-    old = merged({"gpu": {"results": {}}}, "cpu", {"processor": "a"}, {"torch": "2"}, {"grid": {"ratio": 3}})
-    new = merged(old, "cpu", {"processor": processor}, {"torch": torch_version}, {"statistics": {"ratio": 11}})
+    old = merged(
+        {"gpu": {"results": {}}},
+        "cpu",
+        {"processor": "a"},
+        {"torch": "2"},
+        {"grid": {"ratio": 3}},
+    )
+    new = merged(
+        old,
+        "cpu",
+        {"processor": processor},
+        {"torch": torch_version},
+        {"statistics": {"ratio": 11}},
+    )
     same = (processor, torch_version) == ("a", "2")
-    assert new["cpu"]["results"] == ({"grid": {"ratio": 3}} if same else {}) | {"statistics": {"ratio": 11}}
+    assert new["cpu"]["results"] == ({"grid": {"ratio": 3}} if same else {}) | {
+        "statistics": {"ratio": 11}
+    }
     assert new["gpu"] == {"results": {}}
 
 
@@ -62,8 +83,14 @@ def test_a_sweep_in_one_batched_step_is_that_of_one_network_at_a_time(
     monkeypatch.setattr(side_by_side, "RATE", 0.01)
     architecture, arguments, side, _ = side_by_side.NETWORKS[name]
     spec = Network(architecture=architecture, arguments=arguments)
-    networks = [build_network(spec, classes=10, seed=seed) for seed in range(len(side_by_side.INVERSE_TEMPERATURES))]
-    images, labels = torch.randn(4, 3, side, side, generator=torch.Generator().manual_seed(0)), torch.arange(4)
+    networks = [
+        build_network(spec, classes=10, seed=seed)
+        for seed in range(len(side_by_side.INVERSE_TEMPERATURES))
+    ]
+    images, labels = (
+        torch.randn(4, 3, side, side, generator=torch.Generator().manual_seed(0)),
+        torch.arange(4),
+    )
     batched, stacked = side_by_side.batched_step(networks, images, labels)
     single = side_by_side.single_steps(networks, images, labels)
     for _ in range(3):
@@ -83,7 +110,9 @@ def test_the_plain_loop_trains_the_same_vgg_in_the_usual_order() -> None:
     for network in (ours, plain):
         network(images).square().sum().backward()
     assert torch.equal(ours(images), plain(images))
-    for (name, one), (other_name, other) in zip(ours.named_parameters(), plain.named_parameters(), strict=True):
+    for (name, one), (other_name, other) in zip(
+        ours.named_parameters(), plain.named_parameters(), strict=True
+    ):
         assert name == other_name
         assert torch.equal(one.grad, other.grad), name
 
@@ -91,8 +120,18 @@ def test_the_plain_loop_trains_the_same_vgg_in_the_usual_order() -> None:
 def test_without_a_gpu_its_check_is_one_line(project_root: Path) -> None:
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
     command = [sys.executable, "-m", "benchmarks.gpu_check"]
-    done = subprocess.run(command, cwd=project_root, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "There is no GPU: torch sees none on this machine, so nothing was checked.\n"
+    done = subprocess.run(
+        command,
+        cwd=project_root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (
+        done.stdout
+        == "There is no GPU: torch sees none on this machine, so nothing was checked.\n"
+    )
 
 
 def pretend_to_measure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,14 +146,20 @@ def test_the_check_of_a_gpu_prints_a_row(monkeypatch: pytest.MonkeyPatch) -> Non
     tiny = Network(architecture="mlp", arguments={"widths": [8], "image_size": 32})
     with pretended_gpu():
         for captured, kind in ((False, "plain"), (True, "captured")):
-            name, found, per_second, _, gibibytes, _ = gpu_check.row("vgg", tiny, 4, captured=captured)
+            name, found, per_second, _, gibibytes, _ = gpu_check.row(
+                "vgg", tiny, 4, captured=captured
+            )
             assert (name, found, gibibytes) == ("vgg", kind, "0.50")
             assert float(per_second.replace(",", "")) > 0
 
 
 @pytest.mark.parametrize("on_gpu", [False, True])
 @pytest.mark.parametrize(
-    ("name", "promises"), [("temperature_grid", ["ratio >= 20", "peak_fraction >= 0.5"]), ("tree_lstm", ["ratio >= 5"])]
+    ("name", "promises"),
+    [
+        ("temperature_grid", ["ratio >= 20", "peak_fraction >= 0.5"]),
+        ("tree_lstm", ["ratio >= 5"]),
+    ],
 )
 def test_the_check_of_a_gpu_compares_with_what_is_promised(
     name: str, promises: list[str], on_gpu: bool, monkeypatch: pytest.MonkeyPatch
@@ -127,6 +172,8 @@ def test_the_check_of_a_gpu_compares_with_what_is_promised(
         result = importlib.import_module(f"benchmarks.{name}").measure(quick=True)
     assert result["gpu_gibibytes"] == (0.5 if on_gpu else 0.0)
     lines = [line.split("  ") for line in gpu_check.comparison(name, result)]
-    assert [line[:2] for line in lines] == [[name, expected] for expected in [*promises, "-", "-"]]
+    assert [line[:2] for line in lines] == [
+        [name, expected] for expected in [*promises, "-", "-"]
+    ]
     assert all(float(line[2].split()[0].replace(",", "")) > 0 for line in lines[:-1])
     assert lines[-1][2] == ("0.50 GiB" if on_gpu else "0.00 GiB")

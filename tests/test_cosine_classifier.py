@@ -3,26 +3,45 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from softmax_temperature.cosine_classifier import TemperatureGrid, TemperatureGridTrainer, train_temperature_grid
+from softmax_temperature.cosine_classifier import (
+    TemperatureGrid,
+    TemperatureGridTrainer,
+    train_temperature_grid,
+)
 
 ALPHAS = (1.0, 10.0, 60.0, 250.0)
 
 
-def mixture(n: int = 203, dim: int = 12, classes: int = 5, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Softly rectified Gaussian clusters, hard enough that temperatures differ, with every class present."""
+def mixture(
+    n: int = 203, dim: int = 12, classes: int = 5, seed: int = 0
+) -> tuple[Tensor, Tensor]:
+    """Softly rectified Gaussian clusters, hard enough that temperatures differ, with
+    every class present.
+    """
     centres = torch.randn(classes, dim, generator=torch.Generator().manual_seed(1))
     generator = torch.Generator().manual_seed(seed)
-    labels = torch.cat([torch.arange(classes), torch.randint(0, classes, (n - classes,), generator=generator)])
-    return functional.softplus(centres[labels] + torch.randn(n, dim, generator=generator)), labels
+    labels = torch.cat(
+        [
+            torch.arange(classes),
+            torch.randint(0, classes, (n - classes,), generator=generator),
+        ]
+    )
+    return functional.softplus(
+        centres[labels] + torch.randn(n, dim, generator=generator)
+    ), labels
 
 
-def trainer(train: tuple[Tensor, Tensor] | None = None, **settings: object) -> TemperatureGridTrainer:
+def trainer(
+    train: tuple[Tensor, Tensor] | None = None, **settings: object
+) -> TemperatureGridTrainer:
     arguments = {"batch_size": 64, "lr": 2.0} | settings
     return TemperatureGridTrainer(train or mixture(), ALPHAS, **arguments)  # type: ignore[arg-type]
 
 
 class PlainCosineClassifier(torch.nn.Module):
-    """Section 3.1 as one would write it: one inverse temperature, autograd, no care for speed."""
+    """Section 3.1 as one would write it: one inverse temperature, autograd, no care for
+    speed.
+    """
 
     def __init__(self, weights: Tensor, inverse_temperature: float) -> None:
         super().__init__()
@@ -30,12 +49,19 @@ class PlainCosineClassifier(torch.nn.Module):
         self.inverse_temperature = inverse_temperature
 
     def forward(self, embeddings: Tensor) -> Tensor:
-        cosines = functional.linear(functional.normalize(embeddings, dim=1), functional.normalize(self.weights, dim=1))
+        cosines = functional.linear(
+            functional.normalize(embeddings, dim=1),
+            functional.normalize(self.weights, dim=1),
+        )
         return self.inverse_temperature * cosines
 
 
 def train_plainly(
-    model: PlainCosineClassifier, batches: list[list[tuple[Tensor, Tensor]]], optimizer: str, rescale: bool, lr: float
+    model: PlainCosineClassifier,
+    batches: list[list[tuple[Tensor, Tensor]]],
+    optimizer: str,
+    rescale: bool,
+    lr: float,
 ) -> None:
     rule = {
         "sgd": lambda: torch.optim.SGD(model.parameters(), lr=lr, momentum=0.8),
@@ -49,15 +75,27 @@ def train_plainly(
             rule.step()
 
 
-def batches_of(grid: TemperatureGridTrainer, train: tuple[Tensor, Tensor]) -> list[tuple[Tensor, Tensor]]:
+def batches_of(
+    grid: TemperatureGridTrainer, train: tuple[Tensor, Tensor]
+) -> list[tuple[Tensor, Tensor]]:
     return [(train[0][rows].double(), train[1][rows]) for rows in grid._batch_rows()]
 
 
 @pytest.mark.parametrize(("optimizer", "lr"), [("sgd", 0.3), ("adam", 0.02)])
 @pytest.mark.parametrize("rescale", [True, False])
-def test_each_problem_is_a_plain_autograd_loop_at_one_temperature(optimizer: str, lr: float, rescale: bool) -> None:
+def test_each_problem_is_a_plain_autograd_loop_at_one_temperature(
+    optimizer: str, lr: float, rescale: bool
+) -> None:
     train, epochs = mixture(), 3
-    grid = trainer(train, optimizer=optimizer, rescale=rescale, lr=lr, momentum=0.8, repeats=2, precision="float64")
+    grid = trainer(
+        train,
+        optimizer=optimizer,
+        rescale=rescale,
+        lr=lr,
+        momentum=0.8,
+        repeats=2,
+        precision="float64",
+    )
     before = grid._classifiers.weights.clone()
     batches = []
     for _ in range(epochs):
@@ -67,10 +105,14 @@ def test_each_problem_is_a_plain_autograd_loop_at_one_temperature(optimizer: str
     for problem, alpha in enumerate(ALPHAS * 2):
         model = PlainCosineClassifier(before[problem], alpha)
         train_plainly(model, batches, optimizer, rescale, lr)
-        torch.testing.assert_close(after[problem], model.weights.detach(), rtol=1e-7, atol=1e-9)
+        torch.testing.assert_close(
+            after[problem], model.weights.detach(), rtol=1e-7, atol=1e-9
+        )
 
 
-@pytest.mark.parametrize(("precision", "tolerance"), [("float32", 2e-4), ("bfloat16", 0.04)])
+@pytest.mark.parametrize(
+    ("precision", "tolerance"), [("float32", 2e-4), ("bfloat16", 0.04)]
+)
 def test_lower_precisions_follow_float64(precision: str, tolerance: float) -> None:
     def directions(name: str) -> Tensor:
         grid = trainer(precision=name)
@@ -78,23 +120,36 @@ def test_lower_precisions_follow_float64(precision: str, tolerance: float) -> No
             grid.epoch()
         return functional.normalize(grid._classifiers.weights.double(), dim=2)
 
-    torch.testing.assert_close(directions(precision), directions("float64"), rtol=0, atol=tolerance)
+    torch.testing.assert_close(
+        directions(precision), directions("float64"), rtol=0, atol=tolerance
+    )
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float64"])
 def test_evaluation_counts_the_argmax_of_unrounded_cosines(precision: str) -> None:
-    grid, (embeddings, labels) = trainer(repeats=2, precision=precision), mixture(n=2000, seed=3)
+    grid, (embeddings, labels) = (
+        trainer(repeats=2, precision=precision),
+        mixture(n=2000, seed=3),
+    )
     grid.epoch()
     weights = functional.normalize(grid._classifiers.weights.double(), dim=2)
-    predicted = torch.einsum("pcd,nd->pnc", weights, functional.normalize(embeddings.double(), dim=1)).argmax(2)
+    predicted = torch.einsum(
+        "pcd,nd->pnc", weights, functional.normalize(embeddings.double(), dim=1)
+    ).argmax(2)
     expected = (predicted == labels).double().mean(1).view(2, len(ALPHAS))
-    torch.testing.assert_close(grid.evaluate(grid.prepare_test(embeddings, labels)), expected)
+    torch.testing.assert_close(
+        grid.evaluate(grid.prepare_test(embeddings, labels)), expected
+    )
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float64"])
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-def test_resumed_training_equals_uninterrupted_training_bit_for_bit(precision: str, optimizer: str) -> None:
-    uninterrupted, first, second = (trainer(precision=precision, optimizer=optimizer, repeats=2) for _ in range(3))
+def test_resumed_training_equals_uninterrupted_training_bit_for_bit(
+    precision: str, optimizer: str
+) -> None:
+    uninterrupted, first, second = (
+        trainer(precision=precision, optimizer=optimizer, repeats=2) for _ in range(3)
+    )
     for _ in range(4):
         uninterrupted.epoch()
     first.epoch()
@@ -111,24 +166,39 @@ def test_resumed_training_equals_uninterrupted_training_bit_for_bit(precision: s
 
 @pytest.mark.parametrize("at_once", [1, 3, 7])
 def test_blocks_of_problems_do_not_change_the_result(at_once: int) -> None:
-    whole, split = trainer(repeats=2, problems_per_block=8), trainer(repeats=2, problems_per_block=at_once)
+    whole, split = (
+        trainer(repeats=2, problems_per_block=8),
+        trainer(repeats=2, problems_per_block=at_once),
+    )
     assert len(whole._blocks) == 1
     assert len(split._blocks) > 1
     for _ in range(2):
         whole.epoch()
         split.epoch()
-    torch.testing.assert_close(split._classifiers.weights, whole._classifiers.weights, rtol=1e-4, atol=1e-5)
-    assert torch.equal(*(grid.evaluate(grid.prepare_test(*mixture(seed=5))) for grid in (split, whole)))
+    torch.testing.assert_close(
+        split._classifiers.weights, whole._classifiers.weights, rtol=1e-4, atol=1e-5
+    )
+    assert torch.equal(
+        *(grid.evaluate(grid.prepare_test(*mixture(seed=5))) for grid in (split, whole))
+    )
 
 
-def grid_of(accuracies: list[float], evaluated: int, alphas: list[float] | None = None) -> TemperatureGrid:
+def grid_of(
+    accuracies: list[float], evaluated: int, alphas: list[float] | None = None
+) -> TemperatureGrid:
     curves = torch.tensor(accuracies, dtype=torch.float64)[None, :, None]
-    return TemperatureGrid(tuple(alphas or [10.0 * (i + 1) for i in range(len(accuracies))]), curves, evaluated)
+    return TemperatureGrid(
+        tuple(alphas or [10.0 * (i + 1) for i in range(len(accuracies))]),
+        curves,
+        evaluated,
+    )
 
 
 def test_accuracy_is_the_best_over_epochs() -> None:
     curves = torch.tensor([[[0.1, 0.5, 0.4], [0.2, 0.3, 0.6]]])
-    torch.testing.assert_close(TemperatureGrid((1.0, 5.0), curves, 10).accuracy, torch.tensor([[0.5, 0.6]]))
+    torch.testing.assert_close(
+        TemperatureGrid((1.0, 5.0), curves, 10).accuracy, torch.tensor([[0.5, 0.6]])
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,13 +210,19 @@ def test_accuracy_is_the_best_over_epochs() -> None:
         ([0.9, 0.1, 0.9, 0.9], 30.0),
     ],
 )
-def test_tied_optima_give_their_lower_median(accuracies: list[float], optimum: float) -> None:
+def test_tied_optima_give_their_lower_median(
+    accuracies: list[float], optimum: float
+) -> None:
     assert grid_of(accuracies, evaluated=100).best_inverse_temperature == optimum
 
 
 def test_the_plateau_is_the_run_within_one_standard_error() -> None:
-    # a = 0.8 of 100: standard error 0.04. 0.76 is within it, 0.75 is not, and 0.79 beyond it is cut off.
-    assert grid_of([0.79, 0.75, 0.76, 0.8, 0.78, 0.7], evaluated=100).plateau == (30.0, 50.0)
+    # a = 0.8 of 100: standard error 0.04. 0.76 is within it, 0.75 is not, and 0.79
+    # beyond it is cut off.
+    assert grid_of([0.79, 0.75, 0.76, 0.8, 0.78, 0.7], evaluated=100).plateau == (
+        30.0,
+        50.0,
+    )
 
 
 def changed(value: float) -> Tensor:
@@ -158,35 +234,55 @@ def changed(value: float) -> Tensor:
 @pytest.mark.parametrize(
     ("split", "message"),
     [
-        ((changed(float("nan")), mixture()[1]), "train embeddings must each have a direction, row 7 holds NaN"),
+        (
+            (changed(float("nan")), mixture()[1]),
+            "train embeddings must each have a direction, row 7 holds NaN",
+        ),
         ((changed(0.0), mixture()[1]), "row 7 is all zeros"),
         ((mixture()[0], mixture()[1][:-1]), r"train labels must have shape \(203,\)"),
         ((mixture()[0], mixture()[1] - 1), "train labels must not be negative, got -1"),
         ((mixture()[0], torch.zeros(203, dtype=torch.int64)), "at least two classes"),
     ],
 )
-def test_a_malformed_training_split_is_refused(split: tuple[Tensor, Tensor], message: str) -> None:
+def test_a_malformed_training_split_is_refused(
+    split: tuple[Tensor, Tensor], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         trainer(split)
 
 
 def test_a_learning_rate_that_overflows_is_named() -> None:
     grid = trainer(lr=1e38)
-    with pytest.raises(ValueError, match=r"lr=1e\+38 made the weights overflow in epoch 1"):
+    with pytest.raises(
+        ValueError, match=r"lr=1e\+38 made the weights overflow in epoch 1"
+    ):
         grid.epoch()
 
 
 @pytest.mark.parametrize(
-    ("change", "message"), [({"seed": 1}, "seed"), ({"second_moment": torch.zeros(4, 5, 12)}, "state must hold")]
+    ("change", "message"),
+    [
+        ({"seed": 1}, "seed"),
+        ({"second_moment": torch.zeros(4, 5, 12)}, "state must hold"),
+    ],
 )
-def test_a_state_of_another_training_is_refused(change: dict[str, Tensor | int], message: str) -> None:
+def test_a_state_of_another_training_is_refused(
+    change: dict[str, Tensor | int], message: str
+) -> None:
     grid = trainer()
     with pytest.raises(ValueError, match=message):
         grid.load_state_dict(grid.state_dict() | change)
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("batch_size", 0), ("lr", 0.0), ("momentum", 1.0), ("optimizer", "lbfgs"), ("precision", "f16")]
+    ("name", "value"),
+    [
+        ("batch_size", 0),
+        ("lr", 0.0),
+        ("momentum", 1.0),
+        ("optimizer", "lbfgs"),
+        ("precision", "f16"),
+    ],
 )
 def test_a_setting_out_of_range_is_refused_by_name(name: str, value: object) -> None:
     with pytest.raises(ValueError, match=f"{name} must .*{value}"):
@@ -203,8 +299,14 @@ def test_a_setting_out_of_range_is_refused_by_name(name: str, value: object) -> 
     ],
 )
 def test_bad_arguments_are_refused_before_training(
-    split: tuple[Tensor, Tensor], alphas: tuple[float, ...], epochs: int, message: str, monkeypatch: pytest.MonkeyPatch
+    split: tuple[Tensor, Tensor],
+    alphas: tuple[float, ...],
+    epochs: int,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delattr(TemperatureGridTrainer, "epoch")
     with pytest.raises(ValueError, match=message):
-        train_temperature_grid(mixture(), split, alphas, epochs=epochs, batch_size=64, lr=1.0)
+        train_temperature_grid(
+            mixture(), split, alphas, epochs=epochs, batch_size=64, lr=1.0
+        )

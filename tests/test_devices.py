@@ -1,6 +1,8 @@
-"""What computes on a GPU: on one device, by kernels that it has, and without making the host wait in a step.
+"""What computes on a GPU: on one device, by kernels that it has, and without making the
+host wait in a step.
 
-Each scenario runs on a pretended GPU (`pretended_gpu.py`) and, where there is one, on a real one (marker `gpu`).
+Each scenario runs on a pretended GPU (`pretended_gpu.py`) and, where there is one, on a
+real one (marker `gpu`).
 """
 
 import copy
@@ -33,15 +35,24 @@ from softmax_temperature.runner.machine import prepare_torch
 from softmax_temperature.stages.classifier_temperature import train_with_curves
 from softmax_temperature.training import Diverged, Trainer
 from softmax_temperature.training.pixels import pixel_predictions
-from softmax_temperature.training.pretraining import PreprocessedImages, WholeNetwork, pretraining_recipe
+from softmax_temperature.training.pretraining import (
+    PreprocessedImages,
+    WholeNetwork,
+    pretraining_recipe,
+)
 from softmax_temperature.training.translation.network import translate
-from softmax_temperature.training.translation.scores import calibration_by_temperature, token_logits
+from softmax_temperature.training.translation.scores import (
+    calibration_by_temperature,
+    token_logits,
+)
 from tests import small_trainings as small
 from tests.pretended_gpu import Mixed, PretendedGPU, pretended_gpu
 from tests.small_trainings import Training
 
 PER_EPOCH = 2
-"""Waits in an epoch of training, none of them in a step: its order goes up, its loss and whether it is finite down."""
+"""Waits in an epoch of training, none of them in a step: its order goes up, its loss
+and whether it is finite down.
+"""
 
 
 @dataclass
@@ -58,7 +69,11 @@ class Device:
             found = list(self.pretended.waits)
             self.pretended.waits.clear()
             return found
-        found = [str(each.message) for each in self.seen if "synchronizing" in str(each.message)]
+        found = [
+            str(each.message)
+            for each in self.seen
+            if "synchronizing" in str(each.message)
+        ]
         self.seen.clear()
         return found
 
@@ -90,7 +105,9 @@ def epoch(training: Training) -> None:
 def without_dropout(training: Training) -> Training:
     """The same, comparable: a GPU draws masks from a generator of its own."""
     for module in training.trainer.network.modules():
-        for name in {"p", "dropout"} & vars(module).keys():  # Of dropout itself, and of attention.
+        for name in {"p", "dropout"} & vars(
+            module
+        ).keys():  # Of dropout itself, and of attention.
             setattr(module, name, 0.0)
     return training
 
@@ -110,7 +127,9 @@ TRAININGS: dict[str, tuple[Callable[..., Training], int]] = {
 
 
 @pytest.mark.parametrize("name", TRAININGS)
-def test_no_step_of_a_training_waits_and_it_is_that_of_the_cpu(gpu: Device, name: str) -> None:
+def test_no_step_of_a_training_waits_and_it_is_that_of_the_cpu(
+    gpu: Device, name: str
+) -> None:
     build, after = TRAININGS[name]
     training, on_cpu = (without_dropout(build(device)) for device in (gpu.name, "cpu"))
     for number in range(2):
@@ -144,30 +163,44 @@ def test_no_loss_waits(gpu: Device, loss: str) -> None:
         ("periodic", {"period": 2, "refit": "increment"}),
     ],
 )
-def test_cooling_is_that_of_the_cpu(gpu: Device, mode: str, settings: dict[str, Any]) -> None:
+def test_cooling_is_that_of_the_cpu(
+    gpu: Device, mode: str, settings: dict[str, Any]
+) -> None:
     rows = []
     for device in (gpu.name, "cpu"):
-        training = small.vgg(device, cooling={"mode": mode, **settings}, optimizer="adam", lr=0.002)
+        training = small.vgg(
+            device, cooling={"mode": mode, **settings}, optimizer="adam", lr=0.002
+        )
         for _ in range(2):
             epoch(training)
-        rows.append([row["applied"] for row in training.callbacks["cooling"].state_dict()["temperatures"]])
+        rows.append(
+            [
+                row["applied"]
+                for row in training.callbacks["cooling"].state_dict()["temperatures"]
+            ]
+        )
     assert rows[0] == pytest.approx(rows[1], rel=1e-2)
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "adagrad"])
-def test_a_training_goes_on_where_another_device_left_it(gpu: Device, tmp_path: Path, optimizer: str) -> None:
+def test_a_training_goes_on_where_another_device_left_it(
+    gpu: Device, tmp_path: Path, optimizer: str
+) -> None:
     whole = small.vgg("cpu", optimizer=optimizer, lr=0.002)
     epoch(whole)
     torch.save(whole.trainer.state_dict(), tmp_path / "state")
     resumed = small.vgg(gpu.name, optimizer=optimizer, lr=0.002)
     resumed.trainer.load_state_dict(torch.load(tmp_path / "state", weights_only=True))
     assert all(parameter.is_cuda for parameter in resumed.trainer.network.parameters())
-    assert bool(resumed.trainer.optimizer.param_groups[0].get("fused")) is (optimizer != "adagrad")
+    assert bool(resumed.trainer.optimizer.param_groups[0].get("fused")) is (
+        optimizer != "adagrad"
+    )
     back = small.vgg("cpu", optimizer=optimizer, lr=0.002)
     resumed.trainer.epoch()
     # As a checkpoint that is read onto the CPU.
     state = torch.utils._pytree.tree_map(
-        lambda leaf: leaf.cpu() if isinstance(leaf, Tensor) else leaf, copy.copy(resumed.trainer.state_dict())
+        lambda leaf: leaf.cpu() if isinstance(leaf, Tensor) else leaf,
+        copy.copy(resumed.trainer.state_dict()),
     )
     back.trainer.load_state_dict(state)
     assert not back.trainer.optimizer.param_groups[0].get("fused")
@@ -184,11 +217,19 @@ def test_a_divergence_is_found_at_the_end_of_its_epoch(gpu: Device) -> None:
 def test_float32_is_exact() -> None:
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True
     prepare_torch(1, "cpu")
-    assert (torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32) == (False, False)
+    assert (torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32) == (
+        False,
+        False,
+    )
 
 
-@pytest.mark.parametrize(("device", "asked", "expected"), [("cpu", None, 1), ("cuda", None, 0), ("cuda", True, 1)])
-def test_the_same_bits_each_time_are_asked_for_on_a_cpu_alone(device: str, asked: bool | None, expected: int) -> None:
+@pytest.mark.parametrize(
+    ("device", "asked", "expected"),
+    [("cpu", None, 1), ("cuda", None, 0), ("cuda", True, 1)],
+)
+def test_the_same_bits_each_time_are_asked_for_on_a_cpu_alone(
+    device: str, asked: bool | None, expected: int
+) -> None:
     prepare_torch(1, device, deterministic=asked)
     assert torch.get_deterministic_debug_mode() == expected
     assert not torch.utils.deterministic.fill_uninitialized_memory
@@ -202,12 +243,28 @@ def test_the_same_bits_each_time_are_asked_for_on_a_cpu_alone(device: str, asked
     "options",
     [
         {"optimizer": "sgd"},
-        {"optimizer": "sgd", "loss": "mmce", "reduction": "sum", "clip_norm": None, "lr": 0.001},
-        {"optimizer": "adam", "lr": 0.002, "cooling": {"mode": "distributed", "period": 2}},
-        {"optimizer": "sgd", "network": {"batch_norm": True, "activation": "crelu"}, "precision": "bfloat16"},
+        {
+            "optimizer": "sgd",
+            "loss": "mmce",
+            "reduction": "sum",
+            "clip_norm": None,
+            "lr": 0.001,
+        },
+        {
+            "optimizer": "adam",
+            "lr": 0.002,
+            "cooling": {"mode": "distributed", "period": 2},
+        },
+        {
+            "optimizer": "sgd",
+            "network": {"batch_norm": True, "activation": "crelu"},
+            "precision": "bfloat16",
+        },
     ],
 )
-def test_captured_steps_are_the_plain_ones(gpu: Device, options: dict[str, Any]) -> None:
+def test_captured_steps_are_the_plain_ones(
+    gpu: Device, options: dict[str, Any]
+) -> None:
     plain, captured = (small.vgg(gpu.name, **options) for _ in range(2))
     assert captured.trainer.capture_steps() is None
     for number in range(3):
@@ -218,16 +275,27 @@ def test_captured_steps_are_the_plain_ones(gpu: Device, options: dict[str, Any])
             assert len(gpu.waits()) <= PER_EPOCH
         after_epoch(captured)
         if number == 1:  # What was captured is forgotten, and captured anew.
-            captured.trainer.load_state_dict(copy.deepcopy(captured.trainer.state_dict()))
+            captured.trainer.load_state_dict(
+                copy.deepcopy(captured.trainer.state_dict())
+            )
     assert captured.trainer._graph is not None
     assert captured.trainer._graph.fallback is None
     assert captured.trainer._graph._captured is not None
     states = plain.trainer.network.state_dict(), captured.trainer.network.state_dict()
     assert all(torch.equal(value, states[1][name]) for name, value in states[0].items())
-    memories = [each.trainer.optimizer.state_dict()["state"] for each in (plain, captured)]
-    pairs = [(value, memories[1][key][name]) for key, each in memories[0].items() for name, value in each.items()]
+    memories = [
+        each.trainer.optimizer.state_dict()["state"] for each in (plain, captured)
+    ]
+    pairs = [
+        (value, memories[1][key][name])
+        for key, each in memories[0].items()
+        for name, value in each.items()
+    ]
     assert all(one is other is None or torch.equal(one, other) for one, other in pairs)
-    assert captured.callbacks["norms"].state_dict() == plain.callbacks["norms"].state_dict()
+    assert (
+        captured.callbacks["norms"].state_dict()
+        == plain.callbacks["norms"].state_dict()
+    )
 
 
 def test_a_captured_step_draws_dropout_anew(gpu: Device) -> None:
@@ -255,12 +323,16 @@ def test_what_cannot_be_captured_says_why(
 ) -> None:
     training = build(gpu.name, **options)
     assert training.trainer.capture_steps() == says
-    assert capsys.readouterr().err == f"the steps of this training are not captured as a CUDA graph: {says}\n"
+    assert (
+        capsys.readouterr().err
+        == f"the steps of this training are not captured as a CUDA graph: {says}\n"
+    )
     training.trainer.epoch()
 
 
 @pytest.mark.parametrize(
-    ("loss", "says"), [("scheduled_focal", "its loss changes with the epoch"), ("brier", "captur")]
+    ("loss", "says"),
+    [("scheduled_focal", "its loss changes with the epoch"), ("brier", "captur")],
 )
 def test_a_step_that_fails_to_be_captured_is_taken_plainly(
     gpu: Device, capsys: pytest.CaptureFixture[str], loss: str, says: str
@@ -270,7 +342,9 @@ def test_a_step_that_fails_to_be_captured_is_taken_plainly(
     for trainer in (plain, captured):
         if loss == "brier":  # One that waits.
             own = trainer.objective
-            trainer.objective = lambda logits, *more, own=own: own(logits, *more) * (logits.sum().item() > -1e9)
+            trainer.objective = lambda logits, *more, own=own: (
+                own(logits, *more) * (logits.sum().item() > -1e9)
+            )
         trainer.epoch()
         trainer.epoch()
     assert says in capsys.readouterr().err
@@ -282,11 +356,21 @@ def test_a_step_that_fails_to_be_captured_is_taken_plainly(
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float64"])
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-def test_a_grid_uploads_its_samples_once(gpu: Device, precision: str, optimizer: str) -> None:
+def test_a_grid_uploads_its_samples_once(
+    gpu: Device, precision: str, optimizer: str
+) -> None:
     held = small.embeddings(60, 1)
-    settings = {"batch_size": 32, "lr": 0.05, "optimizer": optimizer, "precision": precision, "repeats": 2}
+    settings = {
+        "batch_size": 32,
+        "lr": 0.05,
+        "optimizer": optimizer,
+        "precision": precision,
+        "repeats": 2,
+    }
     grids = [
-        TemperatureGridTrainer(small.embeddings(120, 0), [1.0, 10.0, 60.0], **settings, device=device)
+        TemperatureGridTrainer(
+            small.embeddings(120, 0), [1.0, 10.0, 60.0], **settings, device=device
+        )
         for device in (gpu.name, "cpu")
     ]
     samples = [grid.prepare_test(*held) for grid in grids]
@@ -297,16 +381,28 @@ def test_a_grid_uploads_its_samples_once(gpu: Device, precision: str, optimizer:
             grid.epoch()
             accuracy = grid.evaluate(some)
         accuracies.append(accuracy)
-        assert len(gpu.waits()) <= 3 * 3  # The order goes up; whether weights are finite, and accuracies, come down.
+        assert (
+            len(gpu.waits()) <= 3 * 3
+        )  # The order goes up; whether weights are finite, and accuracies, come down.
     torch.testing.assert_close(*accuracies, rtol=0, atol=0.05)
 
 
 def test_a_search_uploads_its_samples_once(gpu: Device, tmp_path: Path) -> None:
     parts: Any = {
-        split: Part("clusters", split, *small.embeddings(count, seed), torch.arange(count))  # type: ignore[arg-type]
-        for seed, (split, count) in enumerate({"train": 90, "validation": 40, "test": 40}.items())
+        split: Part(
+            "clusters", split, *small.embeddings(count, seed), torch.arange(count)
+        )  # type: ignore[arg-type]
+        for seed, (split, count) in enumerate(
+            {"train": 90, "validation": 40, "test": 40}.items()
+        )
     }
-    grid = {"inverse_temperatures": [1.0, 20.0], "batch_size": 32, "lr": 0.1, "momentum": 0.9, "repeats": 1}
+    grid = {
+        "inverse_temperatures": [1.0, 20.0],
+        "batch_size": 32,
+        "lr": 0.1,
+        "momentum": 0.9,
+        "repeats": 1,
+    }
     waits = []
     for epochs in (2, 4):
         settings = GridTraining(**grid, epochs=epochs, precision="float32")
@@ -314,7 +410,8 @@ def test_a_search_uploads_its_samples_once(gpu: Device, tmp_path: Path) -> None:
         gpu.waits()
         train_with_curves(job, settings, parts, ("test", "validation"), seed=0)
         waits.append(len(gpu.waits()))
-    # An epoch more: its order goes up; whether weights are finite, and two accuracies, come down.
+    # An epoch more: its order goes up; whether weights are finite, and two accuracies,
+    # come down.
     assert waits[1] - waits[0] <= 2 * 4
 
 
@@ -322,7 +419,9 @@ PREPROCESS = Preprocess(16, 18, "bilinear", (0.5, 0.4, 0.3), (0.2, 0.2, 0.2))
 
 
 def backbone() -> nn.Module:
-    network: nn.Module = small.seeded(ARCHITECTURES["cifar_resnet"], 1, small.CLASSES, widths=(4, 8, 16))
+    network: nn.Module = small.seeded(
+        ARCHITECTURES["cifar_resnet"], 1, small.CLASSES, widths=(4, 8, 16)
+    )
     return network
 
 
@@ -333,14 +432,23 @@ def test_images_are_embedded_with_two_waits_a_batch(gpu: Device) -> None:
     # Weights go up, then each batch, and its embeddings come down.
     assert len(waits) <= len(backbone().state_dict()) + 1 + 2 * 3
     [*expected] = extract(backbone().eval(), PREPROCESS, images.split(7))
-    torch.testing.assert_close(torch.cat(first), torch.cat(expected), rtol=0, atol=0.02)  # A grey level here and there.
+    torch.testing.assert_close(
+        torch.cat(first), torch.cat(expected), rtol=0, atol=0.02
+    )  # A grey level here and there.
 
 
 def test_a_backbone_is_trained_without_waits_in_its_steps(gpu: Device) -> None:
-    images, recipe = small.images(40), PretrainRecipe(epochs=2, batch_size=8, lr=0.05, momentum=0.9, weight_decay=1e-4)
+    images, recipe = (
+        small.images(40),
+        PretrainRecipe(
+            epochs=2, batch_size=8, lr=0.05, momentum=0.9, weight_decay=1e-4
+        ),
+    )
     samples = PreprocessedImages(images.inputs, images.labels, PREPROCESS)
     network, objective = WholeNetwork(backbone()), make_objective("cross_entropy", {})
-    training = Trainer(network, objective, samples, pretraining_recipe(recipe), seed=1, device=gpu.name)
+    training = Trainer(
+        network, objective, samples, pretraining_recipe(recipe), seed=1, device=gpu.name
+    )
     training.epoch()
     gpu.waits()
     training.epoch()
@@ -349,7 +457,10 @@ def test_a_backbone_is_trained_without_waits_in_its_steps(gpu: Device) -> None:
 
 def test_pixels_are_predicted(gpu: Device) -> None:
     images = small.segmented(18).inputs
-    predicted = [pixel_predictions(small.unet(device).trainer, images) for device in (gpu.name, "cpu")]
+    predicted = [
+        pixel_predictions(small.unet(device).trainer, images)
+        for device in (gpu.name, "cpu")
+    ]
     assert (predicted[0] == predicted[1]).double().mean() > 0.99
 
 
@@ -359,8 +470,12 @@ def test_sentences_are_translated_and_scored(gpu: Device) -> None:
     found = []
     for device in (gpu.name, "cpu"):
         trainer = small.transformer(device).trainer
-        tokens = translate(trainer.network, sources, search, temperature=1.3, device=device)
-        rows = calibration_by_temperature(token_logits(trainer, trainer.samples), [1.0, 2.0])
+        tokens = translate(
+            trainer.network, sources, search, temperature=1.3, device=device
+        )
+        rows = calibration_by_temperature(
+            token_logits(trainer, trainer.samples), [1.0, 2.0]
+        )
         found.append((tokens, rows[1]["nll"]))
     assert found[0][0] == found[1][0]
     assert found[0][1] == pytest.approx(found[1][1], rel=1e-4)
@@ -371,11 +486,22 @@ def test_early_learning_is_that_of_the_cpu(gpu: Device) -> None:
     for device in (gpu.name, "cpu"):
         build = partial(small.seeded, ARCHITECTURES["mlp"], 3, (8,), image_size=4)
         networks = [build().double().eval().to(device) for _ in range(2)]
-        inputs = torch.randn(9, 3, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).to(device)
-        problem = Problem(*networks, inputs, SoftmaxCrossEntropy((torch.arange(9) % 3).to(device), 3), 4, 4, 0)
+        inputs = torch.randn(
+            9, 3, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+        ).to(device)
+        problem = Problem(
+            *networks,
+            inputs,
+            SoftmaxCrossEntropy((torch.arange(9) % 3).to(device), 3),
+            4,
+            4,
+            0,
+        )
         start = Start(problem, 0.5, 1.0)
         unit = start.scales.unit_time
-        times = event_times(start.gradient_flow, problem.loss, Settings(unit, 2 * unit, 1e-3, 200))
+        times = event_times(
+            start.gradient_flow, problem.loss, Settings(unit, 2 * unit, 1e-3, 200)
+        )
         found.append([problem.sketch.norm(problem.kernel).value, unit, times])
     assert found[0][:2] == pytest.approx(found[1][:2], rel=1e-6)
     assert found[0][2].keys() == found[1][2].keys()
@@ -387,7 +513,11 @@ def test_early_learning_is_that_of_the_cpu(gpu: Device) -> None:
 def test_a_pretended_gpu_refuses_what_a_real_one_does() -> None:
     with pretended_gpu() as gpu:
         there, here = torch.ones(3, device="cuda"), torch.ones(3)
-        assert [each.device.type for each in (there, 2 * there, here)] == ["cuda", "cuda", "cpu"]
+        assert [each.device.type for each in (there, 2 * there, here)] == [
+            "cuda",
+            "cuda",
+            "cpu",
+        ]
         with pytest.raises(Mixed, match="mixes devices"):
             there + here
         with pytest.raises(Mixed, match="no CUDA kernel"):
@@ -395,8 +525,17 @@ def test_a_pretended_gpu_refuses_what_a_real_one_does() -> None:
         with pytest.raises(TypeError, match="numpy"):
             there.numpy()
         assert not gpu.waits
-        actions: list[Callable[[], Any]] = [there.sum().item, there.tolist, there.cpu, there.nonzero]
-        actions += [lambda: bool(there.all()), lambda: there[there > 0], lambda: here.to("cuda")]
+        actions: list[Callable[[], Any]] = [
+            there.sum().item,
+            there.tolist,
+            there.cpu,
+            there.nonzero,
+        ]
+        actions += [
+            lambda: bool(there.all()),
+            lambda: there[there > 0],
+            lambda: here.to("cuda"),
+        ]
         for wait in [*actions, lambda: there[torch.tensor([0])]]:
             wait()
         assert len(gpu.waits) == 8

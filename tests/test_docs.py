@@ -1,4 +1,6 @@
-"""README and docs: their Python runs, their commands exist, their links lead somewhere, and every page is linked."""
+"""README and docs: their Python runs, their commands exist, their links lead somewhere,
+and every page is linked.
+"""
 
 import re
 import shlex
@@ -17,14 +19,21 @@ from softmax_temperature.tools import cli
 from tests.conftest import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
+TEXTS = {
+    page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8")
+    for page in PAGES
+}
 COMMANDS: Mapping[str, Any] = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
 
 
 def blocks(language: str) -> list[tuple[str, str]]:
     """The page and text of each block of code, without the indent of a list."""
     pattern = re.compile(rf"^( *)```{language}\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
-    return [(page, textwrap.dedent(code)) for page, text in TEXTS.items() for _, code in pattern.findall(text)]
+    return [
+        (page, textwrap.dedent(code))
+        for page, text in TEXTS.items()
+        for _, code in pattern.findall(text)
+    ]
 
 
 def links(text: str) -> list[str]:
@@ -36,12 +45,18 @@ def links(text: str) -> list[str]:
 def anchors(path: Path) -> set[str]:
     """The headings of a page, as links name them."""
     headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        for heading in headings
+    }
 
 
 @pytest.mark.parametrize(("page", "code"), blocks("python"))
-def test_a_snippet_runs_and_prints_what_is_shown(page: str, code: str, capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(code, page, "exec"), {"__name__": "__main__"})  # noqa: S102  # Our own text.
+def test_a_snippet_runs_and_prints_what_is_shown(
+    page: str, code: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Our own text.
+    exec(compile(code, page, "exec"), {"__name__": "__main__"})  # noqa: S102
     printed = capsys.readouterr().out.strip()
     assert printed
     if page == "README.md" and "calibrate(" in code:
@@ -58,8 +73,16 @@ def test_the_readme_has_at_most_1500_words_and_every_page_a_title() -> None:
 def test_the_readme_counts_verdicts_as_the_scorecard_does() -> None:
     scorecard = TEXTS["docs/scorecard.md"]
     for paper in ("classifier_temperature", "focal", "cooling", "temperature_check"):
-        (said,) = re.findall(rf"^### {paper.replace('_', ' ').capitalize()}: (.+)$", scorecard, re.MULTILINE)
-        (row,) = [line for line in TEXTS["README.md"].splitlines() if f"notebooks/{paper}.ipynb" in line]
+        (said,) = re.findall(
+            rf"^### {paper.replace('_', ' ').capitalize()}: (.+)$",
+            scorecard,
+            re.MULTILINE,
+        )
+        (row,) = [
+            line
+            for line in TEXTS["README.md"].splitlines()
+            if f"notebooks/{paper}.ipynb" in line
+        ]
         assert f"| {said} |" in row
     claims = re.findall(r"^\| \*\*", scorecard, re.MULTILINE)
     assert f"all {len(claims)} claims" in TEXTS["README.md"]
@@ -77,22 +100,44 @@ def test_links_lead_to_files_and_headings_that_are_there(page: str) -> None:
 
 
 def test_every_page_is_linked_from_the_readme_or_the_index() -> None:
-    linked = {*links(TEXTS["README.md"]), *(f"docs/{page}" for page in links(TEXTS["docs/index.md"]))}
-    assert {page for page in TEXTS if page.startswith("docs/")} <= linked | {"docs/index.md"}
+    linked = {
+        *links(TEXTS["README.md"]),
+        *(f"docs/{page}" for page in links(TEXTS["docs/index.md"])),
+    }
+    assert {page for page in TEXTS if page.startswith("docs/")} <= linked | {
+        "docs/index.md"
+    }
 
 
 def test_the_site_is_built_without_a_warning_and_reads_offline(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path / "site")]
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--quiet",
+        "--strict",
+        "--site-dir",
+        str(tmp_path / "site"),
+    ]
     subprocess.run(command, cwd=ROOT, check=True)
     page = (tmp_path / "site" / "api.html").read_text(encoding="utf-8")
     for name in softmax_temperature.__all__:
         assert f'id="softmax_temperature.{name}"' in page
-    assert re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="(?:https?:)?//[^"]*', page) == []
+    assert (
+        re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="(?:https?:)?//[^"]*', page)
+        == []
+    )
 
 
 @pytest.mark.parametrize("page", TEXTS)
 def test_commands_and_their_options_exist(page: str) -> None:
-    for line in [line for found, code in blocks("sh") if found == page for line in code.splitlines()]:
+    for line in [
+        line
+        for found, code in blocks("sh")
+        if found == page
+        for line in code.splitlines()
+    ]:
         words = shlex.split(line, comments=True)
         if words[:1] == ["softmax-temperature"]:
             name, *rest = words[1:]
@@ -101,4 +146,6 @@ def test_commands_and_their_options_exist(page: str) -> None:
         if words[:1] == ["python"]:
             assert (ROOT / words[1]).is_file(), line
         if words[:1] == ["make"]:
-            assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), line
+            assert re.search(
+                rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE
+            ), line

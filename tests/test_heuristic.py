@@ -12,46 +12,86 @@ from sklearn.preprocessing import StandardScaler
 
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.heuristic import Heuristic, fit, leave_one_dataset_out
-from softmax_temperature.heuristic.pairs import Regression, correlations, identified, pearson, regress
+from softmax_temperature.heuristic.pairs import (
+    Regression,
+    correlations,
+    identified,
+    pearson,
+    regress,
+)
 from softmax_temperature.heuristic.regression import PENALTIES
 from softmax_temperature.heuristic.ridge import Study
 
 Law = Callable[[pd.DataFrame, np.random.Generator], Any]
 
 
-def make_pairs(law: Law, *, datasets: int = 6, backbones: int = 5, seed: int = 0) -> pd.DataFrame:
-    """Pairs with statistics that vary between data sets and within; the law turns them into optima."""
+def make_pairs(
+    law: Law, *, datasets: int = 6, backbones: int = 5, seed: int = 0
+) -> pd.DataFrame:
+    """Pairs with statistics that vary between data sets and within; the law turns them
+    into optima.
+    """
     generator = np.random.default_rng(seed)
-    of_dataset = np.repeat(generator.normal(size=(datasets, len(STATISTICS))), backbones, axis=0)
+    of_dataset = np.repeat(
+        generator.normal(size=(datasets, len(STATISTICS))), backbones, axis=0
+    )
     values = of_dataset + generator.normal(size=of_dataset.shape)
     pairs = pd.DataFrame(values, columns=list(STATISTICS))
-    pairs.insert(0, "dataset", [f"data{index // backbones:02d}" for index in range(len(pairs))])
-    pairs.insert(1, "backbone", [f"net{index % backbones}" for index in range(len(pairs))])
-    return pairs.assign(inverse_temperature=np.asarray(law(pairs, generator), dtype=float))
+    pairs.insert(
+        0, "dataset", [f"data{index // backbones:02d}" for index in range(len(pairs))]
+    )
+    pairs.insert(
+        1, "backbone", [f"net{index % backbones}" for index in range(len(pairs))]
+    )
+    return pairs.assign(
+        inverse_temperature=np.asarray(law(pairs, generator), dtype=float)
+    )
 
 
 def noisy_law(pairs: pd.DataFrame, generator: np.random.Generator) -> Any:
-    return (100 + 15 * pairs["feats_corr"] + 5 * generator.normal(size=len(pairs))).clip(1, 250)
+    return (
+        100 + 15 * pairs["feats_corr"] + 5 * generator.normal(size=len(pairs))
+    ).clip(1, 250)
 
 
-def law_with_dataset_effects(pairs: pd.DataFrame, generator: np.random.Generator) -> Any:
-    effects = pairs["dataset"].map({name: 12 * generator.normal() for name in pairs["dataset"].unique()})
-    optima = 120 + 8 * pairs["feats_corr"] + 6 * pairs["dim"] + effects + 6 * generator.normal(size=len(pairs))
+def law_with_dataset_effects(
+    pairs: pd.DataFrame, generator: np.random.Generator
+) -> Any:
+    effects = pairs["dataset"].map(
+        {name: 12 * generator.normal() for name in pairs["dataset"].unique()}
+    )
+    optima = (
+        120
+        + 8 * pairs["feats_corr"]
+        + 6 * pairs["dim"]
+        + effects
+        + 6 * generator.normal(size=len(pairs))
+    )
     return optima.clip(1, 250)
 
 
 def three_datasets(optima: tuple[float, ...] = (10.0, 20.0, 60.0)) -> pd.DataFrame:
-    """One pair per data set, every statistic constant: a prediction is the mean of the other optima."""
+    """One pair per data set, every statistic constant: a prediction is the mean of the
+    other optima.
+    """
     pairs = pd.DataFrame(1.0, index=range(3), columns=list(STATISTICS))
-    return pairs.assign(dataset=["a", "b", "c"], backbone="net", inverse_temperature=optima)
+    return pairs.assign(
+        dataset=["a", "b", "c"], backbone="net", inverse_temperature=optima
+    )
 
 
 def test_pearson_by_hand() -> None:
-    # Deviations (-1.5, -0.5, 0.5, 1.5) and (-15, 5, -5, 15): r = 40 / sqrt(5 * 500) = 0.8. For n = 4 the density of r
-    # is flat, so p = 1 - 0.8. Fisher: atanh 0.8 = 1.0986, standard error 1 / sqrt(4 - 3) = 1.
+    # Deviations (-1.5, -0.5, 0.5, 1.5) and (-15, 5, -5, 15): r = 40 / sqrt(5 * 500) =
+    # 0.8. For n = 4 the density of r is flat, so p = 1 - 0.8. Fisher: atanh 0.8 =
+    # 1.0986, standard error 1 / sqrt(4 - 3) = 1.
     found = pearson(np.array([1.0, 2, 3, 4]), np.array([10.0, 30, 20, 40]))
     assert found is not None
-    expected = (0.8, 0.2, math.tanh(math.atanh(0.8) - 1.644854), math.tanh(math.atanh(0.8) + 1.644854))
+    expected = (
+        0.8,
+        0.2,
+        math.tanh(math.atanh(0.8) - 1.644854),
+        math.tanh(math.atanh(0.8) + 1.644854),
+    )
     assert found == pytest.approx(expected, abs=1e-6)
 
 
@@ -75,23 +115,37 @@ def test_a_linear_law_is_recovered_out_of_fold_and_by_the_fit() -> None:
     assert result.median_r == pytest.approx(1)
     heuristic = fit(pairs, statistics="best")
     assert heuristic.statistics == ("feats_corr",)
-    assert (heuristic.regression.coefficients / heuristic.regression.scale).tolist() == pytest.approx([8])
+    assert (
+        heuristic.regression.coefficients / heuristic.regression.scale
+    ).tolist() == pytest.approx([8])
 
 
 def test_ridge_penalty_is_the_best_for_data_sets_left_out() -> None:
     pairs = make_pairs(noisy_law)
-    values, optima = StandardScaler().fit_transform(pairs[list(STATISTICS)].to_numpy()), pairs["inverse_temperature"]
-    search = GridSearchCV(Ridge(), {"alpha": PENALTIES}, scoring="neg_mean_squared_error", cv=LeaveOneGroupOut())
+    values, optima = (
+        StandardScaler().fit_transform(pairs[list(STATISTICS)].to_numpy()),
+        pairs["inverse_temperature"],
+    )
+    search = GridSearchCV(
+        Ridge(),
+        {"alpha": PENALTIES},
+        scoring="neg_mean_squared_error",
+        cv=LeaveOneGroupOut(),
+    )
     search.fit(values, optima - optima.mean(), groups=pairs["dataset"])
     heuristic = fit(pairs, statistics="all", method="ridge")
-    np.testing.assert_allclose(heuristic.regression.coefficients, search.best_estimator_.coef_, rtol=1e-8)
+    np.testing.assert_allclose(
+        heuristic.regression.coefficients, search.best_estimator_.coef_, rtol=1e-8
+    )
 
 
 def test_each_fold_has_the_r_and_p_of_scipy_and_the_summary_is_theirs() -> None:
     pairs = make_pairs(noisy_law)
     result = leave_one_dataset_out(pairs, statistics="four_best")
     folds = [fold for _, fold in result.predictions.groupby("dataset")]
-    found = [stats.pearsonr(fold["inverse_temperature"], fold["linear"]) for fold in folds]
+    found = [
+        stats.pearsonr(fold["inverse_temperature"], fold["linear"]) for fold in folds
+    ]
     np.testing.assert_allclose(result.folds["r"], [each.statistic for each in found])
     np.testing.assert_allclose(result.folds["p"], [each.pvalue for each in found])
     rs = [each.statistic for each in found]
@@ -102,14 +156,27 @@ def test_each_fold_has_the_r_and_p_of_scipy_and_the_summary_is_theirs() -> None:
 
 
 @pytest.mark.parametrize("method", ["least_squares", "ridge"])
-def test_optima_of_the_held_out_data_set_do_not_touch_its_predictions(method: Any) -> None:
+def test_optima_of_the_held_out_data_set_do_not_touch_its_predictions(
+    method: Any,
+) -> None:
     pairs = make_pairs(noisy_law)
     held_out = pairs["dataset"] == "data03"
-    changed = pairs.assign(inverse_temperature=pairs["inverse_temperature"].where(~held_out, 250 - pairs["dim"].abs()))
-    before, after = (leave_one_dataset_out(table, statistics="four_best", method=method) for table in (pairs, changed))
+    changed = pairs.assign(
+        inverse_temperature=pairs["inverse_temperature"].where(
+            ~held_out, 250 - pairs["dim"].abs()
+        )
+    )
+    before, after = (
+        leave_one_dataset_out(table, statistics="four_best", method=method)
+        for table in (pairs, changed)
+    )
     kept = held_out.to_numpy()
-    np.testing.assert_array_equal(before.predictions["linear"][kept], after.predictions["linear"][kept])
-    assert not np.array_equal(before.predictions["linear"][~kept], after.predictions["linear"][~kept])
+    np.testing.assert_array_equal(
+        before.predictions["linear"][kept], after.predictions["linear"][kept]
+    )
+    assert not np.array_equal(
+        before.predictions["linear"][~kept], after.predictions["linear"][~kept]
+    )
 
 
 def test_folds_without_an_r_are_counted_and_named() -> None:
@@ -128,9 +195,12 @@ def test_folds_without_an_r_are_counted_and_named() -> None:
 
 def test_with_no_defined_fold_the_summary_says_none() -> None:
     summary = leave_one_dataset_out(three_datasets()).summary()
-    assert [summary[name] for name in ("median_r", "mean_r", "sd_r", "mean_p")] == [None] * 4
+    assert [summary[name] for name in ("median_r", "mean_r", "sd_r", "mean_p")] == [
+        None
+    ] * 4
     assert (summary["undefined_folds"], summary["folds"], summary["pairs"]) == (3, 3, 3)
-    # Predictions are the means of the other two: (10, 40), (20, 35) and (60, 15) lie on a falling line.
+    # Predictions are the means of the other two: (10, 40), (20, 35) and (60, 15) lie on
+    # a falling line.
     assert summary["pooled_r"] == pytest.approx(-1)
     assert summary["mean_absolute_error"] == pytest.approx((30 + 15 + 45) / 3)
     # Predictions 40, 35, 15; the plateaus hold the first one only.
@@ -143,29 +213,51 @@ def test_no_result_depends_on_the_order_or_form_of_the_pairs() -> None:
     shuffled = pairs.sample(frac=1, random_state=1).to_dict("records")
     assert fit(pairs).predict(shuffled[0]) == fit(shuffled).predict(shuffled[0])
     pd.testing.assert_frame_equal(correlations(pairs), correlations(shuffled))
-    pd.testing.assert_frame_equal(leave_one_dataset_out(pairs).folds, leave_one_dataset_out(shuffled).folds)
+    pd.testing.assert_frame_equal(
+        leave_one_dataset_out(pairs).folds, leave_one_dataset_out(shuffled).folds
+    )
 
 
 def test_margin_by_hand_and_the_searched_range_with_too_few_data_sets() -> None:
-    # Nine data sets of weight 1 / (9 + 1): nine tenths of the weight reach the largest error, 10 - (450 - 10) / 8.
+    # Nine data sets weigh 1 / (9 + 1) each; nine tenths of the weight reach the largest
+    # error, which is 10 - (450 - 10) / 8.
     nine = pd.concat([three_datasets()] * 3, ignore_index=True)
-    pairs = nine.assign(dataset=list("abcdefghi"), inverse_temperature=np.arange(10.0, 100.0, 10.0))
+    pairs = nine.assign(
+        dataset=list("abcdefghi"), inverse_temperature=np.arange(10.0, 100.0, 10.0)
+    )
     assert fit(pairs).margin == pytest.approx(45)
-    assert fit(three_datasets()).predict(dict.fromkeys(STATISTICS, 1.0))[:3] == (30, 1, 250)
+    assert fit(three_datasets()).predict(dict.fromkeys(STATISTICS, 1.0))[:3] == (
+        30,
+        1,
+        250,
+    )
 
 
 def test_intervals_hold_what_they_promise_for_a_new_data_set() -> None:
     held, widths = [], []
     for seed in range(60):
-        pairs = make_pairs(law_with_dataset_effects, datasets=13, backbones=4, seed=seed)
+        pairs = make_pairs(
+            law_with_dataset_effects, datasets=13, backbones=4, seed=seed
+        )
         new = pairs["dataset"] == "data12"
         heuristic = fit(pairs[~new])
-        found = [heuristic.predict(row) for row in pairs.loc[new, list(STATISTICS)].to_dict("records")]
+        found = [
+            heuristic.predict(row)
+            for row in pairs.loc[new, list(STATISTICS)].to_dict("records")
+        ]
         optima = pairs.loc[new, "inverse_temperature"]
-        held.append(np.mean([each.low <= best <= each.high for each, best in zip(found, optima, strict=True)]))
+        held.append(
+            np.mean(
+                [
+                    each.low <= best <= each.high
+                    for each, best in zip(found, optima, strict=True)
+                ]
+            )
+        )
         widths += [each.high - each.low for each in found]
     assert np.mean(held) > 0.9 - 2 * np.std(held) / math.sqrt(len(held))
-    # Not by being vacuous: an interval that knew the law would be about 2 * 1.64 * sqrt(12² + 6²) = 44 wide.
+    # Not by being vacuous: an interval that knew the law would be about 2 * 1.64 *
+    # sqrt(12² + 6²) = 44 wide.
     assert np.mean(widths) < 100
 
 
@@ -180,7 +272,9 @@ def test_intervals_hold_what_they_promise_for_a_new_data_set() -> None:
 )
 def test_estimate_by_hand(dim: float, expected: tuple[Any, ...]) -> None:
     numbers = (np.array([value]) for value in (512.0, 256.0, 256.0, 1024.0))
-    heuristic = Heuristic(("dim",), Regression(np.array([20.0]), 100.0, *numbers), margin=30.0)
+    heuristic = Heuristic(
+        ("dim",), Regression(np.array([20.0]), 100.0, *numbers), margin=30.0
+    )
     assert heuristic.predict({"dim": dim, "n_classes": 10}) == expected
     with pytest.raises(ValueError, match=r"'dim'.*nan"):
         heuristic.predict({"n_classes": 10})
@@ -190,23 +284,39 @@ def test_a_weight_of_two_is_a_row_given_twice() -> None:
     generator = np.random.default_rng(0)
     values, target = generator.normal(size=(6, 2)), generator.normal(size=6)
     weighted = regress(values, target, 1.5, np.array([2.0, 2, 1, 1, 1, 1]))
-    twice = regress(values[[0, 0, 1, 1, 2, 3, 4, 5]], target[[0, 0, 1, 1, 2, 3, 4, 5]], 1.5)
+    twice = regress(
+        values[[0, 0, 1, 1, 2, 3, 4, 5]], target[[0, 0, 1, 1, 2, 3, 4, 5]], 1.5
+    )
     np.testing.assert_allclose(weighted.coefficients, twice.coefficients)
     assert weighted.intercept == pytest.approx(twice.intercept)
 
 
 def test_pairs_whose_searches_disagree_weigh_less() -> None:
     pairs = three_datasets()
-    runs = pd.DataFrame([{**row, "test_accuracy": 0.5} for row in pairs.to_dict("records")])
+    runs = pd.DataFrame(
+        [{**row, "test_accuracy": 0.5} for row in pairs.to_dict("records")]
+    )
     # The mean variance is 1: weights 1 / 1, 1 / 1 and 1 / 4, over their mean 3/4.
-    assert Study.of(pairs.assign(log_variance=[0.0, 0, 3]), runs).weights == pytest.approx([4 / 3, 4 / 3, 1 / 3])
-    for alike in (pairs, pairs.assign(log_variance=0.0), pairs.assign(log_variance=2.0)):
+    assert Study.of(
+        pairs.assign(log_variance=[0.0, 0, 3]), runs
+    ).weights == pytest.approx([4 / 3, 4 / 3, 1 / 3])
+    for alike in (
+        pairs,
+        pairs.assign(log_variance=0.0),
+        pairs.assign(log_variance=2.0),
+    ):
         assert Study.of(alike, runs).weights.tolist() == [1, 1, 1]
 
 
 def test_identified_keeps_plateaus_up_to_the_share() -> None:
     # Grid 1, 5, 10, 15: the plateaus hold 1, 2, 3 and 4 of the 4 values.
-    pairs = pd.DataFrame({"inverse_temperature": 5, "plateau_low": [5, 4, 1, 1], "plateau_high": [5, 10, 10, 15]})
+    pairs = pd.DataFrame(
+        {
+            "inverse_temperature": 5,
+            "plateau_low": [5, 4, 1, 1],
+            "plateau_high": [5, 10, 10, 15],
+        }
+    )
     grid = [1.0, 5.0, 10.0, 15.0]
     for max_share, kept in [(0.25, 1), (0.5, 2), (0.75, 3), (1.0, 4)]:
         table = identified(pairs, max_share=max_share, grid=grid)
@@ -222,22 +332,32 @@ def with_value(column: str, value: object) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        (make_pairs(noisy_law).drop(columns="feats_corr"), "lacks the column 'feats_corr'"),
+        (
+            make_pairs(noisy_law).drop(columns="feats_corr"),
+            "lacks the column 'feats_corr'",
+        ),
         (with_value("silhouette", math.nan), "'silhouette'.*nan"),
-        (with_value("inverse_temperature", 251.0), "inverse_temperature within .* got 251"),
+        (
+            with_value("inverse_temperature", 251.0),
+            "inverse_temperature within .* got 251",
+        ),
         (with_value("var", "wide"), "'var'.*wide"),
         (with_value("backbone", "net1"), "data00 with net1 twice"),
         (make_pairs(noisy_law, datasets=2), "at least 3 data sets, got 2"),
     ],
 )
-def test_bad_pairs_are_refused_by_name(call: Callable[[Any], object], pairs: Any, message: str) -> None:
+def test_bad_pairs_are_refused_by_name(
+    call: Callable[[Any], object], pairs: Any, message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         call(pairs)
 
 
 def test_bad_arguments_and_plateaus_are_refused_by_name() -> None:
     for call in (leave_one_dataset_out, fit):
-        with pytest.raises(ValueError, match=r"'five_best' is unknown. Did you mean 'four_best'"):
+        with pytest.raises(
+            ValueError, match=r"'five_best' is unknown. Did you mean 'four_best'"
+        ):
             call(make_pairs(noisy_law), statistics="five_best")
         with pytest.raises(ValueError, match="1 to 23"):
             call(make_pairs(noisy_law), statistics=0)

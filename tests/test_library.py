@@ -1,4 +1,6 @@
-"""What users import from the top of the package: cheap to import, with examples that run."""
+"""What users import from the top of the package: cheap to import, with examples that
+run.
+"""
 
 import doctest
 import subprocess
@@ -13,12 +15,16 @@ from softmax_temperature import CosineClassifier, suggest_temperature
 
 @pytest.mark.parametrize("name", softmax_temperature.__all__)
 def test_the_example_of_each_name_runs(name: str) -> None:
-    (example,) = doctest.DocTestFinder(recurse=False).find(getattr(softmax_temperature, name), name)
+    (example,) = doctest.DocTestFinder(recurse=False).find(
+        getattr(softmax_temperature, name), name
+    )
     assert example.examples
     assert doctest.DocTestRunner().run(example).failed == 0
 
 
-def test_a_cosine_classifier_multiplies_cosines_and_saves_what_it_multiplies_them_by() -> None:
+def test_a_cosine_classifier_multiplies_cosines_and_saves_what_it_multiplies_them_by() -> (
+    None
+):
     torch.manual_seed(0)
     classifier, embeddings = CosineClassifier(6, 3, 12.0), torch.randn(4, 2, 6)
     cosines = torch.cosine_similarity(embeddings[:, :, None], classifier.weight, dim=-1)
@@ -39,7 +45,9 @@ def test_auto_is_what_the_heuristic_suggests_for_a_sample() -> None:
 
 def test_importing_the_package_imports_no_library() -> None:
     code = "import sys, softmax_temperature as s; s.__version__; print(*{name.split('.')[0] for name in sys.modules})"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert not {"torch", "numpy", "pandas", "sklearn", "matplotlib"} & set(found)
 
 

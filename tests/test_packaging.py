@@ -25,28 +25,58 @@ from tests.conftest import ROOT
 
 PYTHONS = ("3.11", "3.12", "3.13")
 PLATFORMS = {
-    "linux-x86_64": {"sys_platform": "linux", "platform_system": "Linux", "platform_machine": "x86_64"},
-    "linux-aarch64": {"sys_platform": "linux", "platform_system": "Linux", "platform_machine": "aarch64"},
-    "macos-arm64": {"sys_platform": "darwin", "platform_system": "Darwin", "platform_machine": "arm64"},
+    "linux-x86_64": {
+        "sys_platform": "linux",
+        "platform_system": "Linux",
+        "platform_machine": "x86_64",
+    },
+    "linux-aarch64": {
+        "sys_platform": "linux",
+        "platform_system": "Linux",
+        "platform_machine": "aarch64",
+    },
+    "macos-arm64": {
+        "sys_platform": "darwin",
+        "platform_system": "Darwin",
+        "platform_machine": "arm64",
+    },
 }
-PYTHON = {"os_name": "posix", "implementation_name": "cpython", "platform_python_implementation": "CPython"}
+PYTHON = {
+    "os_name": "posix",
+    "implementation_name": "cpython",
+    "platform_python_implementation": "CPython",
+}
 # A host, a scheme, or an option of pip that names one.
-ADDRESS = re.compile(r"\w+:/{2}\S*|--\S*(?:index|links|host)\S*|\S+[.](?:org|com|net|io)\b\S*", re.IGNORECASE)
+ADDRESS = re.compile(
+    r"\w+:/{2}\S*|--\S*(?:index|links|host)\S*|\S+[.](?:org|com|net|io)\b\S*",
+    re.IGNORECASE,
+)
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-DEPENDENCIES, EXTRAS = PROJECT["project"]["dependencies"], PROJECT["project"]["optional-dependencies"]
-CONDA: dict[str, Any] = YAML(typ="safe").load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+DEPENDENCIES, EXTRAS = (
+    PROJECT["project"]["dependencies"],
+    PROJECT["project"]["optional-dependencies"],
+)
+CONDA: dict[str, Any] = YAML(typ="safe").load(
+    (ROOT / "environment.yml").read_text(encoding="utf-8")
+)
 # Each pinned requirement with its hashes.
 LOCK = [
     (Requirement(head), re.findall(r"--hash=sha256:([0-9a-f]{64})\b", body))
     for head, body in re.findall(
-        r"^([^\s#].*?) ?\\?\n((?: +.*\n)*)", (ROOT / "requirements.lock").read_text(encoding="utf-8"), re.MULTILINE
+        r"^([^\s#].*?) ?\\?\n((?: +.*\n)*)",
+        (ROOT / "requirements.lock").read_text(encoding="utf-8"),
+        re.MULTILINE,
     )
 ]
 
 
 def pins(platform: str, python: str) -> dict[str, list[Version]]:
     """The versions that one machine installs, by name."""
-    environment = PLATFORMS[platform] | PYTHON | {"python_version": python, "python_full_version": f"{python}.9"}
+    environment = (
+        PLATFORMS[platform]
+        | PYTHON
+        | {"python_version": python, "python_full_version": f"{python}.9"}
+    )
     found: dict[str, list[Version]] = defaultdict(list)
     for pinned, _ in LOCK:
         if pinned.marker is None or pinned.marker.evaluate(dict(environment)):
@@ -76,9 +106,13 @@ def test_every_line_of_the_lock_is_a_pin_with_hashes() -> None:
 
 @pytest.mark.parametrize("python", PYTHONS)
 @pytest.mark.parametrize("platform", PLATFORMS)
-def test_every_direct_dependency_is_pinned_once_inside_its_range(platform: str, python: str) -> None:
+def test_every_direct_dependency_is_pinned_once_inside_its_range(
+    platform: str, python: str
+) -> None:
     pinned = pins(platform, python)
-    assert {name: versions for name, versions in pinned.items() if len(versions) != 1} == {}
+    assert {
+        name: versions for name, versions in pinned.items() if len(versions) != 1
+    } == {}
     for text in [
         *PROJECT["build-system"]["requires"],
         *DEPENDENCIES,
@@ -90,7 +124,14 @@ def test_every_direct_dependency_is_pinned_once_inside_its_range(platform: str, 
 
 
 @pytest.mark.parametrize(
-    "name", ["pyproject.toml", "requirements.lock", "environment.yml", "Makefile", ".pre-commit-config.yaml"]
+    "name",
+    [
+        "pyproject.toml",
+        "requirements.lock",
+        "environment.yml",
+        "Makefile",
+        ".pre-commit-config.yaml",
+    ],
 )
 def test_install_files_hold_no_address(name: str) -> None:
     assert ADDRESS.findall((ROOT / name).read_text(encoding="utf-8")) == []
@@ -105,49 +146,109 @@ def test_install_files_hold_no_address(name: str) -> None:
         ("tests", ("pipeline", "notebooks", "translation", "ray", "dev")),
     ],
 )
-def test_every_import_is_a_declared_dependency(folder: str, extras: tuple[str, ...]) -> None:
+def test_every_import_is_a_declared_dependency(
+    folder: str, extras: tuple[str, ...]
+) -> None:
     listed = [*DEPENDENCIES, *(text for extra in extras for text in EXTRAS[extra])]
     declared = {canonicalize_name(Requirement(text).name) for text in listed}
     files = list((ROOT / folder).rglob("*.py"))
     own = {"softmax_temperature", "benchmarks", "tests", *(path.stem for path in files)}
-    own |= {"lightning", "transformers"}  # Their users have them: Cooling's callbacks import them when they are called.
-    imported = {name for path in files for name in top_level_imports(path)} - sys.stdlib_module_names - own
+    own |= {
+        "lightning",
+        "transformers",
+    }  # Their users have them: Cooling's callbacks import them when they are called.
+    imported = (
+        {name for path in files for name in top_level_imports(path)}
+        - sys.stdlib_module_names
+        - own
+    )
 
     assert files
     sources = packages_distributions()
-    assert {name for name in imported if not declared & {canonicalize_name(one) for one in sources[name]}} == set()
+    assert {
+        name
+        for name in imported
+        if not declared & {canonicalize_name(one) for one in sources[name]}
+    } == set()
 
 
 def top_level_imports(path: Path) -> set[str]:
     nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    named = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 0}
+    plain = {
+        alias.name
+        for node in nodes
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+    named = {
+        node.module or ""
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and node.level == 0
+    }
     return {name.split(".")[0] for name in plain | named}
 
 
 ROOMS = (  # Each may import those before it, the package's own __init__ all.
-    *("data.seeds", "runner", "params", "metrics", "losses", "scaling", "dataset_statistics", "cosine_classifier"),
-    *("heuristic", "cooling", "early_learning", "data", "networks", "training", "stages", "papers.shared", "papers"),
+    *(
+        "data.seeds",
+        "runner",
+        "params",
+        "metrics",
+        "losses",
+        "scaling",
+        "dataset_statistics",
+        "cosine_classifier",
+    ),
+    *(
+        "heuristic",
+        "cooling",
+        "early_learning",
+        "data",
+        "networks",
+        "training",
+        "stages",
+        "papers.shared",
+        "papers",
+    ),
     "tools",
 )
 
 
 def test_no_room_imports_one_above_it() -> None:
     source = ROOT / "src"
-    modules = {path: ".".join(path.relative_to(source).with_suffix("").parts) for path in source.rglob("*.py")}
+    modules = {
+        path: ".".join(path.relative_to(source).with_suffix("").parts)
+        for path in source.rglob("*.py")
+    }
     del modules[source / "softmax_temperature" / "__init__.py"]
-    imports = ((module, name) for path, module in modules.items() for name in module_level_imports(path))
-    own = (each for each in imports if each[1].startswith("softmax_temperature.") and "__version__" not in each[1])
-    assert [f"{module} imports {name}" for module, name in own if room_of(name) > room_of(module)] == []
+    imports = (
+        (module, name)
+        for path, module in modules.items()
+        for name in module_level_imports(path)
+    )
+    own = (
+        each
+        for each in imports
+        if each[1].startswith("softmax_temperature.") and "__version__" not in each[1]
+    )
+    assert [
+        f"{module} imports {name}"
+        for module, name in own
+        if room_of(name) > room_of(module)
+    ] == []
 
 
 def room_of(module: str) -> int:
     inside = module.removeprefix("softmax_temperature.") + "."
-    return ROOMS.index(max((room for room in ROOMS if inside.startswith(f"{room}.")), key=len))
+    return ROOMS.index(
+        max((room for room in ROOMS if inside.startswith(f"{room}.")), key=len)
+    )
 
 
 def module_level_imports(path: Path) -> list[str]:
-    """What a module imports when it is imported itself, with the names taken from each package."""
+    """What a module imports when it is imported itself, with the names taken from each
+    package.
+    """
     found: list[str] = []
     rest: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
     while rest:
@@ -163,44 +264,75 @@ def module_level_imports(path: Path) -> list[str]:
 
 def test_torchvision_and_torch_are_a_pair() -> None:
     (locked,) = pins("linux-x86_64", "3.11")["torch"]
-    (wish,) = [wish for wish in map(Requirement, requires("torchvision") or []) if wish.name == "torch"]
+    (wish,) = [
+        wish
+        for wish in map(Requirement, requires("torchvision") or [])
+        if wish.name == "torch"
+    ]
     assert locked in wish.specifier
     assert torch.__version__ in wish.specifier
-    # Compiled operators load only beside the torch they were built for. Of two boxes that overlap the better one stays.
+    # Compiled operators load only beside the torch they were built for. Of two boxes
+    # that overlap the better one stays.
     boxes = torch.tensor([[0.0, 0.0, 2.0, 2.0], [0.0, 0.0, 2.0, 1.9]])
-    assert torchvision.ops.nms(boxes, torch.tensor([0.1, 0.9]), iou_threshold=0.5).tolist() == [1]
+    assert torchvision.ops.nms(
+        boxes, torch.tensor([0.1, 0.9]), iou_threshold=0.5
+    ).tolist() == [1]
 
 
-def test_python_range_agrees_everywhere_and_conda_installs_from_the_lock_alone() -> None:
+def test_python_range_agrees_everywhere_and_conda_installs_from_the_lock_alone() -> (
+    None
+):
     supported = SpecifierSet(PROJECT["project"]["requires-python"])
     python, *others = CONDA["dependencies"]
     assert SpecifierSet(python.removeprefix("python")) == supported
     assert others == ["pip", {"pip": ["-r requirements.lock"]}]
-    assert [version for version in ("3.10", *PYTHONS, "3.14") if version in supported] == list(PYTHONS)
+    assert [
+        version for version in ("3.10", *PYTHONS, "3.14") if version in supported
+    ] == list(PYTHONS)
     assert PROJECT["tool"]["mypy"]["python_version"] == PYTHONS[0]
-    assert PROJECT["tool"]["ruff"]["target-version"] == f"py{PYTHONS[0].replace('.', '')}"
+    assert (
+        PROJECT["tool"]["ruff"]["target-version"] == f"py{PYTHONS[0].replace('.', '')}"
+    )
 
 
 def test_make_lists_every_target() -> None:
-    (declared,) = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    listed = re.findall(r"^make ([\w-]+) +\S", make("--silent", folder=ROOT), flags=re.MULTILINE)
+    (declared,) = re.findall(
+        r"^\.PHONY: (.*)$",
+        (ROOT / "Makefile").read_text(encoding="utf-8"),
+        flags=re.MULTILINE,
+    )
+    listed = re.findall(
+        r"^make ([\w-]+) +\S", make("--silent", folder=ROOT), flags=re.MULTILINE
+    )
     assert sorted(listed) == sorted(declared.split())
 
 
 @pytest.mark.parametrize("target", ["repro", "test", "lint"])
 @pytest.mark.parametrize("changed", [None, "requirements.lock", "pyproject.toml"])
-def test_make_sets_up_again_only_when_what_to_install_changed(target: str, changed: str | None, tmp_path: Path) -> None:
+def test_make_sets_up_again_only_when_what_to_install_changed(
+    target: str, changed: str | None, tmp_path: Path
+) -> None:
     checkout = tmp_path / "my checkout"
     (checkout / ".venv").mkdir(parents=True)
     (checkout / ".venv" / ".installed").touch()
     for name in ("Makefile", "pyproject.toml", "requirements.lock"):
         shutil.copy(ROOT / name, checkout)
-        os.utime(checkout / name, 2 * (4_000_000_000 if name == changed else 1_000_000,))
-    assert ("pip install" in make("--dry-run", target, folder=checkout)) is (changed is not None)
+        os.utime(
+            checkout / name, 2 * (4_000_000_000 if name == changed else 1_000_000,)
+        )
+    assert ("pip install" in make("--dry-run", target, folder=checkout)) is (
+        changed is not None
+    )
 
 
 def make(*arguments: str, folder: Path) -> str:
     # A make above this one would pass its own options down.
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))}
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("MAKE", "MFLAGS"))
+    }
     command = [shutil.which("make") or "make", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=True
+    ).stdout

@@ -1,4 +1,6 @@
-"""The temperature of the softmax: four papers rebuilt by one pipeline, and their methods as a library."""
+"""The temperature of the softmax: four papers rebuilt by one pipeline, and their
+methods as a library.
+"""
 
 from importlib import import_module
 from importlib.metadata import version
@@ -6,15 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from softmax_temperature.cooling import Cooling as Cooling
-    from softmax_temperature.cosine_classifier.module import CosineClassifier as CosineClassifier
+    from softmax_temperature.cosine_classifier.module import (
+        CosineClassifier as CosineClassifier,
+    )
     from softmax_temperature.losses.modules import BrierLoss as BrierLoss
     from softmax_temperature.losses.modules import FocalLoss as FocalLoss
     from softmax_temperature.losses.modules import MMCELoss as MMCELoss
-    from softmax_temperature.losses.modules import SampleDependentFocalLoss as SampleDependentFocalLoss
+    from softmax_temperature.losses.modules import (
+        SampleDependentFocalLoss as SampleDependentFocalLoss,
+    )
     from softmax_temperature.tools.arrays import sample_logits as sample_logits
     from softmax_temperature.tools.calibrate import calibrate as calibrate
     from softmax_temperature.tools.scaler import TemperatureScaler as TemperatureScaler
-    from softmax_temperature.tools.suggest import suggest_temperature as suggest_temperature
+    from softmax_temperature.tools.suggest import (
+        suggest_temperature as suggest_temperature,
+    )
 
 __version__ = version("softmax-temperature")
 
@@ -35,7 +43,9 @@ __all__ = [*_MODULES]  # noqa: PLE0604 - its keys are strings
 
 
 def __getattr__(name: str) -> Any:
-    """Import what a name needs when it is first asked for: torch and scikit-learn take seconds."""
+    """Import what a name needs when it is first asked for: torch and scikit-learn take
+    seconds.
+    """
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

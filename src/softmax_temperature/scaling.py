@@ -1,4 +1,6 @@
-"""Temperature scaling: the one temperature that makes held-out logits best calibrated (focal paper, section 5)."""
+"""Temperature scaling: the one temperature that makes held-out logits best calibrated
+(focal paper, section 5).
+"""
 
 import math
 from dataclasses import dataclass
@@ -9,10 +11,20 @@ from scipy.optimize import brentq
 from torch import Tensor
 
 from softmax_temperature.metrics.calibration import CHUNK, binned_sums, equal_width_bins
-from softmax_temperature.metrics.checks import check_count, check_labels, check_logits, check_positive
+from softmax_temperature.metrics.checks import (
+    check_count,
+    check_labels,
+    check_logits,
+    check_positive,
+)
 
-TEMPERATURE_BOUNDS = (1e-4, 1e4)  # For the search on the likelihood; wide enough for logits of any sensible scale.
-TEMPERATURE_GRID = tuple(tenths / 10 for tenths in range(1, 101))  # 0.1, 0.2, ..., 10.0: focal paper, section 5.
+TEMPERATURE_BOUNDS = (
+    1e-4,
+    1e4,
+)  # For the search on the likelihood; wide enough for logits of any sensible scale.
+TEMPERATURE_GRID = tuple(
+    tenths / 10 for tenths in range(1, 101)
+)  # 0.1, 0.2, ..., 10.0: focal paper, section 5.
 LOG_TOLERANCE = 1e-8  # Of log T; 1e-6 is promised.
 
 
@@ -21,16 +33,25 @@ class TemperatureFit:
     """The result of a search for a temperature."""
 
     temperature: float  # Divides logits.
-    value: float  # The criterion at this temperature, on the data of the search: nats for "nll", a fraction for "ece".
-    at_bound: bool  # Whether the search ended at one of its bounds; the temperature is then not an optimum.
+    # The criterion at this temperature, on the data of the search: nats for "nll", a
+    # fraction for "ece".
+    value: float
+    # Whether the search ended at one of its bounds; the temperature is then not an
+    # optimum.
+    at_bound: bool
 
 
-def fit_temperature(logits: Tensor, labels: Tensor, *, criterion: str = "nll", bins: int = 15) -> TemperatureFit:
-    """Find the temperature that minimises a criterion on held-out logits (focal paper, section 5).
+def fit_temperature(
+    logits: Tensor, labels: Tensor, *, criterion: str = "nll", bins: int = 15
+) -> TemperatureFit:
+    """Find the temperature that minimises a criterion on held-out logits (focal paper,
+    section 5).
 
-    "nll" finds the root of the slope of the negative log-likelihood, which is convex in 1 / T, on log T in [1e-4, 1e4]
-    to 1e-6; logits that separate the labels, speak against them or are constant have none, and end at a bound. "ece"
-    tries the paper's grid 0.1, 0.2, ..., 10.0 and keeps the first minimum of the expected calibration error.
+    "nll" finds the root of the slope of the negative log-likelihood, which is convex in
+    1 / T, on log T in [1e-4, 1e4] to 1e-6; logits that separate the labels, speak
+    against them or are constant have none, and end at a bound. "ece" tries the paper's
+    grid 0.1, 0.2, ..., 10.0 and keeps the first minimum of the expected calibration
+    error.
 
     Args:
         logits: Shape (n, classes), any float dtype; cast to float64.
@@ -39,7 +60,8 @@ def fit_temperature(logits: Tensor, labels: Tensor, *, criterion: str = "nll", b
         bins: Number of bins of the calibration error; not used by "nll".
 
     Raises:
-        ValueError: If logits or labels are malformed, `criterion` is unknown or `bins` is below 1.
+        ValueError: If logits or labels are malformed, `criterion` is unknown or `bins`
+            is below 1.
     """
     check_logits(logits)
     check_labels(labels, logits)
@@ -47,7 +69,8 @@ def fit_temperature(logits: Tensor, labels: Tensor, *, criterion: str = "nll", b
     if criterion not in ("nll", "ece"):
         raise ValueError(f"criterion must be 'nll' or 'ece', got {criterion!r}")
     exact = logits.detach().double()
-    # Margins to the largest logit: no exponential of them overflows, and one of each row is 1.
+    # Margins to the largest logit: no exponential of them overflows, and one of each
+    # row is 1.
     margins = exact - exact.amax(dim=1, keepdim=True)
     if criterion == "nll":
         return _fit_likelihood(margins, labels.long())
@@ -57,10 +80,12 @@ def fit_temperature(logits: Tensor, labels: Tensor, *, criterion: str = "nll", b
 def temperature_interval(
     logits: Tensor, labels: Tensor, temperature: float, *, level: float = 0.90
 ) -> tuple[float, float]:
-    """An interval at `level` for the temperature that minimises the negative log-likelihood (source: ours).
+    """An interval at `level` for the temperature that minimises the negative
+    log-likelihood (source: ours).
 
-    Normal on log T, with the sandwich variance of the estimate, which holds where the model is wrong too. Logits (n,
-    classes) and labels (n,) are those that the temperature was fitted on, not at a bound.
+    Normal on log T, with the sandwich variance of the estimate, which holds where the
+    model is wrong too. Logits (n, classes) and labels (n,) are those that the
+    temperature was fitted on, not at a bound.
     """
     check_logits(logits)
     check_labels(labels, logits)
@@ -77,7 +102,9 @@ def temperature_interval(
 
 
 def apply_temperature(logits: Tensor, temperature: float) -> Tensor:
-    """The logits, shape (n, classes), divided by the temperature, which is finite and positive."""
+    """The logits, shape (n, classes), divided by the temperature, which is finite and
+    positive.
+    """
     check_logits(logits)
     check_positive(temperature, "temperature")
     return logits / temperature
@@ -88,7 +115,9 @@ def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
     low, high = TEMPERATURE_BOUNDS
 
     def slope(log_temperature: float) -> float:
-        """Of the likelihood's negative logarithm, in 1 / T: mean logit under the model minus that of the label."""
+        """Of the likelihood's negative logarithm, in 1 / T: mean logit under the model
+        minus that of the label.
+        """
         return _mean_margin(margins, math.exp(-log_temperature)) - of_label
 
     if slope(math.log(high)) >= 0:
@@ -96,13 +125,19 @@ def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
     elif slope(math.log(low)) <= 0:
         temperature = low
     else:
-        temperature = math.exp(brentq(slope, math.log(low), math.log(high), xtol=LOG_TOLERANCE))
+        temperature = math.exp(
+            brentq(slope, math.log(low), math.log(high), xtol=LOG_TOLERANCE)
+        )
     value = _mean_log_sum(margins, 1 / temperature) - of_label / temperature
-    return TemperatureFit(temperature, value, at_bound=temperature in TEMPERATURE_BOUNDS)
+    return TemperatureFit(
+        temperature, value, at_bound=temperature in TEMPERATURE_BOUNDS
+    )
 
 
 def _mean_margin(margins: Tensor, inverse_temperature: float) -> float:
-    """Mean over samples of the expected margin under softmax(margins * inverse_temperature)."""
+    """Mean over samples of the expected margin under softmax(margins *
+    inverse_temperature).
+    """
     total = 0.0
     for some in _pieces(margins):
         weights = torch.exp(some * inverse_temperature)
@@ -112,23 +147,38 @@ def _mean_margin(margins: Tensor, inverse_temperature: float) -> float:
 
 def _mean_log_sum(margins: Tensor, inverse_temperature: float) -> float:
     """Mean over samples of the logarithm of the softmax's denominator."""
-    sums = [torch.exp(some * inverse_temperature).sum(dim=1).log().sum().item() for some in _pieces(margins)]
+    sums = [
+        torch.exp(some * inverse_temperature).sum(dim=1).log().sum().item()
+        for some in _pieces(margins)
+    ]
     return math.fsum(sums) / len(margins)
 
 
-def _fit_calibration_error(margins: Tensor, labels: Tensor, bins: int) -> TemperatureFit:
-    # One prediction for all temperatures, the first largest logit: division can round two logits to one.
+def _fit_calibration_error(
+    margins: Tensor, labels: Tensor, bins: int
+) -> TemperatureFit:
+    # One prediction for all temperatures, the first largest logit: division can round
+    # two logits to one.
     correct = (margins.argmax(dim=1) == labels).double()
 
     def error(temperature: float) -> Tensor:
-        # The margin of the prediction is 0, so its probability is one over the softmax's denominator.
-        confidences = 1 / torch.cat([torch.exp(some / temperature).sum(dim=1) for some in _pieces(margins)])
-        gaps = binned_sums(equal_width_bins(confidences, bins), correct - confidences, bins)
+        # The margin of the prediction is 0, so its probability is one over the
+        # softmax's denominator.
+        confidences = 1 / torch.cat(
+            [torch.exp(some / temperature).sum(dim=1) for some in _pieces(margins)]
+        )
+        gaps = binned_sums(
+            equal_width_bins(confidences, bins), correct - confidences, bins
+        )
         return gaps.abs().sum() / len(correct)
 
     errors = torch.stack([error(temperature) for temperature in TEMPERATURE_GRID])
     best = int(errors.argmin())
-    return TemperatureFit(TEMPERATURE_GRID[best], errors[best].item(), at_bound=best in {0, len(TEMPERATURE_GRID) - 1})
+    return TemperatureFit(
+        TEMPERATURE_GRID[best],
+        errors[best].item(),
+        at_bound=best in {0, len(TEMPERATURE_GRID) - 1},
+    )
 
 
 def _pieces(margins: Tensor) -> tuple[Tensor, ...]:

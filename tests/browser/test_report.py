@@ -1,4 +1,6 @@
-"""The report on the committed results in a browser: quiet, no wider than the window, and legible."""
+"""The report on the committed results in a browser: quiet, no wider than the window,
+and legible.
+"""
 
 import shutil
 from collections.abc import Iterator
@@ -14,7 +16,12 @@ pytestmark = pytest.mark.browser
 
 WIDTHS, SCHEMES = (420, 1280), ("light", "dark")
 INDEX = "index.html"
-PAGES = (INDEX, f"mini/{INDEX}", "mini/pages/focal-records.html", "mini/pages/focal.html")
+PAGES = (
+    INDEX,
+    f"mini/{INDEX}",
+    "mini/pages/focal-records.html",
+    "mini/pages/focal.html",
+)
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 
 
@@ -22,7 +29,9 @@ CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 def site(project_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site") / "results"
     shutil.copytree(project_root / "docs", folder.parent / "docs")
-    shutil.copytree(project_root / "results", folder, ignore=shutil.ignore_patterns("*.html"))
+    shutil.copytree(
+        project_root / "results", folder, ignore=shutil.ignore_patterns("*.html")
+    )
     write_report(folder)
     return folder
 
@@ -31,7 +40,8 @@ def site(project_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def browser(browser_program: str) -> Iterator[Chrome]:
     options = ChromeOptions()
     options.binary_location = browser_program
-    # In a container there may be no second user to confine it to, and little shared memory.
+    # In a container there may be no second user to confine it to, and little shared
+    # memory.
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
@@ -41,7 +51,12 @@ def browser(browser_program: str) -> Iterator[Chrome]:
 
 
 def visit(browser: Chrome, page: Path, width: int, scheme: str) -> None:
-    size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < max(WIDTHS)}
+    size = {
+        "width": width,
+        "height": 844,
+        "deviceScaleFactor": 1,
+        "mobile": width < max(WIDTHS),
+    }
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     preferred = {"name": "prefers-color-scheme", "value": scheme}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [preferred]})
@@ -55,11 +70,20 @@ def test_a_page_is_quiet_legible_short_and_no_wider_than_the_window(
     browser: Chrome, site: Path, page: str, width: int, scheme: str
 ) -> None:
     visit(browser, site / page, width, scheme)
-    assert [entry for entry in browser.get_log("browser") if entry["level"] != "INFO"] == []
+    assert [
+        entry for entry in browser.get_log("browser") if entry["level"] != "INFO"
+    ] == []
     if page.endswith(INDEX):
         # 21 with some systems' fonts, and fewer with others'.
-        assert browser.execute_script("return document.documentElement.scrollHeight / innerHeight") <= 24, "screens"
-    images = browser.execute_script("return [...document.images].map((image) => image.complete && image.naturalWidth)")
+        assert (
+            browser.execute_script(
+                "return document.documentElement.scrollHeight / innerHeight"
+            )
+            <= 24
+        ), "screens"
+    images = browser.execute_script(
+        "return [...document.images].map((image) => image.complete && image.naturalWidth)"
+    )
     assert all(width > 100 for width in images)
     assert len(images) >= 11 * page.endswith("focal.html")
     found = browser.execute_script(CONTRAST)  # Which opens what is folded away.

@@ -1,4 +1,6 @@
-"""Small random networks of every kind that Cooling walks, in float64, with batch norms that have seen something."""
+"""Small random networks of every kind that Cooling walks, in float64, with batch norms
+that have seen something.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -9,14 +11,20 @@ from torch import Tensor, nn
 
 from softmax_temperature.networks.convolutional import DenseNet, SmallVGG, UNet
 from softmax_temperature.networks.layers import CReLU
-from softmax_temperature.networks.resnets import BottleneckResNet, CifarResNet, WideResNet
+from softmax_temperature.networks.resnets import (
+    BottleneckResNet,
+    CifarResNet,
+    WideResNet,
+)
 
 CLASSES = 4
 MakeNetwork = Callable[..., nn.Module]
 
 
 class Residual(nn.Module):
-    """Two convolutions beside the identity, or beside a projection where the channels change."""
+    """Two convolutions beside the identity, or beside a projection where the channels
+    change.
+    """
 
     def __init__(self, inputs: int, outputs: int, *, norm: bool) -> None:
         super().__init__()
@@ -24,7 +32,9 @@ class Residual(nn.Module):
         self.norm1 = nn.BatchNorm2d(outputs) if norm else nn.Identity()
         self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1)
         self.norm2 = nn.BatchNorm2d(outputs) if norm else nn.Identity()
-        self.shortcut = nn.Identity() if inputs == outputs else nn.Conv2d(inputs, outputs, 1)
+        self.shortcut = (
+            nn.Identity() if inputs == outputs else nn.Conv2d(inputs, outputs, 1)
+        )
 
     def forward(self, maps: Tensor) -> Tensor:
         inner = self.norm2(self.conv2(F.relu(self.norm1(self.conv1(maps)))))
@@ -50,9 +60,18 @@ BLOCKS: dict[str, Callable[[int], tuple[nn.Module, int]]] = {
     "ReLU": lambda channels: (nn.ReLU(), channels),
     "CReLU": lambda channels: (CReLU(), 2 * channels),
     "average": lambda channels: (nn.AvgPool2d(3, 1, 1), channels),
-    "identity shortcut": lambda channels: (Residual(channels, channels, norm=False), channels),
-    "normed shortcut": lambda channels: (Residual(channels, channels, norm=True), channels),
-    "projection": lambda channels: (Residual(channels, channels + 1, norm=True), channels + 1),
+    "identity shortcut": lambda channels: (
+        Residual(channels, channels, norm=False),
+        channels,
+    ),
+    "normed shortcut": lambda channels: (
+        Residual(channels, channels, norm=True),
+        channels,
+    ),
+    "projection": lambda channels: (
+        Residual(channels, channels + 1, norm=True),
+        channels + 1,
+    ),
     "append": lambda channels: (Appended(channels, channels + 2), channels + 2),
 }
 
@@ -63,27 +82,53 @@ def stacked(names: Sequence[str]) -> nn.Module:
     for name in names:
         block, channels = BLOCKS[name](channels)
         network.append(block)
-    return network.extend([nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, CLASSES)])
+    return network.extend(
+        [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, CLASSES)]
+    )
 
 
-def plain(activation: Callable[[], nn.Module] = nn.ReLU, copies: int = 1, *, norm: bool = False) -> nn.Module:
+def plain(
+    activation: Callable[[], nn.Module] = nn.ReLU,
+    copies: int = 1,
+    *,
+    norm: bool = False,
+) -> nn.Module:
     def block(inputs: int, outputs: int) -> list[nn.Module]:
         normed: list[nn.Module] = [nn.BatchNorm2d(outputs)] if norm else []
         return [nn.Conv2d(inputs, outputs, 3, padding=1), *normed, activation()]
 
-    maps = [*block(3, 4), nn.MaxPool2d(2), *block(4 * copies, 6), nn.AvgPool2d(2), nn.Flatten(), nn.Dropout(0.2)]
-    return nn.Sequential(*maps, nn.Linear(24 * copies, 8), activation(), nn.Linear(8 * copies, CLASSES))
+    maps = [
+        *block(3, 4),
+        nn.MaxPool2d(2),
+        *block(4 * copies, 6),
+        nn.AvgPool2d(2),
+        nn.Flatten(),
+        nn.Dropout(0.2),
+    ]
+    return nn.Sequential(
+        *maps, nn.Linear(24 * copies, 8), activation(), nn.Linear(8 * copies, CLASSES)
+    )
 
 
 def residual(*, norm: bool) -> nn.Module:
-    blocks = [Residual(4, 4, norm=norm), Residual(4, 6, norm=norm), Residual(6, 6, norm=norm)]
+    blocks = [
+        Residual(4, 4, norm=norm),
+        Residual(4, 6, norm=norm),
+        Residual(6, 6, norm=norm),
+    ]
     return nn.Sequential(
-        nn.Conv2d(3, 4, 3, padding=1), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, CLASSES)
+        nn.Conv2d(3, 4, 3, padding=1),
+        *blocks,
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(6, CLASSES),
     )
 
 
 NETWORKS: dict[str, Callable[[], nn.Module]] = {
-    "dense": lambda: nn.Sequential(nn.Flatten(), nn.Linear(192, 7), nn.PReLU(), nn.Linear(7, CLASSES)),
+    "dense": lambda: nn.Sequential(
+        nn.Flatten(), nn.Linear(192, 7), nn.PReLU(), nn.Linear(7, CLASSES)
+    ),
     "plain": plain,
     "plain with batch norm": lambda: plain(norm=True),
     "CReLU": lambda: plain(CReLU, 2),
@@ -91,7 +136,13 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "residual with batch norm": lambda: residual(norm=True),
     "CifarResNet": lambda: CifarResNet(1, CLASSES, widths=(4, 6, 8)),
     "VGG with CReLU and batch norm": lambda: SmallVGG(
-        CLASSES, "crelu", "average", batch_norm=True, widths=(4, 4), dense=8, image_size=8
+        CLASSES,
+        "crelu",
+        "average",
+        batch_norm=True,
+        widths=(4, 4),
+        dense=8,
+        image_size=8,
     ),
     "U-Net": lambda: UNet(CLASSES, width=3),
     "bottlenecks with CReLU": lambda: BottleneckResNet((1, 2), CLASSES, 2, "crelu"),
@@ -102,14 +153,23 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
 
 @pytest.fixture(scope="session")
 def make_network() -> MakeNetwork:
-    """Makes a network by name, or of blocks, in evaluation mode; another seed draws other weights."""
+    """Makes a network by name, or of blocks, in evaluation mode; another seed draws
+    other weights.
+    """
 
     def make(name: str | Sequence[str], seed: int = 0) -> nn.Module:
         torch.manual_seed(seed)
-        network = (NETWORKS[name]() if isinstance(name, str) else stacked(name)).double().eval()
+        network = (
+            (NETWORKS[name]() if isinstance(name, str) else stacked(name))
+            .double()
+            .eval()
+        )
         with torch.no_grad():
             for module in network.modules():
-                if isinstance(module, nn.BatchNorm2d) and module.running_mean is not None:
+                if (
+                    isinstance(module, nn.BatchNorm2d)
+                    and module.running_mean is not None
+                ):
                     assert module.running_var is not None
                     module.running_mean.normal_()
                     module.running_var.uniform_(0.01, 2)
@@ -127,22 +187,30 @@ def network(request: pytest.FixtureRequest, make_network: MakeNetwork) -> nn.Mod
 
 @pytest.fixture(scope="session")
 def images() -> Tensor:
-    return torch.randn(12, 3, 8, 8, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    return torch.randn(
+        12, 3, 8, 8, generator=torch.Generator().manual_seed(1), dtype=torch.float64
+    )
 
 
 @pytest.fixture
 def images_for(images: Tensor) -> Callable[[nn.Module], Tensor]:
     """The images, in the size that the network asks for."""
-    return lambda network: images.repeat(1, 1, 2, 2) if isinstance(network, UNet) else images
+    return lambda network: (
+        images.repeat(1, 1, 2, 2) if isinstance(network, UNet) else images
+    )
 
 
 @pytest.fixture(scope="session")
 def uncertain_labels() -> Callable[[Tensor], Tensor]:
-    """Labels for which logits (n, classes, ...) have a best temperature: the largest twice, then the second largest."""
+    """Labels for which logits (n, classes, ...) have a best temperature: the largest
+    twice, then the second largest.
+    """
 
     def label(logits: Tensor) -> Tensor:
         ranked = logits.topk(2, dim=1).indices
-        thirds = (torch.arange(ranked[:, 0].numel()) % 3 == 2).reshape(ranked[:, 0].shape)
+        thirds = (torch.arange(ranked[:, 0].numel()) % 3 == 2).reshape(
+            ranked[:, 0].shape
+        )
         return torch.where(thirds, ranked[:, 1], ranked[:, 0])
 
     return label

@@ -1,4 +1,6 @@
-"""In a real Lightning loop and a real Hugging Face loop, the temperature fits the held-out set after each epoch."""
+"""In a real Lightning loop and a real Hugging Face loop, the temperature fits the
+held-out set after each epoch.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,13 @@ from lightning.pytorch import LightningModule
 from lightning.pytorch import Trainer as LightningTrainer
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
-from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainerCallback, TrainingArguments
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
 
 from softmax_temperature import Cooling
 from softmax_temperature.cooling.callbacks import lightning_callback, trainer_callback
@@ -37,10 +45,16 @@ class Module(LightningModule):
 
 
 @pytest.mark.parametrize("mode", ["last_layer", "distributed"])
-@pytest.mark.filterwarnings("ignore::UserWarning:lightning", "ignore::FutureWarning", "ignore::DeprecationWarning")
+@pytest.mark.filterwarnings(
+    "ignore::UserWarning:lightning",
+    "ignore::FutureWarning",
+    "ignore::DeprecationWarning",
+)
 def test_lightning_cools_after_each_epoch(mode: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
-    network = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 2))
+    network = nn.Sequential(
+        nn.Linear(4, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 2)
+    )
     cooling, (inputs, labels) = Cooling(network, mode=mode), drawn(60, 1)
     temperatures = []
     cool = cooling.cool
@@ -53,13 +67,19 @@ def test_lightning_cools_after_each_epoch(mode: str, tmp_path: Path) -> None:
         enable_checkpointing=False,
         enable_progress_bar=False,
         enable_model_summary=False,
-        callbacks=[lightning_callback(cooling, DataLoader(TensorDataset(inputs, labels), 25), policy="rescale")],
+        callbacks=[
+            lightning_callback(
+                cooling, DataLoader(TensorDataset(inputs, labels), 25), policy="rescale"
+            )
+        ],
     )
     trainer.fit(Module(network), DataLoader(TensorDataset(*drawn(40, 0)), 20))
     assert len(temperatures) == 3
     assert temperatures[0] != 1
     with torch.no_grad():
-        assert fit_temperature(network.eval()(inputs), labels).temperature == pytest.approx(1, abs=1e-3)
+        assert fit_temperature(
+            network.eval()(inputs), labels
+        ).temperature == pytest.approx(1, abs=1e-3)
 
 
 def sentences(rows: int, seed: int) -> list[dict[str, Tensor]]:
@@ -67,15 +87,29 @@ def sentences(rows: int, seed: int) -> list[dict[str, Tensor]]:
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(rows) % 2
     other = torch.rand(rows, 6, generator=generator) < 0.25
-    words = torch.randint(4, (rows, 6), generator=generator) + 4 * (labels[:, None] ^ other.long())
-    return [{"input_ids": word, "labels": label} for word, label in zip(words, labels, strict=True)]
+    words = torch.randint(4, (rows, 6), generator=generator) + 4 * (
+        labels[:, None] ^ other.long()
+    )
+    return [
+        {"input_ids": word, "labels": label}
+        for word, label in zip(words, labels, strict=True)
+    ]
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning", "ignore::DeprecationWarning")
-def test_hugging_faces_trainer_cools_after_each_epoch_and_trains_on_cooled_logits(tmp_path: Path) -> None:
+@pytest.mark.filterwarnings(
+    "ignore::UserWarning", "ignore::FutureWarning", "ignore::DeprecationWarning"
+)
+def test_hugging_faces_trainer_cools_after_each_epoch_and_trains_on_cooled_logits(
+    tmp_path: Path,
+) -> None:
     torch.manual_seed(0)
     config = BertConfig(
-        vocab_size=8, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, num_labels=2
+        vocab_size=8,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        num_labels=2,
     )
     model = BertForSequenceClassification(config)
     cooling, held_out = Cooling(model.classifier), DataLoader(sentences(64, 1), 64)  # type: ignore[arg-type]
@@ -96,11 +130,15 @@ def test_hugging_faces_trainer_cools_after_each_epoch_and_trains_on_cooled_logit
         logging_strategy="no",
     )
     callbacks = [trainer_callback(cooling, held_out), Watch()]
-    Trainer(model, arguments, train_dataset=sentences(64, 0), callbacks=callbacks).train()
+    Trainer(
+        model, arguments, train_dataset=sentences(64, 0), callbacks=callbacks
+    ).train()
     assert len(set(epochs)) == 2
     (batch,) = held_out
     with torch.no_grad():
         found = model.eval()(**batch)
-    assert fit_temperature(found.logits, batch["labels"]).temperature == pytest.approx(1, abs=1e-3)
+    assert fit_temperature(found.logits, batch["labels"]).temperature == pytest.approx(
+        1, abs=1e-3
+    )
     expected = nn.functional.cross_entropy(found.logits, batch["labels"])
     assert found.loss.item() == pytest.approx(expected.item(), rel=1e-6)

@@ -30,7 +30,9 @@ def raw(held: nn.Module, images: Tensor) -> Tensor:
     return logits
 
 
-def test_holding_changes_no_logit(network: nn.Module, images_for: Callable[[nn.Module], Tensor]) -> None:
+def test_holding_changes_no_logit(
+    network: nn.Module, images_for: Callable[[nn.Module], Tensor]
+) -> None:
     images = images_for(network)
     before = network(images)
     held = cooling.Cooling(network)
@@ -39,12 +41,16 @@ def test_holding_changes_no_logit(network: nn.Module, images_for: Callable[[nn.M
     assert network.state_dict()["cooling_temperature"].item() == 1
 
 
-def test_logits_are_divided_and_gradients_too(held: nn.Module, raw: Tensor, images: Tensor) -> None:
+def test_logits_are_divided_and_gradients_too(
+    held: nn.Module, raw: Tensor, images: Tensor
+) -> None:
     logits = held(images.float())
     torch.testing.assert_close(logits, raw / 3)
     assert not held.get_buffer("cooling_temperature").requires_grad
     (cooled,) = torch.autograd.grad(logits.sum(), held[0].weight)
-    (uncooled,) = torch.autograd.grad(held.forward(images.float()).sum(), held[0].weight)
+    (uncooled,) = torch.autograd.grad(
+        held.forward(images.float()).sum(), held[0].weight
+    )
     torch.testing.assert_close(cooled, uncooled / 3)
 
 
@@ -59,7 +65,8 @@ def test_the_state_carries_the_temperature_to_another_network(
     other.load_state_dict(torch.load(file, weights_only=True))
     torch.testing.assert_close(other(images.float()), raw / 3)
     assert other_cooling.temperature == 3
-    # Without Cooling the state does not fit, which is better than logits that are silently uncooled.
+    # Without Cooling the state does not fit, which is better than logits that are
+    # silently uncooled.
     with pytest.raises(RuntimeError, match="cooling_temperature"):
         make_network("plain").load_state_dict(held.state_dict())
 
@@ -74,7 +81,9 @@ def test_a_copy_has_a_temperature_of_its_own_and_is_not_divided_twice(
     torch.testing.assert_close(twin(images.float()), raw / 3)
 
 
-def test_compiled_networks_see_each_cooling(held: nn.Module, raw: Tensor, images: Tensor) -> None:
+def test_compiled_networks_see_each_cooling(
+    held: nn.Module, raw: Tensor, images: Tensor
+) -> None:
     compiled = torch.compile(held, backend="eager", fullgraph=True)
     torch.testing.assert_close(compiled(images.float()), raw / 3)
     set_last_layer_temperature(held, 7.0)
@@ -90,7 +99,10 @@ def test_more_than_one_output_is_refused(images: Tensor) -> None:
 
     network = Pair()
     cooling.Cooling(network)
-    with pytest.raises(TypeError, match="model must return one tensor of logits to be cooled, got tuple"):
+    with pytest.raises(
+        TypeError,
+        match="model must return one tensor of logits to be cooled, got tuple",
+    ):
         network(images)
     with pytest.raises(ValueError, match="model must return one tensor of logits"):
         cooling.plan_redistribution(Pair())

@@ -15,7 +15,15 @@ from softmax_temperature.scaling import fit_temperature
 
 Label = Callable[[Tensor], Tensor]
 MakeNetwork = Callable[..., nn.Module]
-BLOCKS = ["convolution", "batch norm", "ReLU", "CReLU", "average", "identity shortcut", "normed shortcut"]
+BLOCKS = [
+    "convolution",
+    "batch norm",
+    "ReLU",
+    "CReLU",
+    "average",
+    "identity shortcut",
+    "normed shortcut",
+]
 BLOCKS += ["projection", "append"]
 # The low limits make the periodic mode redistribute at once.
 MODES: dict[str, dict[str, object]] = {
@@ -47,7 +55,10 @@ def assert_same_state(network: nn.Module, before: dict[str, Tensor]) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_new_logits_are_the_old_ones_divided_by_what_was_applied(
-    network: nn.Module, mode: str, images_for: Callable[[nn.Module], Tensor], uncertain_labels: Label
+    network: nn.Module,
+    mode: str,
+    images_for: Callable[[nn.Module], Tensor],
+    uncertain_labels: Label,
 ) -> None:
     images = images_for(network)
     held = cooling.Cooling(network, factor=0.8, **MODES[mode])
@@ -60,7 +71,12 @@ def test_new_logits_are_the_old_ones_divided_by_what_was_applied(
         assert held.last_fit is not None
         assert not held.last_fit.at_bound
         assert applied != 1
-        torch.testing.assert_close(new, old / applied, rtol=1e-10, atol=1e-12 * old.abs().max().item() / applied)
+        torch.testing.assert_close(
+            new,
+            old / applied,
+            rtol=1e-10,
+            atol=1e-12 * old.abs().max().item() / applied,
+        )
         assert torch.equal(new.argmax(dim=1), old.argmax(dim=1))
 
 
@@ -85,12 +101,17 @@ def test_any_stack_of_blocks_is_divided(
     for _ in range(2):
         old = evaluate(network, images)
         applied = held.cool(old, uncertain_labels(old))
-        torch.testing.assert_close(evaluate(network, images), old / applied, rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(
+            evaluate(network, images), old / applied, rtol=1e-10, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("mode", ["distributed", "periodic"])
 def test_training_mode_is_divided_too_and_running_statistics_see_no_change(
-    network: nn.Module, mode: str, images_for: Callable[[nn.Module], Tensor], uncertain_labels: Label
+    network: nn.Module,
+    mode: str,
+    images_for: Callable[[nn.Module], Tensor],
+    uncertain_labels: Label,
 ) -> None:
     images = images_for(network)
     held = cooling.Cooling(network, **MODES[mode])
@@ -102,7 +123,9 @@ def test_training_mode_is_divided_too_and_running_statistics_see_no_change(
         torch.manual_seed(0)
         trained.append(evaluate(each, images))
     torch.testing.assert_close(trained[1], trained[0] / applied, rtol=1e-9, atol=1e-11)
-    statistics = {name: value for name, value in network.named_buffers() if "running" in name}
+    statistics = {
+        name: value for name, value in network.named_buffers() if "running" in name
+    }
     for name, value in statistics.items():
         torch.testing.assert_close(value, twin.get_buffer(name), rtol=1e-10, atol=1e-12)
 
@@ -114,13 +137,18 @@ def test_periodic_redistributes_when_it_exceeds_the_maximum(
     logits = evaluate(network, images)
     labels = uncertain_labels(logits)
     best = fit_temperature(logits, labels).temperature
-    held = cooling.Cooling(network, mode="periodic", max_temperature=3 * best, reset_temperature=1.5 * best)
+    held = cooling.Cooling(
+        network, mode="periodic", max_temperature=3 * best, reset_temperature=1.5 * best
+    )
     weights = copy.deepcopy(dict(network.named_parameters()))
     held.cool(logits, labels)
     # Up to the maximum it is last-layer Cooling.
     assert held.temperature == pytest.approx(best, rel=1e-6)
-    assert all(torch.equal(weights[name], value) for name, value in network.named_parameters())
-    # The network overheats to four times the temperature: the excess over the reset temperature is 4 / 1.5.
+    assert all(
+        torch.equal(weights[name], value) for name, value in network.named_parameters()
+    )
+    # The network overheats to four times the temperature: the excess over the reset
+    # temperature is 4 / 1.5.
     with torch.no_grad():
         for parameter in network[-1].parameters():
             parameter.mul_(4)
@@ -128,7 +156,9 @@ def test_periodic_redistributes_when_it_exceeds_the_maximum(
     assert held.cool(hot, labels) == pytest.approx(4, rel=1e-6)
     assert held.temperature == pytest.approx(1.5 * best, rel=1e-12)
     kernel_scale = (4 / 1.5) ** (1 / 4)
-    torch.testing.assert_close(network[0].weight, weights["0.weight"] / kernel_scale, rtol=1e-6, atol=0)
+    torch.testing.assert_close(
+        network[0].weight, weights["0.weight"] / kernel_scale, rtol=1e-6, atol=0
+    )
     torch.testing.assert_close(evaluate(network, images), hot / 4, rtol=1e-6, atol=1e-9)
     # The next period starts from the reset temperature.
     assert held.cool(evaluate(network, images), labels) == pytest.approx(1, rel=1e-6)
@@ -192,8 +222,14 @@ def test_bad_input_is_refused_and_changes_nothing(
     wild[3, 1, 0, 0] = math.nan
     for call, message in (
         (lambda: held.cool(wild, labels), "logits must be finite, got nan"),
-        (lambda: held.cool(logits, labels[:, 0]), r"labels must have shape \(12, 16, 16\)"),
-        (lambda: held.cool(logits, labels, optimizer=optimizer, policy="rescale"), "got RMSprop"),
+        (
+            lambda: held.cool(logits, labels[:, 0]),
+            r"labels must have shape \(12, 16, 16\)",
+        ),
+        (
+            lambda: held.cool(logits, labels, optimizer=optimizer, policy="rescale"),
+            "got RMSprop",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             call()
@@ -201,9 +237,16 @@ def test_bad_input_is_refused_and_changes_nothing(
         assert held.last_fit is None
 
 
-def test_arguments_out_of_range_are_refused_before_the_network_is_touched(make_network: MakeNetwork) -> None:
+def test_arguments_out_of_range_are_refused_before_the_network_is_touched(
+    make_network: MakeNetwork,
+) -> None:
     network = make_network("dense")
-    for name, value in (("mode", "last"), ("refit", "none"), ("factor", -0.1), ("max_temperature", -1.0)):
+    for name, value in (
+        ("mode", "last"),
+        ("refit", "none"),
+        ("factor", -0.1),
+        ("max_temperature", -1.0),
+    ):
         with pytest.raises(ValueError, match=f"{name} must be .* got '?{value}"):
             cooling.Cooling(network, **{name: value})
     assert "cooling_temperature" not in network.state_dict()
@@ -212,7 +255,11 @@ def test_arguments_out_of_range_are_refused_before_the_network_is_touched(make_n
 @pytest.mark.parametrize("factor", [0.0, 0.5, 1.0, 1.3])
 @pytest.mark.parametrize("refit", ["whole", "increment"])
 def test_the_factor_acts_on_the_whole_temperature_or_on_its_increment(
-    make_network: MakeNetwork, images: Tensor, uncertain_labels: Label, refit: str, factor: float
+    make_network: MakeNetwork,
+    images: Tensor,
+    uncertain_labels: Label,
+    refit: str,
+    factor: float,
 ) -> None:
     network = make_network("plain")
     raw_network = copy.deepcopy(network)

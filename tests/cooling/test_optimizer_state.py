@@ -11,20 +11,28 @@ from softmax_temperature import cooling
 
 MakeOptimizer = Callable[[list[nn.Parameter]], optim.Optimizer]
 OPTIMIZERS: dict[str, MakeOptimizer] = {
-    "SGD": lambda parameters: optim.SGD(parameters, lr=0.0, momentum=0.9, nesterov=True),
-    "SGD with damping": lambda parameters: optim.SGD(parameters, lr=0.0, momentum=0.8, dampening=0.1),
+    "SGD": lambda parameters: optim.SGD(
+        parameters, lr=0.0, momentum=0.9, nesterov=True
+    ),
+    "SGD with damping": lambda parameters: optim.SGD(
+        parameters, lr=0.0, momentum=0.8, dampening=0.1
+    ),
     "Adam": lambda parameters: optim.Adam(parameters, lr=0.0, eps=0.1, amsgrad=True),
     "AdamW": lambda parameters: optim.AdamW(parameters, lr=0.0, weight_decay=0.1),
 }
 
 
-def step(optimizer: optim.Optimizer, parameter: nn.Parameter, gradient: Tensor, lr: float) -> None:
+def step(
+    optimizer: optim.Optimizer, parameter: nn.Parameter, gradient: Tensor, lr: float
+) -> None:
     parameter.grad = gradient.clone()
     optimizer.param_groups[0]["lr"] = lr
     optimizer.step()
 
 
-def history(make: MakeOptimizer, start: Tensor, scale: float) -> tuple[optim.Optimizer, nn.Parameter]:
+def history(
+    make: MakeOptimizer, start: Tensor, scale: float
+) -> tuple[optim.Optimizer, nn.Parameter]:
     """An optimizer that has seen three gradients of w' = scale w, without moving."""
     parameter = nn.Parameter(scale * start)
     optimizer = make([parameter])
@@ -36,7 +44,9 @@ def history(make: MakeOptimizer, start: Tensor, scale: float) -> tuple[optim.Opt
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_the_next_step_is_that_of_an_optimizer_that_knew_the_rescaled_parameter_all_along(name: str) -> None:
+def test_the_next_step_is_that_of_an_optimizer_that_knew_the_rescaled_parameter_all_along(
+    name: str,
+) -> None:
     start, scale = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64), 0.2
     gradient = torch.tensor([0.3, -0.1, 0.7], dtype=torch.float64)
     expected_optimizer, expected = history(OPTIMIZERS[name], start, scale)
@@ -49,7 +59,9 @@ def test_the_next_step_is_that_of_an_optimizer_that_knew_the_rescaled_parameter_
         cooling.rescale_optimizer_state(optimizer, {parameter: scale}, policy)
         step(optimizer, parameter, gradient / scale, lr=0.1)
         moved[policy] = parameter.detach()
-    torch.testing.assert_close(moved["rescale"], expected.detach(), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(
+        moved["rescale"], expected.detach(), rtol=1e-12, atol=1e-12
+    )
     assert not torch.allclose(moved["keep"], expected.detach(), rtol=1e-3)
 
 
@@ -66,20 +78,35 @@ def test_cooling_carries_the_state_of_the_layers_that_it_scales(
     logits = network(images)
     logits.square().sum().backward()
     optimizer.step()
-    before = {parameter: optimizer.state[parameter]["momentum_buffer"].clone() for parameter in network.parameters()}
+    before = {
+        parameter: optimizer.state[parameter]["momentum_buffer"].clone()
+        for parameter in network.parameters()
+    }
     logits = network(images).detach()
-    applied = held.cool(logits, uncertain_labels(logits), optimizer=optimizer, policy=policy)
+    applied = held.cool(
+        logits, uncertain_labels(logits), optimizer=optimizer, policy=policy
+    )
     for name, parameter in network.named_parameters():
-        power = cooling.plan_redistribution(network).parameters[name] if policy == "rescale" else 0
+        power = (
+            cooling.plan_redistribution(network).parameters[name]
+            if policy == "rescale"
+            else 0
+        )
         expected = before[parameter] * applied**power
-        torch.testing.assert_close(optimizer.state[parameter]["momentum_buffer"], expected)
+        torch.testing.assert_close(
+            optimizer.state[parameter]["momentum_buffer"], expected
+        )
 
 
 def test_unknown_policies_and_optimizers_are_refused() -> None:
     parameter = nn.Parameter(torch.ones(2))
     optimizer = optim.Adadelta([parameter])
     cooling.rescale_optimizer_state(optimizer, {parameter: 0.5}, "keep")
-    with pytest.raises(ValueError, match=r"optimizer must be one of SGD, Adam, AdamW .* got Adadelta"):
+    with pytest.raises(
+        ValueError, match=r"optimizer must be one of SGD, Adam, AdamW .* got Adadelta"
+    ):
         cooling.rescale_optimizer_state(optimizer, {parameter: 0.5}, "rescale")
-    with pytest.raises(ValueError, match="policy must be 'keep' or 'rescale', got 'reset'"):
+    with pytest.raises(
+        ValueError, match="policy must be 'keep' or 'rescale', got 'reset'"
+    ):
         cooling.rescale_optimizer_state(optimizer, {parameter: math.nan}, "reset")

@@ -10,7 +10,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from softmax_temperature import cooling
-from softmax_temperature.cooling.redistribution import parameter_scales, rescale_parameters
+from softmax_temperature.cooling.redistribution import (
+    parameter_scales,
+    rescale_parameters,
+)
 
 MakeNetwork = Callable[..., nn.Module]
 
@@ -19,7 +22,12 @@ def test_a_chain_shares_evenly(make_network: MakeNetwork) -> None:
     plan = cooling.plan_redistribution(make_network("plain"))
     assert plan.layers == 4
     weights = dict.fromkeys(("0.weight", "3.weight", "8.weight", "10.weight"), 0.25)
-    assert plan.parameters == weights | {"0.bias": 0.25, "3.bias": 0.5, "8.bias": 0.75, "10.bias": 1.0}
+    assert plan.parameters == weights | {
+        "0.bias": 0.25,
+        "3.bias": 0.5,
+        "8.bias": 0.75,
+        "10.bias": 1.0,
+    }
 
 
 def test_the_affine_parameters_of_batch_norm_carry_the_power_and_the_layer_before_takes_its_own_back(
@@ -27,20 +35,37 @@ def test_the_affine_parameters_of_batch_norm_carry_the_power_and_the_layer_befor
 ) -> None:
     plan = cooling.plan_redistribution(make_network("plain with batch norm"))
     assert plan.layers == 4
-    # 0: convolution, 1: batch norm, 4: convolution, 5: batch norm, then the two dense layers.
-    weights = {"1.weight": 0.25, "4.weight": -0.25, "5.weight": 0.5, "10.weight": 0.25, "12.weight": 0.25}
-    assert plan.parameters == weights | {"1.bias": 0.25, "5.bias": 0.5, "10.bias": 0.75, "12.bias": 1.0}
+    # 0: convolution, 1: batch norm, 4: convolution, 5: batch norm, then the two dense
+    # layers.
+    weights = {
+        "1.weight": 0.25,
+        "4.weight": -0.25,
+        "5.weight": 0.5,
+        "10.weight": 0.25,
+        "12.weight": 0.25,
+    }
+    assert plan.parameters == weights | {
+        "1.bias": 0.25,
+        "5.bias": 0.5,
+        "10.bias": 0.75,
+        "12.bias": 1.0,
+    }
 
 
 def test_both_ends_of_a_skip_have_one_power(make_network: MakeNetwork) -> None:
     plan = cooling.plan_redistribution(make_network("residual"))
-    # The stem, two convolutions beside the projection, the classifier; the other blocks have identities.
+    # The stem, two convolutions beside the projection, the classifier; the other blocks
+    # have identities.
     assert plan.layers == 4
     assert plan.parameters["0.weight"] == 0.25
-    assert plan.parameters["2.conv1.weight"] == plan.parameters["2.conv2.weight"] == 0.25
+    assert (
+        plan.parameters["2.conv1.weight"] == plan.parameters["2.conv2.weight"] == 0.25
+    )
     assert plan.parameters["2.shortcut.weight"] == 0.5
     assert plan.parameters["6.weight"] == 0.25
-    assert not any(name.endswith("weight") and name[0] in "13" for name in plan.parameters)
+    assert not any(
+        name.endswith("weight") and name[0] in "13" for name in plan.parameters
+    )
     assert plan.parameters["1.conv1.bias"] == plan.parameters["1.conv2.bias"] == 0.25
     assert plan.parameters["3.conv1.bias"] == plan.parameters["3.conv2.bias"] == 0.75
 
@@ -55,9 +80,13 @@ def test_other_homogeneous_operations_are_walked() -> None:
         def forward(self, rows: Tensor) -> Tensor:
             height = rows.shape[-1] // 2 * 2
             first, second = self.deep(rows).chunk(2, dim=1)
-            joined = torch.cat([torch.maximum(first, second), sum([first, -second])], dim=1)
+            joined = torch.cat(
+                [torch.maximum(first, second), sum([first, -second])], dim=1
+            )
             joined = self.pads(self.wide(joined)).abs().transpose(1, 2)
-            folded = F.pad(joined, (0, 4), value=0.0).mean(1) * height - F.pad(joined, (2, 2), "reflect").amax(1)
+            folded = F.pad(joined, (0, 4), value=0.0).mean(1) * height - F.pad(
+                joined, (2, 2), "reflect"
+            ).amax(1)
             folded.add_(folded, alpha=0.5)
             scores: Tensor = self.classifier(folded / (height + 1))
             return scores
@@ -65,7 +94,9 @@ def test_other_homogeneous_operations_are_walked() -> None:
     torch.manual_seed(0)
     network, rows = Odd().double(), torch.randn(5, 2, 6, dtype=torch.float64)
     before = network(rows)
-    rescale_parameters(parameter_scales(network, cooling.plan_redistribution(network), 7.0))
+    rescale_parameters(
+        parameter_scales(network, cooling.plan_redistribution(network), 7.0)
+    )
     torch.testing.assert_close(network(rows), before / 7)
 
 
@@ -74,7 +105,11 @@ def test_batch_norms_of_timm_with_an_activation_inside_are_walked(
     training: bool, uncertain_labels: Callable[[Tensor], Tensor]
 ) -> None:
     torch.manual_seed(0)
-    network = timm.create_model("regnetx_002", pretrained=False, num_classes=4).double().eval()
+    network = (
+        timm.create_model("regnetx_002", pretrained=False, num_classes=4)
+        .double()
+        .eval()
+    )
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d):
             nn.init.uniform_(module.weight, 0.5, 1.5)
@@ -89,7 +124,10 @@ def test_batch_norms_of_timm_with_an_activation_inside_are_walked(
     assert held.redistribution.layers == 14
     assert applied != 1
     torch.testing.assert_close(
-        network.train(training)(images), twin.train(training)(images) / applied, rtol=1e-9, atol=0
+        network.train(training)(images),
+        twin.train(training)(images) / applied,
+        rtol=1e-9,
+        atol=0,
     )
 
 
@@ -142,7 +180,9 @@ def test_functions_that_cannot_be_scaled_are_refused_by_name(
         (nn.utils.parametrizations.weight_norm(nn.Conv2d(4, 4, 1)), "'1"),
     ],
 )
-def test_modules_that_cannot_be_scaled_are_refused_by_name(module: nn.Module, message: str) -> None:
+def test_modules_that_cannot_be_scaled_are_refused_by_name(
+    module: nn.Module, message: str
+) -> None:
     network = nn.Sequential(nn.Conv2d(3, 4, 1), module, nn.Flatten(), nn.Linear(256, 2))
     for mode in ("distributed", "periodic"):
         with pytest.raises(ValueError, match=message):
@@ -150,7 +190,9 @@ def test_modules_that_cannot_be_scaled_are_refused_by_name(module: nn.Module, me
     cooling.Cooling(network, mode="last_layer")
 
 
-def test_hooks_and_replaced_forward_functions_are_refused_but_for_coolings_own_hook() -> None:
+def test_hooks_and_replaced_forward_functions_are_refused_but_for_coolings_own_hook() -> (
+    None
+):
     network = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
     cooling.Cooling(network, mode="last_layer")
     cooling.Cooling(network, mode="distributed")
@@ -159,7 +201,9 @@ def test_hooks_and_replaced_forward_functions_are_refused_but_for_coolings_own_h
         cooling.Cooling(network, mode="distributed")
     handle.remove()
     network[0].forward = lambda rows: rows[:, :2].tanh()
-    with pytest.raises(ValueError, match=r"module '0' \(Linear\) has another forward function"):
+    with pytest.raises(
+        ValueError, match=r"module '0' \(Linear\) has another forward function"
+    ):
         cooling.Cooling(network, mode="distributed")
 
 
@@ -178,7 +222,9 @@ class TwoFaced(nn.Module):
 
 @pytest.mark.parametrize("training", [True, False])
 def test_networks_that_are_another_in_training_are_refused(training: bool) -> None:
-    network = nn.Sequential(nn.Linear(3, 4), TwoFaced(), nn.Linear(4, 2)).train(training)
+    network = nn.Sequential(nn.Linear(3, 4), TwoFaced(), nn.Linear(4, 2)).train(
+        training
+    )
     network[0].eval()
     with pytest.raises(ValueError, match="Sequential computes one thing in training"):
         cooling.Cooling(network, mode="distributed")
@@ -191,13 +237,19 @@ def test_layers_used_twice_and_shared_weights_are_refused() -> None:
         cooling.plan_redistribution(nn.Sequential(shared, nn.ReLU(), shared))
     tied = nn.Linear(4, 4)
     tied.weight = shared.weight
-    with pytest.raises(ValueError, match=r"module '2' \(Linear\) shares a parameter with module '0'"):
+    with pytest.raises(
+        ValueError, match=r"module '2' \(Linear\) shares a parameter with module '0'"
+    ):
         cooling.plan_redistribution(nn.Sequential(shared, nn.ReLU(), tied))
 
 
 def test_networks_without_a_layer_behind_the_last_fixed_scale_are_refused() -> None:
-    with pytest.raises(ValueError, match="no layer between the input 'input' and the logits"):
+    with pytest.raises(
+        ValueError, match="no layer between the input 'input' and the logits"
+    ):
         cooling.plan_redistribution(nn.Sequential(nn.Flatten(), nn.ReLU()))
     bare = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2, affine=False))
-    with pytest.raises(ValueError, match=r"no layer between module '1' \(BatchNorm1d\) and the logits"):
+    with pytest.raises(
+        ValueError, match=r"no layer between module '1' \(BatchNorm1d\) and the logits"
+    ):
         cooling.plan_redistribution(bare)

@@ -1,4 +1,6 @@
-"""Theorem 3.7 by hand; the table of theory checks holds all statements against autograd (`theory_checks`)."""
+"""Theorem 3.7 by hand; the table of theory checks holds all statements against autograd
+(`theory_checks`).
+"""
 
 from collections.abc import Callable
 
@@ -19,11 +21,15 @@ def test_scale_equivalent_networks_compute_the_same(
     twin = theory.scale_equivalent(network, TEMPERATURE)
     before = network(images)
     torch.testing.assert_close(twin(images), before, rtol=1e-9, atol=1e-12)
-    assert any(not torch.equal(value, twin.get_parameter(name)) for name, value in network.named_parameters())
+    assert any(
+        not torch.equal(value, twin.get_parameter(name))
+        for name, value in network.named_parameters()
+    )
 
 
 def test_theorem_3_7_on_a_chain(make_network: MakeNetwork) -> None:
-    # Equation 3.3 with β_i = T^(-i/4) for i < 4 and, as the division takes the temperature back, T^-1 inside the last.
+    # Equation 3.3 with β_i = T^(-i/4) for i < 4 and, as the division takes the
+    # temperature back, T^-1 inside the last.
     network = make_network("plain")
     beta = [TEMPERATURE ** (-i / 4) for i in range(5)]
     predicted = theory.predicted_gradient_ratios(network, TEMPERATURE)

@@ -20,13 +20,22 @@ PIXELS = np.random.default_rng(0).integers(0, 256, (18, 12, 12, 3), dtype=np.uin
 
 @pytest.fixture
 def write_npz(tmp_path: Path) -> Write:
-    """Writes `birds.npz` with 12 training and 6 test images of 3 classes; arguments replace arrays, None drops one."""
+    """Writes `birds.npz` with 12 training and 6 test images of 3 classes; arguments
+    replace arrays, None drops one.
+    """
 
     def write(name: str = "birds", **replaced: Any) -> Path:
         images = {"x_train": PIXELS[:12, :5, :4], "x_test": PIXELS[12:, :5, :4]}
-        arrays = {**images, "y_train": np.arange(12) % 3, "y_test": np.arange(6) % 3, **replaced}
+        arrays = {
+            **images,
+            "y_train": np.arange(12) % 3,
+            "y_test": np.arange(6) % 3,
+            **replaced,
+        }
         path = tmp_path / f"{name}.npz"
-        np.savez(path, **{key: value for key, value in arrays.items() if value is not None})
+        np.savez(
+            path, **{key: value for key, value in arrays.items() if value is not None}
+        )
         return path
 
     return write
@@ -34,10 +43,14 @@ def write_npz(tmp_path: Path) -> Write:
 
 @pytest.fixture
 def write_folders(tmp_path: Path) -> Write:
-    """Writes `birds/PART/CLASS/N.png`, RGB images of several sizes, a number for each class; returns `birds`."""
+    """Writes `birds/PART/CLASS/N.png`, RGB images of several sizes, a number for each
+    class; returns `birds`.
+    """
 
     def write(name: str = "birds", **parts: dict[str, int]) -> Path:
-        for part, classes in (parts or {"train": {"crow": 4, "wren": 3}, "test": {"crow": 2, "wren": 1}}).items():
+        for part, classes in (
+            parts or {"train": {"crow": 4, "wren": 3}, "test": {"crow": 2, "wren": 1}}
+        ).items():
             for label, count in classes.items():
                 (tmp_path / name / part / label).mkdir(parents=True)
                 for number in range(count):
@@ -50,11 +63,18 @@ def write_folders(tmp_path: Path) -> Write:
 
 @pytest.fixture
 def write_jsonl(tmp_path: Path) -> Write:
-    """Writes `talk.jsonl` with these rows: objects become JSON, bytes are written as they are."""
+    """Writes `talk.jsonl` with these rows: objects become JSON, bytes are written as
+    they are.
+    """
 
     def write(*rows: Any, name: str = "talk") -> Path:
         path = tmp_path / f"{name}.jsonl"
-        lines = [row if isinstance(row, bytes) else json.dumps(row, ensure_ascii=False).encode() for row in rows]
+        lines = [
+            row
+            if isinstance(row, bytes)
+            else json.dumps(row, ensure_ascii=False).encode()
+            for row in rows
+        ]
         path.write_bytes(b"".join(line + b"\n" for line in lines))
         return path
 
@@ -63,10 +83,19 @@ def write_jsonl(tmp_path: Path) -> Write:
 
 @pytest.fixture
 def prepare_data(tmp_path: Path) -> Callable[..., PreparedData]:
-    """Prepares raw data, with limits as arguments, and opens the result; paths are below the test's folder."""
+    """Prepares raw data, with limits as arguments, and opens the result; paths are
+    below the test's folder.
+    """
 
-    def prepare_and_open(raw: RawDataset, name: str | None = None, **limits: Any) -> PreparedData:
-        none = {"train_limit": None, "test_limit": None, "class_limit": None, "image_size_limit": None}
+    def prepare_and_open(
+        raw: RawDataset, name: str | None = None, **limits: Any
+    ) -> PreparedData:
+        none = {
+            "train_limit": None,
+            "test_limit": None,
+            "class_limit": None,
+            "image_size_limit": None,
+        }
         rules = Rules(**{**none, "validation_fraction": 0.25, "seed": 0, **limits})
         place = tmp_path / "prepared" / (name or raw.name)
         with new_artifact(place, kind="prepared", about={}) as output:

@@ -1,4 +1,6 @@
-"""Glyphs: the same everywhere, balanced, and neither trivial nor impossible to tell apart."""
+"""Glyphs: the same everywhere, balanced, and neither trivial nor impossible to tell
+apart.
+"""
 
 import numpy as np
 import pytest
@@ -15,7 +17,9 @@ from softmax_temperature.data.glyphs import (
 from softmax_temperature.runner.errors import InputError
 
 
-def test_a_glyph_data_set_is_balanced_and_visible_and_a_smaller_one_is_its_beginning() -> None:
+def test_a_glyph_data_set_is_balanced_and_visible_and_a_smaller_one_is_its_beginning() -> (
+    None
+):
     raw = read_glyphs("glyphs-12", seed=0)
     assert raw.test is not None
     for part, each in ((raw.train, TRAIN_PER_CLASS), (raw.test, TEST_PER_CLASS)):
@@ -25,11 +29,17 @@ def test_a_glyph_data_set_is_balanced_and_visible_and_a_smaller_one_is_its_begin
         assert (images.max(axis=(1, 2, 3)) - images.mean(axis=(1, 2, 3)) > 80).all()
     assert len(set(raw.class_names)) == 12
     assert all(name.startswith("U+") for name in raw.class_names)
-    images = [image.tobytes() for part in (raw.train, raw.test) for image in np.asarray(part.samples)]
+    images = [
+        image.tobytes()
+        for part in (raw.train, raw.test)
+        for image in np.asarray(part.samples)
+    ]
     assert len(set(images)) == len(images), "no image occurs twice"
     small = read_glyphs("glyphs-4", seed=0)
     assert raw.class_names[:4] == small.class_names
-    assert np.array_equal(np.asarray(raw.train.samples)[: 4 * TRAIN_PER_CLASS], small.train.samples)
+    assert np.array_equal(
+        np.asarray(raw.train.samples)[: 4 * TRAIN_PER_CLASS], small.train.samples
+    )
 
 
 def test_pools_are_large_disjoint_and_without_look_alikes() -> None:
@@ -37,13 +47,21 @@ def test_pools_are_large_disjoint_and_without_look_alikes() -> None:
     assert not downstream & pretraining
     assert len(downstream) >= 1000
     assert len(pretraining) >= 300
-    for alike in ("A\u0391\u0410", "O\u039f\u041e", "x\u0445", "\u2219\u25cf"):  # Latin, Greek, Cyrillic; two bullets.
+    for alike in (
+        "A\u0391\u0410",
+        "O\u039f\u041e",
+        "x\u0445",
+        "\u2219\u25cf",
+    ):  # Latin, Greek, Cyrillic; two bullets.
         assert len((downstream | pretraining) & set(alike)) <= 1
 
 
 @pytest.mark.parametrize("name", ["glyphs-1", "glyphs-5000", "glyphs-pretrain-1000"])
 def test_a_number_of_classes_outside_the_pool_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match=f"{name}: cannot have .* Choose a number of classes from 2 to "):
+    with pytest.raises(
+        InputError,
+        match=f"{name}: cannot have .* Choose a number of classes from 2 to ",
+    ):
         read_glyphs(name, seed=0)
 
 
@@ -52,11 +70,18 @@ def test_every_pixels_label_is_true_of_what_was_drawn_there() -> None:
     assert images.shape == labels.shape == (60, 64, 64)
     assert set(np.unique(labels)) == {0, 1, 2, 3, 4, VOID}
     # Two to four quarters of each scene have a character, and a quarter has only one.
-    quarters = labels.reshape(60, 2, 32, 2, 32).transpose(0, 1, 3, 2, 4).reshape(60, 4, -1)
-    classes = [[set(quarter) - {0, VOID} for quarter in scene] for scene in quarters.tolist()]
+    quarters = (
+        labels.reshape(60, 2, 32, 2, 32).transpose(0, 1, 3, 2, 4).reshape(60, 4, -1)
+    )
+    classes = [
+        [set(quarter) - {0, VOID} for quarter in scene] for scene in quarters.tolist()
+    ]
     assert {sum(map(bool, scene)) for scene in classes} == {2, 3, 4}
     assert all(len(quarter) <= 1 for scene in classes for quarter in scene)
     for image, label in zip(images.astype(float), labels, strict=True):
-        paper, ink, edge = (image[part].mean() for part in (label == 0, (label > 0) & (label < VOID), label == VOID))
+        paper, ink, edge = (
+            image[part].mean()
+            for part in (label == 0, (label > 0) & (label < VOID), label == VOID)
+        )
         assert ink - paper > 40
         assert paper < edge < ink

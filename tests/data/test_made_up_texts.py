@@ -1,4 +1,6 @@
-"""Phrases and farm: the same everywhere, true to their rules, and neither trivial nor impossible."""
+"""Phrases and farm: the same everywhere, true to their rules, and neither trivial nor
+impossible.
+"""
 
 import hashlib
 
@@ -13,11 +15,17 @@ def texts_and_labels(seed: int = 0) -> tuple[tuple[str, ...], np.ndarray]:
     """The texts to train on, then those to test on."""
     raw = read_phrases(seed=seed)
     assert raw.test is not None
-    return tuple(map(str, (*raw.train.samples, *raw.test.samples))), np.concatenate([raw.train.labels, raw.test.labels])
+    return tuple(map(str, (*raw.train.samples, *raw.test.samples))), np.concatenate(
+        [raw.train.labels, raw.test.labels]
+    )
 
 
 def pairs(seed: int = 0) -> list[tuple[str, str]]:
-    return [pair for sides in read_farm(seed=seed).values() for pair in zip(*sides, strict=True)]
+    return [
+        pair
+        for sides in read_farm(seed=seed).values()
+        for pair in zip(*sides, strict=True)
+    ]
 
 
 def sha256(texts: list[str]) -> str:
@@ -45,7 +53,11 @@ def verdict(sentence: str) -> int:
             place = first.index(word)
             first, link, second = first[:place], word, first[place + 1 :]
     counts = second if link in phrases._LAST_COUNTS else first
-    [sense] = [label for label, words in enumerate(phrases._VERDICTS) if set(counts) & set(words)]
+    [sense] = [
+        label
+        for label, words in enumerate(phrases._VERDICTS)
+        if set(counts) & set(words)
+    ]
     return sense ^ bool(set(counts) & set(phrases._NEGATIONS))
 
 
@@ -54,9 +66,15 @@ def test_labels_of_phrases_follow_from_the_rules_of_the_grammar() -> None:
     assert [verdict(sentence) for sentence in texts] == labels.tolist()
 
 
-# Written by hand, one for each gender, case, article and tense: what the generator must say where it says the English.
+# Written by hand, one for each gender, case, article and tense: what the generator must
+# say where it says the English.
 TRANSLATIONS = {
-    "the small dog": {"der kleine Hund", "der winzige Hund", "den kleinen Hund", "den winzigen Hund"},
+    "the small dog": {
+        "der kleine Hund",
+        "der winzige Hund",
+        "den kleinen Hund",
+        "den winzigen Hund",
+    },
     "an old cow": {"eine alte Kuh"},
     "a white horse": {"ein weißes Pferd"},
     "a young fox": {"ein junger Fuchs", "einen jungen Fuchs"},

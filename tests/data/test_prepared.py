@@ -20,7 +20,11 @@ STRANGE = 'a "quoted" text,\u2028 two\nlines,\x85 and \x00 ünicode 🙂'
 
 @pytest.fixture
 def arrays(write_npz: Any, prepare_data: Any) -> Any:
-    return prepare_data(NpzArchive(write_npz("arrays", class_names=np.array(["crow", "wren", "tit"]))).read())
+    return prepare_data(
+        NpzArchive(
+            write_npz("arrays", class_names=np.array(["crow", "wren", "tit"]))
+        ).read()
+    )
 
 
 @pytest.fixture
@@ -31,12 +35,23 @@ def files(write_folders: Any, prepare_data: Any, tmp_path: Path) -> Any:
 
 @pytest.fixture
 def talk(write_jsonl: Any, prepare_data: Any) -> Any:
-    texts = [("train", f"train {number}") for number in range(20)] + [("test", f"test {number}") for number in range(6)]
-    rows = [{"split": split, "label": int(text[-1]) % 2, "text": text} for split, text in texts]
-    return prepare_data(JsonlArchive(write_jsonl(*rows, {"split": "test", "label": 1, "text": STRANGE})).read())
+    texts = [("train", f"train {number}") for number in range(20)] + [
+        ("test", f"test {number}") for number in range(6)
+    ]
+    rows = [
+        {"split": split, "label": int(text[-1]) % 2, "text": text}
+        for split, text in texts
+    ]
+    return prepare_data(
+        JsonlArchive(
+            write_jsonl(*rows, {"split": "test", "label": 1, "text": STRANGE})
+        ).read()
+    )
 
 
-def everything(images: PreparedData, split: Any, batch_size: int = 2) -> list[torch.Tensor]:
+def everything(
+    images: PreparedData, split: Any, batch_size: int = 2
+) -> list[torch.Tensor]:
     return [image for batch in images.batches(split, batch_size) for image in batch]
 
 
@@ -44,31 +59,61 @@ def test_arrays_come_back_channels_first(arrays: PreparedData, tmp_path: Path) -
     stored = np.load(tmp_path / "arrays.npz")
     for split in arrays.splits:
         part, source = arrays.part(split), "test" if split == "test" else "train"
-        pixels = torch.from_numpy(stored[f"x_{source}"].transpose(0, 3, 1, 2))[part.index]
+        pixels = torch.from_numpy(stored[f"x_{source}"].transpose(0, 3, 1, 2))[
+            part.index
+        ]
         assert torch.equal(part.data, pixels)
         assert torch.equal(torch.stack(everything(arrays, split)), pixels)
-        assert torch.equal(part.labels, torch.from_numpy(stored[f"y_{source}"])[part.index])
+        assert torch.equal(
+            part.labels, torch.from_numpy(stored[f"y_{source}"])[part.index]
+        )
 
 
-def test_files_come_back_in_the_order_of_their_labels(files: PreparedData, tmp_path: Path) -> None:
+def test_files_come_back_in_the_order_of_their_labels(
+    files: PreparedData, tmp_path: Path
+) -> None:
     paths = sorted((tmp_path / "birds" / "train").glob("*/*.png"))
-    for image, label, row in zip(everything(files, "train"), files.labels("train"), files.index("train"), strict=True):
-        assert torch.equal(image, torch.from_numpy(np.asarray(Image.open(paths[row])).transpose(2, 0, 1).copy()))
+    for image, label, row in zip(
+        everything(files, "train"),
+        files.labels("train"),
+        files.index("train"),
+        strict=True,
+    ):
+        assert torch.equal(
+            image,
+            torch.from_numpy(
+                np.asarray(Image.open(paths[row])).transpose(2, 0, 1).copy()
+            ),
+        )
         assert files.class_names[label] == paths[row].parent.name
 
 
 def test_equal_sizes_give_tensors_and_unequal_ones_lists(
     files: PreparedData, prepare_data: Any, tmp_path: Path
 ) -> None:
-    assert all(isinstance(batch, list) and batch[0].ndim == 3 for batch in files.batches("train", 4))
+    assert all(
+        isinstance(batch, list) and batch[0].ndim == 3
+        for batch in files.batches("train", 4)
+    )
     for path in (tmp_path / "birds").rglob("*.png"):
         Image.new("L", (7, 5), 100).save(path)
     equal = prepare_data(ClassFolders(tmp_path, "birds").read())
-    assert [batch.shape for batch in equal.batches("train", 4)] == [(4, 1, 5, 7), (4, 1, 5, 7)]
+    assert [batch.shape for batch in equal.batches("train", 4)] == [
+        (4, 1, 5, 7),
+        (4, 1, 5, 7),
+    ]
 
 
-def test_a_changed_or_missing_file_is_named(files: PreparedData, tmp_path: Path) -> None:
-    victim = tmp_path / (files.artifact.folder / "train.sha256").read_text().splitlines()[3].split("  ")[1]
+def test_a_changed_or_missing_file_is_named(
+    files: PreparedData, tmp_path: Path
+) -> None:
+    victim = (
+        tmp_path
+        / (files.artifact.folder / "train.sha256")
+        .read_text()
+        .splitlines()[3]
+        .split("  ")[1]
+    )
     victim.write_bytes(victim.read_bytes() + b"\0")
     with pytest.raises(InputError, match=f"{victim}: changed since"):
         everything(files, "train")
@@ -82,8 +127,12 @@ def read_again(data: PreparedData) -> None:
     again.texts("train") if again.form == "texts" else again.part("train")
 
 
-@pytest.mark.parametrize("name", ["train.safetensors", "train.jsonl", "rows.safetensors", "card.json"])
-def test_a_flipped_byte_of_what_is_stored_is_noticed(arrays: PreparedData, talk: PreparedData, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["train.safetensors", "train.jsonl", "rows.safetensors", "card.json"]
+)
+def test_a_flipped_byte_of_what_is_stored_is_noticed(
+    arrays: PreparedData, talk: PreparedData, name: str
+) -> None:
     data = talk if name == "train.jsonl" else arrays
     path = data.artifact.folder / name
     content = bytearray(path.read_bytes())
@@ -95,11 +144,33 @@ def test_a_flipped_byte_of_what_is_stored_is_noticed(arrays: PreparedData, talk:
 
 def test_a_card_tells_the_whole_story(files: PreparedData, talk: PreparedData) -> None:
     card = files.card
-    assert card["source"] == {"how": "class folders in data.root", "folder": "birds", "sha256": None}
+    assert card["source"] == {
+        "how": "class folders in data.root",
+        "folder": "birds",
+        "sha256": None,
+    }
     assert card["split_rule"].startswith("the source's own train and test parts; ")
-    digest = hashlib.sha256((files.artifact.folder / "test.sha256").read_bytes()).hexdigest()
-    assert card["splits"]["test"] == {"size": 5, "images_per_class": [2, 3], "images_sha256": digest}
-    assert {"train_limit", "class_limit", "seed", "image_size_limit", "channels", "height", "width"} <= {*card}
-    assert (talk.card["form"], talk.card["licence"], talk.card["title"]) == ("texts", "not stated", "talk")
+    digest = hashlib.sha256(
+        (files.artifact.folder / "test.sha256").read_bytes()
+    ).hexdigest()
+    assert card["splits"]["test"] == {
+        "size": 5,
+        "images_per_class": [2, 3],
+        "images_sha256": digest,
+    }
+    assert {
+        "train_limit",
+        "class_limit",
+        "seed",
+        "image_size_limit",
+        "channels",
+        "height",
+        "width",
+    } <= {*card}
+    assert (talk.card["form"], talk.card["licence"], talk.card["title"]) == (
+        "texts",
+        "not stated",
+        "talk",
+    )
     assert talk.card["splits"]["test"]["characters"] == [len("test 0"), len(STRANGE)]
     assert talk.texts("test").data[-1] == STRANGE

@@ -12,10 +12,23 @@ from softmax_temperature.data import sources
 from softmax_temperature.data.archives import JsonlArchive, NpzArchive
 from softmax_temperature.data.catalogue import CATALOGUE
 from softmax_temperature.data.image_files import ClassFolders
-from softmax_temperature.data.sources import check_known, find_archive, find_dataset, is_built_in
+from softmax_temperature.data.sources import (
+    check_known,
+    find_archive,
+    find_dataset,
+    is_built_in,
+)
 from softmax_temperature.runner.errors import InputError
 
-BY_HAND = ["photoart", "pinterest_faces_105", "cub200", "imagenet_r", "fss1000", "imagenet_mini", "things"]
+BY_HAND = [
+    "photoart",
+    "pinterest_faces_105",
+    "cub200",
+    "imagenet_r",
+    "fss1000",
+    "imagenet_mini",
+    "things",
+]
 PAPER = ["mnist", "cifar10", "dtd", "cifar100", "caltech256", *BY_HAND]
 
 
@@ -31,14 +44,22 @@ def test_arrays_come_before_texts_texts_before_folders_and_folders_before_torchv
         write_folders(name)
         assert isinstance(find_archive(name, root=tmp_path), ClassFolders)
         assert find(name, tmp_path).source["how"] == "class folders in data.root"
-        write_jsonl(*({"split": "train", "label": label, "text": "words"} for label in "ab"), name=name)
+        write_jsonl(
+            *({"split": "train", "label": label, "text": "words"} for label in "ab"),
+            name=name,
+        )
         assert isinstance(find_archive(name, root=tmp_path), JsonlArchive)
         write_npz(name)
         assert isinstance(find_archive(name, root=tmp_path), NpzArchive)
-        assert find(name, tmp_path).source == {"how": "archive in data.root", "file": f"{name}.npz"}
+        assert find(name, tmp_path).source == {
+            "how": "archive in data.root",
+            "file": f"{name}.npz",
+        }
 
 
-@pytest.mark.parametrize(("name", "classes"), [("digits", 10), ("glyphs-10", 10), ("phrases", 2)])
+@pytest.mark.parametrize(
+    ("name", "classes"), [("digits", 10), ("glyphs-10", 10), ("phrases", 2)]
+)
 def test_nothing_in_the_root_changes_a_built_in_data_set(
     write_npz: Any, write_jsonl: Any, tmp_path: Path, name: str, classes: int
 ) -> None:
@@ -49,12 +70,17 @@ def test_nothing_in_the_root_changes_a_built_in_data_set(
 
 
 @pytest.mark.parametrize("name", [name for name in CATALOGUE if not is_built_in(name)])
-def test_every_listed_data_set_says_what_to_put_where(tmp_path: Path, name: str) -> None:
+def test_every_listed_data_set_says_what_to_put_where(
+    tmp_path: Path, name: str
+) -> None:
     with pytest.raises(InputError) as caught:
         find(name, tmp_path)
     message, place = str(caught.value), str(tmp_path / name)
     images = (f"{place}.npz", "x_train", f"{place}/train/CLASS/")
-    for needed in (f"data set {name}", *((f"{place}.jsonl",) if CATALOGUE[name].keys else images)):
+    for needed in (
+        f"data set {name}",
+        *((f"{place}.jsonl",) if CATALOGUE[name].keys else images),
+    ):
         assert needed in message
     if name in {*sources._ARRAYS, *sources._FILES}:
         assert "data.download: true" in message
@@ -65,9 +91,16 @@ def test_every_listed_data_set_says_what_to_put_where(tmp_path: Path, name: str)
 
 
 def test_class_counts_are_the_papers(project_root: Path) -> None:
-    with (project_root / "data" / "published" / "classifier_temperature.csv").open(newline="") as file:
-        counts = [float(row["value"]) for row in csv.DictReader(file) if row["metric"] == "classes"]
-    # The paper lists DTD's 47 classes beside Caltech-256's 256; names differ in case and hyphens only.
+    with (project_root / "data" / "published" / "classifier_temperature.csv").open(
+        newline=""
+    ) as file:
+        counts = [
+            float(row["value"])
+            for row in csv.DictReader(file)
+            if row["metric"] == "classes"
+        ]
+    # The paper lists DTD's 47 classes beside Caltech-256's 256; names differ in case
+    # and hyphens only.
     assert sorted(counts) == sorted(CATALOGUE[name].classes for name in PAPER)
 
 
@@ -81,9 +114,13 @@ REMEDIES = {
 
 
 @pytest.mark.parametrize("name", REMEDIES)
-def test_an_unknown_name_is_answered_with_the_nearest(write_npz: Any, tmp_path: Path, name: str) -> None:
+def test_an_unknown_name_is_answered_with_the_nearest(
+    write_npz: Any, tmp_path: Path, name: str
+) -> None:
     write_npz("birds")
-    with pytest.raises(InputError, match=rf"unknown data set {name!r}\. {REMEDIES[name]}"):
+    with pytest.raises(
+        InputError, match=rf"unknown data set {name!r}\. {REMEDIES[name]}"
+    ):
         check_known(name, root=tmp_path)
 
 
@@ -91,5 +128,7 @@ def test_digits_are_scikit_learns_on_the_scale_of_bytes() -> None:
     raw, original = find("digits", Path("nowhere")), load_digits()
     assert np.shape(raw.train.samples) == (1797, 8, 8, 1)
     assert (raw.train.labels == original.target).all()
-    np.testing.assert_allclose(np.asarray(raw.train.samples)[..., 0], original.images * 255 / 16, atol=0.5)
+    np.testing.assert_allclose(
+        np.asarray(raw.train.samples)[..., 0], original.images * 255 / 16, atol=0.5
+    )
     assert raw.test is None

@@ -1,4 +1,6 @@
-"""Splits are balanced and disjoint; test data reach no fit, and only training texts make a vocabulary."""
+"""Splits are balanced and disjoint; test data reach no fit, and only training texts
+make a vocabulary.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -29,13 +31,20 @@ ROWS = torch.arange(3)
 
 
 @given(label_columns, st.integers(1, 70), st.integers(0, 5))
-def test_a_subset_takes_as_evenly_as_the_classes_allow(labels: np.ndarray, limit: int, seed: int) -> None:
+def test_a_subset_takes_as_evenly_as_the_classes_allow(
+    labels: np.ndarray, limit: int, seed: int
+) -> None:
     rows = balanced_subset(labels, limit, generator_for(seed))
-    taken, available = np.bincount(labels[rows], minlength=7), np.bincount(labels, minlength=7)
+    taken, available = (
+        np.bincount(labels[rows], minlength=7),
+        np.bincount(labels, minlength=7),
+    )
     assert len(rows) == len(set(rows)) == min(limit, len(labels))
     assert (np.diff(rows) > 0).all()
     # A class that gave fewer than another gave all it had, or one less than the other.
-    assert all(taken[a] == available[a] or taken[a] >= taken.max() - 1 for a in range(7))
+    assert all(
+        taken[a] == available[a] or taken[a] >= taken.max() - 1 for a in range(7)
+    )
     assert set(balanced_subset(labels, limit // 2, generator_for(seed))) <= set(rows)
 
 
@@ -56,23 +65,32 @@ def test_a_limit_draws_pairs_at_random_and_keeps_them_together() -> None:
     numbers = [int(source[1:]) for source in some.data]
     assert numbers == sorted(numbers) != list(range(10))
     assert some.labels == tuple(f"t{number}" for number in numbers)
-    assert limited(whole, 10, seed=0).data == some.data != limited(whole, 10, seed=1).data
+    assert (
+        limited(whole, 10, seed=0).data == some.data != limited(whole, 10, seed=1).data
+    )
     assert limited(whole, None, seed=0) is limited(whole, 100, seed=0) is whole
 
 
 def parts(split: SplitName) -> tuple[Part, Part, Part]:
     """Images, texts, and sentences with their translations."""
-    images, texts = (Part("birds", split, data, ROWS, ROWS) for data in (torch.zeros(3, 2), ("a", "b", "c")))
+    images, texts = (
+        Part("birds", split, data, ROWS, ROWS)
+        for data in (torch.zeros(3, 2), ("a", "b", "c"))
+    )
     return images, texts, Part.of_all("birds", split, ("a", "b"), ("c", "d"))
 
 
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
-def test_test_data_fit_nothing_and_held_out_texts_make_no_vocabulary(split: SplitName) -> None:
+def test_test_data_fit_nothing_and_held_out_texts_make_no_vocabulary(
+    split: SplitName,
+) -> None:
     images, texts, pairs = parts(split)
     for part in (images, texts, pairs):
         assert part.for_evaluation() == (part.data, part.labels)
         if split == "test":
-            with pytest.raises(LeakError, match="birds: the test split was asked for to fit something"):
+            with pytest.raises(
+                LeakError, match="birds: the test split was asked for to fit something"
+            ):
                 part.for_fitting()
         else:
             assert part.for_fitting() == (part.data, part.labels)
@@ -80,13 +98,23 @@ def test_test_data_fit_nothing_and_held_out_texts_make_no_vocabulary(split: Spli
         if split == "train":
             assert part.for_vocabulary() == words
         else:
-            with pytest.raises(LeakError, match=f"birds: the {split} split was asked for to make a vocabulary"):
+            with pytest.raises(
+                LeakError,
+                match=f"birds: the {split} split was asked for to make a vocabulary",
+            ):
                 part.for_vocabulary()
 
 
 def test_rows_are_taken_together_and_must_pair_up() -> None:
-    images, texts, pairs = (part.take(ROWS[1:2].numpy(), "validation") for part in parts("train"))
-    assert (texts.data, texts.labels.tolist(), texts.index.tolist(), texts.split) == (("b",), [1], [1], "validation")
+    images, texts, pairs = (
+        part.take(ROWS[1:2].numpy(), "validation") for part in parts("train")
+    )
+    assert (texts.data, texts.labels.tolist(), texts.index.tolist(), texts.split) == (
+        ("b",),
+        [1],
+        [1],
+        "validation",
+    )
     assert (pairs.data, pairs.labels) == (("b",), ("d",))
     assert images.data.shape == (1, 2)
     with pytest.raises(ValueError, match="birds/train: 2 rows, 3 labels, 3 indices"):
@@ -94,7 +122,10 @@ def test_rows_are_taken_together_and_must_pair_up() -> None:
 
 
 def raw_part(labels: list[int] | np.ndarray) -> RawPart:
-    return RawPart(np.zeros((len(labels), 2, 2, 1), dtype=np.uint8), np.asarray(labels, dtype=np.int64))
+    return RawPart(
+        np.zeros((len(labels), 2, 2, 1), dtype=np.uint8),
+        np.asarray(labels, dtype=np.int64),
+    )
 
 
 def dataset(train: int, test: int, classes: int) -> RawDataset:
@@ -103,8 +134,15 @@ def dataset(train: int, test: int, classes: int) -> RawDataset:
 
 
 def division(raw: RawDataset, **limits: Any) -> tuple[tuple[str, ...], list[Rows]]:
-    none = {"train_limit": None, "test_limit": None, "class_limit": None, "image_size_limit": None}
-    names, splits = divide(raw, Rules(**{**none, "validation_fraction": 0.2, "seed": 0, **limits}))
+    none = {
+        "train_limit": None,
+        "test_limit": None,
+        "class_limit": None,
+        "image_size_limit": None,
+    }
+    names, splits = divide(
+        raw, Rules(**{**none, "validation_fraction": 0.2, "seed": 0, **limits})
+    )
     return names, [splits[split] for split in SPLITS]
 
 
@@ -112,7 +150,10 @@ def test_train_and_validation_partition_the_train_part() -> None:
     _, (train, validation, test) = division(dataset(50, 15, 5))
     assert sorted([*train.index, *validation.index]) == list(range(50))
     assert test.index.tolist() == list(range(15))
-    assert [np.bincount(rows.labels).tolist() for rows in (train, validation)] == [[8] * 5, [2] * 5]
+    assert [np.bincount(rows.labels).tolist() for rows in (train, validation)] == [
+        [8] * 5,
+        [2] * 5,
+    ]
 
 
 def test_a_class_limit_takes_a_random_choice_and_renumbers_it() -> None:
@@ -130,17 +171,30 @@ def test_a_class_limit_takes_a_random_choice_and_renumbers_it() -> None:
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        ({"train_limit": 3}, r"birds.train_limit: leaves 1 of 4 classes .* Use at least 4, or set class_limit"),
-        ({"train_limit": 4}, r"datasets.birds.train_limit: leaves no validation samples"),
-        ({"class_limit": 1}, r"datasets.birds.class_limit: leaves a single class. Use at least 2"),
+        (
+            {"train_limit": 3},
+            r"birds.train_limit: leaves 1 of 4 classes .* Use at least 4, or set class_limit",
+        ),
+        (
+            {"train_limit": 4},
+            r"datasets.birds.train_limit: leaves no validation samples",
+        ),
+        (
+            {"class_limit": 1},
+            r"datasets.birds.class_limit: leaves a single class. Use at least 2",
+        ),
     ],
 )
-def test_a_limit_that_leaves_too_little_is_refused(limits: dict[str, int], message: str) -> None:
+def test_a_limit_that_leaves_too_little_is_refused(
+    limits: dict[str, int], message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         division(dataset(40, 8, 4), **limits)
 
 
-def test_a_validation_part_of_the_source_is_kept_whole_and_takes_nothing_from_the_train_part() -> None:
+def test_a_validation_part_of_the_source_is_kept_whole_and_takes_nothing_from_the_train_part() -> (
+    None
+):
     raw = replace(dataset(80, 16, 8), validation=raw_part(np.arange(24) % 8))
     _, (train, validation, _) = division(raw, train_limit=40)
     assert np.bincount(train.labels).tolist() == [5] * 8
@@ -149,4 +203,7 @@ def test_a_validation_part_of_the_source_is_kept_whole_and_takes_nothing_from_th
     assert np.bincount(splits[1].labels).tolist() == [3] * 7
     [left_out] = {*raw.class_names} - {*names}
     with pytest.raises(InputError, match="class_limit: leaves no validation samples"):
-        division(replace(raw, validation=raw_part([raw.class_names.index(left_out)])), class_limit=7)
+        division(
+            replace(raw, validation=raw_part([raw.class_names.index(left_out)])),
+            class_limit=7,
+        )

@@ -1,4 +1,6 @@
-"""What torchvision left below data.root is found without a network, whole, upright and with the right labels."""
+"""What torchvision left below data.root is found without a network, whole, upright and
+with the right labels.
+"""
 
 import hashlib
 import struct
@@ -26,36 +28,60 @@ def found(name: str, root: Path) -> RawDataset:
     return raw
 
 
-def write_mnist(root: Path, kind: str, labels: np.ndarray, prefixes: tuple[str, str] = ("train", "t10k")) -> None:
+def write_mnist(
+    root: Path,
+    kind: str,
+    labels: np.ndarray,
+    prefixes: tuple[str, str] = ("train", "t10k"),
+) -> None:
     """The format of MNIST: a magic number of type and dimensions, the sizes, the bytes."""
     (root / kind / "raw").mkdir(parents=True, exist_ok=True)
     for prefix in prefixes:
         for what, values in (("images-idx3", IMAGES), ("labels-idx1", labels)):
-            header = struct.pack(f">I{values.ndim}I", 0x0800 + values.ndim, *values.shape)
-            (root / kind / "raw" / f"{prefix}-{what}-ubyte").write_bytes(header + values.astype(np.uint8).tobytes())
+            header = struct.pack(
+                f">I{values.ndim}I", 0x0800 + values.ndim, *values.shape
+            )
+            (root / kind / "raw" / f"{prefix}-{what}-ubyte").write_bytes(
+                header + values.astype(np.uint8).tobytes()
+            )
 
 
-def test_mnist_is_read_and_emnist_is_upright_and_numbered_from_zero(tmp_path: Path) -> None:
+def test_mnist_is_read_and_emnist_is_upright_and_numbered_from_zero(
+    tmp_path: Path,
+) -> None:
     write_mnist(tmp_path, "MNIST", np.arange(20) % 10)
     raw = found("mnist", tmp_path)
     assert np.array_equal(np.asarray(raw.train.samples)[..., 0], IMAGES)
-    assert (len(raw.class_names), raw.train.labels.tolist()) == (10, [*range(10), *range(10)])
+    assert (len(raw.class_names), raw.train.labels.tolist()) == (
+        10,
+        [*range(10), *range(10)],
+    )
     assert raw.source == {"how": "torchvision.datasets.MNIST"}
     labels = np.arange(20) % 4 + 1
-    write_mnist(tmp_path, "EMNIST", labels, ("emnist-letters-train", "emnist-letters-test"))
+    write_mnist(
+        tmp_path, "EMNIST", labels, ("emnist-letters-train", "emnist-letters-test")
+    )
     raw = found("emnist_letters", tmp_path)
     assert np.array_equal(np.asarray(raw.train.samples)[0, ..., 0], IMAGES[0].T)
     assert raw.class_names == ("a", "b", "c", "d")
     assert raw.train.labels.tolist() == (labels - 1).tolist()
 
 
-def test_svhn_is_read_with_channels_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_svhn_is_read_with_channels_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (32, 32, 3, 20), dtype=np.uint8)
     entries = {}
     for split in ("train", "test"):
         path = tmp_path / f"{split}_32x32.mat"
-        scipy.io.savemat(path, {"X": pixels, "y": (np.arange(20) % 10 + 1)[:, None]})  # 10 stands for the digit 0.
-        entries[split] = ["", path.name, hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()]
+        scipy.io.savemat(
+            path, {"X": pixels, "y": (np.arange(20) % 10 + 1)[:, None]}
+        )  # 10 stands for the digit 0.
+        entries[split] = [
+            "",
+            path.name,
+            hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest(),
+        ]
     monkeypatch.setattr(datasets.SVHN, "split_list", entries)
     raw = found("svhn", tmp_path)
     assert np.array_equal(raw.train.samples, pixels.transpose(3, 0, 1, 2))
@@ -63,7 +89,13 @@ def test_svhn_is_read_with_channels_last(tmp_path: Path, monkeypatch: pytest.Mon
     assert raw.class_names == tuple("0123456789")
 
 
-def write_images(monkeypatch: pytest.MonkeyPatch, name: str, folder: Path, files: list[str], images: int) -> None:
+def write_images(
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    folder: Path,
+    files: list[str],
+    images: int,
+) -> None:
     for file in files:
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(IMAGES[0]).save(folder / file)
@@ -71,35 +103,65 @@ def write_images(monkeypatch: pytest.MonkeyPatch, name: str, folder: Path, files
     monkeypatch.setitem(sources._FILES, name, (kind, images, list_parts))
 
 
-def test_textures_are_divided_by_partition_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = [f"{label}/{label}_{n}.jpg" for label in ("banded", "dotted") for n in range(3)]
+def test_textures_are_divided_by_partition_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [
+        f"{label}/{label}_{n}.jpg" for label in ("banded", "dotted") for n in range(3)
+    ]
     write_images(monkeypatch, "dtd", tmp_path / "dtd/dtd/images", files, 6)
     (tmp_path / "dtd/dtd/labels").mkdir()
-    (tmp_path / "dtd/dtd/labels/test1.txt").write_text("banded/banded_1.jpg\ndotted/dotted_2.jpg\n")
+    (tmp_path / "dtd/dtd/labels/test1.txt").write_text(
+        "banded/banded_1.jpg\ndotted/dotted_2.jpg\n"
+    )
     raw = found("dtd", tmp_path)
     assert raw.class_names == ("banded", "dotted")
     assert raw.test is not None
-    assert raw.test.samples == ("dtd/dtd/images/banded/banded_1.jpg", "dtd/dtd/images/dotted/dotted_2.jpg")
-    assert (raw.test.labels.tolist(), raw.train.labels.tolist()) == ([0, 1], [0, 0, 1, 1])
+    assert raw.test.samples == (
+        "dtd/dtd/images/banded/banded_1.jpg",
+        "dtd/dtd/images/dotted/dotted_2.jpg",
+    )
+    assert (raw.test.labels.tolist(), raw.train.labels.tolist()) == (
+        [0, 1],
+        [0, 0, 1, 1],
+    )
 
 
-@pytest.mark.parametrize(("number", "left_out"), [(101, "BACKGROUND_Google"), (256, "257.clutter")])
+@pytest.mark.parametrize(
+    ("number", "left_out"), [(101, "BACKGROUND_Google"), (256, "257.clutter")]
+)
 def test_caltech_lacks_its_background_class_and_a_split(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, left_out: str
 ) -> None:
     name, folder = f"caltech{number}", f"caltech{number}/{number}_ObjectCategories"
-    files = [f"{label}/image_{n}.jpg" for label in ("001.ant", "002.bass", left_out) for n in range(2)]
+    files = [
+        f"{label}/image_{n}.jpg"
+        for label in ("001.ant", "002.bass", left_out)
+        for n in range(2)
+    ]
     write_images(monkeypatch, name, tmp_path / folder, files, 4)
     raw = found(name, tmp_path)
     assert (raw.class_names, raw.test) == (("001.ant", "002.bass"), None)
     assert raw.train.samples[0] == f"{folder}/001.ant/image_0.jpg"
     write_images(monkeypatch, name, tmp_path / folder, [], 8677)
-    with pytest.raises(InputError, match=rf"data set {name} .*: 4 images, 8,677 expected"):
+    with pytest.raises(
+        InputError, match=rf"data set {name} .*: 4 images, 8,677 expected"
+    ):
         found(name, tmp_path)
 
 
-@pytest.mark.parametrize(("name", "kind"), [("mnist", "MNIST"), ("caltech101", "Caltech101")])
-def test_a_failed_download_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str) -> None:
-    monkeypatch.setattr(getattr(datasets, kind), "download", Mock(side_effect=URLError("no route to host")))
-    with pytest.raises(InputError, match=f"data set {name}: the download failed .*put {name}.npz into"):
+@pytest.mark.parametrize(
+    ("name", "kind"), [("mnist", "MNIST"), ("caltech101", "Caltech101")]
+)
+def test_a_failed_download_is_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
+) -> None:
+    monkeypatch.setattr(
+        getattr(datasets, kind),
+        "download",
+        Mock(side_effect=URLError("no route to host")),
+    )
+    with pytest.raises(
+        InputError, match=f"data set {name}: the download failed .*put {name}.npz into"
+    ):
         find_torchvision_set(name, root=tmp_path / "raw", download=True)

@@ -1,4 +1,6 @@
-"""From prepared data to what a network is trained on: a vocabulary knows the training texts alone."""
+"""From prepared data to what a network is trained on: a vocabulary knows the training
+texts alone.
+"""
 
 import re
 from pathlib import Path
@@ -20,9 +22,18 @@ TEXT = Text(vocabulary=1000, length=10, keep="start")
 @pytest.fixture
 def talk(write_jsonl: Any, prepare_data: Any, tmp_path: Path) -> PreparedData:
     """40 training and 12 test texts; every text has a word of its own."""
-    rows = [(split, number) for split, count in (("train", 40), ("test", 12)) for number in range(count)]
+    rows = [
+        (split, number)
+        for split, count in (("train", 40), ("test", 12))
+        for number in range(count)
+    ]
     texts = [
-        {"split": split, "label": number % 2, "text": f"A text of its own: {split}{number}."} for split, number in rows
+        {
+            "split": split,
+            "label": number % 2,
+            "text": f"A text of its own: {split}{number}.",
+        }
+        for split, number in rows
     ]
     write_jsonl(*texts)
     prepared: PreparedData = prepare_data(JsonlArchive(tmp_path / "talk.jsonl").read())
@@ -31,7 +42,12 @@ def talk(write_jsonl: Any, prepare_data: Any, tmp_path: Path) -> PreparedData:
 
 def test_the_vocabulary_never_sees_validation_or_test_texts(talk: PreparedData) -> None:
     sets, _, words = training_sets(talk.artifact, "", TEXT)
-    own = {split: {re.findall(r"(?:train|test)\d+", text)[0] for text in talk.texts(split).data} for split in SPLITS}
+    own = {
+        split: {
+            re.findall(r"(?:train|test)\d+", text)[0] for text in talk.texts(split).data
+        }
+        for split in SPLITS
+    }
     assert own["train"] < set(words)
     for split in ("validation", "test"):
         assert not own[split] & set(words)  # type: ignore[index]
@@ -43,5 +59,7 @@ def test_the_vocabulary_never_sees_validation_or_test_texts(talk: PreparedData) 
 def test_texts_and_images_are_not_taken_for_each_other(talk: PreparedData) -> None:
     with pytest.raises(InputError, match="data set talk: holds texts, not images"):
         image_set(talk.artifact, "train", "")
-    with pytest.raises(InputError, match=r"data set talk: holds texts\. Give the task `text`"):
+    with pytest.raises(
+        InputError, match=r"data set talk: holds texts\. Give the task `text`"
+    ):
         training_sets(talk.artifact, "")

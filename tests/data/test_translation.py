@@ -10,10 +10,14 @@ from softmax_temperature.runner.errors import InputError
 
 
 def read(root: Path, *languages: str, **files: bytes) -> dict[str, Part]:
-    """A complete data set `letters`, or with other files; a double underscore is the point of their names."""
+    """A complete data set `letters`, or with other files; a double underscore is the
+    point of their names.
+    """
     (root / "letters").mkdir(exist_ok=True)
     for name in [f"{part}.{language}" for part in SPLITS for language in ("en", "de")]:
-        content = files.get(name.replace(".", "__"), f"one {name}\ntwo {name}\n".encode())
+        content = files.get(
+            name.replace(".", "__"), f"one {name}\ntwo {name}\n".encode()
+        )
         (root / "letters" / name).write_bytes(content)
     return {**read_translation("letters", languages or ("en", "de"), root=root, seed=0)}  # type: ignore[arg-type]
 
@@ -21,15 +25,25 @@ def read(root: Path, *languages: str, **files: bytes) -> dict[str, Part]:
 def test_lines_are_pairs_in_both_directions(tmp_path: Path) -> None:
     forward, back = read(tmp_path), read(tmp_path, "de", "en")
     test = forward["test"]
-    assert (test.data, test.labels) == (("one test.en", "two test.en"), ("one test.de", "two test.de"))
+    assert (test.data, test.labels) == (
+        ("one test.en", "two test.en"),
+        ("one test.de", "two test.de"),
+    )
     for split in SPLITS:
-        assert (back[split].data, back[split].labels) == (forward[split].labels, forward[split].data)
+        assert (back[split].data, back[split].labels) == (
+            forward[split].labels,
+            forward[split].data,
+        )
 
 
 def test_only_a_line_feed_ends_a_sentence(tmp_path: Path) -> None:
-    # str.splitlines would see five lines in the first sentence, and every later pair would be wrong.
+    # str.splitlines would see five lines in the first sentence, and every later pair
+    # would be wrong.
     odd = "a\u2028b\x0bc\x85d\x1ce"
-    assert read(tmp_path, test__en=f"{odd}\r\n last ".encode())["test"].data == (odd, "last")
+    assert read(tmp_path, test__en=f"{odd}\r\n last ".encode())["test"].data == (
+        odd,
+        "last",
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,14 +55,22 @@ def test_only_a_line_feed_ends_a_sentence(tmp_path: Path) -> None:
         ({"train__en": b""}, "letters/train.en, line 1: is empty"),
     ],
 )
-def test_a_fault_is_named_with_its_file(tmp_path: Path, files: dict[str, bytes], says: str) -> None:
+def test_a_fault_is_named_with_its_file(
+    tmp_path: Path, files: dict[str, bytes], says: str
+) -> None:
     with pytest.raises(InputError, match=says):
         read(tmp_path, **files)  # type: ignore[arg-type]
 
 
 def test_what_is_missing_is_named_with_what_to_put_where(tmp_path: Path) -> None:
-    for name, says in (("wmt14_en_de", "Europarl v7, Common Crawl"), ("others", r"Put train\.en, .*, test\.de into")):
-        with pytest.raises(InputError, match=f"data set {name}: not found in .*{says}.*{tmp_path / name}"):
+    for name, says in (
+        ("wmt14_en_de", "Europarl v7, Common Crawl"),
+        ("others", r"Put train\.en, .*, test\.de into"),
+    ):
+        with pytest.raises(
+            InputError,
+            match=f"data set {name}: not found in .*{says}.*{tmp_path / name}",
+        ):
             translation_digest(name, ("en", "de"), root=tmp_path)
     with pytest.raises(InputError, match=r"data set letters: has no train\.fr"):
         read(tmp_path, "en", "fr")

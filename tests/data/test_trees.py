@@ -1,18 +1,41 @@
-"""Trees in brackets are read node by node; as numbers, the words are those of the training trees."""
+"""Trees in brackets are read node by node; as numbers, the words are those of the
+training trees.
+"""
 
 import pytest
 import torch
 
-from softmax_temperature.data.tokens import NEUTRAL, PADDING, UNKNOWN, UNLABELLED, Tree, encode_trees, parse_tree
+from softmax_temperature.data.tokens import (
+    NEUTRAL,
+    PADDING,
+    UNKNOWN,
+    UNLABELLED,
+    Tree,
+    encode_trees,
+    parse_tree,
+)
 
 
 def test_a_tree_is_read_root_first() -> None:
     tree = parse_tree("(3 (2 The) (4 (3 good) (2 one)))")
-    assert tree == Tree(("", "the", "", "good", "one"), (1, 0, 3, 0, 0), (2, 0, 4, 0, 0), (3, 2, 4, 3, 2))
+    assert tree == Tree(
+        ("", "the", "", "good", "one"),
+        (1, 0, 3, 0, 0),
+        (2, 0, 4, 0, 0),
+        (3, 2, 4, 3, 2),
+    )
     assert parse_tree(" ( 4\tWow ) ") == Tree(("wow",), (0,), (0,), (4,))
 
 
-WORDS = {"-LRB-": "(", "-rrb-": ")", r"1\/2": "1/2", "2 1/2": "2 1/2", "\\": "\\", "Ünü": "ünü", "3": "3"}
+WORDS = {
+    "-LRB-": "(",
+    "-rrb-": ")",
+    r"1\/2": "1/2",
+    "2 1/2": "2 1/2",
+    "\\": "\\",
+    "Ünü": "ünü",
+    "3": "3",
+}
 
 
 @pytest.mark.parametrize(("written", "word"), WORDS.items())
@@ -28,8 +51,14 @@ def test_words_are_as_in_plain_text(written: str, word: str) -> None:
         ("(3 a))", r"'\)' is outside the brackets"),
         ("(3 a) (2 b)", "there are 2 trees, not 1"),
         ("word", "'word' is outside the brackets"),
-        *[(text, "node 1 is not a label") for text in ("(5 a)", "(3)", "()", "(3 (2 a))", "((2 a) (2 b))")],
-        *[(text, "node 1 is not a label") for text in ("(3 (2 a) (2 b) (2 c))", "(3 word (2 a))", "(3 (2 a) word)")],
+        *[
+            (text, "node 1 is not a label")
+            for text in ("(5 a)", "(3)", "()", "(3 (2 a))", "((2 a) (2 b))")
+        ],
+        *[
+            (text, "node 1 is not a label")
+            for text in ("(3 (2 a) (2 b) (2 c))", "(3 word (2 a))", "(3 (2 a) word)")
+        ],
     ],
 )
 def test_a_fault_says_what_and_where_it_is(text: str, says: str) -> None:
@@ -43,7 +72,19 @@ def test_a_node_is_its_word_the_nodes_below_it_and_its_class() -> None:
     empty = [PADDING, 0, 0, UNLABELLED]
     assert nodes.dtype == torch.int64
     assert nodes[0].tolist() == [
-        *([PADDING, 1, 2, 1], [3, 0, 0, NEUTRAL], [PADDING, 3, 4, 1], [UNKNOWN, 0, 0, 1], [3, 0, 0, NEUTRAL])
+        *(
+            [PADDING, 1, 2, 1],
+            [3, 0, 0, NEUTRAL],
+            [PADDING, 3, 4, 1],
+            [UNKNOWN, 0, 0, 1],
+            [3, 0, 0, NEUTRAL],
+        )
     ]
     assert nodes[1].tolist() == [[2, 0, 0, 0], *[empty] * 4]
-    assert nodes[2].tolist() == [[PADDING, 1, 2, 0], [UNKNOWN, 0, 0, NEUTRAL], [2, 0, 0, 0], empty, empty]
+    assert nodes[2].tolist() == [
+        [PADDING, 1, 2, 0],
+        [UNKNOWN, 0, 0, NEUTRAL],
+        [2, 0, 0, 0],
+        empty,
+        empty,
+    ]

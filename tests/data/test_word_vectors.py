@@ -1,4 +1,6 @@
-"""Word vectors: exactly those asked for, from either form of file, and one error for each fault."""
+"""Word vectors: exactly those asked for, from either form of file, and one error for
+each fault.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -10,9 +12,17 @@ import torch
 from softmax_temperature.data.word_vectors import WordVectors, read_word_vectors
 from softmax_temperature.runner.errors import InputError
 
-LINES = (b"the 0.5 -1 2e-1", b"cat 1 2 3", b". . . 4 5 6 ", b"\xff\xfe 7 8 9\r")  # Spaces in a word; no encoding.
+LINES = (
+    b"the 0.5 -1 2e-1",
+    b"cat 1 2 3",
+    b". . . 4 5 6 ",
+    b"\xff\xfe 7 8 9\r",
+)  # Spaces in a word; no encoding.
 WORDS = ("cat", "dog", "the")
-PAIRS = {"words": ["the", "cat"], "vectors": np.array([[0.5, -1, 0.2], [1, 2, 3]], np.float32)}
+PAIRS = {
+    "words": ["the", "cat"],
+    "vectors": np.array([[0.5, -1, 0.2], [1, 2, 3]], np.float32),
+}
 
 
 def read(folder: Path, *lines: bytes) -> WordVectors:
@@ -26,12 +36,16 @@ def read_npz(folder: Path, **arrays: Any) -> WordVectors:
 
 
 @pytest.mark.parametrize("form", ["text", "npz"])
-def test_words_have_their_vectors_and_all_others_zeros(tmp_path: Path, form: str) -> None:
+def test_words_have_their_vectors_and_all_others_zeros(
+    tmp_path: Path, form: str
+) -> None:
     found = read(tmp_path, *LINES) if form == "text" else read_npz(tmp_path, **PAIRS)
     expected = [[0, 0, 0], [0, 0, 0], [1, 2, 3], [0, 0, 0], [0.5, -1, 0.2]]
     torch.testing.assert_close(found.vectors, torch.tensor(expected))
     assert found.share == pytest.approx(2 / 3)
-    tokens = torch.tensor([[2, 3, 1, 2], [4, 0, 0, 0]])  # cat dog unknown cat; the, and padding
+    tokens = torch.tensor(
+        [[2, 3, 1, 2], [4, 0, 0, 0]]
+    )  # cat dog unknown cat; the, and padding
     assert found.share_of_tokens(tokens) == pytest.approx(3 / 5)
 
 
@@ -49,10 +63,18 @@ def test_a_fault_is_named(tmp_path: Path, line: bytes, says: str) -> None:
         read(tmp_path, b"a 1 2 3", line, b"b 1 2 3")
 
 
-def test_an_archive_of_another_form_and_a_missing_file_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"vectors of shape \(2, 2\) for 2 words and an embedding of 3 numbers"):
+def test_an_archive_of_another_form_and_a_missing_file_are_refused(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(
+        InputError,
+        match=r"vectors of shape \(2, 2\) for 2 words and an embedding of 3 numbers",
+    ):
         read_npz(tmp_path, **PAIRS | {"vectors": np.zeros((2, 2), np.float32)})
     with pytest.raises(InputError, match="is no npz with words and vectors"):
         read_npz(tmp_path, words=WORDS)
-    with pytest.raises(InputError, match=r"absent\.txt: no such file of word vectors\. Get glove\.6B\.zip"):
+    with pytest.raises(
+        InputError,
+        match=r"absent\.txt: no such file of word vectors\. Get glove\.6B\.zip",
+    ):
         read_word_vectors(tmp_path / "absent.txt", WORDS, width=3)

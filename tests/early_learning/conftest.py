@@ -14,7 +14,9 @@ from softmax_temperature.networks.resnets import WideResNet
 CLASSES, SAMPLES, SIDE = 4, 6, 8
 MAKERS: dict[str, Callable[[], nn.Module]] = {
     "mlp": lambda: MLP(CLASSES, widths=(12, 10), image_size=SIDE),
-    "mlp-relu": lambda: MLP(CLASSES, widths=(12, 10), activation="relu", image_size=SIDE),
+    "mlp-relu": lambda: MLP(
+        CLASSES, widths=(12, 10), activation="relu", image_size=SIDE
+    ),
     "convnet": lambda: ConvNet(CLASSES, widths=(4, 6), image_size=SIDE),
     "vgg": lambda: SmallVGG(CLASSES, widths=(3, 3), dense=6, image_size=SIDE),
     "wide-resnet": lambda: WideResNet(8, 1, CLASSES, batch_norm=False),

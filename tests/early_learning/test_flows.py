@@ -1,4 +1,6 @@
-"""The controls: a linear model, squared loss in closed form, and networks whose inverse temperature grows."""
+"""The controls: a linear model, squared loss in closed form, and networks whose inverse
+temperature grows.
+"""
 
 import math
 from typing import Any
@@ -11,14 +13,24 @@ from torch import Tensor, nn
 
 from softmax_temperature.early_learning import flows
 from softmax_temperature.early_learning.courses import Start
-from softmax_temperature.early_learning.flows import FIT, LEARNED, UNIT, Course, Flow, Settings, follow
+from softmax_temperature.early_learning.flows import (
+    FIT,
+    LEARNED,
+    UNIT,
+    Course,
+    Flow,
+    Settings,
+    follow,
+)
 from softmax_temperature.early_learning.tangent_kernel import FlatNetwork
 
 from .conftest import CLASSES, make_problem
 
 
 class SquaredError:
-    """Half the squared distance to the targets: with a fixed kernel, Z - Y decays as exp(-Θ s)."""
+    """Half the squared distance to the targets: with a fixed kernel, Z - Y decays as
+    exp(-Θ s).
+    """
 
     def __init__(self, targets: Tensor) -> None:
         self.targets = targets
@@ -31,9 +43,17 @@ class SquaredError:
         return (logits - self.targets).square().sum(dim=1).mean().item() / 2 + 1e6
 
 
-def logits_at(flow: Flow, loss: Any, times: list[float], unit_time: float, tolerance: float = 1e-10) -> list[Tensor]:
+def logits_at(
+    flow: Flow,
+    loss: Any,
+    times: list[float],
+    unit_time: float,
+    tolerance: float = 1e-10,
+) -> list[Tensor]:
     settings = Settings(unit_time, times[-1], tolerance, 100_000)
-    course = follow(flow, loss, settings, times=times, observe=lambda _, state: flow.logits(state))
+    course = follow(
+        flow, loss, settings, times=times, observe=lambda _, state: flow.logits(state)
+    )
     assert len(course.moments) == len(times)
     return [logits for _, logits in course.moments]
 
@@ -54,10 +74,24 @@ def approached(unit: float = 1.0, *, stop: float = math.inf, **changes: Any) -> 
     def rate(state: Any) -> Any:
         return np.where(state > stop, np.nan, (2 - state) / unit)
 
-    flow, loss = Flow(1, rate, lambda state: torch.tensor(state)[None], torch.tensor), Missing()
-    values = {"unit_time": unit, "horizon": 20 * unit, "tolerance": 1e-9, "evaluations": 10_000} | changes
+    flow, loss = (
+        Flow(1, rate, lambda state: torch.tensor(state)[None], torch.tensor),
+        Missing(),
+    )
+    values = {
+        "unit_time": unit,
+        "horizon": 20 * unit,
+        "tolerance": 1e-9,
+        "evaluations": 10_000,
+    } | changes
     times = [0.001 * unit, unit]
-    return follow(flow, loss, Settings(**values), times=times, observe=lambda time, state: (time, state.item()))
+    return follow(
+        flow,
+        loss,
+        Settings(**values),
+        times=times,
+        observe=lambda time, state: (time, state.item()),
+    )
 
 
 @pytest.mark.parametrize("unit", [1e-8, 1.0, 1e8])
@@ -67,9 +101,12 @@ def test_times_and_events_of_an_exponential_in_any_unit(unit: float) -> None:
     assert [time for time, _ in course.moments] == [0.001 * unit, unit]
     for time, seen in course.moments:
         assert seen == (time, pytest.approx(2 - 2 * math.exp(-time / unit), abs=1e-7))
-    # The change reaches 1, and the loss a half, after log 2; a start at 0 has no change by its own norm.
+    # The change reaches 1, and the loss a half, after log 2; a start at 0 has no change
+    # by its own norm.
     expected = {UNIT: math.log(2), FIT: math.log(2), LEARNED: math.log(10)}
-    assert {name: time / unit for name, (time, _) in course.crossings.items()} == pytest.approx(expected, rel=1e-7)
+    assert {
+        name: time / unit for name, (time, _) in course.crossings.items()
+    } == pytest.approx(expected, rel=1e-7)
     assert course.evaluations < 400
 
 
@@ -83,13 +120,23 @@ def test_it_ends_at_its_limits() -> None:
 
 @pytest.mark.parametrize("inverse_temperature", [0.01, 100.0])
 def test_squared_loss_decays_as_the_kernel_says(inverse_temperature: float) -> None:
-    inputs = torch.randn(7, 5, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    inputs = torch.randn(
+        7, 5, generator=torch.Generator().manual_seed(2), dtype=torch.float64
+    )
     start = inputs @ torch.ones(5, CLASSES, dtype=torch.float64)
-    targets = torch.randn(7, CLASSES, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    targets = torch.randn(
+        7, CLASSES, generator=torch.Generator().manual_seed(3), dtype=torch.float64
+    )
     model = nn.Linear(5, CLASSES, bias=False).double()  # Its kernel never changes.
     model.weight.data = (torch.linalg.pinv(inputs) @ start).T / inverse_temperature
-    flat, loss, times = FlatNetwork(model, inputs), SquaredError(targets), [0.01, 0.1, 1.0]
-    linearised = flows.linearised_flow(start, lambda weights: flat.kernel_product(flat.start, weights), loss)
+    flat, loss, times = (
+        FlatNetwork(model, inputs),
+        SquaredError(targets),
+        [0.01, 0.1, 1.0],
+    )
+    linearised = flows.linearised_flow(
+        start, lambda weights: flat.kernel_product(flat.start, weights), loss
+    )
     for flow in (flows.gradient_flow(flat, loss, inverse_temperature), linearised):
         for time, found in zip(times, logits_at(flow, loss, times, 0.01), strict=True):
             decay = torch.from_numpy(expm(-flat.kernel(flat.start).numpy() * time))
@@ -97,9 +144,12 @@ def test_squared_loss_decays_as_the_kernel_says(inverse_temperature: float) -> N
             torch.testing.assert_close(found.flatten(), expected, rtol=1e-8, atol=1e-8)
 
 
-# Each kink of a network with ReLU takes steps of its own, the more the less they may err.
+# Each kink of a network with ReLU takes steps of its own, the more the less they may
+# err.
 @pytest.mark.parametrize(("name", "tolerance"), [("mlp", 1e-8), ("wide-resnet", 1e-2)])
-def test_networks_become_their_linearisation_as_the_inverse_temperature_grows(name: str, tolerance: float) -> None:
+def test_networks_become_their_linearisation_as_the_inverse_temperature_grows(
+    name: str, tolerance: float
+) -> None:
     problem = make_problem(name)
     start = Start(problem, 1.0, 1.0)
     unit = start.scales.unit_time
@@ -109,9 +159,17 @@ def test_networks_become_their_linearisation_as_the_inverse_temperature_grows(na
     for inverse_temperature in (10.0, 1000.0, 100_000.0):
         flow = Start(problem, 1.0, inverse_temperature).gradient_flow
         found = logits_at(flow, problem.loss, times, unit, tolerance)
-        distances.append([(some - other).norm().item() for some, other in zip(found, expected, strict=True)])
+        distances.append(
+            [
+                (some - other).norm().item()
+                for some, other in zip(found, expected, strict=True)
+            ]
+        )
     for column in zip(*distances, strict=True):
         assert list(column) == sorted(column, reverse=True)
         assert column[-1] < 1e-3
         # In proportion to 1 / β where both are small, if no kink is in the way.
-        assert column[-1] / column[-2] == pytest.approx(0.01, rel=0.1) or name == "wide-resnet"
+        assert (
+            column[-1] / column[-2] == pytest.approx(0.01, rel=0.1)
+            or name == "wide-resnet"
+        )

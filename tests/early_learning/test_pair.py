@@ -4,14 +4,20 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.early_learning.pair import CorrelatedPair, correlation_for_norm, frozen_parameters
+from softmax_temperature.early_learning.pair import (
+    CorrelatedPair,
+    correlation_for_norm,
+    frozen_parameters,
+)
 from softmax_temperature.networks.layers import Classifier, last_layer_inputs
 
 from .conftest import make_network
 
 
 class Recurrent(Classifier):
-    """A recurrent network with dropout, whose weights are kept in a list beside its parameters."""
+    """A recurrent network with dropout, whose weights are kept in a list beside its
+    parameters.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,7 +34,9 @@ def make_pair(name: str, correlation: float) -> CorrelatedPair:
 
 @pytest.mark.parametrize("name", ["mlp", "vgg", "wide-resnet-bn"])
 @pytest.mark.parametrize("training", [True, False])
-def test_with_correlation_1_logits_start_at_exactly_zero(images: Tensor, name: str, *, training: bool) -> None:
+def test_with_correlation_1_logits_start_at_exactly_zero(
+    images: Tensor, name: str, *, training: bool
+) -> None:
     pair = make_pair(name, 1.0).train(training)
     assert (pair(images.float()) == 0).all()
     with torch.autocast("cpu", torch.bfloat16):
@@ -38,29 +46,47 @@ def test_with_correlation_1_logits_start_at_exactly_zero(images: Tensor, name: s
 
 
 @pytest.mark.parametrize("name", ["mlp", "wide-resnet"])
-def test_logits_are_the_difference_and_grow_as_the_correlation_falls(images: Tensor, name: str) -> None:
+def test_logits_are_the_difference_and_grow_as_the_correlation_falls(
+    images: Tensor, name: str
+) -> None:
     inputs = images.float()
     first, second = make_network(name, 0).eval(), make_network(name, 1).eval()
     # Nothing is common to the two draws but what both start at.
-    torch.testing.assert_close(make_pair(name, 0.0).eval()(inputs), first(inputs) - second(inputs))
-    norms = [make_pair(name, c).eval()(inputs).norm().item() for c in (1, 0.999, 0.99, 0.9, 0.5)]
+    torch.testing.assert_close(
+        make_pair(name, 0.0).eval()(inputs), first(inputs) - second(inputs)
+    )
+    norms = [
+        make_pair(name, c).eval()(inputs).norm().item()
+        for c in (1, 0.999, 0.99, 0.9, 0.5)
+    ]
     assert norms == sorted(set(norms))
     # Close to 1 in proportion to the angle: sqrt(1 - c²) is 0.0447 and 0.141.
     assert norms[2] / norms[1] == pytest.approx(0.141067 / 0.0447102, rel=0.1)
 
 
-def test_a_share_sets_the_size_of_the_start_and_leaves_its_gradients(images: Tensor) -> None:
+def test_a_share_sets_the_size_of_the_start_and_leaves_its_gradients(
+    images: Tensor,
+) -> None:
     network, inputs = make_network("mlp", 0).eval(), images.float()
     pair = CorrelatedPair(network, network, 1.0, share=-4.0).eval()
     torch.testing.assert_close(pair(inputs), 5 * network(inputs))
-    gradients = [torch.autograd.grad(some(inputs)[0, 0], some.classifier.weight)[0] for some in (pair, network)]
+    gradients = [
+        torch.autograd.grad(some(inputs)[0, 0], some.classifier.weight)[0]
+        for some in (pair, network)
+    ]
     torch.testing.assert_close(*gradients)
 
 
 def test_frozen_parameters_by_hand() -> None:
     first, second = nn.Linear(2, 2), nn.Linear(2, 2)
-    for network, rows, biases in ((first, [[1.0, 2.0], [3.0, 5.0]], [0.0, 1.0]), (second, [[2, 4], [-1, 5]], [0, 1])):
-        network.weight.data, network.bias.data = torch.tensor(rows).float(), torch.tensor(biases).float()
+    for network, rows, biases in (
+        (first, [[1.0, 2.0], [3.0, 5.0]], [0.0, 1.0]),
+        (second, [[2, 4], [-1, 5]], [0, 1]),
+    ):
+        network.weight.data, network.bias.data = (
+            torch.tensor(rows).float(),
+            torch.tensor(biases).float(),
+        )
     found = frozen_parameters(first, second, 0.6)
     # 0.6 a + 0.8 b, but where both draws agree nothing was drawn.
     torch.testing.assert_close(found["weight"], torch.tensor([[2.2, 4.4], [1.0, 5.0]]))
@@ -75,7 +101,9 @@ def test_a_recurrent_pair_moves_and_is_saved_with_its_frozen_weights() -> None:
     expected = (first.eval()(inputs) - frozen.eval()(inputs)).detach()
     pair = CorrelatedPair(first, second, 0.5).eval()
     torch.testing.assert_close(pair(inputs), expected)
-    torch.testing.assert_close(copy.deepcopy(pair).double()(inputs.double()).float(), expected)
+    torch.testing.assert_close(
+        copy.deepcopy(pair).double()(inputs.double()).float(), expected
+    )
     again = CorrelatedPair(Recurrent(), Recurrent(), 0.9).eval()
     again.load_state_dict(pair.state_dict())
     torch.testing.assert_close(again(inputs), expected)
@@ -85,28 +113,48 @@ def test_a_recurrent_pair_moves_and_is_saved_with_its_frozen_weights() -> None:
     assert not torch.equal(pair(inputs), pair(inputs))
 
 
-def test_batch_normalisation_of_the_frozen_network_follows_the_mode(images: Tensor) -> None:
+def test_batch_normalisation_of_the_frozen_network_follows_the_mode(
+    images: Tensor,
+) -> None:
     pair, inputs = make_pair("wide-resnet-bn", 0.5).train(), images.float()
     together = pair.frozen_logits(inputs)
     # In training a sample sees its batch; in evaluation it does not.
     assert not torch.allclose(pair.frozen_logits(inputs[:3]), together[:3])
     pair.eval()
-    torch.testing.assert_close(pair.frozen_logits(inputs[:3]), pair.frozen_logits(inputs)[:3])
+    torch.testing.assert_close(
+        pair.frozen_logits(inputs[:3]), pair.frozen_logits(inputs)[:3]
+    )
 
 
 @pytest.mark.parametrize("name", ["mlp", "convnet", "vgg", "wide-resnet"])
-@pytest.mark.parametrize(("factor", "wanted"), [(1.0, 0.03), (1000.0, 0.03), (1000.0, 300.0), (2.0, 0.0)])
-def test_the_pair_starts_with_the_wanted_norm(images: Tensor, name: str, factor: float, wanted: float) -> None:
-    first, second = make_network(name, 0).double().eval(), make_network(name, 1).double().eval()
-    found = correlation_for_norm(first, second, images, wanted, inverse_temperature=factor)
+@pytest.mark.parametrize(
+    ("factor", "wanted"), [(1.0, 0.03), (1000.0, 0.03), (1000.0, 300.0), (2.0, 0.0)]
+)
+def test_the_pair_starts_with_the_wanted_norm(
+    images: Tensor, name: str, factor: float, wanted: float
+) -> None:
+    first, second = (
+        make_network(name, 0).double().eval(),
+        make_network(name, 1).double().eval(),
+    )
+    found = correlation_for_norm(
+        first, second, images, wanted, inverse_temperature=factor
+    )
     assert 0 <= found <= 1
-    assert factor * CorrelatedPair(first, second, found)(images).norm().item() == pytest.approx(wanted, rel=1e-4)
+    assert factor * CorrelatedPair(first, second, found)(
+        images
+    ).norm().item() == pytest.approx(wanted, rel=1e-4)
 
 
 def test_the_range_of_norms(images: Tensor) -> None:
     first, second = make_network("mlp", 0).double(), make_network("mlp", 1).double()
     largest = 2 * (first(images) - second(images)).norm().item()
-    assert correlation_for_norm(first, second, images, largest, inverse_temperature=2.0) == pytest.approx(0, abs=1e-6)
+    assert correlation_for_norm(
+        first, second, images, largest, inverse_temperature=2.0
+    ) == pytest.approx(0, abs=1e-6)
     for wanted in (-1.0, 1.001 * largest):
-        with pytest.raises(ValueError, match=rf"logit_norm must be in \[0, {largest:g}\] .* temperature 2, got"):
+        with pytest.raises(
+            ValueError,
+            match=rf"logit_norm must be in \[0, {largest:g}\] .* temperature 2, got",
+        ):
             correlation_for_norm(first, second, images, wanted, inverse_temperature=2.0)

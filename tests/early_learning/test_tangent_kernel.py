@@ -10,7 +10,9 @@ from softmax_temperature.early_learning.tangent_kernel import FlatNetwork, Kerne
 
 from .conftest import make_network
 
-EVERY = pytest.mark.parametrize("name", ["mlp", "mlp-relu", "convnet", "vgg", "wide-resnet"])
+EVERY = pytest.mark.parametrize(
+    "name", ["mlp", "mlp-relu", "convnet", "vgg", "wide-resnet"]
+)
 
 
 def jacobian(network: nn.Module, images: Tensor) -> Tensor:
@@ -23,33 +25,53 @@ def jacobian(network: nn.Module, images: Tensor) -> Tensor:
 
 @EVERY
 @pytest.mark.parametrize("chunk", [1, 4, 100])
-def test_products_are_those_of_the_jacobian(images: Tensor, name: str, chunk: int) -> None:
-    flat, expected = FlatNetwork(make_network(name), images, chunk=chunk), jacobian(make_network(name), images)
+def test_products_are_those_of_the_jacobian(
+    images: Tensor, name: str, chunk: int
+) -> None:
+    flat, expected = (
+        FlatNetwork(make_network(name), images, chunk=chunk),
+        jacobian(make_network(name), images),
+    )
     generator = torch.Generator().manual_seed(0)
     weights = torch.randn(flat.shape, generator=generator, dtype=torch.float64)
     pulled = torch.einsum("nkp,nk->p", expected, weights)
     torch.testing.assert_close(flat.pull_back(flat.start, weights), pulled)
-    torch.testing.assert_close(flat.kernel_product(flat.start, weights), expected @ pulled)
+    torch.testing.assert_close(
+        flat.kernel_product(flat.start, weights), expected @ pulled
+    )
     kernel = torch.einsum("nkp,mlp->nkml", expected, expected)
     torch.testing.assert_close(flat.kernel(flat.start), kernel.flatten(2).flatten(0, 1))
-    descended = flat.descend(flat.start, lambda some, rows: some.square() + weights[rows])
-    squared = torch.einsum("nkp,nk->p", expected, flat.logits(flat.start).square() + weights)
+    descended = flat.descend(
+        flat.start, lambda some, rows: some.square() + weights[rows]
+    )
+    squared = torch.einsum(
+        "nkp,nk->p", expected, flat.logits(flat.start).square() + weights
+    )
     torch.testing.assert_close(descended, squared)
 
 
 @EVERY
 def test_a_pair_is_its_network_minus_a_constant(images: Tensor, name: str) -> None:
     first, second = make_network(name, 0).double(), make_network(name, 1).double()
-    flat = FlatNetwork(first, images, frozen=frozen_parameters(first, second, 0.5), chunk=4)
-    torch.testing.assert_close(flat.logits(flat.start), CorrelatedPair(first, second, 0.5)(images).detach())
+    flat = FlatNetwork(
+        first, images, frozen=frozen_parameters(first, second, 0.5), chunk=4
+    )
+    torch.testing.assert_close(
+        flat.logits(flat.start), CorrelatedPair(first, second, 0.5)(images).detach()
+    )
     kernel = FlatNetwork(first, images).kernel(flat.start)
     torch.testing.assert_close(flat.kernel(flat.start), kernel)
-    centred = FlatNetwork(first, images, frozen=frozen_parameters(first, second, 1.0), chunk=4)
+    centred = FlatNetwork(
+        first, images, frozen=frozen_parameters(first, second, 1.0), chunk=4
+    )
     assert (centred.logits(centred.start) == 0).all()
 
 
 def test_batch_normalisation_is_refused(images: Tensor) -> None:
-    with pytest.raises(ValueError, match=r"must not have batch normalisation, got BatchNorm2d at 'stages.0.0.norm1'"):
+    with pytest.raises(
+        ValueError,
+        match=r"must not have batch normalisation, got BatchNorm2d at 'stages.0.0.norm1'",
+    ):
         FlatNetwork(make_network("wide-resnet-bn"), images)
 
 
@@ -62,24 +84,37 @@ def test_without_probes_the_kernel_is_whole_and_its_norm_exact(images: Tensor) -
 
 
 @pytest.mark.parametrize("name", ["mlp", "vgg"])
-def test_probes_estimate_norm_and_drift_within_their_errors(images: Tensor, name: str) -> None:
+def test_probes_estimate_norm_and_drift_within_their_errors(
+    images: Tensor, name: str
+) -> None:
     flat = FlatNetwork(make_network(name), images)
-    noise = torch.randn(flat.start.shape, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    noise = torch.randn(
+        flat.start.shape,
+        generator=torch.Generator().manual_seed(5),
+        dtype=torch.float64,
+    )
     moved = flat.start + 0.02 * noise
     before, after = flat.kernel(flat.start), flat.kernel(moved)
     norm, drift = before.norm().item(), ((after - before).norm() / before.norm()).item()
     misses = []
     for seed in range(20):
         sketch = KernelSketch(flat, probes=24, seed=seed)
-        # The products of the whole kernel with the same probes: what the sketch does without it.
-        seen, then = (kernel @ sketch._probes.flatten(1).T for kernel in (before, after))
+        # The products of the whole kernel with the same probes: what the sketch does
+        # without it.
+        seen, then = (
+            kernel @ sketch._probes.flatten(1).T for kernel in (before, after)
+        )
         if seed == 0:
             torch.testing.assert_close(sketch.at(flat.start), seen.T)
             torch.testing.assert_close(sketch.at(moved), then.T)
-        for estimate, truth in ((sketch.norm(seen.T), norm), (sketch.drift(then.T, seen.T), drift)):
+        for estimate, truth in (
+            (sketch.norm(seen.T), norm),
+            (sketch.drift(then.T, seen.T), drift),
+        ):
             assert 0 < estimate.standard_error < 0.5 * estimate.value
             misses.append((estimate.value - truth) / estimate.standard_error)
-    # Standard errors are about right: the misses in units of them have a mean square of about 1.
+    # Standard errors are about right: the misses in units of them have a mean square of
+    # about 1.
     assert 0.4 < torch.tensor(misses).square().mean().sqrt().item() < 2
 
 

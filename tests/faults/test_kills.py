@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from softmax_temperature.runner.artifacts import UNFINISHED, find_artifacts, open_artifact
+from softmax_temperature.runner.artifacts import (
+    UNFINISHED,
+    find_artifacts,
+    open_artifact,
+)
 from tests.conftest import ROOT
 from tests.faults import work
 from tests.pipeline.whole_runs import finish
@@ -20,21 +24,30 @@ SECONDS = 120
 
 
 def started(*words: str, folder: Path, step: int) -> subprocess.Popen[str]:
-    """A program that was started in a folder, and says that a cell has done that many steps."""
+    """A program that was started in a folder, and says that a cell has done that many
+    steps.
+    """
     command = [sys.executable, "-m", *words]
-    process = subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, cwd=folder, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
+    )
     assert process.stderr is not None
     assert any(f": {step}/" in line for line in process.stderr), "it ended before"
     return process
 
 
 def expect_whole(folder: Path) -> None:
-    assert not [line for place in find_artifacts(folder / "data") for line in open_artifact(place).problems()]
+    assert not [
+        line
+        for place in find_artifacts(folder / "data")
+        for line in open_artifact(place).problems()
+    ]
     assert not list(folder.rglob(f"*{UNFINISHED}"))
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 143), (signal.SIGINT, 130)]
+    ("number", "code"),
+    [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 143), (signal.SIGINT, 130)],
 )
 def test_a_stopped_stage_continues_at_its_checkpoints(
     number: signal.Signals, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -42,7 +55,9 @@ def test_a_stopped_stage_continues_at_its_checkpoints(
     stopped = tmp_path / "stopped"
     stopped.mkdir()
     (stopped / "slow").touch()
-    with started("tests.runner.toy", "processes", "1", "2", folder=stopped, step=5) as stage:
+    with started(
+        "tests.runner.toy", "processes", "1", "2", folder=stopped, step=5
+    ) as stage:
         stage.send_signal(number)
         assert stage.wait(SECONDS) == code
     monkeypatch.chdir(stopped)
@@ -52,7 +67,8 @@ def test_a_stopped_stage_continues_at_its_checkpoints(
     (stopped / "slow").unlink()
     toy.run(1, 2)
     ran = toy.steps()
-    # A checkpoint is written before its step is noted, so at most that one step is missing; none is done twice.
+    # A checkpoint is written before its step is noted, so at most that one step is
+    # missing; none is done twice.
     assert len(set(ran)) == len(ran) >= 2 * (toy.STEPS - 1)
     expected = tmp_path / "expected"
     expected.mkdir()

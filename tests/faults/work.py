@@ -14,21 +14,40 @@ from softmax_temperature.tools.programs import exit_code
 from tests.conftest import ROOT
 from tests.pipeline.whole_runs import changed, run
 
-STAGES: dict[str, Any] = {"fetch": fetch, "embed": embed, "search": search, "training": train_cooling}
+STAGES: dict[str, Any] = {
+    "fetch": fetch,
+    "embed": embed,
+    "search": search,
+    "training": train_cooling,
+}
 
 
 def params() -> Params:
     """Profile smoke with one cell of each stage; every epoch has a checkpoint."""
     _, smoke = render_profile("smoke", ROOT / "profiles")
     content = smoke.model_dump()
-    vgg = content["cooling"]["experiments"]["digits-vgg"] | {"schedules": ["none"], "arms": ["periodic"], "seeds": 1}
+    vgg = content["cooling"]["experiments"]["digits-vgg"] | {
+        "schedules": ["none"],
+        "arms": ["periodic"],
+        "seeds": 1,
+    }
     changes: dict[str, Any] = {
         "papers": ["classifier_temperature", "cooling"],
         "datasets": {"digits": content["datasets"]["digits"]},
         "compute/": {"engine": "serial", "device": "cpu", "checkpoint_seconds": 0},
-        "classifier_temperature/": {"datasets": ["digits"], "backbones": ["untrained-16"]},
-        "classifier_temperature/search/": {"epochs": 150, "inverse_temperatures": [1.0, 20.0, 100.0], "repeats": 2},
-        "classifier_temperature/rescaling/": {"dataset": "digits", "backbone": "untrained-16"},
+        "classifier_temperature/": {
+            "datasets": ["digits"],
+            "backbones": ["untrained-16"],
+        },
+        "classifier_temperature/search/": {
+            "epochs": 150,
+            "inverse_temperatures": [1.0, 20.0, 100.0],
+            "repeats": 2,
+        },
+        "classifier_temperature/rescaling/": {
+            "dataset": "digits",
+            "backbone": "untrained-16",
+        },
         "cooling/recipe/": {"epochs": 8, "lr": 0.01},
         "cooling/experiments": {"digits-vgg": vgg},
     }

@@ -13,22 +13,32 @@ SCORES = ("entropy", "confidence")
 def sets(classes: int = 10) -> tuple[Tensor, Tensor]:
     """Logits of a sure and of a less sure set."""
     generator = torch.Generator().manual_seed(0)
-    sure, unsure = torch.randn(2, 400, classes, generator=generator, dtype=torch.float64)
+    sure, unsure = torch.randn(
+        2, 400, classes, generator=generator, dtype=torch.float64
+    )
     return 3 * sure, 2 * unsure
 
 
 def slow_uncertainty(logits: Tensor, score: str) -> Tensor:
     probs = torch.softmax(logits.double(), dim=1)
-    return -(probs * probs.log()).sum(1) if score == "entropy" else 1 - probs.max(1).values
+    return (
+        -(probs * probs.log()).sum(1) if score == "entropy" else 1 - probs.max(1).values
+    )
 
 
 @pytest.mark.parametrize("score", SCORES)
-def test_auroc_is_the_share_of_all_ranked_right_and_out_of_distribution_the_positive_class(score: str) -> None:
+def test_auroc_is_the_share_of_all_ranked_right_and_out_of_distribution_the_positive_class(
+    score: str,
+) -> None:
     logits_in, logits_out = sets()
-    inside, outside = (slow_uncertainty(logits, score) for logits in (logits_in, logits_out))
+    inside, outside = (
+        slow_uncertainty(logits, score) for logits in (logits_in, logits_out)
+    )
     area = metrics.out_of_distribution_auroc(logits_in, logits_out, score=score)
     assert area.dtype == torch.float64
-    assert area.item() == pytest.approx((outside[:, None] > inside).double().mean().item(), abs=1e-12)
+    assert area.item() == pytest.approx(
+        (outside[:, None] > inside).double().mean().item(), abs=1e-12
+    )
     sure, flat = 8 * torch.eye(4), 0.1 * torch.eye(4)
     assert metrics.out_of_distribution_auroc(sure, flat, score=score).item() == 1
     assert metrics.out_of_distribution_auroc(flat, sure, score=score).item() == 0
@@ -45,11 +55,17 @@ def test_the_curve_encloses_the_area() -> None:
 
 @pytest.mark.parametrize("score", SCORES)
 def test_samples_that_float32_calls_certain_are_still_told_apart(score: str) -> None:
-    # In float32 every probability here is 1 and in float64 all but a few are: an area of 0.5 or nearly.
+    # In float32 every probability here is 1 and in float64 all but a few are: an area
+    # of 0.5 or nearly.
     margins = torch.linspace(20, 60, 200)
     logits = torch.stack([margins, torch.zeros(200)], dim=1)
     assert torch.softmax(logits, dim=1)[:, 0].min() == 1
-    assert metrics.out_of_distribution_auroc(logits[100:], logits[:100], score=score).item() == 1
+    assert (
+        metrics.out_of_distribution_auroc(
+            logits[100:], logits[:100], score=score
+        ).item()
+        == 1
+    )
 
 
 def test_the_interval_of_the_area_is_that_of_areas_of_resampled_rows() -> None:
@@ -57,19 +73,33 @@ def test_the_interval_of_the_area_is_that_of_areas_of_resampled_rows() -> None:
     outside[:5] = inside[:5]  # Ties count half.
     scores = [slow_uncertainty(some, "entropy").numpy() for some in (inside, outside)]
     areas = []
-    streams = (torch.cat(list(resample_weights(*each))) for each in ((60, 120, 7), (45, 120, 8)))
+    streams = (
+        torch.cat(list(resample_weights(*each)))
+        for each in ((60, 120, 7), (45, 120, 8))
+    )
     for here, there in zip(*streams, strict=True):
-        drawn = [np.repeat(values, w.numpy().astype(int)) for values, w in zip(scores, (here, there), strict=True)]
+        drawn = [
+            np.repeat(values, w.numpy().astype(int))
+            for values, w in zip(scores, (here, there), strict=True)
+        ]
         areas.append(roc_auc_score(np.repeat([0, 1], [60, 45]), np.concatenate(drawn)))
-    low, high = metrics.out_of_distribution_interval(inside, outside, bootstrap=120, seed=7)
-    assert (low, high) == pytest.approx(tuple(np.quantile(areas, [0.05, 0.95])), abs=1e-12)
+    low, high = metrics.out_of_distribution_interval(
+        inside, outside, bootstrap=120, seed=7
+    )
+    assert (low, high) == pytest.approx(
+        tuple(np.quantile(areas, [0.05, 0.95])), abs=1e-12
+    )
     assert low < float(metrics.out_of_distribution_auroc(inside, outside)) < high
 
 
 def test_bad_input_is_refused_by_name() -> None:
     logits_in, logits_out = sets()
     for outside, keywords, message in (
-        (logits_out, {"score": "energy"}, "score must be 'entropy' or 'confidence', got 'energy'"),
+        (
+            logits_out,
+            {"score": "energy"},
+            "score must be 'entropy' or 'confidence', got 'energy'",
+        ),
         (logits_out[:, :9], {}, "logits_out must have 10 classes, got 9"),
         (logits_out[:0], {}, "logits_out must have shape"),
         (logits_out, {"bootstrap": 0}, "bootstrap must be"),

@@ -1,4 +1,6 @@
-"""The report: its parts, its intervals, differences of arms, and values of four real networks."""
+"""The report: its parts, its intervals, differences of arms, and values of four real
+networks.
+"""
 
 from pathlib import Path
 
@@ -11,80 +13,125 @@ from softmax_temperature import metrics
 from softmax_temperature.metrics.report import resample_weights
 from softmax_temperature.scaling import fit_temperature
 
-BINNED = [f"{form}_calibration_error" for form in ("expected", "maximum", "adaptive", "classwise")]
+BINNED = [
+    f"{form}_calibration_error"
+    for form in ("expected", "maximum", "adaptive", "classwise")
+]
 NAMES = ["accuracy", "top5_accuracy", "negative_log_likelihood", "brier_score", *BINNED]
 
 
-def drawn(samples: int = 300, classes: int = 8, *, decimals: int | None = None) -> tuple[Tensor, Tensor]:
-    """Overconfident logits; rounded to few decimals they repeat, and their confidences tie."""
+def drawn(
+    samples: int = 300, classes: int = 8, *, decimals: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """Overconfident logits; rounded to few decimals they repeat, and their confidences
+    tie.
+    """
     generator = torch.Generator().manual_seed(2)
     logits = 3 * torch.randn(samples, classes, generator=generator, dtype=torch.float64)
     if decimals is not None:
         logits = logits[torch.arange(samples) % 40].round(decimals=decimals)
-    return logits, torch.multinomial(torch.softmax(logits / 2, dim=1), 1, generator=generator).squeeze(1)
+    return logits, torch.multinomial(
+        torch.softmax(logits / 2, dim=1), 1, generator=generator
+    ).squeeze(1)
 
 
 def one_by_one(logits: Tensor, labels: Tensor, bins: int = 15) -> dict[str, float]:
     """Every metric from its own function."""
     probs = torch.softmax(logits, dim=1)
-    binned = {name: getattr(metrics, name)(probs, labels, bins=bins).item() for name in BINNED}
+    binned = {
+        name: getattr(metrics, name)(probs, labels, bins=bins).item() for name in BINNED
+    }
     return binned | {
         "accuracy": metrics.top_accuracy(logits, labels, top=1).item(),
         "top5_accuracy": metrics.top_accuracy(logits, labels).item(),
-        "negative_log_likelihood": metrics.negative_log_likelihood(logits, labels).item(),
+        "negative_log_likelihood": metrics.negative_log_likelihood(
+            logits, labels
+        ).item(),
         "brier_score": metrics.brier_score(probs, labels).item(),
     }
 
 
-def resamples(logits: Tensor, labels: Tensor, number: int, seed: int) -> list[tuple[Tensor, Tensor]]:
+def resamples(
+    logits: Tensor, labels: Tensor, number: int, seed: int
+) -> list[tuple[Tensor, Tensor]]:
     """The resampled rows themselves."""
     weights = torch.cat(list(resample_weights(len(labels), number, seed)))
-    chosen = [torch.repeat_interleave(torch.arange(len(labels)), row.long()) for row in weights]
+    chosen = [
+        torch.repeat_interleave(torch.arange(len(labels)), row.long())
+        for row in weights
+    ]
     return [(logits[rows], labels[rows]) for rows in chosen]
 
 
-@pytest.mark.parametrize(("samples", "classes", "bins"), [(300, 8, 15), (60, 2, 1), (31, 3, 40), (1, 2, 15)])
-def test_report_holds_what_each_metric_gives_alone(samples: int, classes: int, bins: int) -> None:
+@pytest.mark.parametrize(
+    ("samples", "classes", "bins"), [(300, 8, 15), (60, 2, 1), (31, 3, 40), (1, 2, 15)]
+)
+def test_report_holds_what_each_metric_gives_alone(
+    samples: int, classes: int, bins: int
+) -> None:
     logits, labels = drawn(samples, classes)
     report = metrics.calibration_report(logits, labels, bins=bins, seed=4)
     for name, value in one_by_one(logits, labels, bins).items():
         assert report[name] == pytest.approx(value, abs=1e-12), name
     probs = torch.softmax(logits, dim=1)
-    assert report["debiased_calibration_error"] == metrics.debiased_calibration_error(probs, labels, bins=bins).item()
+    assert (
+        report["debiased_calibration_error"]
+        == metrics.debiased_calibration_error(probs, labels, bins=bins).item()
+    )
     assert report["noise_floor"] == metrics.noise_floor(probs, bins=bins, seed=4).item()
-    assert (report["samples"], report["classes"], report["intervals"]) == (samples, classes, {})
+    assert (report["samples"], report["classes"], report["intervals"]) == (
+        samples,
+        classes,
+        {},
+    )
 
 
 @pytest.mark.parametrize("decimals", [None, 0])
-def test_intervals_are_percentiles_of_metrics_of_the_resampled_rows(decimals: int | None) -> None:
+def test_intervals_are_percentiles_of_metrics_of_the_resampled_rows(
+    decimals: int | None,
+) -> None:
     logits, labels = drawn(decimals=decimals)
     report = metrics.calibration_report(logits, labels, bootstrap=25, seed=3)
     slow = [one_by_one(*rows) for rows in resamples(logits, labels, 25, seed=3)]
-    for name in {*NAMES} - {"adaptive_calibration_error"}:  # Its bins stay those of the sample.
+    for name in {*NAMES} - {
+        "adaptive_calibration_error"
+    }:  # Its bins stay those of the sample.
         low, high = np.quantile([values[name] for values in slow], [0.05, 0.95])
-        expected = corrected(low, high, report[name]) if name.endswith("calibration_error") else (low, high)
+        expected = (
+            corrected(low, high, report[name])
+            if name.endswith("calibration_error")
+            else (low, high)
+        )
         assert report["intervals"][name] == pytest.approx(expected, abs=1e-12), name
 
 
 def corrected(low: float, high: float, estimate: float) -> tuple[float, float]:
     """The percentiles reflected at the estimate, extended to hold it, and above 0."""
-    return max(0.0, min(2 * estimate - high, estimate)), max(2 * estimate - low, estimate)
+    return max(0.0, min(2 * estimate - high, estimate)), max(
+        2 * estimate - low, estimate
+    )
 
 
 @pytest.mark.slow
-def test_intervals_of_calibration_errors_hold_their_estimate_and_cover_the_error_of_the_population() -> None:
-    # Labels are drawn at T = 1.5 for logits at T = 1, so the classifier is overconfident; its own error is that of many
-    # samples.
+def test_intervals_of_calibration_errors_hold_their_estimate_and_cover_the_error_of_the_population() -> (
+    None
+):
+    # Labels are drawn at T = 1.5 for logits at T = 1, so the classifier is
+    # overconfident; its own error is that of many samples.
     def sample(rows: int, seed: int) -> tuple[Tensor, Tensor]:
         generator = torch.Generator().manual_seed(seed)
         logits = 3 * torch.randn(rows, 4, generator=generator)
-        return logits, torch.multinomial(torch.softmax(logits / 1.5, 1), 1, generator=generator).squeeze(1)
+        return logits, torch.multinomial(
+            torch.softmax(logits / 1.5, 1), 1, generator=generator
+        ).squeeze(1)
 
     name = "expected_calibration_error"
     truth = metrics.calibration_report(*sample(400_000, seed=10_000))[name]
     covered = 0
     for seed in range(1000):
-        report = metrics.calibration_report(*sample(1000, seed), bootstrap=400, seed=seed)
+        report = metrics.calibration_report(
+            *sample(1000, seed), bootstrap=400, seed=seed
+        )
         low, high = report["intervals"][name]
         assert low <= report[name] <= high
         covered += low <= truth <= high
@@ -94,12 +141,18 @@ def test_intervals_of_calibration_errors_hold_their_estimate_and_cover_the_error
 def test_bins_of_equal_mass_stay_those_of_the_sample() -> None:
     logits, labels = drawn()
     probs = torch.softmax(logits, dim=1)
-    confidences, correct = probs.max(1).values.numpy(), (probs.argmax(1) == labels).numpy()
+    confidences, correct = (
+        probs.max(1).values.numpy(),
+        (probs.argmax(1) == labels).numpy(),
+    )
     parts = np.array_split(confidences.argsort(), 15)
     weights = torch.cat(list(resample_weights(300, 25, seed=3))).numpy()
     gaps = weights * (correct - confidences)
     slow = sum(np.abs(gaps[:, part].sum(axis=1)) for part in parts) / 300
-    report, name = metrics.calibration_report(logits, labels, bootstrap=25, seed=3), "adaptive_calibration_error"
+    report, name = (
+        metrics.calibration_report(logits, labels, bootstrap=25, seed=3),
+        "adaptive_calibration_error",
+    )
     expected = corrected(*np.quantile(slow, [0.05, 0.95]), report[name])
     assert report["intervals"][name] == pytest.approx(expected, abs=1e-12)
 
@@ -118,7 +171,11 @@ def test_paired_difference_is_that_of_the_two_reports_on_the_same_rows() -> None
     logits, labels = drawn()
     other = logits / 2
     found = metrics.paired_difference(logits, other, labels, bootstrap=25, seed=3)
-    pairs = zip(resamples(logits, labels, 25, seed=3), resamples(other, labels, 25, seed=3), strict=True)
+    pairs = zip(
+        resamples(logits, labels, 25, seed=3),
+        resamples(other, labels, 25, seed=3),
+        strict=True,
+    )
     slow = [(one_by_one(*a), one_by_one(*b)) for a, b in pairs]
     reports = [metrics.calibration_report(some, labels) for some in (logits, other)]
     for name in {*NAMES} - {"adaptive_calibration_error"}:
@@ -132,13 +189,24 @@ def test_paired_difference_is_that_of_the_two_reports_on_the_same_rows() -> None
 def test_confident_predictions_are_counted_one_by_one() -> None:
     some, labels = drawn(300, 4)
     report = metrics.confident_report(some, labels, threshold=0.9, bootstrap=80, seed=4)
-    kept = [row.argmax() == label for row, label in zip(some, labels, strict=True) if row.softmax(0).max() >= 0.9]
+    kept = [
+        row.argmax() == label
+        for row, label in zip(some, labels, strict=True)
+        if row.softmax(0).max() >= 0.9
+    ]
     assert report["confident_share"] == pytest.approx(len(kept) / 300)
     assert report["confident_accuracy"] == pytest.approx(sum(kept).item() / len(kept))
-    shares = [(rows.softmax(1).amax(1) >= 0.9).double().mean().item() for rows, _ in resamples(some, labels, 80, 4)]
-    assert report["intervals"]["confident_share"] == pytest.approx(tuple(np.quantile(shares, [0.05, 0.95])))
+    shares = [
+        (rows.softmax(1).amax(1) >= 0.9).double().mean().item()
+        for rows, _ in resamples(some, labels, 80, 4)
+    ]
+    assert report["intervals"]["confident_share"] == pytest.approx(
+        tuple(np.quantile(shares, [0.05, 0.95]))
+    )
     # A network that is never confident has a share of zero and no accuracy.
-    report = metrics.confident_report(torch.zeros(20, 4), torch.zeros(20, dtype=torch.long), bootstrap=10)
+    report = metrics.confident_report(
+        torch.zeros(20, 4), torch.zeros(20, dtype=torch.long), bootstrap=10
+    )
     assert (report["confident_share"], report["confident_accuracy"]) == (0.0, None)
     assert report["intervals"] == {"confident_share": (0.0, 0.0)}
 
@@ -152,16 +220,23 @@ def test_bad_input_is_refused_by_name() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             metrics.calibration_report(logits, labels, **keywords)
-    with pytest.raises(ValueError, match=r"logits_b must have shape \(10, 8\) like logits_a, got \(9, 8\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"logits_b must have shape \(10, 8\) like logits_a, got \(9, 8\)",
+    ):
         metrics.paired_difference(logits, logits[:9], labels)
 
 
 @pytest.mark.gpu
 def test_a_gpu_gives_the_same_report() -> None:
     logits, labels = drawn()
-    there, here = (metrics.calibration_report(logits.to(d), labels.to(d), bootstrap=50) for d in ("cuda", "cpu"))
+    there, here = (
+        metrics.calibration_report(logits.to(d), labels.to(d), bootstrap=50)
+        for d in ("cuda", "cpu")
+    )
     assert there.pop("intervals") == {
-        name: pytest.approx(pair, abs=1e-9) for name, pair in here.pop("intervals").items()
+        name: pytest.approx(pair, abs=1e-9)
+        for name, pair in here.pop("intervals").items()
     }
     assert there == pytest.approx(here, abs=1e-9)
 
@@ -178,10 +253,19 @@ FOUND = {
 @pytest.mark.real_data("cifar10_logits")
 @pytest.mark.parametrize("network", FOUND)
 def test_values_are_those_first_found(network: str, project_root: Path) -> None:
-    with np.load(project_root / "data" / "raw" / "cifar10_logits.npz", allow_pickle=False) as data:
-        logits = torch.from_numpy(data["logits"][data["names"].tolist().index(network)].astype(np.float32))
+    with np.load(
+        project_root / "data" / "raw" / "cifar10_logits.npz", allow_pickle=False
+    ) as data:
+        logits = torch.from_numpy(
+            data["logits"][data["names"].tolist().index(network)].astype(np.float32)
+        )
         labels = torch.from_numpy(data["labels"])
     report = metrics.calibration_report(logits, labels)
     names = ("accuracy", "negative_log_likelihood", "expected_calibration_error")
-    fits = [fit_temperature(logits, labels, criterion=criterion).temperature for criterion in ("nll", "ece")]
-    assert [*(report[name] for name in names), *fits] == pytest.approx(FOUND[network], abs=5e-6)
+    fits = [
+        fit_temperature(logits, labels, criterion=criterion).temperature
+        for criterion in ("nll", "ece")
+    ]
+    assert [*(report[name] for name in names), *fits] == pytest.approx(
+        FOUND[network], abs=5e-6
+    )

@@ -12,33 +12,51 @@ from sklearn.metrics import brier_score_loss, log_loss, top_k_accuracy_score
 from torch import Tensor
 
 from softmax_temperature import metrics
-from softmax_temperature.metrics.scores import confusion_matrix, mean_intersection_over_union, pixel_accuracy
+from softmax_temperature.metrics.scores import (
+    confusion_matrix,
+    mean_intersection_over_union,
+    pixel_accuracy,
+)
 
 
 def drawn(samples: int = 700, classes: int = 8) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(1)
     logits = 2 * torch.randn(samples, classes, generator=generator, dtype=torch.float64)
-    return logits, torch.multinomial(torch.softmax(logits, dim=1), 1, generator=generator).squeeze(1)
+    return logits, torch.multinomial(
+        torch.softmax(logits, dim=1), 1, generator=generator
+    ).squeeze(1)
 
 
 def test_scores_equal_those_of_scikit_learn() -> None:
     logits, labels = drawn()
     probs = torch.softmax(logits, dim=1)
     everything = np.arange(8)
-    assert metrics.negative_log_likelihood(logits, labels).item() == pytest.approx(log_loss(labels, probs))
+    assert metrics.negative_log_likelihood(logits, labels).item() == pytest.approx(
+        log_loss(labels, probs)
+    )
     assert metrics.brier_score(probs, labels).item() == pytest.approx(
         brier_score_loss(labels, probs, labels=everything, scale_by_half=False)
     )
     for top in (1, 2, 5):
         theirs = top_k_accuracy_score(labels, logits, k=top, labels=everything)
-        assert metrics.top_accuracy(logits, labels, top=top).item() == pytest.approx(theirs)
-    assert metrics.top_accuracy(logits, labels, top=1).item() == (logits.argmax(1) == labels).double().mean().item()
+        assert metrics.top_accuracy(logits, labels, top=top).item() == pytest.approx(
+            theirs
+        )
+    assert (
+        metrics.top_accuracy(logits, labels, top=1).item()
+        == (logits.argmax(1) == labels).double().mean().item()
+    )
 
 
 def test_scores_by_hand() -> None:
-    logits, labels = torch.tensor([[math.log(3), 0.0], [0.0, 0.0]]), torch.tensor([0, 1])
+    logits, labels = (
+        torch.tensor([[math.log(3), 0.0], [0.0, 0.0]]),
+        torch.tensor([0, 1]),
+    )
     # Probabilities of the labels 3/4 and 1/2.
-    assert metrics.negative_log_likelihood(logits, labels).item() == pytest.approx(-math.log(0.375) / 2, abs=1e-7)
+    assert metrics.negative_log_likelihood(logits, labels).item() == pytest.approx(
+        -math.log(0.375) / 2, abs=1e-7
+    )
     # Squared distances 2 * (1/4)^2 and 2 * (1/2)^2.
     probs = torch.tensor([[0.75, 0.25], [0.5, 0.5]])
     assert metrics.brier_score(probs, labels).item() == (0.125 + 0.5) / 2
@@ -47,11 +65,14 @@ def test_scores_by_hand() -> None:
 def test_of_equal_logits_the_first_is_the_prediction() -> None:
     logits, labels = torch.zeros(4, 4), torch.arange(4)
     assert metrics.top_accuracy(logits, labels, top=1).item() == 0.25
-    assert [metrics.top_accuracy(logits, labels, top=top).item() for top in (2, 3, 4, 9)] == [0.5, 0.75, 1, 1]
+    assert [
+        metrics.top_accuracy(logits, labels, top=top).item() for top in (2, 3, 4, 9)
+    ] == [0.5, 0.75, 1, 1]
 
 
 def test_rows_far_apart_and_large_logits_stay_finite() -> None:
-    # A softmax that subtracts the largest logit of the whole table instead of the row's would underflow.
+    # A softmax that subtracts the largest logit of the whole table instead of the row's
+    # would underflow.
     logits = torch.tensor([[1000.0, 1001.0], [0.0, 1.0], [-1e4, 1e4]])
     value = metrics.negative_log_likelihood(logits, torch.tensor([1, 1, 0])).item()
     assert value == pytest.approx((2 * math.log1p(math.exp(-1)) + 2e4) / 3)
@@ -60,25 +81,38 @@ def test_rows_far_apart_and_large_logits_stay_finite() -> None:
 VOID = 255
 
 
-def maps(seed: int, classes: int, void_share: float = 0.2, shape: tuple[int, ...] = (2, 5, 4)) -> tuple[Tensor, Tensor]:
+def maps(
+    seed: int, classes: int, void_share: float = 0.2, shape: tuple[int, ...] = (2, 5, 4)
+) -> tuple[Tensor, Tensor]:
     """Predictions and labels; the last class occurs in neither."""
     generator = torch.Generator().manual_seed(seed)
-    predictions, labels = torch.randint(max(1, classes - 1), (2, *shape), generator=generator)
+    predictions, labels = torch.randint(
+        max(1, classes - 1), (2, *shape), generator=generator
+    )
     labels[torch.rand(shape, generator=generator) < void_share] = VOID
     return predictions, labels.to(torch.uint8)
 
 
 @given(st.integers(0, 10_000), st.integers(2, 7), st.floats(0, 0.9))
-def test_scores_of_pixels_are_scikit_learns(seed: int, classes: int, void_share: float) -> None:
+def test_scores_of_pixels_are_scikit_learns(
+    seed: int, classes: int, void_share: float
+) -> None:
     predictions, labels = maps(seed, classes, void_share)
     kept = labels != VOID
     if not kept.any():
         return
     truth, predicted = labels[kept].numpy(), predictions[kept].numpy()
     confusion = confusion_matrix(predictions, labels, classes=classes, void=VOID)
-    assert np.array_equal(confusion, sklearn_metrics.confusion_matrix(truth, predicted, labels=range(classes)))
-    mean = sklearn_metrics.jaccard_score(truth, predicted, labels=np.union1d(truth, predicted), average="macro")
-    assert mean_intersection_over_union(confusion).item() == pytest.approx(mean, rel=1e-14)
+    assert np.array_equal(
+        confusion,
+        sklearn_metrics.confusion_matrix(truth, predicted, labels=range(classes)),
+    )
+    mean = sklearn_metrics.jaccard_score(
+        truth, predicted, labels=np.union1d(truth, predicted), average="macro"
+    )
+    assert mean_intersection_over_union(confusion).item() == pytest.approx(
+        mean, rel=1e-14
+    )
     accuracy = sklearn_metrics.accuracy_score(truth, predicted)
     assert pixel_accuracy(confusion).item() == pytest.approx(accuracy, rel=1e-14)
 
@@ -87,22 +121,47 @@ def test_scores_of_pixels_by_hand() -> None:
     labels = torch.tensor([[0, 0, 1], [1, VOID, VOID]], dtype=torch.uint8)
     predictions = torch.tensor([[0, 1, 1], [1, 2, 0]])
     confusion = confusion_matrix(predictions, labels, classes=4, void=VOID)
-    assert confusion.tolist() == [[1, 1, 0, 0], [0, 2, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
+    assert confusion.tolist() == [
+        [1, 1, 0, 0],
+        [0, 2, 0, 0],
+        [0, 0, 0, 0],
+        [0, 0, 0, 0],
+    ]
     # Class 2 was predicted where nothing counts, class 3 nowhere.
-    assert mean_intersection_over_union(confusion).item() == pytest.approx((1 / 2 + 2 / 3) / 2)
+    assert mean_intersection_over_union(confusion).item() == pytest.approx(
+        (1 / 2 + 2 / 3) / 2
+    )
     assert pixel_accuracy(confusion).item() == 3 / 4
 
 
 def test_bad_input_is_refused_by_name() -> None:
     logits, labels = drawn(6, 3)[0], torch.arange(6) % 3
     for call, message in (
-        (lambda: metrics.negative_log_likelihood(logits - math.inf, labels), "be finite, got -inf"),
+        (
+            lambda: metrics.negative_log_likelihood(logits - math.inf, labels),
+            "be finite, got -inf",
+        ),
         (lambda: metrics.top_accuracy(logits, labels + 3), "labels must be in"),
-        (lambda: metrics.brier_score(torch.softmax(logits, 1) * 0.99, labels), "rows that sum to one"),
-        (lambda: metrics.top_accuracy(logits, labels, top=0), "top must be an integer of at least 1, got 0"),
-        (lambda: confusion_matrix(labels, labels, classes=2), r"labels must be in \[0, 2\)"),
-        (lambda: confusion_matrix(labels + 3, labels, classes=3), r"predictions must be in \[0, 3\)"),
-        (lambda: confusion_matrix(labels[:1], labels, classes=3), r"predictions must be integers of shape \(6,\), got"),
+        (
+            lambda: metrics.brier_score(torch.softmax(logits, 1) * 0.99, labels),
+            "rows that sum to one",
+        ),
+        (
+            lambda: metrics.top_accuracy(logits, labels, top=0),
+            "top must be an integer of at least 1, got 0",
+        ),
+        (
+            lambda: confusion_matrix(labels, labels, classes=2),
+            r"labels must be in \[0, 2\)",
+        ),
+        (
+            lambda: confusion_matrix(labels + 3, labels, classes=3),
+            r"predictions must be in \[0, 3\)",
+        ),
+        (
+            lambda: confusion_matrix(labels[:1], labels, classes=3),
+            r"predictions must be integers of shape \(6,\), got",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             call()

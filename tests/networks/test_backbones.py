@@ -16,22 +16,46 @@ import torchvision.models
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from softmax_temperature.networks.backbones import LoadedBackbone, load_backbone, locate_weights, torchvision_preprocess
-from softmax_temperature.networks.registry import build_classifier, build_embedding_network
+from softmax_temperature.networks.backbones import (
+    LoadedBackbone,
+    load_backbone,
+    locate_weights,
+    torchvision_preprocess,
+)
+from softmax_temperature.networks.registry import (
+    build_classifier,
+    build_embedding_network,
+)
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.errors import InputError
 
-DESCRIBED: dict[str, Any] = {"input_size": 32, "mean": [0.5, 0.5, 0.5], "std": [0.25, 0.25, 0.25]}
+DESCRIBED: dict[str, Any] = {
+    "input_size": 32,
+    "mean": [0.5, 0.5, 0.5],
+    "std": [0.25, 0.25, 0.25],
+}
 TINY: dict[str, Any] = {"channels": [4, 4, 8, 8], "stem_width": 4}
 
 
 def spec_of(**changes: Any) -> Backbone:
-    tiny = {"library": "timm", "architecture": "resnet10t", "weights": "untrained", "embedding": 8, "arguments": TINY}
+    tiny = {
+        "library": "timm",
+        "architecture": "resnet10t",
+        "weights": "untrained",
+        "embedding": 8,
+        "arguments": TINY,
+    }
     return Backbone.model_validate(tiny | DESCRIBED | changes)
 
 
 def hub_spec(library: str, architecture: str, tag: str, **changes: Any) -> Backbone:
-    hub = {"library": library, "architecture": architecture, "weights": "hub", "tag": tag, "embedding": 512}
+    hub = {
+        "library": library,
+        "architecture": architecture,
+        "weights": "hub",
+        "tag": tag,
+        "embedding": 512,
+    }
     return Backbone.model_validate(hub | changes)
 
 
@@ -68,7 +92,13 @@ def random_images(count: int = 3, size: int = 32) -> Tensor:
 def test_each_architecture_gives_the_embedding_of_the_papers_table(
     library: str, architecture: str, tensor: str, embedding: int
 ) -> None:
-    spec = spec_of(library=library, architecture=architecture, tensor=tensor, embedding=embedding, arguments={})
+    spec = spec_of(
+        library=library,
+        architecture=architecture,
+        tensor=tensor,
+        embedding=embedding,
+        arguments={},
+    )
     with torch.device("meta"):
         network = build_embedding_network(spec)[0].eval()
         size = 160 if library == "facenet" else 224
@@ -83,7 +113,9 @@ def test_an_untrained_backbone_depends_on_its_seed_alone(tmp_path: Path) -> None
     torch.manual_seed(6)
     again, other = loaded(spec_of(), tmp_path), loaded(spec_of(), tmp_path, seed=1)
     assert torch.equal(first.network(random_images()), again.network(random_images()))
-    assert not torch.equal(first.network(random_images()), other.network(random_images()))
+    assert not torch.equal(
+        first.network(random_images()), other.network(random_images())
+    )
     assert first.provenance["weights_sha256"] == again.provenance["weights_sha256"]
     assert first.provenance["weights_sha256"] != other.provenance["weights_sha256"]
 
@@ -95,20 +127,41 @@ def test_an_untrained_backbone_depends_on_its_seed_alone(tmp_path: Path) -> None
     "changes",
     [
         {},
-        {"library": "project", "architecture": "cifar_resnet", "arguments": {"blocks": 1}, "embedding": 64},
-        {"library": "project", "architecture": "mobilenet_v1", "arguments": {"width": 0.25}, "embedding": 256},
-        {"library": "torchvision", "architecture": "shufflenet_v2_x0_5", "arguments": {}, "embedding": 1024},
+        {
+            "library": "project",
+            "architecture": "cifar_resnet",
+            "arguments": {"blocks": 1},
+            "embedding": 64,
+        },
+        {
+            "library": "project",
+            "architecture": "mobilenet_v1",
+            "arguments": {"width": 0.25},
+            "embedding": 256,
+        },
+        {
+            "library": "torchvision",
+            "architecture": "shufflenet_v2_x0_5",
+            "arguments": {},
+            "embedding": 1024,
+        },
     ],
 )
-def test_weights_make_the_round_trip_whatever_their_head(changes: dict[str, Any], tmp_path: Path) -> None:
+def test_weights_make_the_round_trip_whatever_their_head(
+    changes: dict[str, Any], tmp_path: Path
+) -> None:
     torch.manual_seed(0)
     whole = build_classifier(file_spec(**changes), num_classes=7)
     save_file(whole.state_dict(), tmp_path / "weights.safetensors")
     torch.save(whole.state_dict(), tmp_path / "weights.pt")
-    linear = [module for module in whole.eval().modules() if isinstance(module, nn.Linear)][-1]
+    linear = [
+        module for module in whole.eval().modules() if isinstance(module, nn.Linear)
+    ][-1]
     for name in ("weights.safetensors", "weights.pt"):
         network = loaded(file_spec(**changes, file=name), tmp_path).network
-        torch.testing.assert_close(linear(network(random_images())), whole(random_images()))
+        torch.testing.assert_close(
+            linear(network(random_images())), whole(random_images())
+        )
 
 
 def test_a_pickle_that_runs_code_is_refused(tmp_path: Path) -> None:
@@ -128,11 +181,21 @@ class Payload:
         return os.mkdir, (str(self.victim),)
 
 
-def test_the_identities_layers_of_facenet_weights_are_passed_over(tmp_path: Path) -> None:
-    changes = {"library": "facenet", "architecture": "inception_resnet_v1", "arguments": {}, "input_size": 80}
+def test_the_identities_layers_of_facenet_weights_are_passed_over(
+    tmp_path: Path,
+) -> None:
+    changes = {
+        "library": "facenet",
+        "architecture": "inception_resnet_v1",
+        "arguments": {},
+        "input_size": 80,
+    }
     spec = file_spec(**changes, embedding=1792)
     network, _ = build_embedding_network(spec)
-    head = {"last_linear.weight": torch.zeros(512, 1792), "last_bn.bias": torch.zeros(512)}
+    head = {
+        "last_linear.weight": torch.zeros(512, 1792),
+        "last_bn.bias": torch.zeros(512),
+    }
     save_file(network.state_dict() | head, tmp_path / "weights.safetensors")
     embeddings = loaded(spec, tmp_path).network(random_images(size=80))
     assert torch.equal(embeddings, network.eval()(random_images(size=80)))
@@ -141,7 +204,11 @@ def test_the_identities_layers_of_facenet_weights_are_passed_over(tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "kept", "message"),
     [
-        ({"stem_width": 8}, None, "does not fit ResNet .*size mismatch for conv1.0.weight"),
+        (
+            {"stem_width": 8},
+            None,
+            "does not fit ResNet .*size mismatch for conv1.0.weight",
+        ),
         ({"stem_type": ""}, None, "does not fit ResNet .*Missing key"),
         ({}, -100, "not a whole file of weights"),
     ],
@@ -150,7 +217,12 @@ def test_wrong_weights_are_one_error_that_names_the_file(
     arguments: dict[str, Any], kept: int | None, message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "weights.safetensors"
-    save_file(build_classifier(spec_of(arguments=TINY | arguments), num_classes=3).state_dict(), path)
+    save_file(
+        build_classifier(
+            spec_of(arguments=TINY | arguments), num_classes=3
+        ).state_dict(),
+        path,
+    )
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(InputError, match=message) as error:
         loaded(file_spec(), tmp_path)
@@ -160,17 +232,35 @@ def test_wrong_weights_are_one_error_that_names_the_file(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"weights": "file", "file": "absent.safetensors"}, r"absent\.safetensors: no such file"),
+        (
+            {"weights": "file", "file": "absent.safetensors"},
+            r"absent\.safetensors: no such file",
+        ),
         ({"embedding": 9}, r"shape \(1, 8\), but `embedding` says 9"),
-        ({"architecture": "vit_tiny_patch16_224", "arguments": {}}, "does not take images of 32 pixels"),
+        (
+            {"architecture": "vit_tiny_patch16_224", "arguments": {}},
+            "does not take images of 32 pixels",
+        ),
         ({"architecture": "resnet10"}, "no such network. Did you mean 'resnet1"),
-        ({"library": "project", "architecture": "cifar_resnets"}, "Did you mean 'cifar_resnet'"),
+        (
+            {"library": "project", "architecture": "cifar_resnets"},
+            "Did you mean 'cifar_resnet'",
+        ),
         ({"arguments": {"chanels": [4]}}, "does not take these arguments: {'chanels'"),
         ({"tensor": "mean_features"}, "has no part `features`"),
-        ({"library": "torchvision", "architecture": "squeezenet1_1", "arguments": {}}, "has no linear layer"),
+        (
+            {
+                "library": "torchvision",
+                "architecture": "squeezenet1_1",
+                "arguments": {},
+            },
+            "has no linear layer",
+        ),
     ],
 )
-def test_a_wrong_description_is_one_error(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_a_wrong_description_is_one_error(
+    changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
     with pytest.raises(InputError, match=message):
         loaded(spec_of(**changes), tmp_path)
 
@@ -192,7 +282,10 @@ def timm_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "hf"
 
 
-HUB_SPECS = [hub_spec("timm", "resnet18", "a1_in1k"), hub_spec("torchvision", "resnet18", "IMAGENET1K_V1")]
+HUB_SPECS = [
+    hub_spec("timm", "resnet18", "a1_in1k"),
+    hub_spec("torchvision", "resnet18", "IMAGENET1K_V1"),
+]
 
 
 @pytest.mark.usefixtures("torch_cache", "timm_cache")
@@ -204,7 +297,10 @@ def test_without_weights_and_permission_or_network_the_error_says_why(
         raise URLError("no route to host")
 
     monkeypatch.setattr(torch.hub, "download_url_to_file", unreachable)
-    for download, message in ((False, r"\(.*\). Set data.download to true"), (True, "could not be fetched: ")):
+    for download, message in (
+        (False, r"\(.*\). Set data.download to true"),
+        (True, "could not be fetched: "),
+    ):
         with pytest.raises(InputError, match=f"not on this machine .*{message}"):
             locate_weights(spec, root=tmp_path, download=download)
 
@@ -219,12 +315,17 @@ def test_torchvision_weights_are_fetched_once_and_loaded(
     place = (tmp_path / "saved").rename(tmp_path / f"resnet18-{prefix}.pth")
     weights = torchvision.models.ResNet18_Weights.IMAGENET1K_V1
     monkeypatch.setattr(weights.value, "url", place.as_uri())
-    assert locate_weights(HUB_SPECS[1], root=tmp_path, download=True) == torch_cache / place.name
+    assert (
+        locate_weights(HUB_SPECS[1], root=tmp_path, download=True)
+        == torch_cache / place.name
+    )
     place.unlink()
 
     network, preprocess, provenance = loaded(HUB_SPECS[1], tmp_path)
     with torch.inference_mode():
-        torch.testing.assert_close(whole.fc(network(random_images())), whole(random_images()))
+        torch.testing.assert_close(
+            whole.fc(network(random_images())), whole(random_images())
+        )
     assert preprocess == torchvision_preprocess(weights)
     assert provenance["weights_sha256"].startswith(prefix)
 
@@ -236,12 +337,20 @@ def test_cached_timm_weights_are_loaded(timm_cache: Path, tmp_path: Path) -> Non
     (repository / "snapshots" / "abc").mkdir(parents=True)
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text("abc")
-    save_file(whole.state_dict(), repository / "snapshots" / "abc" / "model.safetensors")
+    save_file(
+        whole.state_dict(), repository / "snapshots" / "abc" / "model.safetensors"
+    )
 
     network, preprocess, provenance = loaded(HUB_SPECS[0], tmp_path)
     with torch.inference_mode():
-        torch.testing.assert_close(whole.fc(network(random_images())), whole(random_images()))
-    assert (preprocess.size, preprocess.resize, preprocess.interpolation) == (224, 235, "bicubic")
+        torch.testing.assert_close(
+            whole.fc(network(random_images())), whole(random_images())
+        )
+    assert (preprocess.size, preprocess.resize, preprocess.interpolation) == (
+        224,
+        235,
+        "bicubic",
+    )
     assert provenance["tag"] == "a1_in1k"
 
 
@@ -252,14 +361,26 @@ def test_cached_timm_weights_are_loaded(timm_cache: Path, tmp_path: Path) -> Non
 def test_real_weights_reach_their_published_accuracy(project_root: Path) -> None:
     root = project_root / "data" / "raw"
     imagenet = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}
-    resnet20 = {"library": "project", "architecture": "cifar_resnet", "arguments": {"blocks": 3}, "embedding": 64}
-    spec = file_spec(file="weights/cifar10_resnet20.safetensors", **resnet20, **imagenet)
+    resnet20 = {
+        "library": "project",
+        "architecture": "cifar_resnet",
+        "arguments": {"blocks": 3},
+        "embedding": 64,
+    }
+    spec = file_spec(
+        file="weights/cifar10_resnet20.safetensors", **resnet20, **imagenet
+    )
     network, preprocess, _ = loaded(spec, root)
     with np.load(root / "cifar10.npz") as archive:
         images = torch.from_numpy(archive["x_test"][:2000]).permute(0, 3, 1, 2)
         labels = torch.from_numpy(archive["y_test"][:2000])
     linear = load_file(root / "weights" / "cifar10_resnet20.safetensors")
     with torch.inference_mode():
-        logits = network(preprocess(images)) @ linear["linear.weight"].T + linear["linear.bias"]
+        logits = (
+            network(preprocess(images)) @ linear["linear.weight"].T
+            + linear["linear.bias"]
+        )
     # 91.70 % on these images, as stated with the weights.
-    assert (logits.argmax(1) == labels).float().mean().item() == pytest.approx(0.9170, abs=0.001)
+    assert (logits.argmax(1) == labels).float().mean().item() == pytest.approx(
+        0.9170, abs=0.001
+    )

@@ -1,4 +1,6 @@
-"""Embeddings: the same in a stream as at once, stored with their rows, and refused when they point nowhere."""
+"""Embeddings: the same in a stream as at once, stored with their rows, and refused when
+they point nowhere.
+"""
 
 import math
 from pathlib import Path
@@ -10,7 +12,11 @@ from torch import Tensor, nn
 
 from softmax_temperature.data.splits import LeakError
 from softmax_temperature.networks.backbones import Preprocess
-from softmax_temperature.networks.embeddings import extract, open_embeddings, write_embeddings
+from softmax_temperature.networks.embeddings import (
+    extract,
+    open_embeddings,
+    write_embeddings,
+)
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
 from softmax_temperature.runner.errors import InputError
 
@@ -20,16 +26,30 @@ DIM = 6
 
 def tiny_network() -> nn.Module:
     torch.manual_seed(0)
-    layers = [nn.Conv2d(3, DIM, 5, stride=3), nn.BatchNorm2d(DIM), nn.GELU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    layers = [
+        nn.Conv2d(3, DIM, 5, stride=3),
+        nn.BatchNorm2d(DIM),
+        nn.GELU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+    ]
     return nn.Sequential(*layers).eval().requires_grad_(False)
 
 
 def images(count: int = 23) -> Tensor:
-    return torch.randint(0, 256, (count, 1, 16, 16), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    return torch.randint(
+        0,
+        256,
+        (count, 1, 16, 16),
+        dtype=torch.uint8,
+        generator=torch.Generator().manual_seed(0),
+    )
 
 
 def in_batches(size: int, **options: Any) -> Tensor:
-    return torch.cat(list(extract(tiny_network(), PREPROCESS, images().split(size), **options)))
+    return torch.cat(
+        list(extract(tiny_network(), PREPROCESS, images().split(size), **options))
+    )
 
 
 # ---- extraction
@@ -49,14 +69,25 @@ def test_batches_are_taken_one_at_a_time() -> None:
     assert not torch.is_inference_mode_enabled(), "the caller keeps its gradients"
 
 
-@pytest.mark.parametrize(("value", "fault"), [(math.nan, "not finite"), (-math.inf, "not finite"), (0.0, "all zero")])
-def test_an_embedding_without_direction_is_named_by_its_row(value: float, fault: str) -> None:
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [(math.nan, "not finite"), (-math.inf, "not finite"), (0.0, "all zero")],
+)
+def test_an_embedding_without_direction_is_named_by_its_row(
+    value: float, fault: str
+) -> None:
     spoiled = images().clamp(min=1)
     spoiled[11] = 0
     network = nn.Sequential(nn.Flatten(), nn.Threshold(0, value))
     preprocess = Preprocess(16, 16, "bilinear", (0.0,) * 3, (1.0,) * 3)
-    with pytest.raises(InputError, match=f"birds/train with tiny: the embedding of row 11 is {fault}"):
-        list(extract(network, preprocess, spoiled.split(5), where="birds/train with tiny"))
+    with pytest.raises(
+        InputError, match=f"birds/train with tiny: the embedding of row 11 is {fault}"
+    ):
+        list(
+            extract(
+                network, preprocess, spoiled.split(5), where="birds/train with tiny"
+            )
+        )
 
 
 # ---- storage
@@ -65,7 +96,10 @@ def test_an_embedding_without_direction_is_named_by_its_row(value: float, fault:
 def test_embeddings_are_read_back_with_their_split(tmp_path: Path) -> None:
     sizes = {"train": 7, "validation": 2, "test": 3}
     stored = {split: torch.randn(size, DIM) for split, size in sizes.items()}
-    rows = {split: (torch.arange(size) % 2, torch.arange(size) * 10) for split, size in sizes.items()}
+    rows = {
+        split: (torch.arange(size) % 2, torch.arange(size) * 10)
+        for split, size in sizes.items()
+    }
     with new_artifact(tmp_path / "birds", kind="embed", about={}) as folder:
         about = {"dataset": "birds", "embedding": DIM}
         write_embeddings(folder, rows, lambda split: stored[split].split(2), about)  # type: ignore[arg-type]

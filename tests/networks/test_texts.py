@@ -14,7 +14,9 @@ from softmax_temperature.networks.texts import GRU, TextCNN
 
 VOCABULARY, LENGTH = 13, 40
 LENGTHS = (40, 1, 25, 11, 12, 10, 33) + 33 * (17,)
-"""Shorter and longer than the 11 tokens that three convolutions of width 3 see; more texts than one group of them."""
+"""Shorter and longer than the 11 tokens that three convolutions of width 3 see; more
+texts than one group of them.
+"""
 LABELS = torch.arange(len(LENGTHS)) % 3
 
 
@@ -25,7 +27,15 @@ def gru() -> GRU:
 
 def text_cnn() -> TextCNN:
     with drawn_from(0):
-        model = TextCNN(VOCABULARY, embedding=5, filters=6, width=3, dense=7, dropout=0.0, num_classes=3)
+        model = TextCNN(
+            VOCABULARY,
+            embedding=5,
+            filters=6,
+            width=3,
+            dense=7,
+            dropout=0.0,
+            num_classes=3,
+        )
         for layer in (0, 3, 6):  # As after some training, so that biases count too.
             torch.nn.init.normal_(model.convolutions[layer].bias, std=0.01)
         return model
@@ -44,7 +54,9 @@ def tokens(length: int = LENGTH) -> Tensor:
 
 def gradients(model: Any, rows: Tensor) -> tuple[Tensor, list[Tensor]]:
     logits = model(rows)
-    return logits, list(torch.autograd.grad(F.cross_entropy(logits, LABELS), list(model.parameters())))
+    return logits, list(
+        torch.autograd.grad(F.cross_entropy(logits, LABELS), list(model.parameters()))
+    )
 
 
 @EITHER
@@ -64,8 +76,15 @@ def test_padding_changes_no_bit_of_logits_and_gradients(make: Any, length: int) 
 
 def test_features_of_a_gru_are_the_states_of_a_packed_sequence() -> None:
     model, rows = gru(), tokens()
-    packed = pack_padded_sequence(model.embedding(rows), torch.tensor(LENGTHS), batch_first=True, enforce_sorted=False)
-    torch.testing.assert_close(model.features(rows), model.recurrent(packed)[1][0], rtol=1e-5, atol=1e-6)
+    packed = pack_padded_sequence(
+        model.embedding(rows),
+        torch.tensor(LENGTHS),
+        batch_first=True,
+        enforce_sorted=False,
+    )
+    torch.testing.assert_close(
+        model.features(rows), model.recurrent(packed)[1][0], rtol=1e-5, atol=1e-6
+    )
     assert torch.equal(model.classifier(model.features(rows)), model(rows))
 
 
@@ -81,15 +100,24 @@ def test_under_autocast_all_of_a_gru_stays_float32() -> None:
 
 
 def alone(model: TextCNN, row: list[int]) -> Tensor:
-    """The features of one text, which goes on with empty words up to the 11 that the convolutions read at least."""
+    """The features of one text, which goes on with empty words up to the 11 that the
+    convolutions read at least.
+    """
     words = model.embedding(torch.tensor(row + [PADDING] * (11 - len(row))))
     features: Tensor = model.hidden(model.convolutions(words.T[None]).amax(2)[0])
     return features
 
 
-def test_features_of_a_text_cnn_are_those_of_its_layers_one_text_after_the_other() -> None:
+def test_features_of_a_text_cnn_are_those_of_its_layers_one_text_after_the_other() -> (
+    None
+):
     model, rows = text_cnn(), tokens()
-    expected = torch.stack([alone(model, row[:own].tolist()) for row, own in zip(rows, LENGTHS, strict=True)])
+    expected = torch.stack(
+        [
+            alone(model, row[:own].tolist())
+            for row, own in zip(rows, LENGTHS, strict=True)
+        ]
+    )
     assert expected.std(0).max() > 1e-3
     torch.testing.assert_close(model.features(rows), expected, rtol=1e-5, atol=1e-7)
     assert torch.equal(model.classifier(model.features(rows)), model(rows))

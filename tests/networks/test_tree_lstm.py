@@ -1,4 +1,6 @@
-"""The Tree-LSTM batched by depth gives what one node after the other does: the same outputs and gradients."""
+"""The Tree-LSTM batched by depth gives what one node after the other does: the same
+outputs and gradients.
+"""
 
 import torch
 import torch.nn.functional as F
@@ -19,7 +21,9 @@ def random_tree(leaves: int, generator: torch.Generator, *, chain: bool = False)
     if leaves == 1:
         return f"({label} {WORDS[int(torch.randint(len(WORDS), (1,), generator=generator))]})"
     left = 1 if chain else int(torch.randint(1, leaves, (1,), generator=generator))
-    below = (random_tree(count, generator, chain=chain) for count in (left, leaves - left))
+    below = (
+        random_tree(count, generator, chain=chain) for count in (left, leaves - left)
+    )
     return f"({label} {' '.join(below)})"
 
 
@@ -47,7 +51,10 @@ def test_outputs_and_gradients_are_those_of_one_node_after_the_other() -> None:
     by_depth, plain = model.states(batch), plain_states(model, batch)
     torch.testing.assert_close(by_depth, plain, rtol=1e-12, atol=1e-14)
     parameters = list(model.parameters())
-    found, expected = (torch.autograd.grad(loss_of(model, states, batch), parameters) for states in (by_depth, plain))
+    found, expected = (
+        torch.autograd.grad(loss_of(model, states, batch), parameters)
+        for states in (by_depth, plain)
+    )
     assert not found[0][PADDING].any()
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-13)
@@ -59,7 +66,9 @@ def test_training_gives_logits_of_all_nodes_and_evaluation_those_of_the_roots() 
     of_nodes, of_roots = model.train()(batch), model.eval()(batch)
     assert of_nodes.shape == (len(batch), batch.shape[1], CLASSES + 1)
     assert of_roots.shape == (len(batch), CLASSES), "what is judged is never neutral"
-    torch.testing.assert_close(of_nodes[:, 0, :CLASSES], of_roots, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(
+        of_nodes[:, 0, :CLASSES], of_roots, rtol=1e-12, atol=1e-12
+    )
     assert torch.equal(model.classifier(model.features(batch))[:, :CLASSES], of_roots)
 
 

@@ -1,4 +1,6 @@
-"""No criterion says "holds" more than one time in twenty where there is no effect; what it finds where there is one."""
+"""No criterion says "holds" more than one time in twenty where there is no effect; what
+it finds where there is one.
+"""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +16,13 @@ from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.papers.classifier_temperature import claims as classifier
 from softmax_temperature.papers.focal import claims as focal
 from softmax_temperature.papers.focal.records import Records, early_stopping
-from softmax_temperature.papers.shared.claims import HOLDS, Claim, Criterion, above, judge_all
+from softmax_temperature.papers.shared.claims import (
+    HOLDS,
+    Claim,
+    Criterion,
+    above,
+    judge_all,
+)
 from softmax_temperature.papers.shared.records import table_names
 from softmax_temperature.papers.shared.results import best_evidence
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
@@ -32,20 +40,28 @@ def limit(repeats: int) -> float:
 
 
 def part(*sizes: int, sd: float = 1.0) -> list[dict[str, Any]]:
-    return [{"task": str(number), "n": n, "sd": sd, "value": 0.0} for number, n in enumerate(sizes)]
+    return [
+        {"task": str(number), "n": n, "sd": sd, "value": 0.0}
+        for number, n in enumerate(sizes)
+    ]
 
 
 def test_power_of_a_paired_comparison_is_that_of_students_test() -> None:
-    # Of five differences with mean 1 and sd 1: the one-sided t test at 5 % has a power of 0.601 (non-central t).
+    # Of five differences with mean 1 and sd 1: the one-sided t test at 5 % has a power
+    # of 0.601 (non-central t).
     generator = np.random.default_rng(0)
-    found = chance_of_holding(above(), [part(5)], [1.0], 2000, generator, keep_spread=False)
+    found = chance_of_holding(
+        above(), [part(5)], [1.0], 2000, generator, keep_spread=False
+    )
     assert found == pytest.approx(0.601, abs=0.04)
 
 
 def test_the_table_knows_designs_from_rows() -> None:
     row = {"id": "a", "kind": "superiority", "region": [0.0, None], "some": False}
     row |= {"bounds": [0.0], "published": 1.0, "value": 0.5, "n": 6, "each": "seeds"}
-    row |= {"tasks": [{"part": "", "pooled": True, **task} for task in part(3, 3, sd=0.1)]}
+    row |= {
+        "tasks": [{"part": "", "pooled": True, **task} for task in part(3, 3, sd=0.1)]
+    }
     share = row | {
         "kind": "proportion",
         "bounds": [0.5],
@@ -62,10 +78,32 @@ def test_the_table_knows_designs_from_rows() -> None:
 
 SPREADS = np.array([-2, -1, 1, 2])
 STUDIES = [
-    *[(above(), [part(*sizes)]) for sizes in ((2,), (3,), (10,), (2, 2), (3, 3), (3, 3, 3), (1, 1, 1, 1), (2, 5, 3))],
+    *[
+        (above(), [part(*sizes)])
+        for sizes in (
+            (2,),
+            (3,),
+            (10,),
+            (2, 2),
+            (3, 3),
+            (3, 3, 3),
+            (1, 1, 1, 1),
+            (2, 5, 3),
+        )
+    ],
     # On average over the paper's tasks there is no effect, though there is one in each.
     *[
-        (above(), [[{**one, "value": value} for one, value in zip(part(3, 3, 3, 3), spread * SPREADS, strict=True)]])
+        (
+            above(),
+            [
+                [
+                    {**one, "value": value}
+                    for one, value in zip(
+                        part(3, 3, 3, 3), spread * SPREADS, strict=True
+                    )
+                ]
+            ],
+        )
         for spread in (0.5, 2.0)
     ],
     (above(some=True), [part(4)] * 5),
@@ -74,34 +112,64 @@ STUDIES = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("criterion", "parts"), STUDIES)
-def test_studies_without_an_effect_rarely_hold(criterion: Criterion, parts: list[list[dict[str, Any]]]) -> None:
+def test_studies_without_an_effect_rarely_hold(
+    criterion: Criterion, parts: list[list[dict[str, Any]]]
+) -> None:
     generator, centers = np.random.default_rng(1), [0.0] * len(parts)
-    assert chance_of_holding(criterion, parts, centers, 4000, generator, keep_spread=True) <= limit(4000)
+    assert chance_of_holding(
+        criterion, parts, centers, 4000, generator, keep_spread=True
+    ) <= limit(4000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 5, 10])
 def test_shares_at_the_bound_rarely_hold(n: int) -> None:
-    row = {"id": "a", "kind": "proportion", "bounds": [0.5], "region": [0.5, None], "some": False, "published": None}
-    (line,) = power_table([row | {"value": 1.0, "n": n, "each": "seeds"}], repeats=4000).to_dict("records")
+    row = {
+        "id": "a",
+        "kind": "proportion",
+        "bounds": [0.5],
+        "region": [0.5, None],
+        "some": False,
+        "published": None,
+    }
+    (line,) = power_table(
+        [row | {"value": 1.0, "n": n, "each": "seeds"}], repeats=4000
+    ).to_dict("records")
     assert float(line["holds without an effect"]) <= limit(4000)
 
 
 @pytest.mark.slow
 def test_every_judged_row_of_the_committed_studies(project_root: Path) -> None:
-    table = power_table([rows[0] for claims in best_evidence(project_root / "results").values() for rows in claims])
+    table = power_table(
+        [
+            rows[0]
+            for claims in best_evidence(project_root / "results").values()
+            for rows in claims
+        ]
+    )
     written("power", list(table), table.itertuples(index=False))
-    assert (table["holds without an effect"].astype(float) <= limit(2000)).all(), table.to_string()
+    assert (table["holds without an effect"].astype(float) <= limit(2000)).all(), (
+        table.to_string()
+    )
 
 
 SIMULATED: dict[tuple[str, int], list[str]] = {}
-"""By simulated records and number of studies what `held` found, for docs/scorecard.md."""
+"""By simulated records and number of studies what `held` found, for docs/scorecard.md.
+"""
 
 
-def written(name: str, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
-    """Put a table between the markers of a name in the file that SCORECARD names, if it is set."""
+def written(
+    name: str, columns: Sequence[str], rows: Iterable[Iterable[object]]
+) -> None:
+    """Put a table between the markers of a name in the file that SCORECARD names, if it
+    is set.
+    """
     if path := os.environ.get("SCORECARD"):
-        lines = [columns, ["---"] * len(columns), *([str(cell) for cell in row] for row in rows)]
+        lines = [
+            columns,
+            ["---"] * len(columns),
+            *([str(cell) for cell in row] for row in rows),
+        ]
         before, found, rest = Path(path).read_text().partition(f"<!-- {name} -->")
         _, closed, after = rest.partition(f"<!-- /{name} -->")
         table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -113,19 +181,39 @@ def _table() -> Iterator[None]:
     """Write what was simulated from whole records."""
     yield
     if SIMULATED:
-        rows = [(said, repeats, ", ".join(found)) for (said, repeats), found in SIMULATED.items()]
-        written("simulated", ("simulated records", "studies", "share of studies in which a claim holds"), rows)
+        rows = [
+            (said, repeats, ", ".join(found))
+            for (said, repeats), found in SIMULATED.items()
+        ]
+        written(
+            "simulated",
+            ("simulated records", "studies", "share of studies in which a claim holds"),
+            rows,
+        )
 
 
 def held(
-    claims: Sequence[Claim[Any]], name: str, make: Callable[[np.random.Generator], Any], repeats: int, design: str = ""
+    claims: Sequence[Claim[Any]],
+    name: str,
+    make: Callable[[np.random.Generator], Any],
+    repeats: int,
+    design: str = "",
 ) -> float:
-    """How often a claim holds on simulated records; what `make` says of itself and the design describe them."""
+    """How often a claim holds on simulated records; what `make` says of itself and the
+    design describe them.
+    """
     (claim,) = (each for each in claims if each.id == name)
     generator = np.random.default_rng(4)
-    rows = [judge_all("paper", [claim], make(generator), profile="study")[0] for _ in range(repeats)]
+    rows = [
+        judge_all("paper", [claim], make(generator), profile="study")[0]
+        for _ in range(repeats)
+    ]
     found = sum(row["verdict"] == HOLDS for row in rows) / repeats
-    said = "; ".join(filter(None, (str(getattr(make, "func", make).__doc__).removesuffix("."), design)))
+    said = "; ".join(
+        filter(
+            None, (str(getattr(make, "func", make).__doc__).removesuffix("."), design)
+        )
+    )
     SIMULATED.setdefault((said, repeats), []).append(f"{name} {found:.3f}")
     return found
 
@@ -143,17 +231,33 @@ def sweep(
     confirm: int = 0,
     noise: Sequence[float] = (0.01,) * len(PLACES),
 ) -> list[dict[str, Any]]:
-    """A sweep whose best rate is inside, with independent noise of each training on both kinds of held-out data."""
+    """A sweep whose best rate is inside, with independent noise of each training on
+    both kinds of held-out data.
+    """
     rows = []
     for place, accuracy, sd in zip(PLACES, accuracies, noise, strict=False):
-        about = {"sweep": name, "inverse_temperature": place, "correlation": np.nan, "diverged": False}
+        about = {
+            "sweep": name,
+            "inverse_temperature": place,
+            "correlation": np.nan,
+            "diverged": False,
+        }
         cells = [(start, rate, seed) for rate in RATES for seed in range(seeds)]
-        cells += [(f"confirmed-{start}", RATES[1], seeds + seed) for seed in range(confirm)]
+        cells += [
+            (f"confirmed-{start}", RATES[1], seeds + seed) for seed in range(confirm)
+        ]
         for kind, rate, seed in cells:
             found = accuracy - 0.1 * (rate != RATES[1]) + sd * generator.normal()
             noisy = found + 0.01 * generator.normal()
-            row = {"start": kind, "learning_rate": rate, "seed": seed, "scaled_nll": 1 - found}
-            rows.append({**about, **row, "validation_accuracy": noisy, "test_accuracy": found})
+            row = {
+                "start": kind,
+                "learning_rate": rate,
+                "seed": seed,
+                "scaled_nll": 1 - found,
+            }
+            rows.append(
+                {**about, **row, "validation_accuracy": noisy, "test_accuracy": found}
+            )
     return rows
 
 
@@ -162,16 +266,36 @@ def swept(rows: list[dict[str, Any]]) -> Sweeps:
     runs = pd.DataFrame(rows)
     about = {"dataset": "cifar10", "classes": 10, "parameters": 1, "epochs": 1}
     names = runs["sweep"].unique()
-    table = pd.DataFrame([{"sweep": name, "architecture": name.partition("-")[0], **about} for name in names])
+    table = pd.DataFrame(
+        [
+            {"sweep": name, "architecture": name.partition("-")[0], **about}
+            for name in names
+        ]
+    )
     return Sweeps(runs, table, *[pd.DataFrame()] * 4)
 
 
-def sweeps(generator: np.random.Generator, *, best: Sequence[int] = (), start: str = "plain", **design: Any) -> Sweeps:
+def sweeps(
+    generator: np.random.Generator,
+    *,
+    best: Sequence[int] = (),
+    start: str = "plain",
+    **design: Any,
+) -> Sweeps:
     """Sweeps of four architectures."""
     peaks = [*best, *[None] * 4][:4]
-    accuracies = [[0.7 + 0.05 * (column == peak) for column in range(len(PLACES))] for peak in peaks]
+    accuracies = [
+        [0.7 + 0.05 * (column == peak) for column in range(len(PLACES))]
+        for peak in peaks
+    ]
     each = enumerate(accuracies)
-    return swept([row for net, some in each for row in sweep(generator, f"net{net}", start, some, **design)])
+    return swept(
+        [
+            row
+            for net, some in each
+            for row in sweep(generator, f"net{net}", start, some, **design)
+        ]
+    )
 
 
 CONFIRMED = "2 seeds to choose by, 10 to confirm"
@@ -179,7 +303,11 @@ NOISIER = f"{CONFIRMED}, small inverse temperatures noisier"
 DESIGNS: dict[str, dict[str, Any]] = {
     "3 seeds": {"seeds": 3},
     CONFIRMED: {"seeds": 2, "confirm": 10},
-    NOISIER: {"seeds": 2, "confirm": 10, "noise": (0.04, 0.03, 0.02, 0.01, 0.01, 0.01, 0.01)},
+    NOISIER: {
+        "seeds": 2,
+        "confirm": 10,
+        "noise": (0.04, 0.03, 0.02, 0.01, 0.01, 0.01, 0.01),
+    },
 }
 
 
@@ -196,29 +324,49 @@ DESIGNS: dict[str, dict[str, Any]] = {
         "small-spreads-more",
     ],
 )
-def test_flat_sweeps_rarely_hold_whatever_is_chosen_in_them(name: str, design: str) -> None:
+def test_flat_sweeps_rarely_hold_whatever_is_chosen_in_them(
+    name: str, design: str
+) -> None:
     if (name, design) == ("small-spreads-more", NOISIER):
         pytest.skip("here the claim is true")
-    assert held(temperature.CLAIMS, name, partial(sweeps, **DESIGNS[design]), 120, f"no effect, {design}") <= limit(120)
+    assert held(
+        temperature.CLAIMS,
+        name,
+        partial(sweeps, **DESIGNS[design]),
+        120,
+        f"no effect, {design}",
+    ) <= limit(120)
 
 
 @pytest.mark.slow
 def test_flat_sweeps_from_one_start_rarely_hold() -> None:
-    flat, said = partial(sweeps, start="norm-1", **DESIGNS[CONFIRMED]), f"no effect, all from one start, {CONFIRMED}"
-    assert held(temperature.CLAIMS, "not-a-matter-of-confidence-at-the-start", flat, 120, said) <= limit(120)
+    flat, said = (
+        partial(sweeps, start="norm-1", **DESIGNS[CONFIRMED]),
+        f"no effect, all from one start, {CONFIRMED}",
+    )
+    assert held(
+        temperature.CLAIMS, "not-a-matter-of-confidence-at-the-start", flat, 120, said
+    ) <= limit(120)
 
 
 @pytest.mark.slow
-def test_a_norm_that_matters_half_as_much_as_the_temperature_rarely_passes_for_weak() -> None:
+def test_a_norm_that_matters_half_as_much_as_the_temperature_rarely_passes_for_weak() -> (
+    None
+):
     def at_bound(generator: np.random.Generator) -> Sweeps:
         """Sweeps in which norms matter half as much as inverse temperatures."""
         rows = sweep(generator, "net", "plain", [0.6, *[0.7] * 6], seeds=2, confirm=10)
         for norm, accuracy in ((0, 0.7), (1, 0.7), (10, 0.7), (30, 0.7), (100, 0.65)):
             found = sweep(generator, "net-norms", f"norm-{norm}", [accuracy], seeds=5)
-            rows += [row | {"inverse_temperature": 1.0, "initial_logit_norm": norm} for row in found]
+            rows += [
+                row | {"inverse_temperature": 1.0, "initial_logit_norm": norm}
+                for row in found
+            ]
         return swept(rows)
 
-    assert held(temperature.CLAIMS, "accuracy-depends-weakly-on-logit-norm", at_bound, 150) <= limit(150)
+    assert held(
+        temperature.CLAIMS, "accuracy-depends-weakly-on-logit-norm", at_bound, 150
+    ) <= limit(150)
 
 
 @pytest.mark.slow
@@ -226,34 +374,51 @@ def test_a_norm_that_matters_half_as_much_as_the_temperature_rarely_passes_for_w
 def test_best_places_that_differ_by_two_decades_are_found(design: str) -> None:
     apart = partial(sweeps, best=(1, 5, 1, 5), **DESIGNS[design])
     said = f"the best inverse temperatures lie two decades apart, {design}"
-    assert held(temperature.CLAIMS, "best-depends-on-architecture", apart, 50, said) > 0.8
+    assert (
+        held(temperature.CLAIMS, "best-depends-on-architecture", apart, 50, said) > 0.8
+    )
 
 
 @pytest.mark.slow
 def test_slopes_of_spreads_of_equal_variance_rarely_hold() -> None:
     generator, hits, repeats = np.random.default_rng(5), 0, 1500
-    names, places = np.repeat([*"abcd"], 7), np.tile(np.log10([0.01, 0.03, 0.1, 0.3, 1, 3, 10]), 4)
+    names, places = (
+        np.repeat([*"abcd"], 7),
+        np.tile(np.log10([0.01, 0.03, 0.1, 0.3, 1, 3, 10]), 4),
+    )
     for _ in range(repeats):
         spreads = np.log(generator.normal(size=(28, 3)).std(axis=1, ddof=1))
-        slope, error, _ = common_slope(pd.DataFrame({"sweep": names, "x": places, "y": spreads}))
-        hits += slope + 1.7138715 * error < 0  # Student's t with 23 degrees of freedom, 90 %.
+        slope, error, _ = common_slope(
+            pd.DataFrame({"sweep": names, "x": places, "y": spreads})
+        )
+        hits += (
+            slope + 1.7138715 * error < 0
+        )  # Student's t with 23 degrees of freedom, 90 %.
     assert hits / repeats <= limit(repeats)
 
 
 def unrelated(generator: np.random.Generator, *, dim: float = 0.0) -> Any:
-    """Twelve data sets by eight backbones: statistics and optima share data sets, and nothing else."""
-    names = [(f"set{number}", f"net{other}") for number in range(12) for other in range(8)]
+    """Twelve data sets by eight backbones: statistics and optima share data sets, and
+    nothing else.
+    """
+    names = [
+        (f"set{number}", f"net{other}") for number in range(12) for other in range(8)
+    ]
     effects = generator.normal(size=(12, len(STATISTICS) + 1)).repeat(8, axis=0)
     values = 0.5 * effects + generator.normal(size=effects.shape)
     table = pd.DataFrame(values, columns=[*STATISTICS, "inverse_temperature"])
-    table["inverse_temperature"] = 100 + 10 * (table["inverse_temperature"] + dim * table["dim"])
+    table["inverse_temperature"] = 100 + 10 * (
+        table["inverse_temperature"] + dim * table["dim"]
+    )
     table[["dataset", "backbone"]] = names
     empty = pd.DataFrame()
     return classifier.Records(empty, table, empty, empty, empty, empty, empty, empty)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["feats-corr-is-strongest", "several-beat-one", "prediction-is-significant"])
+@pytest.mark.parametrize(
+    "name", ["feats-corr-is-strongest", "several-beat-one", "prediction-is-significant"]
+)
 def test_unrelated_statistics_rarely_hold(name: str) -> None:
     assert held(classifier.CLAIMS, name, unrelated, 100) <= limit(100)
 
@@ -268,40 +433,84 @@ def test_a_correlation_on_the_bound_rarely_passes_for_weak() -> None:
 
 
 def noisy_curves(generator: np.random.Generator) -> Records:
-    """Two losses without a difference: 8 epochs of noisy ECE, of which validation data choose."""
-    runs = [{"task": "t", "arm": arm, "seed": seed} for arm in ("CE", "FLSD-53") for seed in range(3)]
+    """Two losses without a difference: 8 epochs of noisy ECE, of which validation data
+    choose.
+    """
+    runs = [
+        {"task": "t", "arm": arm, "seed": seed}
+        for arm in ("CE", "FLSD-53")
+        for seed in range(3)
+    ]
     history = [
-        {**run, "split": split, "epoch": epoch, "accuracy": 0.7 + 0.01 * epoch + 0.01 * generator.normal()}
+        {
+            **run,
+            "split": split,
+            "epoch": epoch,
+            "accuracy": 0.7 + 0.01 * epoch + 0.01 * generator.normal(),
+        }
         | {"nll": 1 + 0.1 * generator.normal(), "ece": ece + 0.005 * generator.normal()}
         for run in runs
         for epoch in range(1, 9)
         for ece in [0.1 + 0.02 * generator.normal()]
         for split in ("validation", "test")
     ]
-    about = {"task": "t", "dataset": "cifar10", "select": "last", "variant": "", "embeddings": ""}
-    about |= {"printed_dataset": "", "printed_network": "", "variant_of": "", "differs": ""}
+    about = {
+        "task": "t",
+        "dataset": "cifar10",
+        "select": "last",
+        "variant": "",
+        "embeddings": "",
+    }
+    about |= {
+        "printed_dataset": "",
+        "printed_network": "",
+        "variant_of": "",
+        "differs": "",
+    }
     tables = {
-        name: pd.DataFrame(columns=["task", "arm", "seed", "scaling", "evaluated", "expected_calibration_error"])
+        name: pd.DataFrame(
+            columns=[
+                "task",
+                "arm",
+                "seed",
+                "scaling",
+                "evaluated",
+                "expected_calibration_error",
+            ]
+        )
         for name in table_names(Records)
     }
     curves = pd.DataFrame(history)
-    tables |= {"tasks": pd.DataFrame([about]), "history": curves, "early_stopping": early_stopping(curves)}
-    return Records(**tables | {"trainings": pd.DataFrame([{**run, "diverged": False} for run in runs])})
+    tables |= {
+        "tasks": pd.DataFrame([about]),
+        "history": curves,
+        "early_stopping": early_stopping(curves),
+    }
+    return Records(
+        **tables
+        | {"trainings": pd.DataFrame([{**run, "diverged": False} for run in runs])}
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["flsd-53-calibrates", "early-stopping-does-not-save-ce"])
+@pytest.mark.parametrize(
+    "name", ["flsd-53-calibrates", "early-stopping-does-not-save-ce"]
+)
 def test_losses_without_a_difference_rarely_hold(name: str) -> None:
     assert held(focal.CLAIMS, name, noisy_curves, 300) <= limit(300)
 
 
 def test_pooling_beats_counting_every_seed_as_a_task() -> None:
-    """Task x seed as independent values says "holds" far too often where effects differ by task; pooling does not."""
+    """Task x seed as independent values says "holds" far too often where effects differ
+    by task; pooling does not.
+    """
     generator, naive, pooled, repeats = np.random.default_rng(6), 0, 0, 400
     for _ in range(repeats):
         values = generator.normal(size=4)[:, None] + 0.1 * generator.normal(size=(4, 5))
         one = OverTasks((Task("all", tuple(values.ravel().tolist())),)).estimate()
-        each = OverTasks(tuple(Task(str(row), tuple(values[row].tolist())) for row in range(4))).estimate()
+        each = OverTasks(
+            tuple(Task(str(row), tuple(values[row].tolist())) for row in range(4))
+        ).estimate()
         naive += (one.low or 0) > 0
         pooled += (each.low or 0) > 0
     assert naive / repeats > 0.15

@@ -1,4 +1,6 @@
-"""The tables among this project's results are what its code makes of the records beside them."""
+"""The tables among this project's results are what its code makes of the records beside
+them.
+"""
 
 from importlib import import_module
 from pathlib import Path
@@ -13,13 +15,23 @@ RESULTS = Path(__file__).parents[2] / "results"
 FOLDERS = sorted(path.parent for path in RESULTS.glob("*/*/claims.json"))
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: f"{folder.parent.name}-{folder.name}")
+@pytest.mark.parametrize(
+    "folder", FOLDERS, ids=lambda folder: f"{folder.parent.name}-{folder.name}"
+)
 def test_tables_follow_from_their_records(folder: Path, tmp_path: Path) -> None:
     assert folder.name in PAPERS
-    records = import_module(f"softmax_temperature.papers.{folder.name}.records").read_records(folder)
+    records = import_module(
+        f"softmax_temperature.papers.{folder.name}.records"
+    ).read_records(folder)
     tables = import_module(f"softmax_temperature.papers.{folder.name}.tables").TABLES
     for name, make in tables.items():
         write_csv(tmp_path / f"{name}.csv", make(records))
-        found, expected = read_csv(tmp_path / f"{name}.csv"), read_csv(folder / "tables" / f"{name}.csv")
-        # Another processor may sum in another order, and so round the ninth digit the other way.
-        pd.testing.assert_frame_equal(found, expected, rtol=2e-8, atol=1e-12, obj=f"{folder}: {name}")
+        found, expected = (
+            read_csv(tmp_path / f"{name}.csv"),
+            read_csv(folder / "tables" / f"{name}.csv"),
+        )
+        # Another processor may sum in another order, and so round the ninth digit the
+        # other way.
+        pd.testing.assert_frame_equal(
+            found, expected, rtol=2e-8, atol=1e-12, obj=f"{folder}: {name}"
+        )

@@ -1,4 +1,6 @@
-"""Parameters: wrong ones are refused at once, with the file, the key and the nearest valid name."""
+"""Parameters: wrong ones are refused at once, with the file, the key and the nearest
+valid name.
+"""
 
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -38,7 +40,11 @@ def test_the_committed_parameters_are_profile_mini() -> None:
         params.seed = 1  # type: ignore[misc]
 
 
-TEXT, IMAGES, ADAM = "focal.tasks.phrases-1200", "focal.tasks.digits-100", "cooling.experiments.digits-vgg-adam"
+TEXT, IMAGES, ADAM = (
+    "focal.tasks.phrases-1200",
+    "focal.tasks.digits-100",
+    "cooling.experiments.digits-vgg-adam",
+)
 EARLY = "temperature_check.early_learning"
 MOMENTUN = {"momentun": 0.5}
 
@@ -46,42 +52,98 @@ MOMENTUN = {"momentun": 0.5}
 @pytest.mark.parametrize(
     ("path", "value", "says"),
     [
-        ("sede", 3, r"params\.yaml: unknown parameter 'sede'\. Did you mean 'seed'\? Correct"),
-        ("data.\n", 3, r"params\.yaml: data: unknown parameter '\\n'\. Valid: download, root\."),
+        (
+            "sede",
+            3,
+            r"params\.yaml: unknown parameter 'sede'\. Did you mean 'seed'\? Correct",
+        ),
+        (
+            "data.\n",
+            3,
+            r"params\.yaml: data: unknown parameter '\\n'\. Valid: download, root\.",
+        ),
         ("seed", "three", r"params\.yaml: seed: .*given: 'three'"),
-        ("datasets.digits.train_limits", 5, r"digits: unknown parameter 'train_limits'.*'train_limit'"),
-        ("classifier_temperature.datasets", ["digit"], r"unknown name 'digit'\. Did you mean 'digits'\?"),
+        (
+            "datasets.digits.train_limits",
+            5,
+            r"digits: unknown parameter 'train_limits'.*'train_limit'",
+        ),
+        (
+            "classifier_temperature.datasets",
+            ["digit"],
+            r"unknown name 'digit'\. Did you mean 'digits'\?",
+        ),
         ("focal.tasks", {}, r"focal.tasks: there must be one where `papers` names"),
-        (f"{IMAGES}.embeddings", {"file": "a.txt", "step": 0.0}, "only a task with `text` has wo"),
+        (
+            f"{IMAGES}.embeddings",
+            {"file": "a.txt", "step": 0.0},
+            "only a task with `text` has wo",
+        ),
         (f"{IMAGES}.recipe", {"lr": -1.0}, "lr.*greater than 0"),
-        (f"{IMAGES}.recipe", MOMENTUN, "tasks.digits-100 .*'momentun'. Did you mean 'momentum'"),
-        (f"{IMAGES}.arm_changes", {"Breir": {"recipe": {}}}, "'Breir'. Did you mean 'Brier'"),
+        (
+            f"{IMAGES}.recipe",
+            MOMENTUN,
+            "tasks.digits-100 .*'momentun'. Did you mean 'momentum'",
+        ),
+        (
+            f"{IMAGES}.arm_changes",
+            {"Breir": {"recipe": {}}},
+            "'Breir'. Did you mean 'Brier'",
+        ),
         (f"{IMAGES}.arms", ["CE", "CE"], "there twice"),
         (f"{IMAGES}.variant_of", "digits-10", "'digits-10'. Did you mean 'digits-100'"),
-        (f"{IMAGES}-as-written.dataset", "glyphs-10", "variant_of.*digits-100, resnet8"),
+        (
+            f"{IMAGES}-as-written.dataset",
+            "glyphs-10",
+            "variant_of.*digits-100, resnet8",
+        ),
         (f"{IMAGES}.printed_dataset", "CIFAR-10", "stand together"),
-        (f"{IMAGES}.out_of_distribution", ["glyph-26"], "unknown name 'glyph-26'.*'glyphs-26'"),
+        (
+            f"{IMAGES}.out_of_distribution",
+            ["glyph-26"],
+            "unknown name 'glyph-26'.*'glyphs-26'",
+        ),
         ("focal.arms.CE.loss", "cros_entropy", "arms.CE.loss.*'cross_entropy'"),
-        ("focal.recipe.schedule.name", "inverse_square_root", "warmup: 0, must be positive"),
+        (
+            "focal.recipe.schedule.name",
+            "inverse_square_root",
+            "warmup: 0, must be positive",
+        ),
         (f"{ADAM}.network", "vgg-tyni", r"unknown name .*'vgg-tiny'"),
-        (f"{ADAM}.recipe", MOMENTUN, r"experiments.digits-vgg-adam, recipe: .*'momentum'"),
+        (
+            f"{ADAM}.recipe",
+            MOMENTUN,
+            r"experiments.digits-vgg-adam, recipe: .*'momentum'",
+        ),
         (f"{EARLY}.curves.inverse_temperatures", [1.0, 0.1], "must ascend"),
         (f"{EARLY}.curves.last", 0.01, r"curves: last: 0\.01, must be above first"),
         ("cooling.segmentation.void", 3, "void: 3, is one of the 4 classes"),
         ("cooling.segmentation.recipe.flip", True, "labels do not move with images"),
-        ("focal.translation.target", "en", "target: en, must be another language than source"),
-        ("focal.translation.temperatures", [1.0, 0.5], r"translation\.temperatures: must ascend"),
+        (
+            "focal.translation.target",
+            "en",
+            "target: en, must be another language than source",
+        ),
+        (
+            "focal.translation.temperatures",
+            [1.0, 0.5],
+            r"translation\.temperatures: must ascend",
+        ),
         ("focal.translation.network.heads", 5, "must be divisible by heads, 5"),
     ],
 )
-def test_a_wrong_parameter_is_named(content: Any, path: str, value: Any, says: str) -> None:
+def test_a_wrong_parameter_is_named(
+    content: Any, path: str, value: Any, says: str
+) -> None:
     change(content, path, value)
     with pytest.raises(InputError, match=says):
         validate(content, where="params.yaml")
 
 
 @pytest.mark.parametrize("kind", ["rt", "safe"])
-def test_numbers_are_read_as_yaml_1_2(tmp_path: Path, kind: Literal["rt", "safe"]) -> None:
+def test_numbers_are_read_as_yaml_1_2(
+    tmp_path: Path, kind: Literal["rt", "safe"]
+) -> None:
     # PyYAML reads 1e-3 as text and `no` as false; DVC and this project do not.
     path = tmp_path / "numbers.yaml"
     path.write_text("lr: 1e-3\nanswer: no\n")
@@ -99,7 +161,9 @@ def test_numbers_are_read_as_yaml_1_2(tmp_path: Path, kind: Literal["rt", "safe"
         ("", "params"),
     ],
 )
-def test_a_broken_file_is_named_and_a_tag_constructs_nothing(tmp_path: Path, text: str, says: str) -> None:
+def test_a_broken_file_is_named_and_a_tag_constructs_nothing(
+    tmp_path: Path, text: str, says: str
+) -> None:
     path = tmp_path / "params.yaml"
     path.write_text(text)
     with pytest.raises(InputError, match=says):
@@ -112,8 +176,16 @@ def test_the_names_in_params_are_those_of_the_registries() -> None:
     assert tuple(sorted(losses.OBJECTIVES)) == get_args(Loss)
 
 
-@pytest.mark.parametrize(("batch", "rows", "size"), [(128, 266, 128), ({"share": 0.1, "least": 32}, 1201, 121)])
-def test_a_batch_is_a_number_or_a_share_of_the_training_rows(content: Any, batch: Any, rows: int, size: int) -> None:
+@pytest.mark.parametrize(
+    ("batch", "rows", "size"),
+    [(128, 266, 128), ({"share": 0.1, "least": 32}, 1201, 121)],
+)
+def test_a_batch_is_a_number_or_a_share_of_the_training_rows(
+    content: Any, batch: Any, rows: int, size: int
+) -> None:
     change(content, "classifier_temperature.search.batch_size", batch)
     search = validate(content, where="here").classifier_temperature.search
-    assert (batch_of(search.batch_size, rows), batch_of(search.batch_size, 10)) == (size, 128 if batch == 128 else 32)
+    assert (batch_of(search.batch_size, rows), batch_of(search.batch_size, 10)) == (
+        size,
+        128 if batch == 128 else 32,
+    )

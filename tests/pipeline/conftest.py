@@ -15,30 +15,61 @@ from tests.pipeline.whole_runs import changed, finish, run_paper, slug
 
 @pytest.fixture(scope="session")
 def tiny() -> Params:
-    """Profile smoke, cut down further: three random backbones, one engine, a handful of epochs."""
+    """Profile smoke, cut down further: three random backbones, one engine, a handful of
+    epochs.
+    """
     _, smoke = render_profile("smoke", ROOT / "profiles")
     backbones = smoke.model_dump()["backbones"]
-    wider = {"embedding": 32, "arguments": {"channels": [8, 16, 16, 32], "stem_width": 8}}
+    wider = {
+        "embedding": 32,
+        "arguments": {"channels": [8, 16, 16, 32], "stem_width": 8},
+    }
     changes: dict[str, Any] = {
         "backbones": {
             "untrained-16": backbones["untrained-16"],
             "untrained-32": backbones["untrained-16"] | wider,
             "untrained-64": backbones["untrained-64"],
         },
-        "datasets": {name: {"train_limit": 120, "test_limit": 60} for name in smoke.datasets},
+        "datasets": {
+            name: {"train_limit": 120, "test_limit": 60} for name in smoke.datasets
+        },
         "compute/": {"engine": "serial", "workers": 1, "checkpoint_seconds": 0},
-        "classifier_temperature/backbones": ["untrained-16", "untrained-32", "untrained-64"],
-        "classifier_temperature/search/": {"epochs": 4, "inverse_temperatures": [1.0, 10.0, 40.0, 120.0]},
-        "classifier_temperature/rescaling/": {"epochs": 3, "repeats": 2, "backbone": "untrained-64"},
+        "classifier_temperature/backbones": [
+            "untrained-16",
+            "untrained-32",
+            "untrained-64",
+        ],
+        "classifier_temperature/search/": {
+            "epochs": 4,
+            "inverse_temperatures": [1.0, 10.0, 40.0, 120.0],
+        },
+        "classifier_temperature/rescaling/": {
+            "epochs": 3,
+            "repeats": 2,
+            "backbone": "untrained-64",
+        },
         # The shift is none, so that its rows are known.
-        "focal/tasks/digits/": {"arms": ["CE", "FL-3", "FLSD-53"], "shifted": ["digits"]},
+        "focal/tasks/digits/": {
+            "arms": ["CE", "FL-3", "FLSD-53"],
+            "shifted": ["digits"],
+        },
         "focal/evaluation/bootstrap": 20,
         "focal/linear/epochs": 5,
         "focal/translation/temperatures": [0.75, 1.5],
         "focal/translation/network/dropout": 0.1,
-        "focal/translation/recipe/": {"epochs": 3, "planned_epochs": 3, "batch_size": 200, "lr": 0.02},
-        "focal/translation/search/": {"length_penalty": 4.0, "extra_length": 3, "sentences": 3},
-        # Slower than in smoke: with a dozen held-out images a network that is worse than guessing has no temperature.
+        "focal/translation/recipe/": {
+            "epochs": 3,
+            "planned_epochs": 3,
+            "batch_size": 200,
+            "lr": 0.02,
+        },
+        "focal/translation/search/": {
+            "length_penalty": 4.0,
+            "extra_length": 3,
+            "sentences": 3,
+        },
+        # Slower than in smoke: with a dozen held-out images a network that is worse
+        # than guessing has no temperature.
         "cooling/recipe/": {"batch_size": 8, "lr": 0.02},
         "cooling/experiments/digits-vgg/schedules": ["none"],
         "cooling/experiments/digits-vgg-crelu/seeds": 1,
@@ -61,7 +92,9 @@ def make_project(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pa
 
 
 @pytest.fixture(scope="module")
-def project(request: pytest.FixtureRequest, make_project: Callable[[str], Path], tiny: Params) -> Path:
+def project(
+    request: pytest.FixtureRequest, make_project: Callable[[str], Path], tiny: Params
+) -> Path:
     """A folder in which all stages of the module's `PAPER` have run."""
     paper = request.module.PAPER
     return finish(make_project(slug(paper)), lambda: run_paper(tiny, paper))

@@ -1,4 +1,6 @@
-"""The stages fetch, pretrain and embed, from drawn glyphs to embeddings, on the smallest parameters."""
+"""The stages fetch, pretrain and embed, from drawn glyphs to embeddings, on the
+smallest parameters.
+"""
 
 import math
 from pathlib import Path
@@ -20,7 +22,12 @@ from softmax_temperature.stages.pretraining import pretrain
 from softmax_temperature.tools.programs import stage_program
 from tests.pipeline.whole_runs import changed, run, with_kills
 
-CIFAR = {"library": "project", "architecture": "cifar_resnet", "arguments": {"blocks": 1}, "embedding": 64}
+CIFAR = {
+    "library": "project",
+    "architecture": "cifar_resnet",
+    "arguments": {"blocks": 1},
+    "embedding": 64,
+}
 GREY = {"input_size": 8, "mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5]}
 DATASETS = ["digits", "glyphs-4"]
 
@@ -32,15 +39,27 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def params_with(tiny: Params, **backbones: dict[str, Any]) -> Params:
     """Parameters with these backbones, each given by its changes."""
-    own: dict[str, Any] = {name: {"weights": "untrained", **CIFAR, **GREY, **own} for name, own in backbones.items()}
+    own: dict[str, Any] = {
+        name: {"weights": "untrained", **CIFAR, **GREY, **own}
+        for name, own in backbones.items()
+    }
     changes = {
         "papers": ["classifier_temperature"],
         "data/root": "raw",
         "datasets": {"digits": {"train_limit": 60, "test_limit": 20}, "glyphs-4": {}},
         "backbones": own,
         "classifier_temperature/": {"datasets": DATASETS, "backbones": list(own)},
-        "classifier_temperature/rescaling/": {"dataset": "digits", "backbone": next(iter(own))},
-        "pretrain/": {"classes": 4, "images_per_class": 20, "epochs": 3, "batch_size": 16, "lr": 0.1},
+        "classifier_temperature/rescaling/": {
+            "dataset": "digits",
+            "backbone": next(iter(own)),
+        },
+        "pretrain/": {
+            "classes": 4,
+            "images_per_class": 20,
+            "epochs": 3,
+            "batch_size": 16,
+            "lr": 0.1,
+        },
     }
     return changed(tiny, changes)
 
@@ -51,10 +70,17 @@ def embed_all(params: Params) -> Path:
     return embed.output
 
 
-def test_an_untrained_backbone_is_one_network_for_all_data_sets_and_differs_from_its_neighbour(tiny: Params) -> None:
+def test_an_untrained_backbone_is_one_network_for_all_data_sets_and_differs_from_its_neighbour(
+    tiny: Params,
+) -> None:
     output = embed_all(params_with(tiny, floor={}, other={}))
-    folders = [output / name for name in ("digits/floor", "glyphs-4/floor", "digits/other")]
-    digests = [open_artifact(folder).json("provenance.json")["weights_sha256"] for folder in folders]
+    folders = [
+        output / name for name in ("digits/floor", "glyphs-4/floor", "digits/other")
+    ]
+    digests = [
+        open_artifact(folder).json("provenance.json")["weights_sha256"]
+        for folder in folders
+    ]
     assert digests[0] == digests[1] != digests[2]
 
 
@@ -63,7 +89,9 @@ def test_changed_weights_change_the_cell(tiny: Params) -> None:
 
     def write_weights(seed: int, spec: Backbone = params.backbones["small"]) -> None:
         torch.manual_seed(seed)
-        save_file(build_classifier(spec, num_classes=3).state_dict(), "raw/small.safetensors")
+        save_file(
+            build_classifier(spec, num_classes=3).state_dict(), "raw/small.safetensors"
+        )
 
     Path("raw").mkdir()
     run(params, fetch, ["digits"])
@@ -81,8 +109,14 @@ def test_changed_weights_change_the_cell(tiny: Params) -> None:
 def test_an_interrupted_pretraining_resumes_and_writes_the_same_bytes(
     tiny: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    narrow = {"library": "timm", "architecture": "resnet10t", "arguments": {"channels": [4, 8, 8, 16], "stem_width": 4}}
-    params = params_with(tiny, small={**narrow, "weights": "pretrain", "embedding": 16, "input_size": 32})
+    narrow = {
+        "library": "timm",
+        "architecture": "resnet10t",
+        "arguments": {"channels": [4, 8, 8, 16], "stem_width": 4},
+    }
+    params = params_with(
+        tiny, small={**narrow, "weights": "pretrain", "embedding": 16, "input_size": 32}
+    )
     run(params, pretrain)
     whole = open_artifact(pretrain.output / "small")
     assert set(whole.files) == {"weights.safetensors", "record.json"}
@@ -90,7 +124,10 @@ def test_an_interrupted_pretraining_resumes_and_writes_the_same_bytes(
     assert record["images"] == {"train": 72, "held_out": 8}
     assert 0 < record["final_train_loss"] < math.log(4)
     embedded = open_artifact(embed_all(params) / "digits/small")
-    assert embedded.json("provenance.json")["weights_sha256"] == whole.files["weights.safetensors"]
+    assert (
+        embedded.json("provenance.json")["weights_sha256"]
+        == whole.files["weights.safetensors"]
+    )
     assert open_embeddings(embedded)["train"].data.shape[1:] == (16,)
     (tmp_path / "killed").mkdir()
     monkeypatch.chdir(tmp_path / "killed")

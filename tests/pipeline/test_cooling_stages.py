@@ -1,4 +1,6 @@
-"""All stages of the Cooling paper, from nothing to its results, on the smallest parameters."""
+"""All stages of the Cooling paper, from nothing to its results, on the smallest
+parameters.
+"""
 
 import math
 from collections.abc import Callable
@@ -11,7 +13,10 @@ import torch
 from softmax_temperature.cooling import Cooling
 from softmax_temperature.networks.registry import build_network
 from softmax_temperature.papers.cooling import collect
-from softmax_temperature.papers.cooling.collect import segmentation_pixels, segmentation_table
+from softmax_temperature.papers.cooling.collect import (
+    segmentation_pixels,
+    segmentation_table,
+)
 from softmax_temperature.papers.cooling.records import read_records
 from softmax_temperature.papers.cooling.selection import CHANCE
 from softmax_temperature.papers.shared.tables import rounded
@@ -45,9 +50,15 @@ def test_arms_differ_after_the_first_cooling() -> None:
     found = {}
     for arm in ("none", "last_layer"):
         history = stored(train_cooling, f"digits-vgg/none/{arm}/0", "history")
-        found[arm] = {(row["epoch"], row["split"]): (row["accuracy"], row["weight_norm"]) for row in history}
-        assert len(stored(train_cooling, f"digits-vgg/none/{arm}/0", "temperatures")) == (0 if arm == "none" else 2)
-    # The first epoch is the same for all arms, up to the division behind the last layer.
+        found[arm] = {
+            (row["epoch"], row["split"]): (row["accuracy"], row["weight_norm"])
+            for row in history
+        }
+        assert len(
+            stored(train_cooling, f"digits-vgg/none/{arm}/0", "temperatures")
+        ) == (0 if arm == "none" else 2)
+    # The first epoch is the same for all arms, up to the division behind the last
+    # layer.
     for split in ("train", "validation", "test"):
         assert found["none"][1, split] == found["last_layer"][1, split]
     assert found["none"][2, "train"][1] != found["last_layer"][2, "train"][1]
@@ -55,8 +66,12 @@ def test_arms_differ_after_the_first_cooling() -> None:
 
 def test_the_stored_temperature_is_in_the_stored_weights() -> None:
     for arm in ("last_layer", "distributed"):
-        held = float(weights(train_cooling, f"digits-vgg/none/{arm}/1")["cooling_temperature"])
-        total = stored(train_cooling, f"digits-vgg/none/{arm}/1", "temperatures")[-1]["total"]
+        held = float(
+            weights(train_cooling, f"digits-vgg/none/{arm}/1")["cooling_temperature"]
+        )
+        total = stored(train_cooling, f"digits-vgg/none/{arm}/1", "temperatures")[-1][
+            "total"
+        ]
         assert held == pytest.approx(total if arm == "last_layer" else 1.0, rel=1e-6)
         assert total != 1
     assert "cooling_temperature" not in weights(train_cooling, "digits-vgg/none/none/1")
@@ -71,15 +86,23 @@ def test_a_run_in_the_table_is_what_its_weights_say(tiny: Params) -> None:
     with torch.no_grad():
         logits = network.eval()(test.prepare(test.inputs, recipe)).double()
     [row] = [
-        row for row in stored(train_cooling, cell, "history") if (row["epoch"], row["split"]) == (recipe.epochs, "test")
+        row
+        for row in stored(train_cooling, cell, "history")
+        if (row["epoch"], row["split"]) == (recipe.epochs, "test")
     ]
-    assert row["nll"] == pytest.approx(float(torch.nn.functional.cross_entropy(logits, test.labels)), rel=1e-4)
-    assert row["accuracy"] == pytest.approx(float((logits.argmax(1) == test.labels).double().mean()))
+    assert row["nll"] == pytest.approx(
+        float(torch.nn.functional.cross_entropy(logits, test.labels)), rel=1e-4
+    )
+    assert row["accuracy"] == pytest.approx(
+        float((logits.argmax(1) == test.labels).double().mean())
+    )
 
 
 def test_there_is_a_row_for_the_last_cooling_of_each_epoch() -> None:
     temperatures = read_records(RESULTS).temperatures
-    assert set(temperatures["arm"]) == {arm for arm in read_records(RESULTS).runs["arm"] if not arm.startswith("none")}
+    assert set(temperatures["arm"]) == {
+        arm for arm in read_records(RESULTS).runs["arm"] if not arm.startswith("none")
+    }
     assert (temperatures.groupby(NAMES)["epoch"].apply(list).map(tuple) == (1, 2)).all()
     each_batch = temperatures[temperatures["arm"] == "last_layer-each-batch"]
     cell = "digits-vgg-each-batch/none/last_layer-each-batch/0"
@@ -87,16 +110,22 @@ def test_there_is_a_row_for_the_last_cooling_of_each_epoch() -> None:
     steps = stored(train_cooling, cell, "record")["images"]["train"] // 8
     assert each_batch["cooling"].tolist() == [steps, 2 * steps]
     assert len(rows) == 2 * steps
-    assert each_batch["total"].iloc[-1] == pytest.approx(math.prod(row["applied"] for row in rows), rel=1e-8)
+    assert each_batch["total"].iloc[-1] == pytest.approx(
+        math.prod(row["applied"] for row in rows), rel=1e-8
+    )
 
 
 def test_runs_say_what_the_last_epoch_came_to() -> None:
     runs = read_records(RESULTS).runs
     assert not (runs["diverged"] | runs["stuck"]).all()
     for row in runs.to_dict("records"):
-        history = stored(train_cooling, "/".join(str(row[name]) for name in NAMES), "history")
+        history = stored(
+            train_cooling, "/".join(str(row[name]) for name in NAMES), "history"
+        )
         last = {one["split"]: one for one in history if one["epoch"] == 2}
-        learned = [one["accuracy"] > CHANCE / 10 for one in history if one["split"] == "train"]
+        learned = [
+            one["accuracy"] > CHANCE / 10 for one in history if one["split"] == "train"
+        ]
         assert row["stuck"] == (not any(learned))
         assert row["diverged"] == (any(learned) and not learned[-1])
         if row["diverged"] or row["stuck"]:
@@ -108,9 +137,17 @@ def test_runs_say_what_the_last_epoch_came_to() -> None:
 
 def test_the_theory_is_measured_as_predicted() -> None:
     checks = read_records(RESULTS).theory_checks
-    assert checks["statement"].str.extract(r"(Lemma 3.3|Proposition 3.5|Theorem 3.7|relative)").notna().all().all()
+    assert (
+        checks["statement"]
+        .str.extract(r"(Lemma 3.3|Proposition 3.5|Theorem 3.7|relative)")
+        .notna()
+        .all()
+        .all()
+    )
     assert (checks["largest_relative_difference"] < 1e-10).all()
-    assert checks["measured"].to_numpy() == pytest.approx(checks["predicted"].to_numpy(), rel=1e-8)
+    assert checks["measured"].to_numpy() == pytest.approx(
+        checks["predicted"].to_numpy(), rel=1e-8
+    )
     ratios = checks[~checks["statement"].str.contains("Proposition")]
     assert not (ratios["predicted"] == 1).any(), "nothing would be shown"
 
@@ -120,42 +157,74 @@ def test_a_diverging_training_is_a_result(
 ) -> None:
     experiments = tiny.model_dump()["cooling"]["experiments"]
     lost = {
-        "digits-vgg-crelu": experiments["digits-vgg-crelu"] | {"recipe": {"lr": 1e30}},  # Weights overflow.
+        "digits-vgg-crelu": experiments["digits-vgg-crelu"]
+        | {"recipe": {"lr": 1e30}},  # Weights overflow.
         "digits-vgg-factors": experiments["digits-vgg-factors"],
     }
-    changes = {"cooling/experiments": lost, "cooling/arms/last_layer-1.25/factor": 1e6}  # The temperature does.
+    changes = {
+        "cooling/experiments": lost,
+        "cooling/arms/last_layer-1.25/factor": 1e6,
+    }  # The temperature does.
     monkeypatch.chdir(make_project("diverging"))
     run_paper(changed(tiny, changes), PAPER)
     runs = read_records(RESULTS).runs
-    lost_runs = runs[(runs["experiment"] == "digits-vgg-crelu") | (runs["arm"] == "last_layer-1.25")]
+    lost_runs = runs[
+        (runs["experiment"] == "digits-vgg-crelu") | (runs["arm"] == "last_layer-1.25")
+    ]
     assert (lost_runs["diverged"] & ~lost_runs["stuck"]).all()
     assert (lost_runs["epochs_done"] == 0).all()
-    assert lost_runs[["test_accuracy", "train_accuracy", "test_nll", "test_ece"]].isna().all().all()
+    assert (
+        lost_runs[["test_accuracy", "train_accuracy", "test_nll", "test_ece"]]
+        .isna()
+        .all()
+        .all()
+    )
     assert (lost_runs["temperature"] == 1).all()
-    for cell in ("digits-vgg-crelu/none/none/0", "digits-vgg-factors/none/last_layer-1.25/0"):
+    for cell in (
+        "digits-vgg-crelu/none/none/0",
+        "digits-vgg-factors/none/last_layer-1.25/0",
+    ):
         assert weights_are_finite(train_cooling, cell)
     table = pd.read_csv(RESULTS / "tables" / "table_2.csv")
-    assert set(table[table["experiment"] == "digits-vgg-crelu"]["status"]) == {"diverged"}
+    assert set(table[table["experiment"] == "digits-vgg-crelu"]["status"]) == {
+        "diverged"
+    }
 
 
-def test_a_row_for_every_epoch_of_every_unet_and_arms_differ_after_the_first_cooling(tiny: Params) -> None:
+def test_a_row_for_every_epoch_of_every_unet_and_arms_differ_after_the_first_cooling(
+    tiny: Params,
+) -> None:
     table = segmentation_table(tiny)
     assert list(table.columns[:3]) == ["arm", "seed", "epoch"]
     assert len(table) == 2 * 2 * 2
     assert not table.isna().any().any()
-    assert table[["mean_iou", "pixel_accuracy"]].apply(lambda scores: scores.between(0, 1)).all().all()
+    assert (
+        table[["mean_iou", "pixel_accuracy"]]
+        .apply(lambda scores: scores.between(0, 1))
+        .all()
+        .all()
+    )
     temperatures = table.groupby("arm")["temperature"]
     assert (temperatures.get_group("none") == 1).all()
     assert temperatures.get_group("last_layer").nunique() == 4
     last = table[(table["arm"] == "last_layer") & (table["seed"] == 1)].iloc[-1]
-    assert weights(train_segmentation, "last_layer/1")["cooling_temperature"].item() == last["temperature"]
+    assert (
+        weights(train_segmentation, "last_layer/1")["cooling_temperature"].item()
+        == last["temperature"]
+    )
     assert "cooling_temperature" not in weights(train_segmentation, "none/1")
-    plain, cooled = (stored(train_segmentation, f"{arm}/1", "record") for arm in Segmentation.arms)
+    plain, cooled = (
+        stored(train_segmentation, f"{arm}/1", "record") for arm in Segmentation.arms
+    )
     losses = [[row["loss"] for row in record["history"]] for record in (plain, cooled)]
     assert losses[0][0] == losses[1][0]
     assert losses[0][1] != losses[1][1]
     assert cooled["images"] == {"train": 8, "validation": 4, "test": 4}
-    assert (cooled["sides"], cooled["epochs_done"], cooled["diverged"]) == ([64, 64], 2, False)
+    assert (cooled["sides"], cooled["epochs_done"], cooled["diverged"]) == (
+        [64, 64],
+        2,
+        False,
+    )
     assert plain["cooling_pixels"] == 0 < cooled["cooling_pixels"] <= 4 * 64**2
 
 
@@ -179,14 +248,27 @@ def test_a_unet_killed_between_two_coolings_ends_with_the_same_bytes(
     assert open_artifact(train_segmentation.output / cell).files == expected
 
 
-def test_a_unet_that_diverges_is_a_result(tiny: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_unet_that_diverges_is_a_result(
+    tiny: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     explodes = {"name": "steps", "milestones": [1.0], "factor": 1e30}
-    hot = changed(tiny, {"cooling/segmentation/recipe/": {"schedule": explodes}, "cooling/segmentation/seeds": 1})
+    hot = changed(
+        tiny,
+        {
+            "cooling/segmentation/recipe/": {"schedule": explodes},
+            "cooling/segmentation/seeds": 1,
+        },
+    )
     run(hot, train_segmentation)
     table = segmentation_table(hot)
     expected = [(arm, epoch) for arm in Segmentation.arms for epoch in (1, 2)]
     assert [tuple(row) for row in table[["arm", "epoch"]].to_numpy()] == expected
-    assert table[table["epoch"] == 2][["mean_iou", "pixel_accuracy", "temperature"]].isna().all().all()
+    assert (
+        table[table["epoch"] == 2][["mean_iou", "pixel_accuracy", "temperature"]]
+        .isna()
+        .all()
+        .all()
+    )
     assert stored(train_segmentation, "none/0", "record")["diverged"]
     assert weights_are_finite(train_segmentation, "none/0")

@@ -1,4 +1,6 @@
-"""Which cells the stages declare: arms of one seed are paired, and adding some changes no other."""
+"""Which cells the stages declare: arms of one seed are paired, and adding some changes
+no other.
+"""
 
 from typing import Any
 
@@ -12,7 +14,10 @@ from softmax_temperature.stages.embeddings import embed
 from softmax_temperature.stages.focal import train_focal
 from softmax_temperature.stages.focal_appendices import focal_linear, train_translation
 from softmax_temperature.stages.focal_evaluation import evaluate_focal
-from softmax_temperature.stages.temperature_check import optimizer_rate, train_temperature_check
+from softmax_temperature.stages.temperature_check import (
+    optimizer_rate,
+    train_temperature_check,
+)
 from tests.pipeline.whole_runs import changed
 
 
@@ -27,7 +32,9 @@ from tests.pipeline.whole_runs import changed
         (train_temperature_check, "wrn/"),
     ],
 )
-def test_all_arms_of_a_seed_start_alike_and_seeds_differ(stage: Stage, task: str, tiny: Params) -> None:
+def test_all_arms_of_a_seed_start_alike_and_seeds_differ(
+    stage: Stage, task: str, tiny: Params
+) -> None:
     seeds: dict[str, set[int]] = {"0": set(), "1": set()}
     which = "data_seed" if stage is focal_linear else "training_seed"
     for cell in stage.cells(tiny):
@@ -42,7 +49,9 @@ def test_rates_are_rescaled_by_the_inverse_temperature(tiny: Params) -> None:
     cells = {cell.name: cell.parameters for cell in train_temperature_check.cells(tiny)}
     for at, expected in (("1", 0.1), ("0.1", 10.0)):
         given = cells[f"wrn/{at}/0.1/plain/0"]
-        assert optimizer_rate(given["learning_rate"], given["inverse_temperature"]) == pytest.approx(expected)
+        assert optimizer_rate(
+            given["learning_rate"], given["inverse_temperature"]
+        ) == pytest.approx(expected)
 
 
 FL_9 = {
@@ -59,19 +68,40 @@ FEWER = {"classifier_temperature/backbones": ["untrained-16", "untrained-64"]}
         (evaluate_focal, {"digits/FL-9/0", "digits/FL-9/1"}, FL_9),
         (focal_linear, {"FL-9/0", "FL-9/1"}, {"focal/linear/gammas/": {"FL-9": 9.0}}),
         (train_translation, {"CE/2", "LS/2", "FL/2"}, {"focal/translation/seeds": 3}),
-        (train_segmentation, {"none/2", "last_layer/2"}, {"cooling/segmentation/seeds": 3}),
+        (
+            train_segmentation,
+            {"none/2", "last_layer/2"},
+            {"cooling/segmentation/seeds": 3},
+        ),
         (
             train_cooling,
             {"digits-vgg-factors/none/periodic/0"},
-            {"cooling/experiments/digits-vgg-factors/arms": ["last_layer-0.75", "last_layer-1.25", "periodic"]},
+            {
+                "cooling/experiments/digits-vgg-factors/arms": [
+                    "last_layer-0.75",
+                    "last_layer-1.25",
+                    "periodic",
+                ]
+            },
         ),
         (
             train_cooling,
-            {f"digits-vgg/none/{arm}/2" for arm in ("none", "last_layer", "distributed", "periodic")},
+            {
+                f"digits-vgg/none/{arm}/2"
+                for arm in ("none", "last_layer", "distributed", "periodic")
+            },
             {"cooling/experiments/digits-vgg/schedule_seeds": {"none": 3}},
         ),
-        (embed, {f"{data}/untrained-32" for data in ("digits", "glyphs-12", "glyphs-20")}, FEWER),
-        (search, {f"{data}/untrained-32" for data in ("digits", "glyphs-12", "glyphs-20")}, FEWER),
+        (
+            embed,
+            {f"{data}/untrained-32" for data in ("digits", "glyphs-12", "glyphs-20")},
+            FEWER,
+        ),
+        (
+            search,
+            {f"{data}/untrained-32" for data in ("digits", "glyphs-12", "glyphs-20")},
+            FEWER,
+        ),
     ],
 )
 def test_more_or_fewer_of_one_thing_change_no_other_cell(

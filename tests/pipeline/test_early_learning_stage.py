@@ -1,4 +1,6 @@
-"""The stage early_learning, from prepared digits to its tables, on the smallest parameters."""
+"""The stage early_learning, from prepared digits to its tables, on the smallest
+parameters.
+"""
 
 import math
 from collections.abc import Callable
@@ -25,8 +27,18 @@ SECTION: dict[str, Any] = {
     "chunk": 5,
     "tolerance": 1e-5,
     "evaluations": 3000,
-    "curves": {"inverse_temperatures": [1.0, 100.0, 1000.0], "first": 0.1, "last": 10.0, "points": 4, "stride": 3},
-    "norms": {"inverse_temperature": 1000.0, "logit_norms": [0.1, 10.0, 1000.0], "horizon": 100.0},
+    "curves": {
+        "inverse_temperatures": [1.0, 100.0, 1000.0],
+        "first": 0.1,
+        "last": 10.0,
+        "points": 4,
+        "stride": 3,
+    },
+    "norms": {
+        "inverse_temperature": 1000.0,
+        "logit_norms": [0.1, 10.0, 1000.0],
+        "horizon": 100.0,
+    },
 }
 pytestmark = pytest.mark.usefixtures("in_project")
 
@@ -36,42 +48,68 @@ def edited(tiny: Params, **changes: Any) -> Params:
     mlp = {"architecture": "mlp", "arguments": {"widths": [8], "image_size": 8}}
     normalised = {"architecture": "wide_resnet", "arguments": {"depth": 8, "width": 1}}
     networks = {"mlp": mlp, "normalised": normalised}
-    return changed(tiny, {"networks/": networks, "temperature_check/early_learning": SECTION | changes})
+    return changed(
+        tiny,
+        {"networks/": networks, "temperature_check/early_learning": SECTION | changes},
+    )
 
 
 @pytest.fixture(scope="module")
 def project(make_project: Callable[[str], Path], tiny: Params) -> Path:
     params = edited(tiny)
-    return finish(make_project("early"), lambda: (run(params, fetch, ["digits"]), run(params, early_learning)))
+    return finish(
+        make_project("early"),
+        lambda: (run(params, fetch, ["digits"]), run(params, early_learning)),
+    )
 
 
 def test_both_questions_have_the_same_problem_and_seeds_another() -> None:
     first, second, norms = (
-        stored(early_learning, f"mlp/{name}", "record") for name in ("curves/0", "curves/1", "norms/0")
+        stored(early_learning, f"mlp/{name}", "record")
+        for name in ("curves/0", "curves/1", "norms/0")
     )
     assert first.pop("drift_rate") > 0
     assert norms.pop("inverse_temperature") == 1000.0
     assert first == pytest.approx(norms)
     assert first["kernel_norm"] != second["kernel_norm"]
-    sizes = {"parameters": 193 * 8 + 9 * CLASSES, "smooth": True, "images": IMAGES, "classes": CLASSES}
+    sizes = {
+        "parameters": 193 * 8 + 9 * CLASSES,
+        "smooth": True,
+        "images": IMAGES,
+        "classes": CLASSES,
+    }
     assert (sizes | {"kernel_norm_error": 0.0}).items() <= first.items()
 
 
 def test_courses_have_a_row_for_each_time_and_event() -> None:
-    courses, record = (stored(early_learning, "mlp/curves/0", name) for name in ("courses", "record"))
-    assert [course["inverse_temperature"] for course in courses] == [None, 1.0, 100.0, 1000.0]
+    courses, record = (
+        stored(early_learning, "mlp/curves/0", name) for name in ("courses", "record")
+    )
+    assert [course["inverse_temperature"] for course in courses] == [
+        None,
+        1.0,
+        100.0,
+        1000.0,
+    ]
     for course in courses:
         linear = course["inverse_temperature"] is None
         assert course["ending"] in {"complete", "horizon"}
         timed = [row for row in course["rows"] if row["moment"] == "time"]
         wanted = [0.1, 0.1 * 100 ** (1 / 3), 0.1 * 100 ** (2 / 3), 10.0]
-        assert [row["time"] / record["unit_time"] for row in timed] == pytest.approx(wanted[: len(timed)])
+        assert [row["time"] / record["unit_time"] for row in timed] == pytest.approx(
+            wanted[: len(timed)]
+        )
         assert [row["distance"] is None for row in timed] == [linear] * len(timed)
         # The kernel is computed at every third time, and at each event.
-        assert [row["drift"] is None for row in timed] == [linear, True, True, linear][: len(timed)]
-        assert [row["drift"] is None for row in course["rows"] if row["moment"] == UNIT] == [linear]
+        assert [row["drift"] is None for row in timed] == [linear, True, True, linear][
+            : len(timed)
+        ]
+        assert [
+            row["drift"] is None for row in course["rows"] if row["moment"] == UNIT
+        ] == [linear]
     first = courses[1]["rows"][0]
-    # Logits start at 0: the loss is that of guessing, less what a tenth of a unit of change can do.
+    # Logits start at 0: the loss is that of guessing, less what a tenth of a unit of
+    # change can do.
     assert math.log(CLASSES) - 0.1 < first["loss"] < math.log(CLASSES)
     assert first["change"] == pytest.approx(0.1, rel=0.05)
 
@@ -79,10 +117,20 @@ def test_courses_have_a_row_for_each_time_and_event() -> None:
 def test_starts_have_the_norms_that_were_asked_for() -> None:
     starts = stored(early_learning, "mlp/norms/0", "starts")
     assert [start["wanted_norm"] for start in starts] == [0.1, 10.0, 1000.0]
-    assert [start["logit_norm"] for start in starts] == pytest.approx([0.1, 10.0, 1000.0], rel=1e-4)
-    assert 1 > starts[0]["correlation"] > starts[1]["correlation"] > starts[2]["correlation"] > 0
+    assert [start["logit_norm"] for start in starts] == pytest.approx(
+        [0.1, 10.0, 1000.0], rel=1e-4
+    )
+    assert (
+        1
+        > starts[0]["correlation"]
+        > starts[1]["correlation"]
+        > starts[2]["correlation"]
+        > 0
+    )
     for start in starts:
-        assert start["logit_time"] / start["unit_time"] == pytest.approx(start["logit_norm"])
+        assert start["logit_time"] / start["unit_time"] == pytest.approx(
+            start["logit_norm"]
+        )
         assert start["real"][FIT] == pytest.approx(start["linearised"][FIT], rel=0.02)
     # The start of the curves is the limit of small logits.
     unit = stored(early_learning, "mlp/curves/0", "record")["unit_time"]
@@ -91,25 +139,44 @@ def test_starts_have_the_norms_that_were_asked_for() -> None:
 
 def test_tables_are_what_the_stage_measured(tiny: Params) -> None:
     curves, norms = early_tables(edited(tiny)).values()
-    courses = [course for seed in (0, 1) for course in stored(early_learning, f"mlp/curves/{seed}", "courses")]
+    courses = [
+        course
+        for seed in (0, 1)
+        for course in stored(early_learning, f"mlp/curves/{seed}", "courses")
+    ]
     names = ["moment", "time", "loss", "change"]
     assert curves[names].to_dict("records") == [
-        {name: row[name] for name in names} for course in courses for row in course["rows"]
+        {name: row[name] for name in names}
+        for course in courses
+        for row in course["rows"]
     ]
-    assert curves["inverse_temperature"].isna().sum() == sum(len(courses[place]["rows"]) for place in (0, 4))
+    assert curves["inverse_temperature"].isna().sum() == sum(
+        len(courses[place]["rows"]) for place in (0, 4)
+    )
     assert len(norms) == 2 * 3 * 2
     first = stored(early_learning, "mlp/norms/1", "starts")[2]["linearised"]
-    row = norms.query("seed == 1 and wanted_norm == 1000 and dynamics == 'linearised'").iloc[0]
-    assert (row[FIT], row[TENTH], row["ending"]) == (first[FIT], first[TENTH], first["ending"])
+    row = norms.query(
+        "seed == 1 and wanted_norm == 1000 and dynamics == 'linearised'"
+    ).iloc[0]
+    assert (row[FIT], row[TENTH], row["ending"]) == (
+        first[FIT],
+        first[TENTH],
+        first["ending"],
+    )
 
 
 def test_batch_normalisation_is_refused_before_anything_runs(tiny: Params) -> None:
-    with pytest.raises(InputError, match=r"networks: normalised: .*batch normalisation, got BatchNorm2d.*one without"):
+    with pytest.raises(
+        InputError,
+        match=r"networks: normalised: .*batch normalisation, got BatchNorm2d.*one without",
+    ):
         early_learning.cells(edited(tiny, networks={"normalised": 1}))
 
 
 def test_a_norm_that_cannot_be_reached_is_named_with_the_range(tiny: Params) -> None:
-    far = edited(tiny, norms=SECTION["norms"] | {"logit_norms": [1.0, 1e9]}, networks={"mlp": 1})
+    far = edited(
+        tiny, norms=SECTION["norms"] | {"logit_norms": [1.0, 1e9]}, networks={"mlp": 1}
+    )
     with pytest.raises(CellsFailed) as failed:
         run(far, early_learning)
     assert list(failed.value.failures) == ["mlp/norms/0"]

@@ -1,4 +1,6 @@
-"""All stages of the focal paper, from nothing to its results, on the smallest parameters."""
+"""All stages of the focal paper, from nothing to its results, on the smallest
+parameters.
+"""
 
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -52,7 +54,10 @@ class TestResults(WholePaper):
 
 
 def test_the_stored_logits_are_those_of_the_stored_weights(tiny: Params) -> None:
-    artifact, recipe = open_artifact(train_focal.output / "digits/CE/0"), tiny.focal.recipe_of("digits", "CE")
+    artifact, recipe = (
+        open_artifact(train_focal.output / "digits/CE/0"),
+        tiny.focal.recipe_of("digits", "CE"),
+    )
     network = build_network(tiny.networks["resnet8-tiny"], classes=10, seed=1)
     network.load_state_dict(artifact.tensors("weights.safetensors"))
     test = image_set(open_artifact(fetch.output / "digits"), "test", ".")
@@ -66,23 +71,32 @@ def test_the_stored_logits_are_those_of_the_stored_weights(tiny: Params) -> None
 def test_the_records_are_complete_and_hold_no_gaps(tiny: Params) -> None:
     records = read_records(RESULTS)
     epochs = records.runs.merge(records.tasks[["task", "select"]], on="task")
-    for rows in (epochs[epochs["evaluated"] == epochs["select"]], epochs[epochs["evaluated"] == "last"]):
+    for rows in (
+        epochs[epochs["evaluated"] == epochs["select"]],
+        epochs[epochs["evaluated"] == "last"],
+    ):
         assert len(rows) == 3 * len(train_focal.cells(tiny))
     assert not records.runs.drop(columns="confident_accuracy").isna().any().any()
     assert set(records.ood["ood"]) == {"glyphs-12", "gaussian-noise"}
     assert set(records.history["split"]) == {"train", "validation", "test"}
     assert set(records.history["epoch"]) == {1, 2}
-    spread = records.runs.groupby(["task", "arm", "seed", "evaluated"])["accuracy"].agg(np.ptp)
+    spread = records.runs.groupby(["task", "arm", "seed", "evaluated"])["accuracy"].agg(
+        np.ptp
+    )
     assert (spread == 0).all(), "scaling keeps accuracy"
 
 
 def test_a_run_in_the_table_is_what_its_logits_say() -> None:
     [row] = (
         read_records(RESULTS)
-        .runs.query("task == 'digits' and arm == 'FL-3' and seed == 1 and scaling == 'nll'")
+        .runs.query(
+            "task == 'digits' and arm == 'FL-3' and seed == 1 and scaling == 'nll'"
+        )
         .to_dict("records")
     )
-    stored = open_artifact(train_focal.output / "digits/FL-3/1").tensors("logits.safetensors")
+    stored = open_artifact(train_focal.output / "digits/FL-3/1").tensors(
+        "logits.safetensors"
+    )
     probs = torch.softmax(stored["test.logits"].double() / row["temperature"], dim=1)
     ours = expected_calibration_error(probs, stored["test.labels"])
     assert float(ours) == pytest.approx(row["expected_calibration_error"], abs=1e-9)
@@ -108,10 +122,14 @@ def test_a_diverging_arm_is_a_result(
     run_paper(changed(tiny, {"focal/tasks/digits/": task}), PAPER)
     records = read_records(RESULTS)
     diverged = records.trainings[records.trainings["diverged"]]
-    assert set(zip(diverged["task"], diverged["arm"], strict=True)) == {("digits", "CE")}
+    assert set(zip(diverged["task"], diverged["arm"], strict=True)) == {
+        ("digits", "CE")
+    }
     assert set(records.runs[records.runs["task"] == "digits"]["arm"]) == {"FL-3"}
     table = pd.read_csv(RESULTS / "tables" / "table_1.csv")
-    assert set(table[(table["task"] == "digits") & (table["method"] == "CE")]["status"]) == {"diverged"}
+    assert set(
+        table[(table["task"] == "digits") & (table["method"] == "CE")]["status"]
+    ) == {"diverged"}
     assert weights_are_finite(train_focal, "digits/CE/0")
 
 
@@ -120,48 +138,93 @@ def test_nothing_but_divergence_is_said_in_one_line(
 ) -> None:
     monkeypatch.chdir(make_project("nothing"))
     digits = tiny.model_dump()["focal"]["tasks"]["digits"] | {"arms": ["FL-3"]}
-    with pytest.raises(InputError, match=r"every training diverged.*Lower focal\.recipe\.lr"):
-        run_paper(changed(tiny, {"focal/recipe/": LOST, "focal/tasks": {"digits": digits}}), PAPER)
+    with pytest.raises(
+        InputError, match=r"every training diverged.*Lower focal\.recipe\.lr"
+    ):
+        run_paper(
+            changed(tiny, {"focal/recipe/": LOST, "focal/tasks": {"digits": digits}}),
+            PAPER,
+        )
     assert not RESULTS.exists()
 
 
 def calibration(cell: str, split: str) -> dict[float, dict[str, Any]]:
-    return {row["temperature"]: row for row in stored(train_translation, cell, "calibration") if row["split"] == split}
+    return {
+        row["temperature"]: row
+        for row in stored(train_translation, cell, "calibration")
+        if row["split"] == split
+    }
 
 
-def trained(cell: str, params: Params) -> tuple[Any, Vocabulary, list[Any], Sequence[str]]:
-    """A network and its vocabulary, from their files alone, and the test sentences, in numbers and as references."""
+def trained(
+    cell: str, params: Params
+) -> tuple[Any, Vocabulary, list[Any], Sequence[str]]:
+    """A network and its vocabulary, from their files alone, and the test sentences, in
+    numbers and as references.
+    """
     section = params.focal.translation
     assert section
-    text = open_artifact(train_translation.output / cell).path("vocabulary.json").read_text()
+    text = (
+        open_artifact(train_translation.output / cell)
+        .path("vocabulary.json")
+        .read_text()
+    )
     vocabulary = Vocabulary(Tokenizer.from_str(text))
     network = make_network(vocabulary.size, section.network, seed=5)
     own = weights(train_translation, cell)
     network.load_state_dict(own | {"embedding.weight": own["classifier.weight"]})
-    whole = read_translation("farm", ("en", "de"), root=Path(), seed=params.seed)["test"]
+    whole = read_translation("farm", ("en", "de"), root=Path(), seed=params.seed)[
+        "test"
+    ]
     sides = limited(whole, section.test_limit, seed=params.seed).for_evaluation()
     return network.eval(), vocabulary, list(map(vocabulary.encode, sides)), sides[1]
 
 
-def test_translation_tables_are_complete_and_the_temperature_is_that_of_least_validation_error(tiny: Params) -> None:
+def test_translation_tables_are_complete_and_the_temperature_is_that_of_least_validation_error(
+    tiny: Params,
+) -> None:
     tables = translation_tables(tiny)
-    runs, curves, history = (tables[f"translation_{name}"] for name in ("runs", "curves", "history"))
-    assert {name: tuple(table.columns) for name, table in tables.items()} == {name: COLUMNS[name] for name in tables}
-    assert [*zip(runs["arm"], runs["seed"], strict=True)] == [*product(("CE", "LS", "FL"), range(2))]
+    runs, curves, history = (
+        tables[f"translation_{name}"] for name in ("runs", "curves", "history")
+    )
+    assert {name: tuple(table.columns) for name, table in tables.items()} == {
+        name: COLUMNS[name] for name in tables
+    }
+    assert [*zip(runs["arm"], runs["seed"], strict=True)] == [
+        *product(("CE", "LS", "FL"), range(2))
+    ]
     assert (len(curves), len(history)) == (6 * 2, 6 * 3)
     assert not any(table.isna().any().any() for table in tables.values())
-    shares = ["ece", "ece_after_scaling", "accuracy", "bleu", "bleu_after_scaling", "best_bleu"]
+    shares = [
+        "ece",
+        "ece_after_scaling",
+        "accuracy",
+        "bleu",
+        "bleu_after_scaling",
+        "best_bleu",
+    ]
     assert runs[shares].apply(lambda column: column.between(0, 1)).all().all()
     assert (runs["best_bleu"] >= runs[["bleu", "bleu_after_scaling"]].max(axis=1)).all()
     for row in runs.to_dict("records"):
         cell = f"{row['arm']}/{row['seed']}"
-        validation, test = (calibration(cell, split) for split in ("validation", "test"))
+        validation, test = (
+            calibration(cell, split) for split in ("validation", "test")
+        )
         assert set(validation) == {*TEMPERATURE_GRID, 0.75, 1.5}
-        assert validation[row["temperature"]]["ece"] == min(validation[at]["ece"] for at in TEMPERATURE_GRID)
-        assert (row["ece"], row["ece_after_scaling"]) == (test[1.0]["ece"], test[row["temperature"]]["ece"])
+        assert validation[row["temperature"]]["ece"] == min(
+            validation[at]["ece"] for at in TEMPERATURE_GRID
+        )
+        assert (row["ece"], row["ece_after_scaling"]) == (
+            test[1.0]["ece"],
+            test[row["temperature"]]["ece"],
+        )
         record = stored(train_translation, cell, "record")
         nll = {each["epoch"]: each["nll"] for each in record["history"]}
-        assert nll[record["selected_epoch"]] == min(nll.values()) == pytest.approx(validation[1.0]["nll"])
+        assert (
+            nll[record["selected_epoch"]]
+            == min(nll.values())
+            == pytest.approx(validation[1.0]["nll"])
+        )
 
 
 def test_the_stored_calibration_is_that_of_the_stored_weights(tiny: Params) -> None:
@@ -172,21 +235,36 @@ def test_the_stored_calibration_is_that_of_the_stored_weights(tiny: Params) -> N
     padded = pairs.targets.padded(torch.arange(len(pairs)))
     labels = padded[padded != PADDING]
     for temperature in (0.75, 1.0, 1.5):
-        probs, row = (logits / temperature).softmax(1), calibration("FL/1", "test")[temperature]
-        assert row["ece"] == pytest.approx(expected_calibration_error(probs, labels).item(), abs=1e-6)
-        assert row["nll"] == pytest.approx(-probs.gather(1, labels[:, None]).log().mean().item(), rel=1e-4)
+        probs, row = (
+            (logits / temperature).softmax(1),
+            calibration("FL/1", "test")[temperature],
+        )
+        assert row["ece"] == pytest.approx(
+            expected_calibration_error(probs, labels).item(), abs=1e-6
+        )
+        assert row["nll"] == pytest.approx(
+            -probs.gather(1, labels[:, None]).log().mean().item(), rel=1e-4
+        )
         assert row["tokens"] == len(labels)
 
 
-def test_bleu_is_that_of_the_translations_and_these_are_the_networks(tiny: Params) -> None:
-    translations, rows = (stored(train_translation, "CE/0", name) for name in ("translations", "bleu"))
+def test_bleu_is_that_of_the_translations_and_these_are_the_networks(
+    tiny: Params,
+) -> None:
+    translations, rows = (
+        stored(train_translation, "CE/0", name) for name in ("translations", "bleu")
+    )
     best = translation_tables(tiny)["translation_runs"]["temperature"].iloc[0]
     assert {row["temperature"] for row in rows} == {0.75, 1.0, 1.5, best}
     network, vocabulary, (english, _), german = trained("CE/0", tiny)
     for row in rows:
-        assert row["bleu"] == bleu(translations[str(row["temperature"])], german)["bleu"]
+        assert (
+            row["bleu"] == bleu(translations[str(row["temperature"])], german)["bleu"]
+        )
     assert tiny.focal.translation
-    found = translate(network, english, tiny.focal.translation.search, temperature=1.5, device="cpu")
+    found = translate(
+        network, english, tiny.focal.translation.search, temperature=1.5, device="cpu"
+    )
     assert vocabulary.decode(found) == translations["1.5"]
 
 
@@ -199,10 +277,17 @@ def test_a_translation_killed_between_two_epochs_ends_with_the_same_bytes(
     assert open_artifact(train_translation.output / "FL/0").files == expected
 
 
-def test_a_translation_that_diverges_is_a_result(tiny: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_translation_that_diverges_is_a_result(
+    tiny: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    explodes = {"schedule": {"name": "steps", "milestones": [1.0], "factor": 1e38}, "lr": 1.0}
-    hot = changed(tiny, {"focal/translation/recipe/": explodes, "focal/translation/seeds": 1})
+    explodes = {
+        "schedule": {"name": "steps", "milestones": [1.0], "factor": 1e38},
+        "lr": 1.0,
+    }
+    hot = changed(
+        tiny, {"focal/translation/recipe/": explodes, "focal/translation/seeds": 1}
+    )
     run(hot, train_translation)
     tables = translation_tables(hot)
     runs = tables["translation_runs"]
@@ -221,12 +306,24 @@ def test_long_training_pairs_are_left_out_and_counted(
     run(changed(tiny, {"focal/translation/longest": 36}), train_translation, ["CE/0"])
     record = stored(train_translation, "CE/0", "record")
     assert 0 < record["too_long"] < 40
-    assert (record["pairs"]["train"], record["pairs"]["test"]) == (40 - record["too_long"], 6)
-    with pytest.raises(CellsFailed, match=r"focal\.translation\.longest: 1, no training pair is so short"):
-        run(changed(tiny, {"focal/translation/longest": 1}), train_translation, ["CE/0"])
+    assert (record["pairs"]["train"], record["pairs"]["test"]) == (
+        40 - record["too_long"],
+        6,
+    )
+    with pytest.raises(
+        CellsFailed,
+        match=r"focal\.translation\.longest: 1, no training pair is so short",
+    ):
+        run(
+            changed(tiny, {"focal/translation/longest": 1}), train_translation, ["CE/0"]
+        )
 
 
-def test_several_processes_are_refused_for_translations(tiny: Params, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_processes_are_refused_for_translations(
+    tiny: Params, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("softmax_temperature.stages.focal_appendices.PROCESSES", 2)
-    with pytest.raises(InputError, match=r"train_translation under torchrun: .* are not divided"):
+    with pytest.raises(
+        InputError, match=r"train_translation under torchrun: .* are not divided"
+    ):
         train_translation.cells(tiny)

@@ -1,4 +1,6 @@
-"""The stages of the focal paper on documents and parse trees: word vectors, the best epoch, and what tables say."""
+"""The stages of the focal paper on documents and parse trees: word vectors, the best
+epoch, and what tables say.
+"""
 
 import json
 from collections.abc import Callable
@@ -14,10 +16,21 @@ from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import digest_of_file, open_artifact
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.focal import train_focal
-from tests.pipeline.whole_runs import changed, finish, run, run_paper, stored, weights, with_kills
+from tests.pipeline.whole_runs import (
+    changed,
+    finish,
+    run,
+    run_paper,
+    stored,
+    weights,
+    with_kills,
+)
 
 RESULTS, VECTORS = Path("results/tiny/focal"), Path("raw/vectors.txt")
-WIDTH, WORDS = 4, ("good", "bad", "film", "plot", "the", "not")  # The file of vectors has these.
+WIDTH, WORDS = (
+    4,
+    ("good", "bad", "film", "plot", "the", "not"),
+)  # The file of vectors has these.
 RECIPE: dict[str, Any] = {
     "epochs": 3,
     "planned_epochs": 6,
@@ -36,21 +49,36 @@ pytestmark = pytest.mark.usefixtures("in_project")
 
 
 def write_data() -> None:
-    """48 training, 16 dev and 24 test sentences, plain and parsed, and vectors for most of their words."""
+    """48 training, 16 dev and 24 test sentences, plain and parsed, and vectors for most
+    of their words.
+    """
     VECTORS.parent.mkdir(exist_ok=True)
     texts, trees = [], []
     for split, count in (("train", 48), ("dev", 16), ("test", 24)):
         for number in range(count):
             good, topic = number % 2, ("film", "plot")[number // 2 % 2]
             word, label = ("bad", "good")[good], 1 + 2 * good
-            texts.append({"split": split, "label": good, "text": f"the {topic} is {word}, {number} ."})
+            texts.append(
+                {
+                    "split": split,
+                    "label": good,
+                    "text": f"the {topic} is {word}, {number} .",
+                }
+            )
             inside = f"({label} (2 is) ({label} {word}))"
             if number % 3 == 0:
                 inside, label = f"({4 - label} (2 not) {inside})", 4 - label
-            trees.append({"split": split, "tree": f"({label} (2 (2 the) (2 {topic})) {inside})"})
+            trees.append(
+                {"split": split, "tree": f"({label} (2 (2 the) (2 {topic})) {inside})"}
+            )
     for name, rows in (("reviews", texts), ("parsed", trees)):
-        VECTORS.with_name(f"{name}.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
-    lines = [f"{word} {' '.join([f'{place + 0.5}'] * WIDTH)}" for place, word in enumerate(WORDS)]
+        VECTORS.with_name(f"{name}.jsonl").write_text(
+            "\n".join(json.dumps(row) for row in rows)
+        )
+    lines = [
+        f"{word} {' '.join([f'{place + 0.5}'] * WIDTH)}"
+        for place, word in enumerate(WORDS)
+    ]
     VECTORS.write_text("\n".join([*lines, "unrelated 1 2 3 4"]))
 
 
@@ -58,22 +86,36 @@ def write_data() -> None:
 def params(tiny: Params) -> Params:
     sizes = {"vocabulary_size": 20, "embedding": WIDTH}
     text = {"vocabulary": 20, "length": 12, "keep": "start"}
-    common = {"arms": ["CE", "FLSD-53"], "text": text, "select": "best_validation", "recipe": RECIPE}
-    reviews, parsed = ({"dataset": name, "network": name, **common} for name in ("reviews", "parsed"))
+    common = {
+        "arms": ["CE", "FLSD-53"],
+        "text": text,
+        "select": "best_validation",
+        "recipe": RECIPE,
+    }
+    reviews, parsed = (
+        {"dataset": name, "network": name, **common} for name in ("reviews", "parsed")
+    )
     parsed |= {"printed_dataset": "SST Binary", "printed_network": "Tree-LSTM"}
     changes: dict[str, Any] = {
         "data/root": "raw",
         "datasets": {"reviews": {}, "parsed": {}},
         "papers": ["focal"],
         "networks/": {
-            "reviews": {"architecture": "text_cnn", "arguments": {**sizes, "filters": 4, "width": 2, "dense": 4}},
-            "parsed": {"architecture": "tree_lstm", "arguments": {**sizes, "hidden": 4}},
+            "reviews": {
+                "architecture": "text_cnn",
+                "arguments": {**sizes, "filters": 4, "width": 2, "dense": 4},
+            },
+            "parsed": {
+                "architecture": "tree_lstm",
+                "arguments": {**sizes, "hidden": 4},
+            },
         },
         "focal/seeds": 1,
         "focal/watching/every": 9,  # Which the search for the best epoch must not heed.
         "focal/tasks": {
             "reviews": reviews,
-            "reviews-frozen": reviews | {"embeddings": {"file": VECTORS.name, "step": 0.0}},
+            "reviews-frozen": reviews
+            | {"embeddings": {"file": VECTORS.name, "step": 0.0}},
             "parsed": parsed | {"embeddings": {"file": VECTORS.name, "step": 0.5}},
         },
     }
@@ -82,7 +124,9 @@ def params(tiny: Params) -> Params:
 
 @pytest.fixture(scope="module")
 def project(make_project: Callable[[str], Path], params: Params) -> Path:
-    return finish(make_project("texts"), lambda: (write_data(), run_paper(params, collect)))
+    return finish(
+        make_project("texts"), lambda: (write_data(), run_paper(params, collect))
+    )
 
 
 def record(task: str, arm: str = "CE") -> dict[str, Any]:
@@ -90,38 +134,70 @@ def record(task: str, arm: str = "CE") -> dict[str, Any]:
     return found
 
 
-def test_the_record_says_which_words_have_vectors_and_frozen_ones_are_no_parameters() -> None:
-    learned, frozen, tuned = (record(task)["embeddings"] for task in ("reviews", "reviews-frozen", "parsed"))
+def test_the_record_says_which_words_have_vectors_and_frozen_ones_are_no_parameters() -> (
+    None
+):
+    learned, frozen, tuned = (
+        record(task)["embeddings"] for task in ("reviews", "reviews-frozen", "parsed")
+    )
     assert (learned["file"], learned["covered"]) == (None, None)
-    # the, film, plot, is, bad, good, the comma, the point, and numbers: 18 words in all, of which five have vectors.
+    # the, film, plot, is, bad, good, the comma, the point, and numbers: 18 words in
+    # all, of which five have vectors.
     assert frozen["words"] == learned["words"] == 18
     assert frozen["covered"] == pytest.approx(5 / 18)
-    assert 5 / 18 < frozen["covered_tokens"] < 1  # Those five are among the frequent ones.
+    assert (
+        5 / 18 < frozen["covered_tokens"] < 1
+    )  # Those five are among the frequent ones.
     assert (tuned["words"], tuned["covered"]) == (7, pytest.approx(6 / 7))
     assert frozen["sha256"] == digest_of_file(VECTORS)
-    still, moved = (weights(train_focal, f"{task}/CE/0")["embedding.weight"] for task in ("reviews-frozen", "parsed"))
-    assert {tuple(row) for row in still.tolist()} >= {(place + 0.5,) * WIDTH for place in range(5)}
-    assert record("reviews")["parameters"] - record("reviews-frozen")["parameters"] == still.numel()
-    assert not {tuple(row) for row in moved.tolist()} & {(place + 0.5,) * WIDTH for place in range(6)}
+    still, moved = (
+        weights(train_focal, f"{task}/CE/0")["embedding.weight"]
+        for task in ("reviews-frozen", "parsed")
+    )
+    assert {tuple(row) for row in still.tolist()} >= {
+        (place + 0.5,) * WIDTH for place in range(5)
+    }
+    assert (
+        record("reviews")["parameters"] - record("reviews-frozen")["parameters"]
+        == still.numel()
+    )
+    assert not {tuple(row) for row in moved.tolist()} & {
+        (place + 0.5,) * WIDTH for place in range(6)
+    }
 
 
-def test_the_epoch_that_validation_data_choose_is_evaluated_and_the_last_one_too() -> None:
+def test_the_epoch_that_validation_data_choose_is_evaluated_and_the_last_one_too() -> (
+    None
+):
     records = read_records(RESULTS)
-    plain = records.runs[records.runs["scaling"] == "none"].set_index(["task", "arm", "evaluated"])
+    plain = records.runs[records.runs["scaling"] == "none"].set_index(
+        ["task", "arm", "evaluated"]
+    )
     assert len(plain) == 2 * len(records.trainings)
     for row in records.trainings.to_dict("records"):
-        own = records.history[(records.history["task"] == row["task"]) & (records.history["arm"] == row["arm"])]
+        own = records.history[
+            (records.history["task"] == row["task"])
+            & (records.history["arm"] == row["arm"])
+        ]
         accuracy = own.set_index(["split", "epoch"])["accuracy"]
-        assert set(accuracy.index) == {(split, e) for split in ("train", "validation", "test") for e in (1, 2, 3)}
+        assert set(accuracy.index) == {
+            (split, e) for split in ("train", "validation", "test") for e in (1, 2, 3)
+        }
         assert row["selected_epoch"] == accuracy["validation"].idxmax()
-        for evaluated, epoch in (("best_validation", row["selected_epoch"]), ("last", 3)):
+        for evaluated, epoch in (
+            ("best_validation", row["selected_epoch"]),
+            ("last", 3),
+        ):
             found = plain.loc[(row["task"], row["arm"], evaluated), "accuracy"]
             assert found == pytest.approx(accuracy["test", epoch])
 
 
 def test_tables_say_where_words_come_from() -> None:
     embeddings = read_records(RESULTS).tasks.set_index("task")["embeddings"]
-    frozen, tuned = (record(task)["embeddings"]["covered_tokens"] for task in ("reviews-frozen", "parsed"))
+    frozen, tuned = (
+        record(task)["embeddings"]["covered_tokens"]
+        for task in ("reviews-frozen", "parsed")
+    )
     parsed = f"vectors.txt, 85.7% of 7 words, {tuned:.1%} of the text, tuned"
     assert embeddings.to_dict() == {
         "reviews": "learned",
@@ -129,9 +205,13 @@ def test_tables_say_where_words_come_from() -> None:
         "parsed": parsed,
     }
     wide = tables.wide(read_csv(RESULTS / "tables" / "table_1.csv"))
-    row = wide[(wide["dataset"] == "SST Binary") & (wide["embeddings"].fillna("") != "")].iloc[0]
+    row = wide[
+        (wide["dataset"] == "SST Binary") & (wide["embeddings"].fillna("") != "")
+    ].iloc[0]
     assert (row["embeddings"], row["differs"]) == (parsed, "3 of 6 epochs")
-    claims = {row["id"]: row for row in json.loads((RESULTS / "claims.json").read_text())}
+    claims = {
+        row["id"]: row for row in json.loads((RESULTS / "claims.json").read_text())
+    }
     assert claims["flsd-53-calibrates-on-texts"]["n"] == 3
 
 
@@ -144,14 +224,25 @@ def test_an_interrupted_training_ends_with_the_same_bytes(
     monkeypatch.chdir(tmp_path)
     write_data()
     run(params, fetch, [task])
-    assert with_kills(lambda: run(params, train_focal, [f"{task}/FLSD-53/0"]), 2) == [1, 2, 3]
+    assert with_kills(lambda: run(params, train_focal, [f"{task}/FLSD-53/0"]), 2) == [
+        1,
+        2,
+        3,
+    ]
     assert open_artifact(folder).files == whole
 
 
 def test_a_changed_file_of_vectors_is_noticed(params: Params) -> None:
-    before, content = {cell.name: cell.parameters for cell in train_focal.cells(params)}, VECTORS.read_text()
+    before, content = (
+        {cell.name: cell.parameters for cell in train_focal.cells(params)},
+        VECTORS.read_text(),
+    )
     VECTORS.write_text(content + "\n. 1 1 1 1")
     after = {cell.name: cell.parameters for cell in train_focal.cells(params)}
     VECTORS.write_text(content)
-    stale = {f"{task}/{arm}/0" for task in ("reviews-frozen", "parsed") for arm in ("CE", "FLSD-53")}
+    stale = {
+        f"{task}/{arm}/0"
+        for task in ("reviews-frozen", "parsed")
+        for arm in ("CE", "FLSD-53")
+    }
     assert {name for name in before if before[name] != after[name]} == stale

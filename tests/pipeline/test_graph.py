@@ -1,4 +1,6 @@
-"""dvc.yaml lists the program of each stage, the code and what it reads, and stays small."""
+"""dvc.yaml lists the program of each stage, the code and what it reads, and stays
+small.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -21,26 +23,42 @@ def program(stage: str) -> Path:
     return ROOT / STAGES[stage]["cmd"].split()[1]
 
 
-CELL_STAGES = {name: found for name in STAGES if (found := stages_of(program(name).stem))}
+CELL_STAGES = {
+    name: found for name in STAGES if (found := stages_of(program(name).stem))
+}
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_stage_depends_on_its_program_and_of_results_nothing_is_cached_and_of_data_all_persists(stage: str) -> None:
+def test_a_stage_depends_on_its_program_and_of_results_nothing_is_cached_and_of_data_all_persists(
+    stage: str,
+) -> None:
     assert program(stage).relative_to(ROOT).as_posix() in STAGES[stage]["deps"]
-    for path, options in ((path, own) for output in STAGES[stage]["outs"] for path, own in output.items()):
+    for path, options in (
+        (path, own) for output in STAGES[stage]["outs"] for path, own in output.items()
+    ):
         assert options.get("cache", True) == (not path.startswith("results/"))
-        assert options.get("persist", False) == path.startswith("data/") or Path(path).suffix == ".html"
+        assert (
+            options.get("persist", False) == path.startswith("data/")
+            or Path(path).suffix == ".html"
+        )
 
 
 @pytest.mark.parametrize("stage", CELL_STAGES)
-def test_a_stage_names_the_code_that_its_cells_run_their_folder_and_parameters_that_exist(stage: str) -> None:
+def test_a_stage_names_the_code_that_its_cells_run_their_folder_and_parameters_that_exist(
+    stage: str,
+) -> None:
     content = STAGES[stage]
-    for module in {module for each in CELL_STAGES[stage] for module in import_closure(each.module)}:
-        assert any(source_path(module).is_relative_to(ROOT / dep) for dep in content["deps"]), module
+    for module in {
+        module for each in CELL_STAGES[stage] for module in import_closure(each.module)
+    }:
+        assert any(
+            source_path(module).is_relative_to(ROOT / dep) for dep in content["deps"]
+        ), module
     outputs = [Path(path) for output in content["outs"] for path in output]
-    assert {next(path for path in outputs if each.output.is_relative_to(path)) for each in CELL_STAGES[stage]} == set(
-        outputs
-    )
+    assert {
+        next(path for path in outputs if each.output.is_relative_to(path))
+        for each in CELL_STAGES[stage]
+    } == set(outputs)
     for leaf in content["params"]:
         section: Any = Params
         for part in leaf.split("."):
@@ -50,14 +68,23 @@ def test_a_stage_names_the_code_that_its_cells_run_their_folder_and_parameters_t
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_what_makes_records_and_notebooks_of_a_paper_is_named(paper: str) -> None:
-    needs = {"collect": ("collect", "tables", "claims"), "notebook": ("figures", "tables")}
+    needs = {
+        "collect": ("collect", "tables", "claims"),
+        "notebook": ("figures", "tables"),
+    }
     tools = {"collect": "tools.provenance", "notebook": "tools.notebooks"}
     for stage, parts in needs.items():
         deps = [dep.replace("${item.paper}", paper) for dep in STAGES[stage]["deps"]]
         names = [f"papers.{paper}.{part}" for part in parts] + [tools[stage]]
-        for module in {each for name in names for each in import_closure(f"{PACKAGE}.{name}", excluded=RUN_BY)}:
+        for module in {
+            each
+            for name in names
+            for each in import_closure(f"{PACKAGE}.{name}", excluded=RUN_BY)
+        }:
             found = source_path(module)
-            assert found.name == "__init__.py" or any(found.is_relative_to(ROOT / dep) for dep in deps), module
+            assert found.name == "__init__.py" or any(
+                found.is_relative_to(ROOT / dep) for dep in deps
+            ), module
 
 
 def test_papers_are_a_matrix() -> None:
@@ -71,8 +98,16 @@ def test_papers_are_a_matrix() -> None:
 def test_the_plots_are_results_of_mini() -> None:
     places: list[str] = []
     for plot in GRAPH["plots"]:
-        places += [plot] if isinstance(plot, str) else [path for own in plot.values() for path in own["y"]]
-    assert [path for path in places if not (ROOT / path.replace("${profile}", "mini")).is_file()] == []
+        places += (
+            [plot]
+            if isinstance(plot, str)
+            else [path for own in plot.values() for path in own["y"]]
+        )
+    assert [
+        path
+        for path in places
+        if not (ROOT / path.replace("${profile}", "mini")).is_file()
+    ] == []
 
 
 def test_keys_stand_in_one_order_and_the_file_stays_short() -> None:
@@ -85,6 +120,8 @@ def test_keys_stand_in_one_order_and_the_file_stays_short() -> None:
 def test_programs_are_thin_and_each_has_a_stage() -> None:
     paths = sorted((ROOT / "pipeline").glob("*.py"))
     of_several_profiles = {"picture.py"}
-    assert {path.name for path in paths} == {program(stage).name for stage in STAGES} | of_several_profiles
+    assert {path.name for path in paths} == {
+        program(stage).name for stage in STAGES
+    } | of_several_profiles
     for path in paths:
         assert len(path.read_text().splitlines()) < 60, path.name

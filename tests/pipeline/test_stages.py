@@ -1,4 +1,6 @@
-"""All stages of the first paper, from nothing to its results, on the smallest parameters."""
+"""All stages of the first paper, from nothing to its results, on the smallest
+parameters.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +30,9 @@ class TestResults(WholePaper):
 def test_splits_never_overlap() -> None:
     parts = open_embeddings(open_artifact(Path("data/embeddings/digits/untrained-64")))
     assert tuple(parts) == SPLITS
-    train, validation = (set(parts[split].index.tolist()) for split in ("train", "validation"))
+    train, validation = (
+        set(parts[split].index.tolist()) for split in ("train", "validation")
+    )
     assert not train & validation
 
 
@@ -37,7 +41,9 @@ def test_records_hold_every_declared_pair_and_temperature(tiny: Params) -> None:
     pairs = len(paper.datasets) * len(paper.backbones)
     assert len(records.pairs) == pairs
     assert len(records.runs) == pairs * len(paper.search.inverse_temperatures)
-    assert len(records.rescaling) == 4 * paper.rescaling.repeats * len(paper.search.inverse_temperatures)
+    assert len(records.rescaling) == 4 * paper.rescaling.repeats * len(
+        paper.search.inverse_temperatures
+    )
     assert records.runs["test_accuracy"].between(0, 1).all()
     assert not records.pairs.isna().any().any()
 
@@ -45,21 +51,33 @@ def test_records_hold_every_declared_pair_and_temperature(tiny: Params) -> None:
 def test_the_optimum_is_where_the_accuracy_is_best_and_inside_its_plateau() -> None:
     records = read_records(RESULTS)
     for pair in records.pairs.to_dict("records"):
-        runs = records.runs.query(f"dataset == {pair['dataset']!r} and backbone == {pair['backbone']!r}")
-        at_best = runs[runs["inverse_temperature"] == pair["inverse_temperature"]]["test_accuracy"].iloc[0]
+        runs = records.runs.query(
+            f"dataset == {pair['dataset']!r} and backbone == {pair['backbone']!r}"
+        )
+        at_best = runs[runs["inverse_temperature"] == pair["inverse_temperature"]][
+            "test_accuracy"
+        ].iloc[0]
         assert at_best == pytest.approx(runs["test_accuracy"].max(), abs=1e-6)
-        assert pair["plateau_low"] <= pair["inverse_temperature"] <= pair["plateau_high"]
+        assert (
+            pair["plateau_low"] <= pair["inverse_temperature"] <= pair["plateau_high"]
+        )
 
 
 def test_no_rule_beats_the_best_of_the_grid() -> None:
     rules = read_records(RESULTS).rules
     assert (rules["accuracy_lost"] >= -1e-9).all()
-    assert set(rules.groupby("rule").size()) == {len(read_records(RESULTS).pairs)}, "every rule has every pair"
+    assert set(rules.groupby("rule").size()) == {len(read_records(RESULTS).pairs)}, (
+        "every rule has every pair"
+    )
 
 
-def test_a_missing_cell_stops_the_aggregation_and_a_left_over_is_not_read(tiny: Params) -> None:
+def test_a_missing_cell_stops_the_aggregation_and_a_left_over_is_not_read(
+    tiny: Params,
+) -> None:
     one = {"classifier_temperature/backbones": ["untrained-16"]}
-    params = changed(tiny, one | {"classifier_temperature/rescaling/backbone": "untrained-16"})
+    params = changed(
+        tiny, one | {"classifier_temperature/rescaling/backbone": "untrained-16"}
+    )
     fewer = replace(heuristic, output=Path("data/fewer"))
     run(params, fewer)
     assert set(pd.read_csv("data/fewer/pairs.csv")["backbone"]) == {"untrained-16"}

@@ -1,4 +1,6 @@
-"""All stages of the temperature_check paper, from nothing to its results, on the smallest parameters."""
+"""All stages of the temperature_check paper, from nothing to its results, on the
+smallest parameters.
+"""
 
 import json
 from collections.abc import Callable
@@ -14,8 +16,18 @@ from softmax_temperature.papers.temperature_check.records import read_records
 from softmax_temperature.params import Params
 from softmax_temperature.params.temperature_check import Training
 from softmax_temperature.runner.artifacts import open_artifact
-from softmax_temperature.stages.temperature_check import confirm_temperature_check, train_temperature_check
-from tests.pipeline.whole_runs import VERDICTS, WholePaper, changed, digests, run_paper, stored
+from softmax_temperature.stages.temperature_check import (
+    confirm_temperature_check,
+    train_temperature_check,
+)
+from tests.pipeline.whole_runs import (
+    VERDICTS,
+    WholePaper,
+    changed,
+    digests,
+    run_paper,
+    stored,
+)
 
 PAPER, RESULTS = collect, Path("results/tiny/temperature_check")
 pytestmark = pytest.mark.usefixtures("in_project")
@@ -31,7 +43,10 @@ def of(name: str, *training: Any) -> Any:
 
 @pytest.mark.slow
 def test_trainings_side_by_side_give_the_bytes_of_one_at_a_time(
-    project: Path, make_project: Callable[[str], Path], tiny: Params, monkeypatch: pytest.MonkeyPatch
+    project: Path,
+    make_project: Callable[[str], Path],
+    tiny: Params,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     second = make_project("second")
     monkeypatch.chdir(second)
@@ -46,34 +61,60 @@ def test_trainings_start_with_the_norm_that_was_asked_for() -> None:
     def norm(*training: Any) -> float:
         return float(of("record", *training, 0)["initial_logit_norm"])
 
-    assert norm("wrn", 1.0, 0.1, "plain") == pytest.approx(10 * norm("wrn", 0.1, 0.1, "plain"), rel=1e-5)
-    assert norm("wrn-pairs", 1.0, 0.1, "pair-0") > norm("wrn-pairs", 1.0, 0.1, "pair-1") == 0
+    assert norm("wrn", 1.0, 0.1, "plain") == pytest.approx(
+        10 * norm("wrn", 0.1, 0.1, "plain"), rel=1e-5
+    )
+    assert (
+        norm("wrn-pairs", 1.0, 0.1, "pair-0")
+        > norm("wrn-pairs", 1.0, 0.1, "pair-1")
+        == 0
+    )
     # Whatever the inverse temperature.
-    assert [norm("wrn-norms", beta, 0.1, "norm-20") for beta in (0.1, 1.0)] == pytest.approx([20, 20], rel=1e-4)
+    assert [
+        norm("wrn-norms", beta, 0.1, "norm-20") for beta in (0.1, 1.0)
+    ] == pytest.approx([20, 20], rel=1e-4)
 
 
 def test_a_confirmation_is_a_fresh_seed_at_a_rate_that_was_tried() -> None:
     runs = read_records(RESULTS).runs
-    rows = runs[(runs["sweep"] == "wrn-norms") & (runs["inverse_temperature"] == 1)].set_index("start")
+    rows = runs[
+        (runs["sweep"] == "wrn-norms") & (runs["inverse_temperature"] == 1)
+    ].set_index("start")
     tried, confirmed = rows.loc["norm-20"], rows.loc["confirmed-norm-20"]
     assert (confirmed["seed"], set(tried["seed"])) == (1, {0})
     folder = confirm_temperature_check.output / "wrn-norms/1/norm-20/1"
-    assert open_artifact(folder).json("choice.json") == {"learning_rate": confirmed["learning_rate"]}
+    assert open_artifact(folder).json("choice.json") == {
+        "learning_rate": confirmed["learning_rate"]
+    }
     assert confirmed["learning_rate"] in set(tried["learning_rate"])
 
 
 def test_history_describes_tempered_logits() -> None:
     names = ("gru", 0.1, 0.1, "plain", 0)
-    tensors = open_artifact(train_temperature_check.output / Training(*names).cell).tensors("logits.safetensors")
-    nll = torch.nn.functional.cross_entropy(0.1 * tensors["test.logits"].double(), tensors["test.labels"]).item()
-    last = next(row for row in reversed(of("history", *names)) if row["split"] == "test")
-    runs = read_records(RESULTS).runs.query("sweep == 'gru' and inverse_temperature == 0.1 and seed == 0")
+    tensors = open_artifact(
+        train_temperature_check.output / Training(*names).cell
+    ).tensors("logits.safetensors")
+    nll = torch.nn.functional.cross_entropy(
+        0.1 * tensors["test.logits"].double(), tensors["test.labels"]
+    ).item()
+    last = next(
+        row for row in reversed(of("history", *names)) if row["split"] == "test"
+    )
+    runs = read_records(RESULTS).runs.query(
+        "sweep == 'gru' and inverse_temperature == 0.1 and seed == 0"
+    )
     assert (last["nll"], runs["test_nll"].iloc[0]) == pytest.approx((nll, nll))
 
 
-def test_only_the_usual_softmax_alone_is_described_and_only_cooling_leaves_temperatures() -> None:
+def test_only_the_usual_softmax_alone_is_described_and_only_cooling_leaves_temperatures() -> (
+    None
+):
     plain, cooled = ("wrn", 1.0, 0.1, "plain", 0), ("wrn", 1.0, 0.1, "cooled", 0)
-    assert of("statistics", "wrn", 0.1, 0.1, "plain", 0) is of("statistics", *cooled) is None
+    assert (
+        of("statistics", "wrn", 0.1, 0.1, "plain", 0)
+        is of("statistics", *cooled)
+        is None
+    )
     statistics = of("statistics", *plain)
     assert statistics["dim"] == 64
     assert all(np.isfinite(value) for value in statistics.values())
@@ -83,9 +124,18 @@ def test_only_the_usual_softmax_alone_is_described_and_only_cooling_leaves_tempe
 def test_a_training_that_diverges_is_a_result(
     tiny: Params, make_project: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hot = tiny.model_dump()["temperature_check"]["sweeps"]["wrn"] | {"learning_rates": [1e30], "cooled": False}
+    hot = tiny.model_dump()["temperature_check"]["sweeps"]["wrn"] | {
+        "learning_rates": [1e30],
+        "cooled": False,
+    }
     monkeypatch.chdir(make_project("hot"))
-    changes = {"temperature_check/": {"sweeps": {"wrn": hot}, "early_learning": None, "seeds": 1}}
+    changes = {
+        "temperature_check/": {
+            "sweeps": {"wrn": hot},
+            "early_learning": None,
+            "seeds": 1,
+        }
+    }
     run_paper(changed(tiny, changes), PAPER)
     runs = read_records(RESULTS).runs
     assert runs["diverged"].all()

@@ -1,4 +1,6 @@
-"""Running stages in this process, with other parameters and with kills, and what every paper promises."""
+"""Running stages in this process, with other parameters and with kills, and what every
+paper promises.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +14,11 @@ import pytest
 
 from softmax_temperature.papers.shared.records import table_names
 from softmax_temperature.params import Params, validate
-from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact
+from softmax_temperature.runner.artifacts import (
+    digest_of_file,
+    find_artifacts,
+    open_artifact,
+)
 from softmax_temperature.runner.cells import Cell, Job, run_cells
 from softmax_temperature.tools.provenance import provenance
 
@@ -20,7 +26,9 @@ VERDICTS = {"holds", "contradicted", "inconclusive", "not tested"}
 
 
 def changed(params: Params, changes: dict[str, Any]) -> Params:
-    """Parameters with some values replaced, by their paths; those of a path that ends with a slash are added there."""
+    """Parameters with some values replaced, by their paths; those of a path that ends
+    with a slash are added there.
+    """
     content = params.model_dump()
     for path, value in changes.items():
         *sections, name = path.removesuffix("/").split("/")
@@ -34,7 +42,9 @@ def changed(params: Params, changes: dict[str, Any]) -> Params:
 def run(params: Params, stage: Any, names: Iterable[str] | None = None) -> None:
     """Run the cells of a stage, all or these, below the current folder."""
     cells: Sequence[Cell] = stage.cells(params)
-    chosen = cells if names is None else [cell for cell in cells if cell.name in set(names)]
+    chosen = (
+        cells if names is None else [cell for cell in cells if cell.name in set(names)]
+    )
     run_cells(chosen, output=stage.output, compute=params.compute, seed=params.seed)
 
 
@@ -62,7 +72,9 @@ class Killed(BaseException):
 
 
 def with_kills(work: Callable[[], Any], kills: int) -> list[int]:
-    """Do work that is killed after each of its first epochs, and begun again; returns the epochs that ran."""
+    """Do work that is killed after each of its first epochs, and begun again; returns
+    the epochs that ran.
+    """
     epochs: list[int] = []
 
     def progress(_: Job, done: int, __: int) -> None:
@@ -92,7 +104,9 @@ def weights_are_finite(stage: Any, cell: str) -> bool:
 
 
 def digests(folder: Path, *parts: str) -> dict[str, str]:
-    """By path, what parts of a project hold; without what is drawn, and without what cells keep until they are done."""
+    """By path, what parts of a project hold; without what is drawn, and without what
+    cells keep until they are done.
+    """
     return {
         path.relative_to(folder).as_posix(): digest_of_file(path)
         for part in parts
@@ -105,7 +119,9 @@ def digests(folder: Path, *parts: str) -> dict[str, str]:
 
 
 class WholePaper:
-    """What every paper promises of its results, tested in the project of a module that names it as `PAPER`."""
+    """What every paper promises of its results, tested in the project of a module that
+    names it as `PAPER`.
+    """
 
     @pytest.fixture
     def paper(self, request: pytest.FixtureRequest) -> Any:
@@ -116,33 +132,56 @@ class WholePaper:
         return Path("results/tiny") / slug(paper)
 
     def test_every_table_and_claim_is_written(self, paper: Any, results: Path) -> None:
-        parts = (f"softmax_temperature.papers.{slug(paper)}.{part}" for part in ("records", "tables", "claims"))
+        parts = (
+            f"softmax_temperature.papers.{slug(paper)}.{part}"
+            for part in ("records", "tables", "claims")
+        )
         records, tables, claims = map(import_module, parts)
         written = {path.stem for path in (results / "tables").glob("*.csv")}
-        assert written == {*table_names(records.Records), *tables.TABLES, "deviations"} - {"runs"}
+        assert written == {
+            *table_names(records.Records),
+            *tables.TABLES,
+            "deviations",
+        } - {"runs"}
         rows = json.loads((results / "claims.json").read_text())
         assert [row["id"] for row in rows] == [claim.id for claim in claims.CLAIMS]
         assert {row["verdict"] for row in rows} <= VERDICTS
         assert {row["profile"] for row in rows} == {"smoke"}
 
-    def test_every_number_names_the_cells_that_it_comes_from(self, paper: Any, results: Path) -> None:
+    def test_every_number_names_the_cells_that_it_comes_from(
+        self, paper: Any, results: Path
+    ) -> None:
         known = provenance([stage.output for stage in paper.STAGES])["cells"]
         parts = [f"{cell['stage']}/{cell['cell']}".split("/") for cell in known]
-        names = {"/".join(each[:end]) for each in parts for end in range(1, len(each) + 1)}
+        names = {
+            "/".join(each[:end]) for each in parts for end in range(1, len(each) + 1)
+        }
         claims = json.loads((results / "claims.json").read_text())
-        numbers = [(claim["id"], claim["cells"]) for claim in claims if claim["value"] is not None]
+        numbers = [
+            (claim["id"], claim["cells"])
+            for claim in claims
+            if claim["value"] is not None
+        ]
         for path in (results / "tables").glob("*.csv"):
             table = pd.read_csv(path)
             if {"published", "ours"} <= set(table):
                 rows = table[table["ours"].notna()].astype({"cells": str})
                 numbers += [(path.stem, cells.split("; ")) for cells in rows["cells"]]
         assert numbers
-        assert [name for name, cells in numbers if not cells or not names.issuperset(cells)] == []
+        assert [
+            name for name, cells in numbers if not cells or not names.issuperset(cells)
+        ] == []
 
-    def test_every_artifact_verifies_and_leads_back_to_the_data(self, paper: Any) -> None:
+    def test_every_artifact_verifies_and_leads_back_to_the_data(
+        self, paper: Any
+    ) -> None:
         folders = find_artifacts(Path("data"))
-        assert [line for folder in folders for line in open_artifact(folder).problems()] == []
+        assert [
+            line for folder in folders for line in open_artifact(folder).problems()
+        ] == []
         found = provenance([stage.output for stage in paper.STAGES])
-        inputs = {digest for cell in found["cells"] for digest in cell["inputs"].values()}
+        inputs = {
+            digest for cell in found["cells"] for digest in cell["inputs"].values()
+        }
         assert inputs <= {cell["result"] for cell in found["cells"]}
         assert all(cell["code"] in found["code"] for cell in found["cells"])

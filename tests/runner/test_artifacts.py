@@ -50,8 +50,14 @@ def test_round_trip() -> None:
 
 def test_equal_content_has_an_equal_digest_wherever_it_stands() -> None:
     first, second = make("a"), make("deep/b")
-    assert open_artifact(first).digest == open_artifact(second).digest != open_artifact(make("c", value=2)).digest
-    assert (first / "manifest.json").read_bytes() == (second / "manifest.json").read_bytes()
+    assert (
+        open_artifact(first).digest
+        == open_artifact(second).digest
+        != open_artifact(make("c", value=2)).digest
+    )
+    assert (first / "manifest.json").read_bytes() == (
+        second / "manifest.json"
+    ).read_bytes()
     make(".a.unfinished")
     assert find_artifacts(Path()) == [Path("a"), Path("c"), Path("deep/b")]
 
@@ -74,7 +80,10 @@ def test_a_damaged_file_is_listed_and_set_aside() -> None:
     (folder / "rows.safetensors").unlink()
     (folder / "stranger").write_text("")
     rest = ["a/stranger: not in the manifest", "a/rows.safetensors: missing"]
-    assert open_artifact(folder).problems() == [*rest, "a/value.json: damaged (its sha256 is not the recorded one)"]
+    assert open_artifact(folder).problems() == [
+        *rest,
+        "a/value.json: damaged (its sha256 is not the recorded one)",
+    ]
     assert open_artifact(folder).problems() == [*rest, "a/value.json: missing"]
     assert (folder / "value.json.damaged").read_text() == "{}"
     make()

@@ -9,8 +9,20 @@ import torch
 
 from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.runner import cells as cells_module
-from softmax_temperature.runner.artifacts import ArtifactError, new_artifact, open_artifact, write_json
-from softmax_temperature.runner.cells import Cell, CellsFailed, Job, alone, fingerprint, run_cells
+from softmax_temperature.runner.artifacts import (
+    ArtifactError,
+    new_artifact,
+    open_artifact,
+    write_json,
+)
+from softmax_temperature.runner.cells import (
+    Cell,
+    CellsFailed,
+    Job,
+    alone,
+    fingerprint,
+    run_cells,
+)
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.provenance import read_timing
 from tests.runner import toy
@@ -24,7 +36,9 @@ def square(job: Job, number: int) -> None:
     if number == 3:
         raise ZeroDivisionError("three")
     if number == 4:
-        raise InputError("wrong number", where=f"{number} in {job.work}", remedy="Take another.")
+        raise InputError(
+            "wrong number", where=f"{number} in {job.work}", remedy="Take another."
+        )
     with Path("log.txt").open("a") as log:
         log.write(f"{number}\n")
     write_json(job.output / "square.json", {"square": number**2, "seed": job.seed})
@@ -61,7 +75,9 @@ def source(value: int) -> dict[str, Path]:
     return {"source": Path("data/source")}
 
 
-def test_finished_cells_do_not_run_again_and_the_output_holds_what_is_declared() -> None:
+def test_finished_cells_do_not_run_again_and_the_output_holds_what_is_declared() -> (
+    None
+):
     run(1, 2)
     before = open_artifact(OUTPUT / "n-2").digest
     run(1, 2)
@@ -81,7 +97,10 @@ def test_a_failed_cell_stops_no_other_and_alone_runs_again() -> None:
         assert log() == [1, 5]
         assert not OUTPUT.exists()
     assert list(caught.value.failures) == ["n-3", "n-4"]
-    assert "ZeroDivisionError: three (trace: data/cells/squares/n-3/" in caught.value.failures["n-3"]
+    assert (
+        "ZeroDivisionError: three (trace: data/cells/squares/n-3/"
+        in caught.value.failures["n-3"]
+    )
     assert caught.value.failures["n-4"].endswith("wrong number. Take another.")
 
 
@@ -89,7 +108,9 @@ def test_a_failed_cell_stops_no_other_and_alone_runs_again() -> None:
 def test_a_flipped_bit_is_noticed_and_the_next_run_mends_it(name: str) -> None:
     run(1)
     expected = (OUTPUT / "n-1" / "square.json").read_bytes()
-    (path,) = cells_module.WORK.rglob(name)  # The published files are links to those in the work folder.
+    (path,) = cells_module.WORK.rglob(
+        name
+    )  # The published files are links to those in the work folder.
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
@@ -101,12 +122,27 @@ def test_a_flipped_bit_is_noticed_and_the_next_run_mends_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("deterministic", [None, False])
-def test_a_cell_finds_torch_as_the_parameters_say_and_without_a_compiler(deterministic: bool | None) -> None:
+def test_a_cell_finds_torch_as_the_parameters_say_and_without_a_compiler(
+    deterministic: bool | None,
+) -> None:
     cells = [Cell(f"cell-{number}", tell_of_torch, {}) for number in range(2)]
-    run_cells(cells, output=OUTPUT, compute=toy.compute("processes", deterministic=deterministic), seed=0)
+    run_cells(
+        cells,
+        output=OUTPUT,
+        compute=toy.compute("processes", deterministic=deterministic),
+        seed=0,
+    )
     found = [open_artifact(OUTPUT / cell.name).json("torch.json") for cell in cells]
     chosen = deterministic is None
-    assert found == 2 * [{"deterministic": chosen, "warns": chosen, "fills": False, "threads": 1, "compiler": False}]
+    assert found == 2 * [
+        {
+            "deterministic": chosen,
+            "warns": chosen,
+            "fills": False,
+            "threads": 1,
+            "compiler": False,
+        }
+    ]
 
 
 def test_a_damaged_input_fails_the_cell_and_a_missing_one_the_stage() -> None:
@@ -131,7 +167,11 @@ def test_fingerprint_depends_on_parameters_inputs_seed_and_function() -> None:
 
 @pytest.mark.parametrize(
     ("error", "remedy"),
-    [(MemoryError(), True), (RuntimeError("CUBLAS_STATUS_ALLOC_FAILED"), True), (RuntimeError("shapes differ"), False)],
+    [
+        (MemoryError(), True),
+        (RuntimeError("CUBLAS_STATUS_ALLOC_FAILED"), True),
+        (RuntimeError("shapes differ"), False),
+    ],
 )
 def test_a_cell_without_memory_says_what_to_lower(
     error: Exception, remedy: bool, monkeypatch: pytest.MonkeyPatch
@@ -142,16 +182,22 @@ def test_a_cell_without_memory_says_what_to_lower(
     monkeypatch.setattr(cells_module, "_run", fail)
     with pytest.raises(CellsFailed) as caught:
         run(1)
-    assert ("Lower compute.workers or the size of the batches" in str(caught.value)) is remedy
+    assert (
+        "Lower compute.workers or the size of the batches" in str(caught.value)
+    ) is remedy
     assert f"{type(error).__name__}: {error}" in str(caught.value)
 
 
 def test_a_second_process_waits_for_a_lock_and_says_so() -> None:
-    program = "from pathlib import Path; from softmax_temperature.runner.cells import alone\n"
+    program = (
+        "from pathlib import Path; from softmax_temperature.runner.cells import alone\n"
+    )
     program += "with alone(Path('a')): print('mine')"
     with alone(Path("a")):
         command = [sys.executable, "-c", program]
-        other = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        other = subprocess.Popen(
+            command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         assert other.stderr is not None
         assert "a: another process is at work here; waiting" in other.stderr.readline()
         assert other.poll() is None

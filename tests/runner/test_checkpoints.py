@@ -10,7 +10,12 @@ import torch
 
 from softmax_temperature.runner.checkpoints import Checkpointer
 
-STATE = {"epoch": 3, "weights": torch.arange(5.0), "curves": [torch.ones(2), torch.zeros(2)], "note": None}
+STATE = {
+    "epoch": 3,
+    "weights": torch.arange(5.0),
+    "curves": [torch.ones(2), torch.zeros(2)],
+    "note": None,
+}
 
 
 @pytest.mark.parametrize("flip", [True, False])
@@ -38,7 +43,10 @@ class Payload:
 def test_a_pickle_with_code_is_refused() -> None:
     content = pickle.dumps(Payload())
     Path("c.pt").write_bytes(hashlib.sha256(content).digest() + content)
-    with pytest.warns(UserWarning, match="pickle"), pytest.raises(pickle.UnpicklingError):
+    with (
+        pytest.warns(UserWarning, match="pickle"),
+        pytest.raises(pickle.UnpicklingError),
+    ):
         Checkpointer(Path("c.pt"), 0).load()
     assert not Path("ran").exists()
 

@@ -17,7 +17,9 @@ def test_processes_give_the_bytes_of_one_process() -> None:
 
 
 def test_a_cell_that_fills_a_gpu_runs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softmax_temperature.runner.cells.resolve_device", lambda _: "cuda")
+    monkeypatch.setattr(
+        "softmax_temperature.runner.cells.resolve_device", lambda _: "cuda"
+    )
     Path("slow").touch()
     toy.run(1, 2, 3, 4, engine="processes", shares={2: 1.0}, workers=3)
     order = [number for number, _ in toy.steps()]
@@ -33,17 +35,22 @@ def test_processes_stay_for_the_next_stage_and_when_they_grow() -> None:
     toy.run(1, 2, 3, 4, 5, 6, engine="processes")
     Path("data").rename("first")
     toy.run(1, 2, 3, 4, engine="processes")
-    assert len({process for each in toy.processes().values() for process, _ in each}) == 2
+    assert (
+        len({process for each in toy.processes().values() for process, _ in each}) == 2
+    )
 
 
 def test_a_killed_worker_ends_the_stage_and_the_next_run_does_the_rest() -> None:
     toy.run(1, 2)
     Path("kill-3").touch()
-    with pytest.raises(CellsFailed, match=r"n-3.*was killed.* lower compute\.workers; then run again"):
+    with pytest.raises(
+        CellsFailed, match=r"n-3.*was killed.* lower compute\.workers; then run again"
+    ):
         toy.run(1, 2, 3, 4, 5, engine="processes")
     Path("kill-3").unlink()
     toy.run(1, 2, 3, 4, 5, engine="processes")
     ran = toy.steps()
-    # A checkpoint is written before its step is noted: at most the step that was killed is missing, none is done twice.
+    # A checkpoint is written before its step is noted: at most the step that was killed
+    # is missing, none is done twice.
     assert len(set(ran)) == len(ran) >= 5 * toy.STEPS - 1
     assert {number for number, _ in ran} == {1, 2, 3, 4, 5}

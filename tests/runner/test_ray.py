@@ -1,4 +1,6 @@
-"""Ray, on this machine and on a cluster, gives the results of one process, and says what to change."""
+"""Ray, on this machine and on a cluster, gives the results of one process, and says
+what to change.
+"""
 
 import os
 import signal
@@ -24,10 +26,14 @@ from tests.runner import toy
 
 
 def on_ray(program: str) -> None:
-    """Run a program that starts Ray, in a process of its own: Ray leaves its children to the interpreter's end."""
+    """Run a program that starts Ray, in a process of its own: Ray leaves its children
+    to the interpreter's end.
+    """
     pytest.importorskip("ray")
     path = os.pathsep.join([str(ROOT), *sys.path])
-    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    environment = {
+        name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"
+    }
     command = [sys.executable, "-c", f"from tests.runner import toy\n{program}"]
     subprocess.run(command, env={**environment, "PYTHONPATH": path}, check=True)
 
@@ -42,7 +48,9 @@ def test_ray_gives_the_bytes_of_one_process() -> None:
 
 @pytest.mark.slow
 def test_on_ray_no_two_cells_that_use_a_gpu_share_a_process() -> None:
-    """CUDA keeps the device of its first use, whichever one Ray assigns to a later cell."""
+    """CUDA keeps the device of its first use, whichever one Ray assigns to a later
+    cell.
+    """
     start = "import ray; ray.init(address='local', num_cpus=2, num_gpus=2, include_dashboard=False)"
     on_ray(f"{start}\ntoy.run(0, 1, 2, engine='ray', gpus_per_cell=1)")
     found = [each for processes in toy.processes().values() for each in processes]
@@ -52,8 +60,15 @@ def test_on_ray_no_two_cells_that_use_a_gpu_share_a_process() -> None:
 
 def documented(word: str) -> list[list[str]]:
     """The lines of the documentation of the cluster that begin with a word, as words."""
-    lines = (ROOT / "docs" / "gpu_and_clusters.md").read_text().partition("## A Ray cluster")[2].splitlines()
-    return [line.partition("#")[0].split() for line in lines if line.startswith(f"{word} ")]
+    lines = (
+        (ROOT / "docs" / "gpu_and_clusters.md")
+        .read_text()
+        .partition("## A Ray cluster")[2]
+        .splitlines()
+    )
+    return [
+        line.partition("#")[0].split() for line in lines if line.startswith(f"{word} ")
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -65,25 +80,39 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         port = free.getsockname()[1]
     with ExitStack() as running:
         patch = running.enter_context(pytest.MonkeyPatch.context())
-        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))  # Where Ray keeps its token.
+        patch.setenv(
+            "HOME", str(tmp_path_factory.mktemp("home"))
+        )  # Where Ray keeps its token.
         for _, variable in documented("export"):
             patch.setenv(*variable.split("="))
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))  # Nodes import the toy cells.
-        patch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+        patch.setenv(
+            "PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path])
+        )  # Nodes import the toy cells.
+        patch.setenv(
+            "PATH",
+            os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        )
         token, *starts = documented("ray")
         subprocess.run(token, check=True, stdout=subprocess.DEVNULL)
         for number, words in enumerate(starts, 1):
-            here = [word.replace("FIRST", "127.0.0.1").replace("6379", str(port)) for word in words]
+            here = [
+                word.replace("FIRST", "127.0.0.1").replace("6379", str(port))
+                for word in words
+            ]
             _start_node([*here, "--num-cpus=1"], number, port, running)
         yield f"127.0.0.1:{port}"
 
 
 @pytest.mark.slow
-def test_a_cluster_started_as_documented_gives_the_bytes_of_processes(cluster: str) -> None:
+def test_a_cluster_started_as_documented_gives_the_bytes_of_processes(
+    cluster: str,
+) -> None:
     Path("slow").touch()
     on_ray(f"toy.run(1, 2, 3, 4, engine='ray', ray_address='{cluster}')")
     found = toy.results()
-    assert len({process for each in toy.processes().values() for process, _ in each}) >= 2
+    assert (
+        len({process for each in toy.processes().values() for process, _ in each}) >= 2
+    )
     Path("slow").unlink()
     Path("data").rename("ray")
     toy.run(1, 2, 3, 4, engine="processes")
@@ -97,24 +126,41 @@ def test_profile_smoke_on_a_cluster_gives_the_bytes_of_processes(cluster: str) -
     for engine, address in (("ray", cluster), ("processes", None)):
         folder = Path(engine)
         folder.mkdir()
-        compute = content["compute"] | {"engine": engine, "workers": 2, "ray_address": address}
-        write_json(folder / "params.yaml", content | {"compute": compute})  # YAML holds JSON.
+        compute = content["compute"] | {
+            "engine": engine,
+            "workers": 2,
+            "ray_address": address,
+        }
+        write_json(
+            folder / "params.yaml", content | {"compute": compute}
+        )  # YAML holds JSON.
         for program in PROGRAMS:
-            subprocess.run([sys.executable, ROOT / "pipeline" / f"{program}.py"], cwd=folder, check=True)
+            subprocess.run(
+                [sys.executable, ROOT / "pipeline" / f"{program}.py"],
+                cwd=folder,
+                check=True,
+            )
     found = digests(Path("ray"), "data")
     assert "data/focal/linear/FL-3/0/record.json" in found
     assert found == digests(Path("processes"), "data")
 
 
 def _start_node(words: list[str], number: int, port: int, running: ExitStack) -> None:
-    """Start a node, again if Ray's own time limits were too short for a busy machine; it ends with the test."""
+    """Start a node, again if Ray's own time limits were too short for a busy machine;
+    it ends with the test.
+    """
     program = f"import ray, sys; ray.init('127.0.0.1:{port}'); sys.exit(len(ray.nodes()) < {number})"
     for _ in range(3):
         node = subprocess.Popen(words, start_new_session=True)
         deadline, answer = time.monotonic() + 120, ""
         while node.poll() is None:
             time.sleep(5)  # A question takes seconds of CPU, which the start needs.
-            asked = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+            asked = subprocess.run(
+                [sys.executable, "-c", program],
+                check=False,
+                capture_output=True,
+                text=True,
+            )
             if asked.returncode == 0:
                 running.callback(node.wait, 60)
                 running.callback(os.killpg, node.pid, signal.SIGTERM)
@@ -123,14 +169,26 @@ def _start_node(words: list[str], number: int, port: int, running: ExitStack) ->
             if "AuthenticationError" in answer or time.monotonic() > deadline:
                 os.killpg(node.pid, signal.SIGTERM)
                 node.wait(60)
-                pytest.fail(f"node {number} was started by {' '.join(words)}, and does not answer: {answer[-1500:]}")
+                pytest.fail(
+                    f"node {number} was started by {' '.join(words)}, and does not answer: {answer[-1500:]}"
+                )
     pytest.fail(f"node {number} ended by itself, three times")
 
 
 def test_an_unreachable_cluster_is_one_error() -> None:
     pytest.importorskip("ray")
-    with pytest.raises(InputError, match=r"compute\.ray_address: cannot connect to Ray at 127\.0\.0\.1:1 .*ray start"):
-        list(run_tasks(lambda _: None, [1], toy.compute("ray", ray_address="127.0.0.1:1"), [None]))
+    with pytest.raises(
+        InputError,
+        match=r"compute\.ray_address: cannot connect to Ray at 127\.0\.0\.1:1 .*ray start",
+    ):
+        list(
+            run_tasks(
+                lambda _: None,
+                [1],
+                toy.compute("ray", ray_address="127.0.0.1:1"),
+                [None],
+            )
+        )
 
 
 NODES = [{"CPU": 16.0, "GPU": 8.0}, {"CPU": 64.0}]
@@ -139,11 +197,17 @@ NODES = [{"CPU": 16.0, "GPU": 8.0}, {"CPU": 64.0}]
 @pytest.mark.parametrize(
     ("nodes", "changes", "says"),
     [
-        (NODES, {"device": "auto"}, r"compute\.gpus_per_cell: is 0, and all cells .* would use the first one"),
+        (
+            NODES,
+            {"device": "auto"},
+            r"compute\.gpus_per_cell: is 0, and all cells .* would use the first one",
+        ),
         (NODES, {"device": "auto", "gpus_per_cell": 0.5}, None),
         (NODES, {"device": "cpu"}, None),
     ],
 )
-def test_cells_that_would_all_use_one_gpu_are_refused(nodes: Any, changes: dict[str, object], says: str | None) -> None:
+def test_cells_that_would_all_use_one_gpu_are_refused(
+    nodes: Any, changes: dict[str, object], says: str | None
+) -> None:
     with pytest.raises(InputError, match=says) if says else nullcontext():
         refuse_sharing_one_gpu(nodes, toy.compute("ray", **changes))

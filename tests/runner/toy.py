@@ -1,4 +1,6 @@
-"""Cells of a few milliseconds, as a program: python -m tests.runner.toy ENGINE NUMBER..."""
+"""Cells of a few milliseconds, as a program: python -m tests.runner.toy ENGINE
+NUMBER...
+"""
 
 import os
 import signal
@@ -19,14 +21,17 @@ from tests.serial import SERIAL
 OUTPUT = Path("data/counts")
 STEPS = 20
 _kept: list[torch.Tensor] = []
-progress.SECONDS_BETWEEN_LINES = 0.0  # In workers too, which import this: every step is said.
+progress.SECONDS_BETWEEN_LINES = (
+    0.0  # In workers too, which import this: every step is said.
+)
 
 
 def count(job: Job, number: int) -> None:
-    """Add a number `STEPS` times, with a checkpoint each; `steps.txt` says which steps ran.
+    """Add a number `STEPS` times, with a checkpoint each; `steps.txt` says which steps
+    ran.
 
-    Files in the current folder ask for faults: `slow` for steps of 50 ms, `kill-N` for the end of the process in the
-    cell of number N, `grow-N` for 400 MB that it keeps.
+    Files in the current folder ask for faults: `slow` for steps of 50 ms, `kill-N` for
+    the end of the process in the cell of number N, `grow-N` for 400 MB that it keeps.
     """
     if Path(f"kill-{number}").exists():
         os.kill(os.getpid(), signal.SIGKILL)
@@ -39,39 +44,63 @@ def count(job: Job, number: int) -> None:
         checkpointer.save_if_due(lambda: state)  # noqa: B023
         job.progress(state["done"], STEPS)
         with Path("steps.txt").open("a") as log:
-            log.write(f"{number} {state['done']} {os.getpid()} {os.environ.get('CUDA_VISIBLE_DEVICES', 'all')}\n")
+            log.write(
+                f"{number} {state['done']} {os.getpid()} {os.environ.get('CUDA_VISIBLE_DEVICES', 'all')}\n"
+            )
         time.sleep(0.05 * Path("slow").exists())
-    found = {"sum": float(state["sum"]), "seed": job.seed, "threads": torch.get_num_threads()}
+    found = {
+        "sum": float(state["sum"]),
+        "seed": job.seed,
+        "threads": torch.get_num_threads(),
+    }
     write_json(job.output / "count.json", found)
 
 
 def compute(engine: str = "serial", **changes: Any) -> Compute:
-    return Compute.model_validate(SERIAL.model_dump() | {"engine": engine, "workers": 2} | changes)
+    return Compute.model_validate(
+        SERIAL.model_dump() | {"engine": engine, "workers": 2} | changes
+    )
 
 
-def run(*numbers: int, engine: str = "serial", shares: dict[int, float] | None = None, **changes: Any) -> None:
+def run(
+    *numbers: int,
+    engine: str = "serial",
+    shares: dict[int, float] | None = None,
+    **changes: Any,
+) -> None:
     known = shares or {}
-    cells = [Cell(f"n-{number}", count, {"number": number}, {}, known.get(number)) for number in numbers]
+    cells = [
+        Cell(f"n-{number}", count, {"number": number}, {}, known.get(number))
+        for number in numbers
+    ]
     run_cells(cells, output=OUTPUT, compute=compute(engine, **changes), seed=0)
 
 
 def steps() -> list[tuple[int, int]]:
     """The number and the step of all that ran in the current folder."""
-    lines = Path("steps.txt").read_text().splitlines() if Path("steps.txt").exists() else []
+    lines = (
+        Path("steps.txt").read_text().splitlines() if Path("steps.txt").exists() else []
+    )
     return [(int(number), int(step)) for number, step, *_ in map(str.split, lines)]
 
 
 def processes() -> dict[int, set[tuple[int, str]]]:
     """The processes that ran each number, and the GPUs that each of them saw."""
     found: dict[int, set[tuple[int, str]]] = {}
-    for number, _, process, devices in map(str.split, Path("steps.txt").read_text().splitlines()):
+    for number, _, process, devices in map(
+        str.split, Path("steps.txt").read_text().splitlines()
+    ):
         found.setdefault(int(number), set()).add((int(process), devices))
     return found
 
 
 def results(folder: Path = OUTPUT) -> dict[str, bytes]:
     """Every published file."""
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""The fetch stage: one cell per data set, run again exactly when something that matters has changed."""
+"""The fetch stage: one cell per data set, run again exactly when something that matters
+has changed.
+"""
 
 import json
 from pathlib import Path
@@ -18,7 +20,9 @@ from softmax_temperature.runner.section import Compute
 from softmax_temperature.stages.fetch import fetch
 
 OPTIONS = {"engine": "serial", "workers": 1, "threads_per_cell": 1, "device": "cpu"}
-COMPUTE = Compute.model_validate({**OPTIONS, "checkpoint_seconds": 0, "ray_address": None, "gpus_per_cell": 0})
+COMPUTE = Compute.model_validate(
+    {**OPTIONS, "checkpoint_seconds": 0, "ray_address": None, "gpus_per_cell": 0}
+)
 
 
 class SomeParams:
@@ -26,7 +30,9 @@ class SomeParams:
 
     def __init__(self, root: Path, *names: str, **limits: Any) -> None:
         self.data = Data(root=str(root), download=False)
-        self.fetch = Fetch.model_validate({"validation_fraction": 0.2, "image_size_limit": 512})
+        self.fetch = Fetch.model_validate(
+            {"validation_fraction": 0.2, "image_size_limit": 512}
+        )
         self.datasets = {name: Dataset(**limits) for name in names}
         self.seed = 0
 
@@ -34,7 +40,9 @@ class SomeParams:
 def fetched(params: SomeParams) -> PreparedData:
     run_cells(fetch.cells(params), output=fetch.output, compute=COMPUTE, seed=0)  # type: ignore[arg-type]
     name = next(iter(params.datasets))
-    return PreparedData(open_artifact(fetch.output / name, kind="prepared"), root=Path(params.data.root))
+    return PreparedData(
+        open_artifact(fetch.output / name, kind="prepared"), root=Path(params.data.root)
+    )
 
 
 def sizes(data: PreparedData) -> list[int]:
@@ -48,7 +56,11 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     raw = Path("räw data")
     raw.mkdir()
     write_birds(raw)
-    rows = [{"split": split, "label": n % 2, "text": f"{split} {n}"} for split in ("train", "test") for n in range(20)]
+    rows = [
+        {"split": split, "label": n % 2, "text": f"{split} {n}"}
+        for split in ("train", "test")
+        for n in range(20)
+    ]
     rows.append({"split": "test", "label": 1, "text": "A last one."})
     (raw / "imdb.jsonl").write_text("\n".join(map(json.dumps, rows)))
     return raw
@@ -58,7 +70,13 @@ def write_birds(raw: Path, first_pixel: int = 0) -> None:
     images = np.arange(20 * 48, dtype=np.uint32).astype(np.uint8).reshape(20, 4, 4, 3)
     images[0, 0, 0] = first_pixel
     labels = np.arange(20) % 4
-    np.savez(raw / "birds.npz", x_train=images, y_train=labels, x_test=images[:8], y_test=labels[:8])
+    np.savez(
+        raw / "birds.npz",
+        x_train=images,
+        y_train=labels,
+        x_test=images[:8],
+        y_test=labels[:8],
+    )
 
 
 def test_archives_of_one_kind_are_joined(root: Path) -> None:
@@ -66,23 +84,31 @@ def test_archives_of_one_kind_are_joined(root: Path) -> None:
     write_birds(root, first_pixel=1)
     images = fetched(SomeParams(root, "all_birds", source=["birds", "more_birds"]))
     assert sizes(images) == [32, 8, 16]
-    first_pixels = torch.cat([images.part(split).data[:, 0, 0, 0] for split in ("train", "validation")])
+    first_pixels = torch.cat(
+        [images.part(split).data[:, 0, 0, 0] for split in ("train", "validation")]
+    )
     assert {0, 1} <= {*first_pixels.tolist()}
     assert images.card["source"]["file"] == "birds.npz, more_birds.npz"
     with pytest.raises(CellsFailed, match="data sets birds, imdb: cannot be joined"):
         fetched(SomeParams(root, "all_birds", source=["birds", "imdb"]))
 
 
-def test_texts_are_divided_as_their_source_does_or_pooled_and_divided_anew(root: Path) -> None:
+def test_texts_are_divided_as_their_source_does_or_pooled_and_divided_anew(
+    root: Path,
+) -> None:
     texts = fetched(SomeParams(root, "imdb", train_limit=10))
     assert sizes(texts) == [8, 2, 21]
     assert texts.texts("test").data[-1] == "A last one."
     assert texts.card["title"] == "IMDB (Large Movie Review Dataset)"
     pooled = fetched(SomeParams(root, "imdb", pool=True))
-    # Of 20 and 21: a quarter of each class for test, and a fifth of the rest for validation.
+    # Of 20 and 21: a quarter of each class for test, and a fifth of the rest for
+    # validation.
     assert sizes(pooled) == [25, 6, 10]
     assert len({text for split in SPLITS for text in pooled.texts(split).data}) == 41
-    assert {text.split()[0] for text in pooled.texts("test").data} >= {"train", "test"}, "of both parts of the source"
+    assert {text.split()[0] for text in pooled.texts("test").data} >= {
+        "train",
+        "test",
+    }, "of both parts of the source"
 
 
 def test_a_changed_archive_or_parameter_changes_the_cell(root: Path) -> None:
@@ -99,10 +125,16 @@ def test_a_changed_archive_or_parameter_changes_the_cell(root: Path) -> None:
 def test_data_sets_that_are_missing_or_wrong_do_not_stop_the_others(root: Path) -> None:
     (root / "folders" / "train" / "crow").mkdir(parents=True)
     (root / "empty").mkdir()
-    with pytest.raises(CellsFailed, match="mnist: not found in räw data, expected räw") as caught:
-        fetched(SomeParams(root, "mnist", "folders", "empty", "digits", "birds", "phrases"))
+    with pytest.raises(
+        CellsFailed, match="mnist: not found in räw data, expected räw"
+    ) as caught:
+        fetched(
+            SomeParams(root, "mnist", "folders", "empty", "digits", "birds", "phrases")
+        )
     assert set(caught.value.failures) == {"mnist", "folders", "empty"}
-    assert "folders: holds train. Make train and test" in caught.value.failures["folders"]
+    assert (
+        "folders: holds train. Make train and test" in caught.value.failures["folders"]
+    )
     assert not fetch.output.exists()
     done = Path("data/cells/prepared").glob("*/*/result/card.json")
     assert {path.parts[3] for path in done} == {"digits", "birds", "phrases"}

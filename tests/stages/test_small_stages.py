@@ -1,4 +1,6 @@
-"""What the whole runs of tests/pipeline do not reach: the choice of a rate, networks that are out, the linear model."""
+"""What the whole runs of tests/pipeline do not reach: the choice of a rate, networks
+that are out, the linear model.
+"""
 
 import json
 from pathlib import Path
@@ -17,14 +19,23 @@ from softmax_temperature.params.network import Network
 from softmax_temperature.runner.cells import Job
 from softmax_temperature.stages import focal_appendices, temperature_check
 from softmax_temperature.stages.focal_appendices import TENSORS
-from softmax_temperature.stages.temperature_check import confirm, optimizer_rate, plan_of
+from softmax_temperature.stages.temperature_check import (
+    confirm,
+    optimizer_rate,
+    plan_of,
+)
 from tests.conftest import ROOT
 
 
 def tried(right: int | None) -> Any:
-    """The artifact of a training with so many of four validation samples right; None diverged."""
+    """The artifact of a training with so many of four validation samples right; None
+    diverged.
+    """
     logits = torch.eye(2)[[0] * (right or 0) + [1] * (4 - (right or 0))]
-    tensors = {"validation.logits": logits, "validation.labels": torch.zeros(4, dtype=torch.int64)}
+    tensors = {
+        "validation.logits": logits,
+        "validation.labels": torch.zeros(4, dtype=torch.int64),
+    }
     record = {"diverged": right is None, "classes": 2}
     return SimpleNamespace(json=lambda _: record, tensors=lambda _: tensors)
 
@@ -33,14 +44,22 @@ def tried(right: int | None) -> Any:
     ("found", "best"),
     [
         ({"0.1/0": 3, "0.1/1": 1, "1/0": 4, "1/1": 2, "10/0": 4, "10/1": None}, 1.0),
-        ({"1/0": 2, "0.1/0": 2, "10/0": None}, 0.1),  # Guessing is as good as diverging, and of equal ones the lowest.
+        (
+            {"1/0": 2, "0.1/0": 2, "10/0": None},
+            0.1,
+        ),  # Guessing is as good as diverging, and of equal ones the lowest.
     ],
 )
 def test_the_rate_of_the_highest_mean_accuracy_is_chosen_and_rescaled(
-    found: dict[str, int | None], best: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    found: dict[str, int | None],
+    best: float,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given: list[dict[str, Any]] = []
-    monkeypatch.setattr(temperature_check, "train", lambda _, **plan: given.append(plan))
+    monkeypatch.setattr(
+        temperature_check, "train", lambda _, **plan: given.append(plan)
+    )
     plan = plan_of(read_params(ROOT / "params.yaml"), "wrn", 0.1, "plain", 7)
     inputs = {"data": None} | {name: tried(right) for name, right in found.items()}
     job: Any = SimpleNamespace(inputs=inputs, output=tmp_path)
@@ -48,16 +67,25 @@ def test_the_rate_of_the_highest_mean_accuracy_is_chosen_and_rescaled(
     confirm(job, rates=rates, **plan)
     assert json.loads((tmp_path / "choice.json").read_text()) == {"learning_rate": best}
     assert given == [{"learning_rate": best, **plan}]
-    assert optimizer_rate(best, plan["inverse_temperature"]) == pytest.approx(best / 0.1**2)
+    assert optimizer_rate(best, plan["inverse_temperature"]) == pytest.approx(
+        best / 0.1**2
+    )
 
 
 def test_a_network_whose_units_are_out_is_not_described() -> None:
-    """As large rates leave it: its logits are finite, so that it has not diverged, and its features are 0."""
-    spec = Network(architecture="wide_resnet", arguments={"depth": 8, "width": 1, "batch_norm": False})
+    """As large rates leave it: its logits are finite, so that it has not diverged, and
+    its features are 0.
+    """
+    spec = Network(
+        architecture="wide_resnet",
+        arguments={"depth": 8, "width": 1, "batch_norm": False},
+    )
     network = build_network(spec, classes=2, seed=0)
     images = torch.randn(8, 3, 8, 8, generator=torch.Generator().manual_seed(0))
     sample: Any = SimpleNamespace(inputs=images, labels=torch.arange(8) % 2)
-    trainer: Any = SimpleNamespace(outputs=lambda inputs: [last_layer_inputs(network.eval(), inputs)])
+    trainer: Any = SimpleNamespace(
+        outputs=lambda inputs: [last_layer_inputs(network.eval(), inputs)]
+    )
     with torch.no_grad():
         assert temperature_check._statistics(trainer, sample)["dim"] == 64  # type: ignore[index]
         for parameter in network.parameters():
@@ -65,7 +93,9 @@ def test_a_network_whose_units_are_out_is_not_described() -> None:
         assert temperature_check._statistics(trainer, sample) is None
 
 
-def test_a_cell_writes_what_it_trained_and_focal_loss_errs_less_confidently_on_the_same_line(tmp_path: Path) -> None:
+def test_a_cell_writes_what_it_trained_and_focal_loss_errs_less_confidently_on_the_same_line(
+    tmp_path: Path,
+) -> None:
     task, found = LinearTraining(train=400, test=200, epochs=150, lr=0.3), []
     for name, gamma in {"CE": 0.0, "FL-1": 1.0, "FL-3": 3.0}.items():
         (folder := tmp_path / name).mkdir()
@@ -74,11 +104,17 @@ def test_a_cell_writes_what_it_trained_and_focal_loss_errs_less_confidently_on_t
         found.append(load_file(folder / TENSORS))
     for tensors in found:
         assert tensors["weight_norm"].shape == tensors["logit_norm"].shape == (150,)
-        assert tensors["weight_norm"][-1].item() == pytest.approx(tensors["weights"].norm().item())
+        assert tensors["weight_norm"][-1].item() == pytest.approx(
+            tensors["weights"].norm().item()
+        )
         scores = tensors["test_points"] @ tensors["weights"]
-        assert tensors["logit_norm"][-1].item() == pytest.approx(scores.abs().mean().item())
+        assert tensors["logit_norm"][-1].item() == pytest.approx(
+            scores.abs().mean().item()
+        )
         wrong = (scores > 0).long() != tensors["test_labels"]
-        torch.testing.assert_close(tensors["misclassified_confidence"], torch.sigmoid(scores[wrong].abs()))
+        torch.testing.assert_close(
+            tensors["misclassified_confidence"], torch.sigmoid(scores[wrong].abs())
+        )
     plain, one, three = found
     for column in ("weight_norm", "logit_norm"):
         assert plain[column][-1] > 1.5 * one[column][-1] > 2 * three[column][-1]

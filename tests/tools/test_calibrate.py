@@ -1,4 +1,6 @@
-"""The calibration report says what was measured, takes what people have, and refuses the rest in one line."""
+"""The calibration report says what was measured, takes what people have, and refuses
+the rest in one line.
+"""
 
 import json
 from pathlib import Path
@@ -12,7 +14,11 @@ from typer.testing import CliRunner
 
 from softmax_temperature.metrics import calibration_report
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.scaling import apply_temperature, fit_temperature, temperature_interval
+from softmax_temperature.scaling import (
+    apply_temperature,
+    fit_temperature,
+    temperature_interval,
+)
 from softmax_temperature.tools import cli
 from softmax_temperature.tools.calibrate import calibrate, calibrate_files
 
@@ -23,7 +29,9 @@ def drawn(rows: int, temperature: float, seed: int = 0, classes: int = 5) -> Dra
     """Logits z and labels from softmax(z / T)."""
     generator = torch.Generator().manual_seed(seed)
     logits = 3 * torch.randn(rows, classes, generator=generator)
-    labels = torch.multinomial(torch.softmax(logits / temperature, dim=1), 1, generator=generator).squeeze(1)
+    labels = torch.multinomial(
+        torch.softmax(logits / temperature, dim=1), 1, generator=generator
+    ).squeeze(1)
     return logits, labels
 
 
@@ -32,14 +40,24 @@ def overconfident() -> Drawn:
     return drawn(1000, 2.0)
 
 
-def test_the_verdict_comes_first_and_names_the_temperature(overconfident: Drawn) -> None:
+def test_the_verdict_comes_first_and_names_the_temperature(
+    overconfident: Drawn,
+) -> None:
     report = calibrate(*overconfident, bootstrap=50)
     first = str(report).splitlines()[0]
-    assert first.startswith(f"Overconfident: divide the logits by {report.temperature:.2f} [")
+    assert first.startswith(
+        f"Overconfident: divide the logits by {report.temperature:.2f} ["
+    )
     assert "ECE" in first
-    assert calibrate(*drawn(1000, 0.5), bootstrap=0).data["verdict"].startswith("Underconfident")
+    assert (
+        calibrate(*drawn(1000, 0.5), bootstrap=0)
+        .data["verdict"]
+        .startswith("Underconfident")
+    )
     labels = torch.arange(60) % 3
-    separated = calibrate(5 * torch.nn.functional.one_hot(labels, 3).double(), labels, bootstrap=0)
+    separated = calibrate(
+        5 * torch.nn.functional.one_hot(labels, 3).double(), labels, bootstrap=0
+    )
     assert separated.data["verdict"].startswith("No temperature fits")
 
 
@@ -49,9 +67,14 @@ def test_the_numbers_are_those_of_the_library(overconfident: Drawn) -> None:
     fit = fit_temperature(logits, labels)
     assert report.temperature == fit.temperature
     scaled = apply_temperature(logits.double(), fit.temperature)
-    assert report.data["metrics"]["nll"] == calibration_report(scaled, labels, bootstrap=20, seed=3)
+    assert report.data["metrics"]["nll"] == calibration_report(
+        scaled, labels, bootstrap=20, seed=3
+    )
     frame = report.to_frame()
-    assert frame.loc["accuracy", ("before", "value")] == (logits.argmax(1) == labels).double().mean().item()
+    assert (
+        frame.loc["accuracy", ("before", "value")]
+        == (logits.argmax(1) == labels).double().mean().item()
+    )
 
 
 def test_the_rows_that_are_fitted_are_not_reported(overconfident: Drawn) -> None:
@@ -60,7 +83,10 @@ def test_the_rows_that_are_fitted_are_not_reported(overconfident: Drawn) -> None
     assert report.temperature == fit_temperature(*validation).temperature
     assert report.data["rows"] == {"fitted": 500, "reported": 1000}
     half = calibrate(*overconfident, bootstrap=0)
-    assert half.data["rows"] == {"fitted": 1000 - len(half.labels), "reported": len(half.labels)}
+    assert half.data["rows"] == {
+        "fitted": 1000 - len(half.labels),
+        "reported": len(half.labels),
+    }
     assert half.labels.bincount().min() > 0
 
 
@@ -78,16 +104,22 @@ def test_the_rows_that_are_fitted_are_not_reported(overconfident: Drawn) -> None
 def test_the_forms_that_people_have_say_the_same(given: Any) -> None:
     binary = drawn(400, 1.5, classes=2)
     logits, labels, kind = given(*binary)
-    found, expected = calibrate(logits, labels, kind=kind, bootstrap=0), calibrate(*binary, bootstrap=0)
+    found, expected = (
+        calibrate(logits, labels, kind=kind, bootstrap=0),
+        calibrate(*binary, bootstrap=0),
+    )
     assert found.temperature == pytest.approx(expected.temperature, rel=1e-5)
 
 
 def test_the_interval_of_the_temperature_covers_the_true_one() -> None:
-    # 100 samples of 500 rows at T = 2: a 90 % interval misses 10 on average, and more than 20 once in a thousand.
+    # 100 samples of 500 rows at T = 2: a 90 % interval misses 10 on average, and more
+    # than 20 once in a thousand.
     covered = 0
     for seed in range(100):
         logits, labels = drawn(500, 2.0, seed=seed)
-        low, high = temperature_interval(logits, labels, fit_temperature(logits, labels).temperature)
+        low, high = temperature_interval(
+            logits, labels, fit_temperature(logits, labels).temperature
+        )
         covered += low <= 2.0 <= high
     assert 80 <= covered <= 99
 
@@ -103,27 +135,47 @@ def test_the_interval_of_the_temperature_covers_the_true_one() -> None:
         (lambda z, y: (z[:20], y[:20]), "fewer than 15 bins"),
     ],
 )
-def test_what_is_not_logits_is_refused(change: Any, said: str, overconfident: Drawn) -> None:
+def test_what_is_not_logits_is_refused(
+    change: Any, said: str, overconfident: Drawn
+) -> None:
     with pytest.raises(ValueError, match=said):
         calibrate(*change(*overconfident), bootstrap=0)
 
 
-def test_the_command_writes_a_folder_and_a_page(overconfident: Drawn, tmp_path: Path) -> None:
+def test_the_command_writes_a_folder_and_a_page(
+    overconfident: Drawn, tmp_path: Path
+) -> None:
     logits, labels = overconfident
     np.savez(tmp_path / "mine <b>.npz", logits=logits.numpy(), labels=labels.numpy())
     folder = tmp_path / "made"
-    report = calibrate_files(tmp_path / "mine <b>.npz", bootstrap=10, output=folder, html=tmp_path / "page.html")
-    assert sorted(path.name for path in folder.iterdir()) == ["reliability.png", "reliability.svg", "report.json"]
-    assert json.loads((folder / "report.json").read_text())["verdict"] == report.data["verdict"]
+    report = calibrate_files(
+        tmp_path / "mine <b>.npz",
+        bootstrap=10,
+        output=folder,
+        html=tmp_path / "page.html",
+    )
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "reliability.png",
+        "reliability.svg",
+        "report.json",
+    ]
+    assert (
+        json.loads((folder / "report.json").read_text())["verdict"]
+        == report.data["verdict"]
+    )
     page = (tmp_path / "page.html").read_text()
     assert report.data["verdict"] in page
     assert "<b>" not in page  # A file's name is text.
     (tmp_path / "taken").touch()
     with pytest.raises(InputError, match="Choose another place"):
-        calibrate_files(tmp_path / "mine <b>.npz", bootstrap=0, output=tmp_path / "taken")
+        calibrate_files(
+            tmp_path / "mine <b>.npz", bootstrap=0, output=tmp_path / "taken"
+        )
 
 
-def test_the_sample_is_a_file_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sample_is_a_file_of_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(cli.app, ["calibrate", "--sample", "--bootstrap", "0"])
     assert done.exit_code == 0
@@ -132,10 +184,18 @@ def test_the_sample_is_a_file_of_the_command(tmp_path: Path, monkeypatch: pytest
 
 
 def test_bars_of_few_samples_show_their_error() -> None:
-    # A bar of 4 samples, half of them right, and one of 400: Wilson's 90 % intervals by hand.
+    # A bar of 4 samples, half of them right, and one of 400: Wilson's 90 % intervals by
+    # hand.
     probs = torch.tensor([[0.55, 0.45]] * 4 + [[0.95, 0.05]] * 400, dtype=torch.float64)
     labels = torch.tensor([0, 0, 1, 1] + [0] * 380 + [1] * 20)
-    upper = calibrate(probs, labels, kind="probs", fit_on="all", bins=10, bootstrap=0).plot().axes[0]
+    upper = (
+        calibrate(probs, labels, kind="probs", fit_on="all", bins=10, bootstrap=0)
+        .plot()
+        .axes[0]
+    )
     (bars,) = [each for each in upper.containers if isinstance(each, ErrorbarContainer)]
     segments = bars[2][0].get_segments()
-    assert [segment[:, 1].round(1).tolist() for segment in segments] == [[18.2, 81.8], [92.9, 96.5]]
+    assert [segment[:, 1].round(1).tolist() for segment in segments] == [
+        [18.2, 81.8],
+        [92.9, 96.5],
+    ]

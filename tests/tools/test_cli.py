@@ -24,16 +24,22 @@ from tests.serial import SERIAL
 
 
 @pytest.fixture(autouse=True)
-def _in_a_project(project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _in_a_project(
+    project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.copy(project_root / "dvc.yaml", tmp_path)
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_cell_that_has_run_is_up_to_date_and_what_reads_a_pending_one_has_to_run(project_root: Path) -> None:
+def test_a_cell_that_has_run_is_up_to_date_and_what_reads_a_pending_one_has_to_run(
+    project_root: Path,
+) -> None:
     _, params = render_profile("smoke", project_root / "profiles")
     before = {stage.stage: stage for stage in plan(params)}
     assert len(before["fetch"].to_run) == before["fetch"].cells == len(params.datasets)
-    run_cells(fetch.cells(params), output=fetch.output, compute=SERIAL, seed=params.seed)
+    run_cells(
+        fetch.cells(params), output=fetch.output, compute=SERIAL, seed=params.seed
+    )
     after = {stage.stage: stage for stage in plan(params)}
     assert after["fetch"].to_run == ()
     assert after["embed"].to_run == before["embed"].to_run != ()
@@ -48,10 +54,14 @@ def test_a_flipped_byte_is_named_and_set_aside() -> None:
     (line,) = verify().problems
     assert line.startswith("data/numbers/a.txt: damaged")
     assert not Path("data/numbers/a.txt").exists()
-    assert open_artifact(Path("data/numbers")).problems() == ["data/numbers/a.txt: missing"]
+    assert open_artifact(Path("data/numbers")).problems() == [
+        "data/numbers/a.txt: missing"
+    ]
 
 
-def test_rejudging_writes_what_follows_from_the_records_and_prints_what_changed(project_root: Path) -> None:
+def test_rejudging_writes_what_follows_from_the_records_and_prints_what_changed(
+    project_root: Path,
+) -> None:
     study, shown = Path("results/cooling_full/cooling"), "cooling_full/cooling, "
     shutil.copytree(project_root / study, study)
     Path("data").mkdir(exist_ok=True)
@@ -75,17 +85,30 @@ def test_rejudging_writes_what_follows_from_the_records_and_prints_what_changed(
         ([], []),
     ):
         printed = CliRunner().invoke(cli.app, ["rejudge", *arguments]).stdout
-        assert printed.splitlines() == [*(shown + line for line in lines), f"{len(lines)} verdicts changed"]
+        assert printed.splitlines() == [
+            *(shown + line for line in lines),
+            f"{len(lines)} verdicts changed",
+        ]
     found = json.loads((study / CLAIMS).read_text())
-    assert [(row["id"], row["verdict"]) for row in found] == [(row["id"], row["verdict"]) for row in right]
-    assert json.loads((study / "metrics.json").read_text())[first["id"]]["verdict"] == first["verdict"]
+    assert [(row["id"], row["verdict"]) for row in found] == [
+        (row["id"], row["verdict"]) for row in right
+    ]
+    assert (
+        json.loads((study / "metrics.json").read_text())[first["id"]]["verdict"]
+        == first["verdict"]
+    )
     expected = read_csv(project_root / study / "tables/table_1.csv")
-    pd.testing.assert_frame_equal(read_csv(study / "tables/table_1.csv"), expected, rtol=1e-9)
-    assert "then,another" in (study / "tables/deviations.csv").read_text(), "the code that ran is another"
+    pd.testing.assert_frame_equal(
+        read_csv(study / "tables/table_1.csv"), expected, rtol=1e-9
+    )
+    assert "then,another" in (study / "tables/deviations.csv").read_text(), (
+        "the code that ran is another"
+    )
 
 
 @pytest.mark.parametrize(
-    ("study", "says"), [(None, "no results of any paper"), ("mini", "no results of 'minni'.*'mini'")]
+    ("study", "says"),
+    [(None, "no results of any paper"), ("mini", "no results of 'minni'.*'mini'")],
 )
 def test_what_cannot_be_rejudged_is_named(study: str | None, says: str) -> None:
     if study:
@@ -96,18 +119,25 @@ def test_what_cannot_be_rejudged_is_named(study: str | None, says: str) -> None:
 
 
 def test_an_unknown_profile_is_one_line_and_exit_code_2(
-    project_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    project_root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     shutil.copytree(project_root / "profiles", "profiles")
     monkeypatch.setattr("sys.argv", ["softmax-temperature", "profile", "minni"])
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 2
-    assert capsys.readouterr().err == "error: profiles: unknown profile 'minni'. Did you mean 'mini'?\n"
+    assert (
+        capsys.readouterr().err
+        == "error: profiles: unknown profile 'minni'. Did you mean 'mini'?\n"
+    )
     assert not Path("params.yaml").exists()
 
 
-def test_help_is_not_cut_and_lists_the_profiles(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_is_not_cut_and_lists_the_profiles(
+    project_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(project_root)
     assert "mini" in cli._profiles()
     text = CliRunner().invoke(cli.app, ["--help"], env={"COLUMNS": "80"}).stdout
@@ -123,4 +153,7 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 2
-    assert re.fullmatch(r"error: needs the package \S+\. Run: pip install '\.\[pipeline\]'\n", capsys.readouterr().err)
+    assert re.fullmatch(
+        r"error: needs the package \S+\. Run: pip install '\.\[pipeline\]'\n",
+        capsys.readouterr().err,
+    )

@@ -1,4 +1,6 @@
-"""`make data` names what a profile needs, what is missing, and fetches only what has the checksum that it knows."""
+"""`make data` names what a profile needs, what is missing, and fetches only what has
+the checksum that it knows.
+"""
 
 import gzip
 from pathlib import Path
@@ -34,7 +36,9 @@ def root(project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """A project's folder with the profile `some` and an empty data.root."""
     monkeypatch.chdir(tmp_path)
     Path("profiles").mkdir()
-    Path("profiles/defaults.yaml").write_text((project_root / "profiles/defaults.yaml").read_text())
+    Path("profiles/defaults.yaml").write_text(
+        (project_root / "profiles/defaults.yaml").read_text()
+    )
     Path("profiles/some.yaml").write_text(PROFILE)
     Path("data/raw").mkdir(parents=True)
     return Path("data/raw")
@@ -43,13 +47,24 @@ def root(project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_everything_that_is_missing_is_named_and_what_is_there_has_its_digest(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (root / "imdb.jsonl").write_text("".join(f'{{"split": "train", "label": {n}, "text": "a"}}\n' for n in range(2)))
+    (root / "imdb.jsonl").write_text(
+        "".join(f'{{"split": "train", "label": {n}, "text": "a"}}\n' for n in range(2))
+    )
     assert needed_data.main("some") == 1
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[1] for line in lines if line.startswith("  there")] == ["digits", "imdb"]
+    assert [line.split()[1] for line in lines if line.startswith("  there")] == [
+        "digits",
+        "imdb",
+    ]
     assert "sha256 " in lines[4]
     missing = " ".join(line for line in lines if line.startswith("  MISSING"))
-    for name in ("data set cifar100:", "data set cifar100_more:", "glove.txt", "data set letters:", "net.safetensors"):
+    for name in (
+        "data set cifar100:",
+        "data set cifar100_more:",
+        "glove.txt",
+        "data set letters:",
+        "net.safetensors",
+    ):
         assert name in missing
     assert lines[-1].startswith("5 missing")
 
@@ -62,13 +77,26 @@ def test_an_unknown_profile_is_wrong_input(capsys: pytest.CaptureFixture[str]) -
 def test_files_are_fetched_with_the_right_checksum_or_not_at_all(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parts = [f"{part}.{language}" for part in ("train", "validation", "test") for language in ("en", "de")]
+    parts = [
+        f"{part}.{language}"
+        for part in ("train", "validation", "test")
+        for language in ("en", "de")
+    ]
     (tmp_path / "source.gz").write_bytes(gzip.compress(b"a line\n"))
     url = (tmp_path / "source.gz").as_uri()
-    monkeypatch.setitem(catalogue.URLS, "letters", {part: (url, digest_of_text("a line\n")) for part in parts})
+    monkeypatch.setitem(
+        catalogue.URLS,
+        "letters",
+        {part: (url, digest_of_text("a line\n")) for part in parts},
+    )
     needed_data.main("some", "--download")
-    assert {path.name: path.read_text() for path in (root / "letters").iterdir()} == dict.fromkeys(parts, "a line\n")
-    with pytest.raises(InputError, match=r"changed: its sha256 is .*Put the file of the sha256 0+, unpacked, at"):
+    assert {
+        path.name: path.read_text() for path in (root / "letters").iterdir()
+    } == dict.fromkeys(parts, "a line\n")
+    with pytest.raises(
+        InputError,
+        match=r"changed: its sha256 is .*Put the file of the sha256 0+, unpacked, at",
+    ):
         needed_data.fetch(url, root / "other", "0" * 64)
     with pytest.raises(InputError, match="the download failed"):
         needed_data.fetch(url + "x", root / "other", "0" * 64)

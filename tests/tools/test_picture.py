@@ -1,4 +1,6 @@
-"""The picture on the front page shows the numbers that the claims are judged by, from the committed studies."""
+"""The picture on the front page shows the numbers that the claims are judged by, from
+the committed studies.
+"""
 
 import json
 from dataclasses import replace
@@ -17,22 +19,36 @@ def results(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return project_root / "results"
 
 
-def test_the_committed_studies_are_drawn_and_one_that_is_missing_is_named(results: Path, tmp_path: Path) -> None:
+def test_the_committed_studies_are_drawn_and_one_that_is_missing_is_named(
+    results: Path, tmp_path: Path
+) -> None:
     picture.draw(results, tmp_path / "drawn")
-    assert sorted(path.name for path in (tmp_path / "drawn").iterdir()) == ["summary.png", "summary.svg"]
+    assert sorted(path.name for path in (tmp_path / "drawn").iterdir()) == [
+        "summary.png",
+        "summary.svg",
+    ]
     assert (tmp_path / "drawn" / "summary.png").stat().st_size > 20_000
     with pytest.raises(InputError, match="no such table"):
         picture.draw(tmp_path, tmp_path / "drawn")
 
 
-def test_calibration_errors_are_those_of_the_scorecard_and_of_finished_trainings_only(results: Path) -> None:
+def test_calibration_errors_are_those_of_the_scorecard_and_of_finished_trainings_only(
+    results: Path,
+) -> None:
     folder = results / picture.FOCAL
     records, parts = read_records(folder), picture.calibration(read_records(folder))
-    assert set(parts) == {(scaling, loss) for scaling in ("none", SCALED) for loss in MAIN_ARMS}
+    assert set(parts) == {
+        (scaling, loss) for scaling in ("none", SCALED) for loss in MAIN_ARMS
+    }
     rows = {row["id"]: row for row in json.loads((folder / "claims.json").read_text())}
-    for scaling, claim in (("none", "flsd-53-calibrates"), (SCALED, "flsd-53-calibrates-after-scaling")):
+    for scaling, claim in (
+        ("none", "flsd-53-calibrates"),
+        (SCALED, "flsd-53-calibrates-after-scaling"),
+    ):
         values = [parts[scaling, loss].estimate().value for loss in ("FLSD-53", "CE")]
         assert values[0] - values[1] == pytest.approx(rows[claim]["value"])
-    trainings = records.trainings.assign(diverged=records.trainings["diverged"] | (records.trainings["arm"] == "MMCE"))
+    trainings = records.trainings.assign(
+        diverged=records.trainings["diverged"] | (records.trainings["arm"] == "MMCE")
+    )
     left = picture.calibration(replace(records, trainings=trainings))
     assert left == {key: part for key, part in parts.items() if key[1] != "MMCE"}

@@ -29,13 +29,23 @@ def fill_the_disk() -> None:
     [
         (lambda: None, 0, ""),
         (refuse, 2, "error: a.csv: is empty. Fill it.\n"),
-        (fail, 1, "error: training: 1 of 2 cells failed; what is finished is kept and will not run again.\n"),
-        (fill_the_disk, 2, "error: a.csv: cannot be read or written (No space left on device). Free space"),
+        (
+            fail,
+            1,
+            "error: training: 1 of 2 cells failed; what is finished is kept and will not run again.\n",
+        ),
+        (
+            fill_the_disk,
+            2,
+            "error: a.csv: cannot be read or written (No space left on device). Free space",
+        ),
         (lambda: signal.raise_signal(signal.SIGINT), 130, "stopped by SIGINT"),
         (lambda: signal.raise_signal(signal.SIGTERM), 143, "stopped by SIGTERM"),
     ],
 )
-def test_exit_codes(work: Callable[[], None], code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exit_codes(
+    work: Callable[[], None], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = signal.getsignal(signal.SIGTERM)
     assert exit_code(work) == code
     printed = capsys.readouterr()
@@ -58,10 +68,13 @@ def test_a_second_sigterm_does_not_interrupt_the_cleaning_up() -> None:
     assert cleaned
 
 
-def test_a_program_runs_its_stages_in_order_or_one_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_runs_its_stages_in_order_or_one_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     ran: list[str] = []
     monkeypatch.setattr(
-        "softmax_temperature.runner.cells.run_cells", lambda _, *, output, **__: ran.append(output.name)
+        "softmax_temperature.runner.cells.run_cells",
+        lambda _, *, output, **__: ran.append(output.name),
     )
     monkeypatch.chdir(ROOT)
     assert stage_program("train_cooling", None, []) == 0

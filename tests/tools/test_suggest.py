@@ -1,4 +1,6 @@
-"""What is shipped is what is scored; inside the fitted range the heuristic leads, outside it the constant."""
+"""What is shipped is what is scored; inside the fitted range the heuristic leads,
+outside it the constant.
+"""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -14,45 +16,69 @@ from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.heuristic.ridge import fit_shipped, score_rules, shipped
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.images import rows_of_images
-from softmax_temperature.tools.suggest import checked_parts, checked_rows, searched, suggest_temperature
+from softmax_temperature.tools.suggest import (
+    checked_parts,
+    checked_rows,
+    searched,
+    suggest_temperature,
+)
 
 
 @pytest.fixture(scope="module")
 def study(project_root: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     folder = project_root / "results" / "collection" / "classifier_temperature"
-    return pd.read_csv(folder / "tables" / "pairs.csv"), pd.read_csv(folder / "runs.csv")
+    return pd.read_csv(folder / "tables" / "pairs.csv"), pd.read_csv(
+        folder / "runs.csv"
+    )
 
 
-def clustered(rows: int = 120, dim: int = 16, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+def clustered(
+    rows: int = 120, dim: int = 16, seed: int = 0
+) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(rows) % 4
     centres = torch.randn(4, dim, generator=generator)
     return centres[labels] + torch.randn(rows, dim, generator=generator), labels
 
 
-def test_the_shipped_heuristic_is_the_fit_of_the_committed_study(study: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+def test_the_shipped_heuristic_is_the_fit_of_the_committed_study(
+    study: tuple[pd.DataFrame, pd.DataFrame],
+) -> None:
     # It was fitted before the committed numbers were rounded to nine digits.
     fitted, ours = fit_shipped(*study, score_rules(*study)), shipped()
-    assert (ours.penalty, ours.constant, ours.datasets) == (fitted.penalty, fitted.constant, fitted.datasets)
+    assert (ours.penalty, ours.constant, ours.datasets) == (
+        fitted.penalty,
+        fitted.constant,
+        fitted.datasets,
+    )
     for _, row in study[0].iterrows():
         statistics = row[list(STATISTICS)].astype(float).to_dict()
-        assert ours.predict(statistics).predicted == pytest.approx(fitted.predict(statistics).predicted, rel=1e-7)
+        assert ours.predict(statistics).predicted == pytest.approx(
+            fitted.predict(statistics).predicted, rel=1e-7
+        )
     for rule, lost in fitted.lost.items():
         assert ours.lost[rule] == pytest.approx(lost, abs=1e-8), rule
     means = {rule: mean for rule, (mean, _, _) in ours.lost.items()}
     assert means["heuristic"] == min(means.values()) <= 0.0075
 
 
-def test_a_left_out_data_set_does_not_reach_its_own_prediction(study: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+def test_a_left_out_data_set_does_not_reach_its_own_prediction(
+    study: tuple[pd.DataFrame, pd.DataFrame],
+) -> None:
     pairs, accuracies = study
-    some = pairs[pairs["dataset"].isin(["digits", "caltech101", "mnist", "dtd10"])].reset_index(drop=True)
+    some = pairs[
+        pairs["dataset"].isin(["digits", "caltech101", "mnist", "dtd10"])
+    ].reset_index(drop=True)
     poisoned = some.copy()
     own = poisoned["dataset"] == "digits"
     poisoned.loc[own, "inverse_temperature"] = 250.0
     before, after = (score_rules(one, accuracies) for one in (some, poisoned))
     rows = (before["rule"] == "heuristic") & (before["dataset"] == "digits")
     assert rows.any()
-    assert (before.loc[rows, "inverse_temperature"] == after.loc[rows, "inverse_temperature"]).all()
+    assert (
+        before.loc[rows, "inverse_temperature"]
+        == after.loc[rows, "inverse_temperature"]
+    ).all()
 
 
 def test_outside_the_range_the_constant_leads() -> None:
@@ -66,12 +92,23 @@ def test_outside_the_range_the_constant_leads() -> None:
 
 
 def test_a_heuristic_that_lost_more_than_the_constant_does_not_lead() -> None:
-    wide = {name: term.model_copy(update={"low": -1e9, "high": 1e9}) for name, term in shipped().terms.items()}
+    wide = {
+        name: term.model_copy(update={"low": -1e9, "high": 1e9})
+        for name, term in shipped().terms.items()
+    }
     everywhere = shipped().model_copy(update={"terms": wide})
     assert suggest_temperature(*clustered(), heuristic=everywhere).rule == "heuristic"
-    worse = everywhere.model_copy(update={"lost": {"heuristic": (0.1, 0.2, 0.3), "best constant": (0.05, 0.1, 0.2)}})
+    worse = everywhere.model_copy(
+        update={
+            "lost": {"heuristic": (0.1, 0.2, 0.3), "best constant": (0.05, 0.1, 0.2)}
+        }
+    )
     found = suggest_temperature(*clustered(), heuristic=worse)
-    assert (found.rule, found.inverse_temperature, found.inside) == ("best constant", shipped().constant, True)
+    assert (found.rule, found.inverse_temperature, found.inside) == (
+        "best constant",
+        shipped().constant,
+        True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,7 +121,9 @@ def test_a_heuristic_that_lost_more_than_the_constant_does_not_lead() -> None:
         ((torch.ones(4, 2), torch.tensor([0.5, 0, 1, 1])), "whole numbers"),
     ],
 )
-def test_rows_that_say_nothing_are_refused(rows: tuple[torch.Tensor, torch.Tensor], said: str) -> None:
+def test_rows_that_say_nothing_are_refused(
+    rows: tuple[torch.Tensor, torch.Tensor], said: str
+) -> None:
     with pytest.raises(ValueError, match=said):
         suggest_temperature(*rows)
 
@@ -93,9 +132,13 @@ def test_the_best_of_a_search_leads_and_the_rules_are_trained_beside_the_grid() 
     embeddings, labels = clustered()
     rows = checked_rows(embeddings.numpy(), 10 * labels.numpy() + 3)
     assert torch.equal(rows[1], labels)  # Any numbers name classes.
-    found = searched(suggest_temperature(*rows), rows, None, epochs=3, lr=1.0, seed=0, device="cpu")
+    found = searched(
+        suggest_temperature(*rows), rows, None, epochs=3, lr=1.0, seed=0, device="cpu"
+    )
     assert found.search is not None
-    assert found.search["test_rows"] == 32  # A quarter of the 30 rows of each class, rounded.
+    assert (
+        found.search["test_rows"] == 32
+    )  # A quarter of the 30 rows of each class, rounded.
     assert found.search["lost"].keys() == found.rules.keys()
     assert str(found).startswith(
         f"Inverse temperature {found.inverse_temperature:g}, the best of 51 that were searched"
@@ -106,15 +149,27 @@ def test_the_best_of_a_search_leads_and_the_rules_are_trained_beside_the_grid() 
     ("change", "said"),
     [
         ({}, None),
-        ({"embeddings": np.ones((20, 17), np.float32)}, "test embeddings have 17 dimensions"),
+        (
+            {"embeddings": np.ones((20, 17), np.float32)},
+            "test embeddings have 17 dimensions",
+        ),
         ({"labels": np.arange(20) % 4 + 1}, "test labels hold 4"),
     ],
 )
-def test_test_rows_have_the_classes_and_dimensions_of_the_others(change: dict[str, Any], said: str | None) -> None:
-    parts = [dict(zip(("embeddings", "labels"), clustered(rows), strict=True)) for rows in (120, 20)]
-    train, held = ({name: value.numpy() for name, value in part.items()} for part in parts)
+def test_test_rows_have_the_classes_and_dimensions_of_the_others(
+    change: dict[str, Any], said: str | None
+) -> None:
+    parts = [
+        dict(zip(("embeddings", "labels"), clustered(rows), strict=True))
+        for rows in (120, 20)
+    ]
+    train, held = (
+        {name: value.numpy() for name, value in part.items()} for part in parts
+    )
     with pytest.raises(ValueError, match=said) if said else nullcontext():
-        assert [len(rows[1]) for rows in checked_parts(train, held | change) if rows] == [120, 20]
+        assert [
+            len(rows[1]) for rows in checked_parts(train, held | change) if rows
+        ] == [120, 20]
 
 
 def test_a_folder_of_images_goes_through_a_network_that_is_known_and_has_its_weights(
@@ -127,9 +182,14 @@ def test_a_folder_of_images_goes_through_a_network_that_is_known_and_has_its_wei
         for number in range(3):
             pixels = generator.integers(0, 255, (40, 40, 3), dtype=np.uint8)
             Image.fromarray(pixels).save(tmp_path / "pets" / name / f"{number}.png")
-    rows, held_out = rows_of_images(tmp_path / "pets", "untrained-64", download=False, device="cpu")
+    rows, held_out = rows_of_images(
+        tmp_path / "pets", "untrained-64", download=False, device="cpu"
+    )
     assert rows["embeddings"].shape == (6, 64)
     assert (rows["labels"].tolist(), held_out) == ([0, 0, 0, 1, 1, 1], None)
-    for backbone, said in (("timm/resnet10t", r"model\.safetensors"), ("resnett", "unknown network")):
+    for backbone, said in (
+        ("timm/resnet10t", r"model\.safetensors"),
+        ("resnett", "unknown network"),
+    ):
         with pytest.raises(InputError, match=said):
             rows_of_images(tmp_path / "pets", backbone, download=False, device="cpu")

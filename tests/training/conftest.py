@@ -16,7 +16,11 @@ from softmax_temperature.training import ImageSet, Trainer
 from tests import small_trainings as small
 
 CLASSES, SIZE = small.CLASSES, 6
-RECIPE = small.RECIPE | small.PIXELS | {"planned_epochs": 3, "lr": 0.05, "weight_decay": 0.001}
+RECIPE = (
+    small.RECIPE
+    | small.PIXELS
+    | {"planned_epochs": 3, "lr": 0.05, "weight_decay": 0.001}
+)
 RECIPE |= {"schedule": {"name": "constant"}}
 
 
@@ -25,7 +29,9 @@ class TwoLayers(nn.Module):
 
     def __init__(self, dropout: float) -> None:
         super().__init__()
-        self.hidden = nn.Sequential(nn.Flatten(), nn.Linear(3 * SIZE**2, 12), nn.ReLU(), nn.Dropout(dropout))
+        self.hidden = nn.Sequential(
+            nn.Flatten(), nn.Linear(3 * SIZE**2, 12), nn.ReLU(), nn.Dropout(dropout)
+        )
         self.classifier = nn.Linear(12, CLASSES)
 
     def features(self, images: Tensor) -> Tensor:
@@ -39,7 +45,9 @@ class TwoLayers(nn.Module):
 
 @pytest.fixture
 def make_recipe() -> Callable[..., Recipe]:
-    """A recipe without schedule, clipping and augmentation; arguments replace its values."""
+    """A recipe without schedule, clipping and augmentation; arguments replace its
+    values.
+    """
     return lambda **changes: Recipe.model_validate(RECIPE | changes)
 
 
@@ -64,9 +72,13 @@ def make_network() -> Callable[..., nn.Module]:
 
 @pytest.fixture
 def make_trainer(
-    make_recipe: Callable[..., Recipe], make_images: Callable[..., ImageSet], make_network: Callable[..., nn.Module]
+    make_recipe: Callable[..., Recipe],
+    make_images: Callable[..., ImageSet],
+    make_network: Callable[..., nn.Module],
 ) -> Callable[..., Trainer]:
-    """A training on the CPU with the cross-entropy; other arguments replace values of the recipe."""
+    """A training on the CPU with the cross-entropy; other arguments replace values of
+    the recipe.
+    """
 
     def make(
         network: nn.Module | str = "two-layers",
@@ -78,18 +90,24 @@ def make_trainer(
     ) -> Trainer:
         images = make_images() if images is None else images
         network = make_network(network) if isinstance(network, str) else network
-        return Trainer(network, objective, images, make_recipe(**changes), seed=seed, device="cpu")
+        return Trainer(
+            network, objective, images, make_recipe(**changes), seed=seed, device="cpu"
+        )
 
     return make
 
 
 @pytest.fixture
 def make_job() -> Callable[[Path], Job]:
-    """A job with its folders in the given one, which saves a checkpoint after every epoch."""
+    """A job with its folders in the given one, which saves a checkpoint after every
+    epoch.
+    """
 
     def make(folder: Path) -> Job:
         for name in ("output", "work"):
             (folder / name).mkdir(parents=True, exist_ok=True)
-        return Job(0, {}, folder / "output", folder / "work", "cpu", checkpoint_seconds=0.0)
+        return Job(
+            0, {}, folder / "output", folder / "work", "cpu", checkpoint_seconds=0.0
+        )
 
     return make

@@ -1,4 +1,6 @@
-"""Cooling while training: the same bytes after an interruption, periods of any length, and the end by divergence."""
+"""Cooling while training: the same bytes after an interruption, periods of any length,
+and the end by divergence.
+"""
 
 import copy
 from collections.abc import Callable
@@ -27,7 +29,9 @@ Start = Callable[..., tuple[Trainer, CoolingCallback]]
 
 
 def some_images(count: int, seed: int) -> ImageSet:
-    """Noise, brighter in one channel or in none; some labels are wrong, so that there is a best temperature."""
+    """Noise, brighter in one channel or in none; some labels are wrong, so that there
+    is a best temperature.
+    """
     generator = torch.Generator().manual_seed(seed)
     images = torch.randint(0, 160, (count, 3, 8, 8), generator=generator)
     labels = torch.arange(count) % CLASSES
@@ -42,14 +46,27 @@ def start(make_trainer: Callable[..., Trainer]) -> Start:
     """A new training of three epochs of five batches, and what cools it."""
 
     def begin(
-        *, period: str | int = "epoch", optimizer_state: str = "keep", optimizer: str = "sgd", **settings: Any
+        *,
+        period: str | int = "epoch",
+        optimizer_state: str = "keep",
+        optimizer: str = "sgd",
+        **settings: Any,
     ) -> tuple[Trainer, CoolingCallback]:
         with drawn_from(0):
-            network = SmallVGG(CLASSES, widths=(6, 6), dense=8, image_size=8, batch_norm=True)
+            network = SmallVGG(
+                CLASSES, widths=(6, 6), dense=8, image_size=8, batch_norm=True
+            )
         settings |= {"period": period, "optimizer_state": optimizer_state}
         callback = CoolingCallback(network, some_images(30, seed=1), **settings)
-        recipe = {"batch_size": 4, "optimizer": optimizer, "weight_decay": 0.0, "epsilon": 0.1}
-        trainer = make_trainer(network, images=some_images(21, seed=0), crop_padding=1, flip=True, **recipe)
+        recipe = {
+            "batch_size": 4,
+            "optimizer": optimizer,
+            "weight_decay": 0.0,
+            "epsilon": 0.1,
+        }
+        trainer = make_trainer(
+            network, images=some_images(21, seed=0), crop_padding=1, flip=True, **recipe
+        )
         trainer.after_batch.append(callback.after_batch)
         return trainer, callback
 
@@ -63,19 +80,31 @@ def test_a_training_killed_between_two_coolings_gives_the_same_bytes(
 ) -> None:
     whole, cooled = start(period=period, **MODES[mode])
     assert not train(whole, {"cooling": cooled}, make_job(tmp_path / "whole"))
-    trainer, callback = until_done(lambda: start(period=period, **MODES[mode]), make_job(tmp_path / "killed"))
+    trainer, callback = until_done(
+        lambda: start(period=period, **MODES[mode]), make_job(tmp_path / "killed")
+    )
     assert len(callback.temperatures) == (3 if period == "epoch" else STEPS)
-    assert content(trainer, callback.temperatures) == content(whole, cooled.temperatures)
+    assert content(trainer, callback.temperatures) == content(
+        whole, cooled.temperatures
+    )
 
 
-def test_a_period_in_batches_runs_over_the_ends_of_epochs(start: Start, make_job: MakeJob, tmp_path: Path) -> None:
+def test_a_period_in_batches_runs_over_the_ends_of_epochs(
+    start: Start, make_job: MakeJob, tmp_path: Path
+) -> None:
     trainer, callback = start(period=4, mode="last_layer")
     modes: list[bool] = []
     trainer.after_batch.append(lambda each: modes.append(each.network.training))
     assert not train(trainer, {"cooling": callback}, make_job(tmp_path))
     # Of 15 batches the 4th, 8th and 12th.
-    assert [(row["cooling"], row["epoch"]) for row in callback.temperatures] == [(1, 1), (2, 2), (3, 3)]
-    assert modes == [True] * 15, "dropout and batch norm go on in training mode after a Cooling"
+    assert [(row["cooling"], row["epoch"]) for row in callback.temperatures] == [
+        (1, 1),
+        (2, 2),
+        (3, 3),
+    ]
+    assert modes == [True] * 15, (
+        "dropout and batch norm go on in training mode after a Cooling"
+    )
 
 
 def test_rows_say_what_the_network_was_divided_by(start: Start) -> None:
@@ -87,14 +116,23 @@ def test_rows_say_what_the_network_was_divided_by(start: Start) -> None:
         callback.after_epoch(trainer)
         row, (after, _) = callback.temperatures[-1], trainer.evaluate(images.inputs)
         torch.testing.assert_close(after, before / row["applied"], rtol=1e-5, atol=1e-6)
-        assert row["applied"] == pytest.approx(fit_temperature(before, images.labels).temperature, rel=1e-6)
+        assert row["applied"] == pytest.approx(
+            fit_temperature(before, images.labels).temperature, rel=1e-6
+        )
         assert (row["cooling"], row["epoch"], row["at_bound"]) == (epoch, epoch, False)
-        assert row["total"] == pytest.approx(trainer.network.get_buffer("cooling_temperature").item(), rel=1e-6)
+        assert row["total"] == pytest.approx(
+            trainer.network.get_buffer("cooling_temperature").item(), rel=1e-6
+        )
 
 
-def test_a_temperature_that_overflows_is_a_divergence(start: Start, make_job: MakeJob, tmp_path: Path) -> None:
+def test_a_temperature_that_overflows_is_a_divergence(
+    start: Start, make_job: MakeJob, tmp_path: Path
+) -> None:
     trainer, callback = start(mode="last_layer", factor=1000.0)
     before = copy.deepcopy(trainer.network.state_dict())
     assert train(trainer, {"cooling": callback}, make_job(tmp_path))
     assert (trainer.epochs_done, callback.temperatures) == (0, [])
-    assert all(torch.equal(value, before[name]) for name, value in trainer.network.state_dict().items())
+    assert all(
+        torch.equal(value, before[name])
+        for name, value in trainer.network.state_dict().items()
+    )

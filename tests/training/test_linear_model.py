@@ -1,4 +1,6 @@
-"""The linear model of the focal paper's appendix C: its data, and its descent against two other implementations."""
+"""The linear model of the focal paper's appendix C: its data, and its descent against
+two other implementations.
+"""
 
 import math
 
@@ -22,10 +24,16 @@ def small() -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_clusters_lie_on_the_corners_of_a_square_of_side_four_and_classes_on_opposite_sides(seed: int) -> None:
+def test_clusters_lie_on_the_corners_of_a_square_of_side_four_and_classes_on_opposite_sides(
+    seed: int,
+) -> None:
     train, _ = make_data(8000, 1, seed=seed)
     points, labels = train.for_fitting()
-    axis = int((points[labels == 1].mean(dim=0) - points[labels == 0].mean(dim=0)).abs().argmax())
+    axis = int(
+        (points[labels == 1].mean(dim=0) - points[labels == 0].mean(dim=0))
+        .abs()
+        .argmax()
+    )
     sides = []
     for label in (0, 1):
         for half in (-1, 1):
@@ -33,7 +41,8 @@ def test_clusters_lie_on_the_corners_of_a_square_of_side_four_and_classes_on_opp
             centre = cluster.median(dim=0).values
             assert centre[1 - axis].item() == pytest.approx(2 * half, abs=0.25)
             sides.append(centre[axis].item())
-    # 5 % wrong labels move a median a little; both clusters of a class are on one side, so a line separates them.
+    # 5 % wrong labels move a median a little; both clusters of a class are on one side,
+    # so a line separates them.
     assert np.abs(sides) == pytest.approx(2, abs=0.25)
     assert np.sign(sides).tolist() in [[-1, -1, 1, 1], [1, 1, -1, -1]]
 
@@ -53,7 +62,9 @@ def test_the_path_is_that_of_the_gradient_in_closed_form(gamma: float) -> None:
         w = w - 0.7 * gradient
         expected.append(w.tolist())
     path = train_logistic(points, labels, gamma, epochs=20, lr=0.7)
-    torch.testing.assert_close(path, torch.tensor(expected, dtype=torch.float64), rtol=1e-12, atol=1e-13)
+    torch.testing.assert_close(
+        path, torch.tensor(expected, dtype=torch.float64), rtol=1e-12, atol=1e-13
+    )
 
 
 def test_norms_and_mistakes_by_hand() -> None:
@@ -64,4 +75,6 @@ def test_norms_and_mistakes_by_hand() -> None:
     # Under (0, 1) the points score 4, 0 and -2; a tie is predicted as class 0.
     labels = torch.tensor([0, 1, 0])
     expected = [1 / (1 + math.exp(-4)), 0.5]
-    assert misclassified_confidences(points, labels, path[1]).tolist() == pytest.approx(expected)
+    assert misclassified_confidences(points, labels, path[1]).tolist() == pytest.approx(
+        expected
+    )

@@ -1,4 +1,6 @@
-"""Labels for every pixel: loss, logits in batches, scores and Cooling equal slower ways to the same."""
+"""Labels for every pixel: loss, logits in batches, scores and Cooling equal slower ways
+to the same.
+"""
 
 import copy
 from collections.abc import Callable
@@ -28,7 +30,9 @@ MakeTrainer = Callable[..., Trainer]
 
 
 def scenes(count: int, seed: int = 0, *, right: float = 1.0) -> ImageSet:
-    """Noise of 16×16 pixels, whose brightest channel is the class of a share of them; a tenth is void."""
+    """Noise of 16×16 pixels, whose brightest channel is the class of a share of them; a
+    tenth is void.
+    """
     generator = torch.Generator().manual_seed(seed)
     labels = torch.randint(CLASSES, (count, 16, 16), generator=generator)
     images = torch.randint(0, 120, (count, 3, 16, 16), generator=generator)
@@ -45,7 +49,12 @@ def make_unet(make_trainer: MakeTrainer) -> MakeTrainer:
     def make(width: int = 2, **changes: Any) -> Trainer:
         with drawn_from(0):
             network: nn.Module = UNet(CLASSES, width)
-        given = {"objective": pixel_cross_entropy(VOID), "images": scenes(8), "batch_size": 4, **changes}
+        given = {
+            "objective": pixel_cross_entropy(VOID),
+            "images": scenes(8),
+            "batch_size": 4,
+            **changes,
+        }
         return make_trainer(network, **given)
 
     return make
@@ -57,15 +66,21 @@ def test_the_loss_is_the_mean_over_labelled_pixels() -> None:
     labels = scenes(2).labels[:, :3, :5].contiguous()
     assert (labels == VOID).any()
     slow = [
-        -torch.log_softmax(logits[image, :, row, column], 0)[labels[image, row, column].item()].item()
+        -torch.log_softmax(logits[image, :, row, column], 0)[
+            labels[image, row, column].item()
+        ].item()
         for image, row, column in (labels != VOID).nonzero().tolist()
     ]
-    assert pixel_cross_entropy(VOID)(logits, labels, 0.0).item() == pytest.approx(sum(slow) / len(slow))
+    assert pixel_cross_entropy(VOID)(logits, labels, 0.0).item() == pytest.approx(
+        sum(slow) / len(slow)
+    )
 
 
 def test_a_batch_without_a_class_has_no_loss_and_no_gradient() -> None:
     logits = torch.randn(1, CLASSES, 2, 2, requires_grad=True)
-    loss = pixel_cross_entropy(VOID)(logits, torch.full((1, 2, 2), VOID, dtype=torch.uint8), 0.0)
+    loss = pixel_cross_entropy(VOID)(
+        logits, torch.full((1, 2, 2), VOID, dtype=torch.uint8), 0.0
+    )
     (gradient,) = torch.autograd.grad(loss, logits)
     assert (loss.item(), gradient.abs().max().item()) == (0, 0)
 
@@ -76,7 +91,10 @@ def test_logits_in_pieces_are_those_of_the_network(make_unet: MakeTrainer) -> No
     images = scenes(BATCH + 3).inputs
     pieces = list(pixel_logits(trainer, images))
     assert [len(piece) for piece in pieces] == [BATCH, 3]
-    mean, std = (torch.tensor(values).view(1, 3, 1, 1) for values in (trainer.recipe.mean, trainer.recipe.std))
+    mean, std = (
+        torch.tensor(values).view(1, 3, 1, 1)
+        for values in (trainer.recipe.mean, trainer.recipe.std)
+    )
     with torch.no_grad():
         plain = trainer.network.eval()((images / 255 - mean) / std)
     torch.testing.assert_close(torch.cat(pieces), plain, rtol=1e-4, atol=1e-5)
@@ -85,8 +103,13 @@ def test_logits_in_pieces_are_those_of_the_network(make_unet: MakeTrainer) -> No
         assert torch.is_grad_enabled(), "between the pieces too"
 
 
-def test_a_unet_learns_pixels_and_scores_are_scikit_learns(make_unet: MakeTrainer) -> None:
-    trainer, test = make_unet(6, epochs=12, planned_epochs=12, lr=0.2, images=scenes(24)), scenes(BATCH + 3, seed=1)
+def test_a_unet_learns_pixels_and_scores_are_scikit_learns(
+    make_unet: MakeTrainer,
+) -> None:
+    trainer, test = (
+        make_unet(6, epochs=12, planned_epochs=12, lr=0.2, images=scenes(24)),
+        scenes(BATCH + 3, seed=1),
+    )
     scores = PixelScores(test, void=VOID, temperature=lambda: 1.5)
     for _ in range(12):
         trainer.epoch()
@@ -94,7 +117,9 @@ def test_a_unet_learns_pixels_and_scores_are_scikit_learns(make_unet: MakeTraine
     assert [row["epoch"] for row in scores.history] == list(range(1, 13))
     kept, row = test.labels != VOID, scores.history[-1]
     truth, predicted = test.labels[kept], pixel_predictions(trainer, test.inputs)[kept]
-    assert row["mean_iou"] == pytest.approx(jaccard_score(truth, predicted, average="macro"))
+    assert row["mean_iou"] == pytest.approx(
+        jaccard_score(truth, predicted, average="macro")
+    )
     assert row["mean_iou"] > 0.7
     assert row["pixel_accuracy"] == pytest.approx(accuracy_score(truth, predicted))
     assert (row["temperature"], row["loss"]) == (1.5, trainer.loss)
@@ -129,7 +154,9 @@ def test_it_cools_on_all_pixels_with_a_class(trained: Trainer) -> None:
     torch.testing.assert_close(after, before / cooled.temperature)
 
 
-def test_a_choice_of_pixels_depends_on_the_seed_alone_and_leaves_void_out(trained: Trainer) -> None:
+def test_a_choice_of_pixels_depends_on_the_seed_alone_and_leaves_void_out(
+    trained: Trainer,
+) -> None:
     labels, found = scenes(COUNT, right=0.3).labels.flatten(), []
     whole = pixel_table(torch.cat(list(pixel_logits(trained, scenes(COUNT).inputs))))
     for seed in (0, 0, 1):

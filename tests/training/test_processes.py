@@ -1,4 +1,6 @@
-"""Two processes train as one does: the same batches and, without batch norm, the same weights."""
+"""Two processes train as one does: the same batches and, without batch norm, the same
+weights.
+"""
 
 import json
 import os
@@ -104,13 +106,26 @@ sys.exit(exit_code(work))
 
 
 def run(program: str, folder: Path, *arguments: str, count: int) -> tuple[int, str]:
-    """Run a program in one process, or in several under torchrun: its exit code and what it said."""
+    """Run a program in one process, or in several under torchrun: its exit code and
+    what it said.
+    """
     folder.mkdir(exist_ok=True)
     (folder / "program.py").write_text(program)
-    together = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"] if count > 1 else []
+    together = (
+        ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
+        if count > 1
+        else []
+    )
     words = [sys.executable, *together, "program.py", *arguments]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-    done = subprocess.run(words, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(
+        words,
+        cwd=folder,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
     return done.returncode, done.stderr
 
 
@@ -136,10 +151,19 @@ def test_weights_are_those_of_one_process(trained: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_all_processes_end_with_the_same_bits_and_what_process_0_saved_resumes_all(trained: Path, count: int) -> None:
+def test_all_processes_end_with_the_same_bits_and_what_process_0_saved_resumes_all(
+    trained: Path, count: int
+) -> None:
     for rank in range(count):
-        whole, *same = (end(trained, count, *which) for which in (("mean", 0), ("mean", rank), ("resumed", rank)))
-        assert all(torch.equal(value, each[key]) for each in same for key, value in whole.items())
+        whole, *same = (
+            end(trained, count, *which)
+            for which in (("mean", 0), ("mean", rank), ("resumed", rank))
+        )
+        assert all(
+            torch.equal(value, each[key])
+            for each in same
+            for key, value in whole.items()
+        )
 
 
 def test_what_would_be_another_training_is_refused(trained: Path) -> None:
@@ -147,14 +171,23 @@ def test_what_would_be_another_training_is_refused(trained: Path) -> None:
     for rank in "01":
         refused = json.loads((trained / "2" / rank / "refused.json").read_text())
         assert "no batch norm" in refused["batch norm"]
-        assert "no frozen batch norm, as correlated pairs have, to be trained by 2 processes" in refused["pair"]
-        assert refused["odd"] == "batch_size must be a multiple of the 2 processes, got 9"
+        assert (
+            "no frozen batch norm, as correlated pairs have, to be trained by 2 processes"
+            in refused["pair"]
+        )
+        assert (
+            refused["odd"] == "batch_size must be a multiple of the 2 processes, got 9"
+        )
 
 
 def numbers(value: Any) -> list[float]:
     """All numbers in a JSON value, in its order."""
     if isinstance(value, dict | list):
-        return [number for item in (value.values() if isinstance(value, dict) else value) for number in numbers(item)]
+        return [
+            number
+            for item in (value.values() if isinstance(value, dict) else value)
+            for number in numbers(item)
+        ]
     return [] if isinstance(value, str) or value is None else [float(value)]
 
 
@@ -163,12 +196,18 @@ def test_a_stage_under_torchrun_makes_what_it_makes_alone(tmp_path: Path) -> Non
         code, said = run(STAGE, tmp_path / str(count), "serial", count=count)
         assert code == 0, said
     for arm in ("none", "last_layer"):
-        one, two = (tmp_path / count / "data/cooling/training/digits-vgg/none" / arm / "0" for count in "12")
+        one, two = (
+            tmp_path / count / "data/cooling/training/digits-vgg/none" / arm / "0"
+            for count in "12"
+        )
         weights = load_file(one / "weights.safetensors")
         for key, value in load_file(two / "weights.safetensors").items():
             torch.testing.assert_close(value, weights[key], rtol=1e-3, atol=1e-4)
         for name in ("history", "norms", "temperatures", "record"):
-            seen = (numbers(json.loads((folder / f"{name}.json").read_text())) for folder in (one, two))
+            seen = (
+                numbers(json.loads((folder / f"{name}.json").read_text()))
+                for folder in (one, two)
+            )
             assert next(seen) == pytest.approx(next(seen), rel=1e-3, abs=1e-4), name
 
 

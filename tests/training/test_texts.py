@@ -1,4 +1,6 @@
-"""Texts and parsed sentences in the training loop: learned by the networks that can, with word vectors of any kind."""
+"""Texts and parsed sentences in the training loop: learned by the networks that can,
+with word vectors of any kind.
+"""
 
 import copy
 from collections.abc import Callable
@@ -9,13 +11,24 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.data.tokens import LABEL, NEUTRAL, UNLABELLED, encode_trees, parse_tree
+from softmax_temperature.data.tokens import (
+    LABEL,
+    NEUTRAL,
+    UNLABELLED,
+    encode_trees,
+    parse_tree,
+)
 from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.registry import count_parameters
 from softmax_temperature.networks.texts import TextCNN
 from softmax_temperature.training import Trainer
 from softmax_temperature.training.texts import TokenSet, TreeSet, over_labelled_nodes
-from softmax_temperature.training.word_embeddings import EmbeddingSteps, embedding_of, freeze_embedding, set_embedding
+from softmax_temperature.training.word_embeddings import (
+    EmbeddingSteps,
+    embedding_of,
+    freeze_embedding,
+    set_embedding,
+)
 
 TEXT = {"mean": None, "std": None}
 MakeTrainer = Callable[..., Trainer]
@@ -31,13 +44,21 @@ def seeded(network: type[nn.Module], *sizes: int, **options: Any) -> Any:
 
 
 def sentences(count: int = 96) -> TreeSet:
-    """ "good film", "not (good film)" and the like: what is inside is turned around as often as not."""
+    """ "good film", "not (good film)" and the like: what is inside is turned around as
+    often as not.
+    """
     texts = []
     for number in range(count):
         praise = number % 2
-        inside = f"({1 + 2 * praise} ({1 + 2 * praise} {('bad', 'good')[praise]}) (2 film))"
-        texts.append(f"({3 - 2 * praise} (2 not) {inside})" if number % 4 < 2 else inside)
-    trees = encode_trees([parse_tree(text) for text in texts], ("not", "good", "bad", "film"))
+        inside = (
+            f"({1 + 2 * praise} ({1 + 2 * praise} {('bad', 'good')[praise]}) (2 film))"
+        )
+        texts.append(
+            f"({3 - 2 * praise} (2 not) {inside})" if number % 4 < 2 else inside
+        )
+    trees = encode_trees(
+        [parse_tree(text) for text in texts], ("not", "good", "bad", "film")
+    )
     return TreeSet(trees, trees[:, 0, LABEL])
 
 
@@ -54,17 +75,37 @@ def test_labels_are_those_of_roots_or_of_nodes() -> None:
 
 
 @pytest.mark.parametrize("outputs", [2, 3])
-def test_an_objective_is_summed_over_the_nodes_of_a_tree_and_averaged_over_trees(outputs: int) -> None:
-    labels = torch.tensor([[1, NEUTRAL, 0, 0], [0, 1, UNLABELLED, UNLABELLED], [NEUTRAL, 1, NEUTRAL, UNLABELLED]])
-    logits = torch.randn(3, 4, outputs, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    over_nodes = over_labelled_nodes(lambda some, truth, position: position * F.cross_entropy(some, truth))
+def test_an_objective_is_summed_over_the_nodes_of_a_tree_and_averaged_over_trees(
+    outputs: int,
+) -> None:
+    labels = torch.tensor(
+        [
+            [1, NEUTRAL, 0, 0],
+            [0, 1, UNLABELLED, UNLABELLED],
+            [NEUTRAL, 1, NEUTRAL, UNLABELLED],
+        ]
+    )
+    logits = torch.randn(
+        3, 4, outputs, generator=torch.Generator().manual_seed(0), dtype=torch.float64
+    )
+    over_nodes = over_labelled_nodes(
+        lambda some, truth, position: position * F.cross_entropy(some, truth)
+    )
     of_trees = [
-        sum(F.cross_entropy(one, truth).item() for one, truth in zip(*tree, strict=True) if 0 <= truth < outputs)
+        sum(
+            F.cross_entropy(one, truth).item()
+            for one, truth in zip(*tree, strict=True)
+            if 0 <= truth < outputs
+        )
         for tree in zip(logits, labels, strict=True)
     ]
-    assert over_nodes(logits, labels, 2.0).item() == pytest.approx(2 * sum(of_trees) / 3)
+    assert over_nodes(logits, labels, 2.0).item() == pytest.approx(
+        2 * sum(of_trees) / 3
+    )
     roots = F.cross_entropy(logits[:2, 0], labels[:2, 0])
-    assert over_nodes(logits[:2, 0], labels[:2, 0], 1.0).item() == pytest.approx(roots.item())
+    assert over_nodes(logits[:2, 0], labels[:2, 0], 1.0).item() == pytest.approx(
+        roots.item()
+    )
 
 
 # ---- word embeddings
@@ -72,33 +113,58 @@ def test_an_objective_is_summed_over_the_nodes_of_a_tree_and_averaged_over_trees
 
 def network() -> TextCNN:
     """With vectors for the first of its words."""
-    sizes = {"embedding": WIDTH, "filters": 4, "width": 2, "dense": 4, "dropout": 0.0, "num_classes": 2}
+    sizes = {
+        "embedding": WIDTH,
+        "filters": 4,
+        "width": 2,
+        "dense": 4,
+        "dropout": 0.0,
+        "num_classes": 2,
+    }
     model: TextCNN = seeded(TextCNN, WORDS, **sizes)
     set_embedding(model, VECTORS)
     return model
 
 
-VECTORS = torch.randn(WORDS - 1, WIDTH, generator=torch.Generator().manual_seed(1)) * (torch.arange(7) > 0)[:, None]
+VECTORS = (
+    torch.randn(WORDS - 1, WIDTH, generator=torch.Generator().manual_seed(1))
+    * (torch.arange(7) > 0)[:, None]
+)
 
 
 @pytest.fixture
 def start(make_trainer: MakeTrainer) -> MakeTrainer:
     """A training on texts none of which has the last word of the vocabulary."""
-    tokens = torch.randint(1, WORDS - 1, (20, 9), generator=torch.Generator().manual_seed(2))
+    tokens = torch.randint(
+        1, WORDS - 1, (20, 9), generator=torch.Generator().manual_seed(2)
+    )
     texts = TokenSet(tokens, (tokens == 3).any(1).long())
     recipe = {"optimizer": "adagrad", "weight_decay": 0.1, "batch_size": 20, **TEXT}
     return lambda model: make_trainer(model, images=texts, **recipe)
 
 
 def test_vectors_are_set_and_higher_numbers_stay() -> None:
-    before = seeded(TextCNN, WORDS, embedding=WIDTH, filters=4, width=2, dense=4, dropout=0.0, num_classes=2)
+    before = seeded(
+        TextCNN,
+        WORDS,
+        embedding=WIDTH,
+        filters=4,
+        width=2,
+        dense=4,
+        dropout=0.0,
+        num_classes=2,
+    )
     weight = network().embedding.weight
     assert torch.equal(weight[:-1], VECTORS)
     assert torch.equal(weight[-1], before.embedding.weight[-1])
     for wrong in (torch.zeros(9, WIDTH), VECTORS[:, :3]):
-        with pytest.raises(ValueError, match=r"vectors must fit the embedding \(8, 4\), got"):
+        with pytest.raises(
+            ValueError, match=r"vectors must fit the embedding \(8, 4\), got"
+        ):
             set_embedding(network(), wrong)
-    with pytest.raises(ValueError, match="network must have a word embedding, got Linear"):
+    with pytest.raises(
+        ValueError, match="network must have a word embedding, got Linear"
+    ):
         embedding_of(nn.Linear(2, 2))
 
 
@@ -108,7 +174,9 @@ def test_a_frozen_embedding_is_kept_but_never_trained(start: MakeTrainer) -> Non
     assert count_parameters(model) == all_of_it - WORDS * WIDTH
     trainer, others = start(model), copy.deepcopy(model.hidden[0].weight)
     trainer.epoch()
-    assert torch.equal(model.state_dict()["embedding.weight"], network().embedding.weight)
+    assert torch.equal(
+        model.state_dict()["embedding.weight"], network().embedding.weight
+    )
     assert not torch.equal(model.hidden[0].weight, others)
 
 
@@ -122,5 +190,7 @@ def test_steps_are_plain_ones_of_their_own_size(start: MakeTrainer) -> None:
     others = copy.deepcopy(model.hidden[0].weight)
     trainer.epoch()
     torch.testing.assert_close(model.embedding.weight.detach(), before - 0.5 * gradient)
-    assert torch.equal(model.embedding.weight[-1], before[-1]), "a word of no text stays: there is no weight decay"
+    assert torch.equal(model.embedding.weight[-1], before[-1]), (
+        "a word of no text stays: there is no weight decay"
+    )
     assert not torch.equal(model.hidden[0].weight, others)

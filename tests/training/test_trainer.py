@@ -1,4 +1,6 @@
-"""The training loop: equal to a plainer one, the same after an interruption, and stopped by what is not finite."""
+"""The training loop: equal to a plainer one, the same after an interruption, and
+stopped by what is not finite.
+"""
 
 import copy
 import hashlib
@@ -17,14 +19,25 @@ from softmax_temperature.losses import make_objective
 from softmax_temperature.params.recipe import Schedule
 from softmax_temperature.runner.artifacts import canonical_json
 from softmax_temperature.runner.cells import Job
-from softmax_temperature.training import Callback, Diverged, ImageSet, Trainer, Watch, train
+from softmax_temperature.training import (
+    Callback,
+    Diverged,
+    ImageSet,
+    Trainer,
+    Watch,
+    train,
+)
 from softmax_temperature.training.trainer import learning_rate_factor
 from tests.small_trainings import LOSSES
 
 MakeTrainer = Callable[..., Trainer]
 Memory = dict[str, Any]
 MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3]
-COSINE = {"schedule": {"name": "cosine", "warmup": 0.7}, "epochs": 2, "planned_epochs": 5}
+COSINE = {
+    "schedule": {"name": "cosine", "warmup": 0.7},
+    "epochs": 2,
+    "planned_epochs": 5,
+}
 
 
 # ---- the same training, written out
@@ -33,7 +46,9 @@ COSINE = {"schedule": {"name": "cosine", "warmup": 0.7}, "epochs": 2, "planned_e
 def order_by_hand(seed: int, epoch: int, count: int) -> Tensor:
     """By a seed of 63 bits of the sha256 of the names."""
     names = f"{seed}/epoch/{epoch}".encode()
-    generator = torch.Generator().manual_seed(int(hashlib.sha256(names).hexdigest()[:16], 16) // 2)
+    generator = torch.Generator().manual_seed(
+        int(hashlib.sha256(names).hexdigest()[:16], 16) // 2
+    )
     return torch.randperm(count, generator=generator)
 
 
@@ -59,8 +74,12 @@ def adagrad(gradient: Tensor, memory: Memory, _: int) -> Any:
     return gradient / (memory["square"].sqrt() + 1e-3)
 
 
-def plain_epochs(network: nn.Module, images: ImageSet, recipe: Any, move: Callable[..., Any]) -> list[float]:
-    """Two epochs in batches of 8 along a cosine with warm-up, seed 7; returns the mean loss of each."""
+def plain_epochs(
+    network: nn.Module, images: ImageSet, recipe: Any, move: Callable[..., Any]
+) -> list[float]:
+    """Two epochs in batches of 8 along a cosine with warm-up, seed 7; returns the mean
+    loss of each.
+    """
     pixels, parameters = inputs(images), list(network.parameters())
     memories: list[Memory] = [{} for _ in parameters]
     network.train()
@@ -69,18 +88,36 @@ def plain_epochs(network: nn.Module, images: ImageSet, recipe: Any, move: Callab
         order, seen = order_by_hand(7, epoch, len(images)), []
         for batch in range(batches):
             rows = order[8 * batch : 8 * batch + 8]
-            loss = F.cross_entropy(network(pixels[rows]), images.labels[rows], reduction=recipe.reduction)
+            loss = F.cross_entropy(
+                network(pixels[rows]), images.labels[rows], reduction=recipe.reduction
+            )
             gradients = list(torch.autograd.grad(loss, parameters))
             if recipe.clip_norm is not None:
-                norm = math.sqrt(sum(gradient.square().sum().item() for gradient in gradients))
-                gradients = [gradient * min(1, recipe.clip_norm / norm) for gradient in gradients]
+                norm = math.sqrt(
+                    sum(gradient.square().sum().item() for gradient in gradients)
+                )
+                gradients = [
+                    gradient * min(1, recipe.clip_norm / norm) for gradient in gradients
+                ]
             # Two epochs stand for five.
             place = 5 * (epoch + batch / batches) / 2
-            rate = recipe.lr * min(1, place / 0.7) * (1 + math.cos(math.pi * place / 5)) / 2
+            rate = (
+                recipe.lr
+                * min(1, place / 0.7)
+                * (1 + math.cos(math.pi * place / 5))
+                / 2
+            )
             steps += 1
             with torch.no_grad():
-                for parameter, gradient, memory in zip(parameters, gradients, memories, strict=True):
-                    parameter.sub_(rate * move(gradient + recipe.weight_decay * parameter, memory, steps))
+                for parameter, gradient, memory in zip(
+                    parameters, gradients, memories, strict=True
+                ):
+                    parameter.sub_(
+                        rate
+                        * move(
+                            gradient + recipe.weight_decay * parameter, memory, steps
+                        )
+                    )
             seen.append(loss.item() / (8 if recipe.reduction == "sum" else 1))
         losses.append(sum(seen) / batches)
     return losses
@@ -92,13 +129,29 @@ def plain_epochs(network: nn.Module, images: ImageSet, recipe: Any, move: Callab
         ("resnet", sgd, {"weight_decay": 0.1}),
         ("resnet", sgd, {"reduction": "sum", "clip_norm": 2.0, "lr": 0.02}),
         ("two-layers", sgd, {"clip_norm": 0.3, "weight_decay": 0.1}),
-        ("two-layers", adam, {"optimizer": "adam", "epsilon": 1e-3, "beta2": 0.95, "weight_decay": 0.1}),
-        ("two-layers", adam, {"optimizer": "adam", "epsilon": 1e-3, "beta2": 0.95, "clip_norm": 0.3}),
-        ("two-layers", adagrad, {"optimizer": "adagrad", "epsilon": 1e-3, "weight_decay": 0.1}),
+        (
+            "two-layers",
+            adam,
+            {"optimizer": "adam", "epsilon": 1e-3, "beta2": 0.95, "weight_decay": 0.1},
+        ),
+        (
+            "two-layers",
+            adam,
+            {"optimizer": "adam", "epsilon": 1e-3, "beta2": 0.95, "clip_norm": 0.3},
+        ),
+        (
+            "two-layers",
+            adagrad,
+            {"optimizer": "adagrad", "epsilon": 1e-3, "weight_decay": 0.1},
+        ),
     ],
 )
 def test_two_epochs_are_those_of_a_plain_loop(
-    make_trainer: MakeTrainer, make_images: Any, network: str, move: Callable[..., Any], changes: dict[str, Any]
+    make_trainer: MakeTrainer,
+    make_images: Any,
+    network: str,
+    move: Callable[..., Any],
+    changes: dict[str, Any],
 ) -> None:
     images = make_images(29)  # Not a multiple of the batch size: the rest has no turn.
     trainer = make_trainer(network, images=images, **COSINE, **changes)
@@ -111,14 +164,18 @@ def test_two_epochs_are_those_of_a_plain_loop(
     assert losses == pytest.approx(expected, rel=1e-4)
     start = make_trainer(network).network.state_dict()
     for name, value in plain.state_dict().items():
-        torch.testing.assert_close(trainer.network.state_dict()[name], value, rtol=1e-3, atol=2e-5)
+        torch.testing.assert_close(
+            trainer.network.state_dict()[name], value, rtol=1e-3, atol=2e-5
+        )
         assert not torch.equal(value, start[name])
 
 
 # ---- order and augmentation
 
 
-def rows_of(make_trainer: MakeTrainer, images: ImageSet, **changes: Any) -> list[list[int]]:
+def rows_of(
+    make_trainer: MakeTrainer, images: ImageSet, **changes: Any
+) -> list[list[int]]:
     """Which images each batch of three epochs has: each image has a label of its own."""
     rows: list[list[int]] = []
 
@@ -126,29 +183,50 @@ def rows_of(make_trainer: MakeTrainer, images: ImageSet, **changes: Any) -> list
         rows.append(labels.tolist())
         return logits.square().mean()
 
-    trainer = make_trainer(images=ImageSet(images.inputs, torch.arange(len(images))), objective=objective, **changes)
+    trainer = make_trainer(
+        images=ImageSet(images.inputs, torch.arange(len(images))),
+        objective=objective,
+        **changes,
+    )
     for _ in range(3):
         trainer.epoch()
     return rows
 
 
-def test_every_epoch_has_its_own_order_which_the_seed_decides(make_trainer: MakeTrainer, make_images: Any) -> None:
+def test_every_epoch_has_its_own_order_which_the_seed_decides(
+    make_trainer: MakeTrainer, make_images: Any
+) -> None:
     rows = rows_of(make_trainer, make_images(21), seed=5)
-    expected = [order_by_hand(5, epoch, 21)[:16].view(2, 8).tolist() for epoch in range(3)]
+    expected = [
+        order_by_hand(5, epoch, 21)[:16].view(2, 8).tolist() for epoch in range(3)
+    ]
     assert rows == [batch for epoch in expected for batch in epoch]
     assert len({tuple(map(tuple, epoch)) for epoch in expected}) == 3
     assert rows_of(make_trainer, make_images(21), seed=6)[:2] != expected[0]
-    # Neither augmentation nor network nor rate has a say in it: trainings that differ in these can be paired.
-    assert rows_of(make_trainer, make_images(21), seed=5, network="resnet", flip=True, lr=0.001) == rows
+    # Neither augmentation nor network nor rate has a say in it: trainings that differ
+    # in these can be paired.
+    assert (
+        rows_of(
+            make_trainer, make_images(21), seed=5, network="resnet", flip=True, lr=0.001
+        )
+        == rows
+    )
 
 
-def test_images_are_augmented_for_training_and_not_for_evaluation(make_trainer: MakeTrainer) -> None:
-    # Columns ascend and nothing is black: a black pixel was padded, descending columns were mirrored.
+def test_images_are_augmented_for_training_and_not_for_evaluation(
+    make_trainer: MakeTrainer,
+) -> None:
+    # Columns ascend and nothing is black: a black pixel was padded, descending columns
+    # were mirrored.
     ramp = torch.arange(10, 16, dtype=torch.uint8).expand(64, 3, 6, 6).contiguous()
     kept = {"mean": [0.0] * 3, "std": [1.0] * 3, "batch_size": 64}
-    trainer = make_trainer(images=ImageSet(ramp, torch.arange(64) % 4), crop_padding=1, flip=True, **kept)
+    trainer = make_trainer(
+        images=ImageSet(ramp, torch.arange(64) % 4), crop_padding=1, flip=True, **kept
+    )
     seen: list[Tensor] = []
-    trainer.network.get_submodule("hidden").register_forward_pre_hook(lambda _, given: seen.append(255 * given[0]))
+    trainer.network.get_submodule("hidden").register_forward_pre_hook(
+        lambda _, given: seen.append(255 * given[0])
+    )
     trainer.epoch()
     trainer.evaluate(ramp)
     training, evaluation = seen
@@ -164,12 +242,18 @@ def test_dropout_differs_between_epochs_and_seeds_and_leaves_the_generator_alone
     make_trainer: MakeTrainer, make_network: Any, make_images: Any
 ) -> None:
     # All images are the same, so that their order has no say in what is zero.
-    images = ImageSet(make_images(1).inputs.expand(24, -1, -1, -1), torch.arange(24) % 4)
+    images = ImageSet(
+        make_images(1).inputs.expand(24, -1, -1, -1), torch.arange(24) % 4
+    )
 
     def dropped(seed: int) -> list[Tensor]:
-        trainer = make_trainer(make_network(dropout=0.5), images=images, seed=seed, lr=1e-12, batch_size=24)
+        trainer = make_trainer(
+            make_network(dropout=0.5), images=images, seed=seed, lr=1e-12, batch_size=24
+        )
         seen: list[Tensor] = []
-        trainer.network.get_submodule("hidden.3").register_forward_hook(lambda _, __, kept: seen.append(kept == 0))
+        trainer.network.get_submodule("hidden.3").register_forward_hook(
+            lambda _, __, kept: seen.append(kept == 0)
+        )
         for _ in range(2):
             trainer.epoch()
         return seen
@@ -186,17 +270,23 @@ def test_dropout_differs_between_epochs_and_seeds_and_leaves_the_generator_alone
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_a_rate_that_is_too_large_is_a_divergence_with_every_loss(make_trainer: MakeTrainer, loss: str) -> None:
+def test_a_rate_that_is_too_large_is_a_divergence_with_every_loss(
+    make_trainer: MakeTrainer, loss: str
+) -> None:
     explodes = {"name": "steps", "milestones": [1.0], "factor": 1e30}
     objective = make_objective(loss, LOSSES[loss])
-    trainer = make_trainer("resnet", objective=objective, schedule=explodes, batch_size=4)
+    trainer = make_trainer(
+        "resnet", objective=objective, schedule=explodes, batch_size=4
+    )
     trainer.epoch()
     with pytest.raises(Diverged, match="epoch 2"):
         trainer.epoch()
     assert trainer.epochs_done == 1
 
 
-def test_weights_that_are_not_finite_end_a_training_whose_loss_is(make_trainer: MakeTrainer) -> None:
+def test_weights_that_are_not_finite_end_a_training_whose_loss_is(
+    make_trainer: MakeTrainer,
+) -> None:
     # The loss is that before the only step, so only the weights can tell.
     trainer = make_trainer(batch_size=64, lr=1e38, reduction="sum", weight_decay=10.0)
     with pytest.raises(Diverged, match="epoch 1"):
@@ -215,26 +305,40 @@ def test_an_evaluation_is_that_of_the_network_and_leaves_it_alone(
     before = copy.deepcopy(trainer.state_dict()["network"])
     images = make_images(1003, seed=4)  # More than two of its batches.
     logits, norms = trainer.evaluate(images.inputs)
-    assert all(torch.equal(value, before[name]) for name, value in trainer.network.state_dict().items())
+    assert all(
+        torch.equal(value, before[name])
+        for name, value in trainer.network.state_dict().items()
+    )
     plain = make_network(network, dropout=0.5).eval()
     plain.load_state_dict(trainer.network.state_dict())
     with torch.no_grad():
         features = plain.features(inputs(images))
         torch.testing.assert_close(logits, plain(inputs(images)), rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(norms, features.double().square().sum(1).sqrt(), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        norms, features.double().square().sum(1).sqrt(), rtol=1e-4, atol=1e-5
+    )
 
 
-def test_under_bfloat16_logits_are_fine_grained_float32_and_weights_stay_so(make_trainer: MakeTrainer) -> None:
-    coarse, exact = (make_trainer("resnet", precision=precision) for precision in ("bfloat16", "float32"))
+def test_under_bfloat16_logits_are_fine_grained_float32_and_weights_stay_so(
+    make_trainer: MakeTrainer,
+) -> None:
+    coarse, exact = (
+        make_trainer("resnet", precision=precision)
+        for precision in ("bfloat16", "float32")
+    )
     given: list[Tensor] = []
-    coarse.network.get_submodule("linear").register_forward_hook(lambda _, __, logits: given.append(logits.detach()))
+    coarse.network.get_submodule("linear").register_forward_hook(
+        lambda _, __, logits: given.append(logits.detach())
+    )
     for trainer in (coarse, exact):
         trainer.epoch()
     evaluated, _ = coarse.evaluate(coarse.samples.inputs)
     for logits in (*given, evaluated):
         assert logits.dtype == torch.float32
         assert (logits != logits.bfloat16().float()).double().mean() > 0.5
-    assert all(parameter.dtype == torch.float32 for parameter in coarse.network.parameters())
+    assert all(
+        parameter.dtype == torch.float32 for parameter in coarse.network.parameters()
+    )
     # Autocast was on, and did no harm that eight bits do not explain.
     assert coarse.loss != exact.loss
     assert coarse.loss == pytest.approx(exact.loss, rel=0.05)
@@ -265,34 +369,54 @@ class Kills(Callback):
 
 @pytest.fixture(params=["resnet", "two-layers"])
 def start(
-    request: pytest.FixtureRequest, make_trainer: MakeTrainer, make_network: Any, make_images: Any
+    request: pytest.FixtureRequest,
+    make_trainer: MakeTrainer,
+    make_network: Any,
+    make_images: Any,
 ) -> Callable[..., tuple[Trainer, Watch]]:
-    """A new training of three epochs, with dropout or batch norm, and with augmentation; and its watch."""
+    """A new training of three epochs, with dropout or batch norm, and with
+    augmentation; and its watch.
+    """
 
     def begin(**changes: Any) -> tuple[Trainer, Watch]:
         network = make_network(request.param, dropout=0.5)
         optimizer = {"resnet": "sgd", "two-layers": "adam"}[request.param]
-        trainer = make_trainer(network, crop_padding=1, flip=True, **{"optimizer": optimizer, **changes})
+        trainer = make_trainer(
+            network, crop_padding=1, flip=True, **{"optimizer": optimizer, **changes}
+        )
         splits = {"train": make_images(), "test": make_images(10, seed=2)}
-        return trainer, Watch(splits, gradient_epochs=frozenset({1, 3}), reliability_epochs=frozenset({2}))
+        return trainer, Watch(
+            splits, gradient_epochs=frozenset({1, 3}), reliability_epochs=frozenset({2})
+        )
 
     return begin
 
 
 def content(trainer: Trainer, rows: Any) -> tuple[bytes, str]:
     """The bytes that a stage would write."""
-    weights = {name: value.contiguous() for name, value in trainer.network.state_dict().items()}
+    weights = {
+        name: value.contiguous() for name, value in trainer.network.state_dict().items()
+    }
     return save(weights), canonical_json(rows)
 
 
-def until_done(start: Callable[[], tuple[Trainer, Any]], job: Job, *, kills_first: bool = False) -> tuple[Trainer, Any]:
-    """A training of three epochs that is killed after each of them, before its checkpoint."""
+def until_done(
+    start: Callable[[], tuple[Trainer, Any]], job: Job, *, kills_first: bool = False
+) -> tuple[Trainer, Any]:
+    """A training of three epochs that is killed after each of them, before its
+    checkpoint.
+    """
     kills = Kills({1, 2, 3})
     while True:
         trainer, callback = start()
-        callbacks: list[tuple[str, Callback]] = [("callback", callback), ("kills", kills)]
+        callbacks: list[tuple[str, Callback]] = [
+            ("callback", callback),
+            ("kills", kills),
+        ]
         try:
-            assert not train(trainer, dict(callbacks[::-1] if kills_first else callbacks), job)
+            assert not train(
+                trainer, dict(callbacks[::-1] if kills_first else callbacks), job
+            )
         except Killed:
             continue
         assert not kills.epochs
@@ -313,39 +437,61 @@ def test_a_training_killed_after_each_epoch_gives_the_same_bytes(
 def test_a_diverged_training_stops_and_keeps_what_was_finite(
     start: Start, make_job: Callable[[Path], Job], tmp_path: Path
 ) -> None:
-    explodes = {"schedule": {"name": "steps", "milestones": [2.0], "factor": 1e30}, "batch_size": 4}
+    explodes = {
+        "schedule": {"name": "steps", "milestones": [2.0], "factor": 1e30},
+        "batch_size": 4,
+    }
     standing, watched = start(**explodes)
     for _ in range(2):
         standing.epoch()
         watched.after_epoch(standing)
     job = make_job(tmp_path)
-    for _ in range(2):  # The second goes on from the checkpoint of the first, and comes to the same end.
+    for _ in range(
+        2
+    ):  # The second goes on from the checkpoint of the first, and comes to the same end.
         trainer, watch = start(**explodes)
         assert train(trainer, {"watch": watch}, job)
         assert trainer.epochs_done == 2
-        assert content(trainer, watch.state_dict()) == content(standing, watched.state_dict())
+        assert content(trainer, watch.state_dict()) == content(
+            standing, watched.state_dict()
+        )
 
 
 # ---- learning rates
 
 
 def schedule(name: str, **values: Any) -> Schedule:
-    return Schedule.model_validate({"name": name, "milestones": [4.0, 9.0], "factor": 0.3, **values})
+    return Schedule.model_validate(
+        {"name": name, "milestones": [4.0, 9.0], "factor": 0.3, **values}
+    )
 
 
-@pytest.mark.parametrize("name", ["constant", "steps", "linear", "exponential", "cosine"])
-def test_whole_epochs_are_those_of_torch_and_a_warm_up_rises_from_zero(name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["constant", "steps", "linear", "exponential", "cosine"]
+)
+def test_whole_epochs_are_those_of_torch_and_a_warm_up_rises_from_zero(
+    name: str,
+) -> None:
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
     rates: dict[str, Any] = {
         "constant": lambda: torch.optim.lr_scheduler.ConstantLR(optimizer, 1.0),
-        "steps": lambda: torch.optim.lr_scheduler.MultiStepLR(optimizer, [4, 9], gamma=0.3),
-        "linear": lambda: torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=12),
-        "exponential": lambda: torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.3 ** (1 / 12)),
+        "steps": lambda: torch.optim.lr_scheduler.MultiStepLR(
+            optimizer, [4, 9], gamma=0.3
+        ),
+        "linear": lambda: torch.optim.lr_scheduler.LinearLR(
+            optimizer, 1.0, 0.0, total_iters=12
+        ),
+        "exponential": lambda: torch.optim.lr_scheduler.ExponentialLR(
+            optimizer, 0.3 ** (1 / 12)
+        ),
         "cosine": lambda: torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 12),
     }
     theirs = rates[name]()
     for epoch in range(12):
-        ours, warm = (learning_rate_factor(schedule(name, warmup=warmup), epoch, 12) for warmup in (0.0, 5.0))
+        ours, warm = (
+            learning_rate_factor(schedule(name, warmup=warmup), epoch, 12)
+            for warmup in (0.0, 5.0)
+        )
         assert ours == pytest.approx(optimizer.param_groups[0]["lr"], rel=1e-9)
         assert warm == pytest.approx(ours * min(1, epoch / 5))
         optimizer.step()
@@ -354,8 +500,11 @@ def test_whole_epochs_are_those_of_torch_and_a_warm_up_rises_from_zero(name: str
 
 @pytest.mark.parametrize("warmup", [4.0, 0.68])
 def test_the_inverse_square_root_is_that_of_vaswani_et_al(warmup: float) -> None:
-    # Section 5.3: min(step^-0.5, step * warmup_steps^-1.5), here over its value where the warm-up ends.
+    # Section 5.3: min(step^-0.5, step * warmup_steps^-1.5), here over its value where
+    # the warm-up ends.
     inverse = Schedule.model_validate({"name": "inverse_square_root", "warmup": warmup})
     for step in (1, 300, 3999, 4000, 4001, 16_000, 99_999):
         expected = min(step**-0.5, step * 4000**-1.5) * 4000**0.5
-        assert learning_rate_factor(inverse, step * warmup / 4000, 25 * warmup) == pytest.approx(expected)
+        assert learning_rate_factor(
+            inverse, step * warmup / 4000, 25 * warmup
+        ) == pytest.approx(expected)

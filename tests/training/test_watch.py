@@ -1,4 +1,6 @@
-"""What is recorded of a training: by loops over samples, autograd through a real last layer, and the metrics."""
+"""What is recorded of a training: by loops over samples, autograd through a real last
+layer, and the metrics.
+"""
 
 import math
 from collections.abc import Callable, Iterable
@@ -11,12 +13,18 @@ from torch import Tensor, nn
 
 from softmax_temperature.losses import make_objective
 from softmax_temperature.training import BestEpoch, Norms, Trainer, Watch, scaled_epochs
-from softmax_temperature.training.watch import _norm_counts, describe_logits, last_layer_gradient_norms
+from softmax_temperature.training.watch import (
+    _norm_counts,
+    describe_logits,
+    last_layer_gradient_norms,
+)
 
 MakeTrainer = Callable[..., Trainer]
 
 
-def batch(count: int = 60, classes: int = 4, scale: float = 2.0) -> tuple[Tensor, Tensor]:
+def batch(
+    count: int = 60, classes: int = 4, scale: float = 2.0
+) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(0)
     logits = scale * torch.randn(count, classes, generator=generator)
     return logits, torch.randint(classes, (count,), generator=generator)
@@ -30,15 +38,29 @@ def describe_by_loop(logits: Tensor, labels: Tensor) -> dict[str, float | None]:
     for row, label in zip(logits.double().numpy(), labels.tolist(), strict=True):
         probs = np.exp(row - row.max()) / np.exp(row - row.max()).sum()
         entropy = -sum(p * math.log(p) for p in probs if p > 0)
-        samples.append((int(row.argmax()) == label, -math.log(probs[label]), entropy, probs.max()))
+        samples.append(
+            (int(row.argmax()) == label, -math.log(probs[label]), entropy, probs.max())
+        )
     expected: dict[str, float | None] = {}
-    for suffix, wanted in (("", (True, False)), ("_right", (True,)), ("_wrong", (False,))):
+    for suffix, wanted in (
+        ("", (True, False)),
+        ("_right", (True,)),
+        ("_wrong", (False,)),
+    ):
         chosen = [sample for sample in samples if sample[0] in wanted]
         for place, name in ((1, "nll"), (2, "entropy")):
-            expected[name + suffix] = sum(sample[place] for sample in chosen) / len(chosen) if chosen else None
+            expected[name + suffix] = (
+                sum(sample[place] for sample in chosen) / len(chosen)
+                if chosen
+                else None
+            )
     gap = 0.0
     for number in range(15):
-        inside = [(right, top) for right, _, _, top in samples if number / 15 < top <= (number + 1) / 15]
+        inside = [
+            (right, top)
+            for right, _, _, top in samples
+            if number / 15 < top <= (number + 1) / 15
+        ]
         gap += abs(sum(right - top for right, top in inside))
     accuracy = sum(right for right, *_ in samples) / len(samples)
     return expected | {"accuracy": accuracy, "ece": gap / len(samples)}
@@ -47,7 +69,9 @@ def describe_by_loop(logits: Tensor, labels: Tensor) -> dict[str, float | None]:
 @pytest.mark.parametrize("scale", [0.1, 2.0, 20.0])
 def test_a_description_is_that_of_a_loop_over_samples(scale: float) -> None:
     logits, labels = batch(scale=scale)
-    assert describe_logits(logits, labels) == pytest.approx(describe_by_loop(logits, labels), rel=1e-9)
+    assert describe_logits(logits, labels) == pytest.approx(
+        describe_by_loop(logits, labels), rel=1e-9
+    )
 
 
 # ---- gradients of the last layer
@@ -55,11 +79,21 @@ def test_a_description_is_that_of_a_loop_over_samples(scale: float) -> None:
 
 @pytest.mark.parametrize(
     ("loss", "options"),
-    [("cross_entropy", {}), ("focal", {"gamma": 3.0}), ("brier", {}), ("sample_dependent_focal", {})],
+    [
+        ("cross_entropy", {}),
+        ("focal", {"gamma": 3.0}),
+        ("brier", {}),
+        ("sample_dependent_focal", {}),
+    ],
 )
-def test_gradient_norms_are_those_of_a_real_layer_one_sample_at_a_time(loss: str, options: dict[str, Any]) -> None:
+def test_gradient_norms_are_those_of_a_real_layer_one_sample_at_a_time(
+    loss: str, options: dict[str, Any]
+) -> None:
     torch.manual_seed(0)
-    layer, features = nn.Linear(7, 4).double(), 3 * torch.randn(20, 7, dtype=torch.float64)
+    layer, features = (
+        nn.Linear(7, 4).double(),
+        3 * torch.randn(20, 7, dtype=torch.float64),
+    )
     labels, objective = torch.arange(20) % 4, make_objective(loss, options)
     expected = []
     for feature, label in zip(features, labels, strict=True):
@@ -67,7 +101,9 @@ def test_gradient_norms_are_those_of_a_real_layer_one_sample_at_a_time(loss: str
         objective(layer(feature[None]), label[None], 0.0).backward()
         assert layer.weight.grad is not None
         expected.append(layer.weight.grad.norm().item())
-    norms = last_layer_gradient_norms(layer(features), labels, features.norm(dim=1), objective, 0.0)
+    norms = last_layer_gradient_norms(
+        layer(features), labels, features.norm(dim=1), objective, 0.0
+    )
     assert norms.dtype == torch.float64
     assert norms.tolist() == pytest.approx(expected, rel=1e-9)
 
@@ -75,7 +111,8 @@ def test_gradient_norms_are_those_of_a_real_layer_one_sample_at_a_time(loss: str
 def test_where_a_loss_couples_samples_their_shares_make_up_its_gradient() -> None:
     logits, labels = batch(12)
     objective, leaf = make_objective("mmce", {}), logits.double().requires_grad_()
-    # With features that are one-hot, each sample has a column of the weights' gradient for itself.
+    # With features that are one-hot, each sample has a column of the weights' gradient
+    # for itself.
     layer = nn.Linear(12, 4, bias=False).double()
     with torch.no_grad():
         layer.weight.copy_(leaf.T)
@@ -89,7 +126,8 @@ def test_where_a_loss_couples_samples_their_shares_make_up_its_gradient() -> Non
 
 
 def test_scaled_epochs_by_hand() -> None:
-    # Those of Figure 3, in a tenth of the time; and in two epochs, where the first two fall on the first.
+    # Those of Figure 3, in a tenth of the time; and in two epochs, where the first two
+    # fall on the first.
     assert scaled_epochs([10, 100, 200], 35, 350) == {1, 10, 20}
     assert scaled_epochs([10, 100, 200, 350], 2, 350) == {1, 2}
 
@@ -100,20 +138,33 @@ def test_scaled_epochs_by_hand() -> None:
 @pytest.fixture
 def watched(make_trainer: MakeTrainer, make_images: Any) -> tuple[Trainer, Watch]:
     """Three epochs of focal loss; the second is looked at closely."""
-    objective = make_objective("scheduled_focal", {"gammas": [5.0, 1.0], "milestones": [4]})
-    trainer = make_trainer("resnet", objective=objective, images=make_images(32), planned_epochs=6)
-    splits = {"validation": make_images(11, seed=1), "train": make_images(32).sample(15)}
-    watch = Watch(splits, gradient_epochs=frozenset({2}), reliability_epochs=frozenset({2, 3}))
+    objective = make_objective(
+        "scheduled_focal", {"gammas": [5.0, 1.0], "milestones": [4]}
+    )
+    trainer = make_trainer(
+        "resnet", objective=objective, images=make_images(32), planned_epochs=6
+    )
+    splits = {
+        "validation": make_images(11, seed=1),
+        "train": make_images(32).sample(15),
+    }
+    watch = Watch(
+        splits, gradient_epochs=frozenset({2}), reliability_epochs=frozenset({2, 3})
+    )
     for _ in range(3):
         trainer.epoch()
         watch.after_epoch(trainer)
     return trainer, watch
 
 
-def test_each_epoch_and_split_has_a_row(watched: tuple[Trainer, Watch], make_images: Any) -> None:
+def test_each_epoch_and_split_has_a_row(
+    watched: tuple[Trainer, Watch], make_images: Any
+) -> None:
     trainer, watch = watched
     seen = [(row["epoch"], row["split"]) for row in watch.history]
-    assert seen == [(epoch, split) for epoch in (1, 2, 3) for split in ("validation", "train")]
+    assert seen == [
+        (epoch, split) for epoch in (1, 2, 3) for split in ("validation", "train")
+    ]
     last = watch.history[-2]
     assert last["loss"] == trainer.loss
     weights = trainer.network.get_parameter("linear.weight").detach().double()
@@ -121,9 +172,9 @@ def test_each_epoch_and_split_has_a_row(watched: tuple[Trainer, Watch], make_ima
     images = make_images(11, seed=1)
     logits, norms = trainer.evaluate(images.inputs)
     assert last["feature_norm"] == pytest.approx(norms.mean().item())
-    assert {name: last[name] for name in describe_logits(logits, images.labels)} == pytest.approx(
-        describe_by_loop(logits, images.labels), rel=1e-6
-    )
+    assert {
+        name: last[name] for name in describe_logits(logits, images.labels)
+    } == pytest.approx(describe_by_loop(logits, images.labels), rel=1e-6)
 
 
 def test_close_looks_are_at_the_training_images_after_their_epochs(
@@ -135,12 +186,18 @@ def test_close_looks_are_at_the_training_images_after_their_epochs(
     assert sum(row["count"] for row in watch.gradient_norms) == 15
     assert sum(row["count"] for row in watch.reliability) == 30
     # Two of three epochs are four of six: the second gamma has begun.
-    again = make_trainer("resnet", objective=make_objective("focal", {"gamma": 5.0}), images=make_images(32))
+    again = make_trainer(
+        "resnet",
+        objective=make_objective("focal", {"gamma": 5.0}),
+        images=make_images(32),
+    )
     again.epoch()
     again.epoch()
     sample = make_images(32).sample(15)
     logits, norms = again.evaluate(sample.inputs)
-    expected = last_layer_gradient_norms(logits, sample.labels, norms, make_objective("focal", {"gamma": 1.0}), 0)
+    expected = last_layer_gradient_norms(
+        logits, sample.labels, norms, make_objective("focal", {"gamma": 1.0}), 0
+    )
     assert watch.gradient_norms == _norm_counts(2, expected)
 
 
@@ -149,10 +206,20 @@ def test_close_looks_are_at_the_training_images_after_their_epochs(
     [(3, 1, (), [1, 3, 6, 7]), (3, 1, (5,), [1, 3, 5, 6, 7]), (9, 3, (), [1, 5, 6, 7])],
 )
 def test_looks_are_so_many_epochs_apart_and_at_both_ends(
-    make_trainer: MakeTrainer, make_images: Any, every: int, final: int, close: tuple[int, ...], expected: list[int]
+    make_trainer: MakeTrainer,
+    make_images: Any,
+    every: int,
+    final: int,
+    close: tuple[int, ...],
+    expected: list[int],
 ) -> None:
     trainer, plain = (make_trainer(epochs=7, planned_epochs=7) for _ in range(2))
-    watch = Watch({"train": make_images(8)}, reliability_epochs=frozenset(close), every=every, final=final)
+    watch = Watch(
+        {"train": make_images(8)},
+        reliability_epochs=frozenset(close),
+        every=every,
+        final=final,
+    )
     for _ in range(7):
         trainer.epoch()
         watch.after_epoch(trainer)
@@ -160,20 +227,36 @@ def test_looks_are_so_many_epochs_apart_and_at_both_ends(
     assert [row["epoch"] for row in watch.history] == expected
     assert {row["epoch"] for row in watch.reliability} == set(close)
     ours, theirs = trainer.network.state_dict(), plain.network.state_dict()
-    assert all(torch.equal(value, theirs[name]) for name, value in ours.items()), "looking changes nothing"
+    assert all(torch.equal(value, theirs[name]) for name, value in ours.items()), (
+        "looking changes nothing"
+    )
 
 
 def norm(tensors: Iterable[Tensor]) -> float:
-    return math.sqrt(sum(float(value) ** 2 for tensor in tensors for value in tensor.flatten().tolist()))
+    return math.sqrt(
+        sum(
+            float(value) ** 2
+            for tensor in tensors
+            for value in tensor.flatten().tolist()
+        )
+    )
 
 
-def test_norms_are_those_of_loops_over_numbers(make_trainer: Callable[..., Trainer], make_images: Any) -> None:
+def test_norms_are_those_of_loops_over_numbers(
+    make_trainer: Callable[..., Trainer], make_images: Any
+) -> None:
     trainer, images = make_trainer(clip_norm=0.5), make_images(10, seed=2).inputs
     norms = Norms(images)
     gradients: list[float] = []
 
     def note(each: Trainer) -> None:
-        gradients.append(norm(parameter.grad for parameter in each.network.parameters() if parameter.grad is not None))
+        gradients.append(
+            norm(
+                parameter.grad
+                for parameter in each.network.parameters()
+                if parameter.grad is not None
+            )
+        )
 
     trainer.after_batch += [norms.after_batch, note]
     for epoch in (1, 2):
@@ -195,19 +278,31 @@ def test_norms_are_those_of_loops_over_numbers(make_trainer: Callable[..., Train
 
 
 @pytest.mark.parametrize(
-    ("validation", "best"), [([0.2, 0.6, 0.6, 0.4], 2), ([0.0, 0.0, 0.0, 0.0], 1), ([0.1, 0.2, 0.3, 0.4], 4)]
+    ("validation", "best"),
+    [([0.2, 0.6, 0.6, 0.4], 2), ([0.0, 0.0, 0.0, 0.0], 1), ([0.1, 0.2, 0.3, 0.4], 4)],
 )
 def test_the_first_of_the_best_epochs_by_validation_accuracy_is_kept(
     make_trainer: MakeTrainer, validation: list[float], best: int
 ) -> None:
     trainer, watch = make_trainer(epochs=4, planned_epochs=4), Watch({})
     chosen, weights = BestEpoch(watch), []
-    seen = {"train": [0.9, 0.1, 0.1, 0.1], "validation": validation, "test": [0.1, 0.1, 0.9, 0.1]}
+    seen = {
+        "train": [0.9, 0.1, 0.1, 0.1],
+        "validation": validation,
+        "test": [0.1, 0.1, 0.9, 0.1],
+    }
     for epoch in range(4):
         trainer.epoch()
-        watch.history += [{"split": split, "accuracy": values[epoch]} for split, values in seen.items()]
+        watch.history += [
+            {"split": split, "accuracy": values[epoch]}
+            for split, values in seen.items()
+        ]
         chosen.after_epoch(trainer)
-        weights.append([value.clone() for value in trainer.network.state_dict().values()])
+        weights.append(
+            [value.clone() for value in trainer.network.state_dict().values()]
+        )
     assert chosen.epoch == best
     chosen.restore(trainer)
-    assert all(map(torch.equal, trainer.network.state_dict().values(), weights[best - 1]))
+    assert all(
+        map(torch.equal, trainer.network.state_dict().values(), weights[best - 1])
+    )

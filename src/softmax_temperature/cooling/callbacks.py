@@ -1,4 +1,6 @@
-"""Cooling in other people's training loops: callbacks for Lightning and for Hugging Face's Trainer."""
+"""Cooling in other people's training loops: callbacks for Lightning and for Hugging
+Face's Trainer.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,19 @@ if TYPE_CHECKING:
 def lightning_callback(
     cooling: Cooling, held_out: Iterable[tuple[Tensor, Tensor]], *, policy: str = "keep"
 ) -> Callback:
-    """Cool after every training epoch of Lightning's Trainer; needs the package lightning.
+    """Cool after every training epoch of Lightning's Trainer; needs the package
+    lightning.
 
     Args:
-        cooling: Holds the network inside the LightningModule, which returns logits (n, classes, ...).
-        held_out: Batches (inputs, labels) that the network is not trained on, such as a DataLoader.
-        policy: What happens to the state of a single optimizer, see `rescale_optimizer_state`.
+        cooling: Holds the network inside the LightningModule, which returns logits (n,
+            classes, ...).
+        held_out: Batches (inputs, labels) that the network is not trained on, such as a
+            DataLoader.
+        policy: What happens to the state of a single optimizer, see
+            `rescale_optimizer_state`.
 
-    For example, `Trainer(callbacks=[lightning_callback(Cooling(module.network), loader)])`.
+    For example, `Trainer(callbacks=[lightning_callback(Cooling(module.network),
+    loader)])`.
     """
     from lightning.pytorch import Callback
 
@@ -36,7 +43,13 @@ def lightning_callback(
                 return cooling.model(inputs), labels
 
             optimizer = trainer.optimizers[0] if len(trainer.optimizers) == 1 else None
-            _cool(cooling, pl_module, map(predicted, held_out), optimizer=optimizer, policy=policy)
+            _cool(
+                cooling,
+                pl_module,
+                map(predicted, held_out),
+                optimizer=optimizer,
+                policy=policy,
+            )
 
     return CoolingCallback()
 
@@ -44,32 +57,58 @@ def lightning_callback(
 def trainer_callback(
     cooling: Cooling, held_out: Iterable[dict[str, Tensor]], *, policy: str = "keep"
 ) -> TrainerCallback:
-    """Cool after every training epoch of Hugging Face's Trainer; needs the package transformers.
+    """Cool after every training epoch of Hugging Face's Trainer; needs the package
+    transformers.
 
     Args:
-        cooling: Holds the part of the model that returns logits (n, classes) as a tensor, such as `model.classifier`:
-            the model computes its loss from what that part returns.
-        held_out: Batches with `labels` that the model is not trained on, such as a DataLoader.
-        policy: What happens to the state of the optimizer, see `rescale_optimizer_state`.
+        cooling: Holds the part of the model that returns logits (n, classes) as a
+            tensor, such as `model.classifier`: the model computes its loss from what
+            that part returns.
+        held_out: Batches with `labels` that the model is not trained on, such as a
+            DataLoader.
+        policy: What happens to the state of the optimizer, see
+            `rescale_optimizer_state`.
 
-    For example, `Trainer(model, ..., callbacks=[trainer_callback(Cooling(model.classifier), loader)])`.
+    For example, `Trainer(model, ...,
+    callbacks=[trainer_callback(Cooling(model.classifier), loader)])`.
     """
     from transformers import TrainerCallback
 
     class CoolingCallback(TrainerCallback):
-        def on_epoch_end(self, args: Any, state: Any, control: Any, **loop: Any) -> None:  # noqa: ARG002 - theirs
+        def on_epoch_end(
+            self,
+            args: Any,
+            state: Any,  # noqa: ARG002
+            control: Any,  # noqa: ARG002
+            **loop: Any,
+        ) -> None:
             def predicted(batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
                 moved = {name: part.to(args.device) for name, part in batch.items()}
                 return loop["model"](**moved).logits, moved["labels"]
 
-            optimizer = getattr(loop["optimizer"], "optimizer", loop["optimizer"])  # Accelerate wraps it.
-            _cool(cooling, loop["model"], map(predicted, held_out), optimizer=optimizer, policy=policy)
+            optimizer = getattr(
+                loop["optimizer"], "optimizer", loop["optimizer"]
+            )  # Accelerate wraps it.
+            _cool(
+                cooling,
+                loop["model"],
+                map(predicted, held_out),
+                optimizer=optimizer,
+                policy=policy,
+            )
 
     return CoolingCallback()
 
 
-def _cool(cooling: Cooling, model: nn.Module, predictions: Iterable[tuple[Tensor, Tensor]], **options: Any) -> None:
-    """Cool with predictions that are made, one by one, while the model is in evaluation mode."""
+def _cool(
+    cooling: Cooling,
+    model: nn.Module,
+    predictions: Iterable[tuple[Tensor, Tensor]],
+    **options: Any,
+) -> None:
+    """Cool with predictions that are made, one by one, while the model is in evaluation
+    mode.
+    """
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     with torch.no_grad():

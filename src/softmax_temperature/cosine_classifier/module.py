@@ -10,20 +10,24 @@ from softmax_temperature.metrics.checks import check_positive
 
 
 class CosineClassifier(nn.Module):
-    """Logits are cosines of embeddings and class weights, times a fixed inverse temperature.
+    """Logits are cosines of embeddings and class weights, times a fixed inverse
+    temperature.
 
     Args:
         in_features: Length of an embedding.
         classes: Number of classes.
-        inverse_temperature: Multiplies the cosines; or "auto", what `suggest_temperature` says of `sample`.
+        inverse_temperature: Multiplies the cosines; or "auto", what
+            `suggest_temperature` says of `sample`.
         sample: Embeddings (n, in_features) and labels (n,) for "auto".
 
     Attributes:
-        weight: Shape (classes, in_features), of random directions and length 1 at the start.
+        weight: Shape (classes, in_features), of random directions and length 1 at the
+            start.
         inverse_temperature: A scalar buffer, part of `state_dict()`.
         suggestion: What "auto" rests on, or None.
 
-    Divide the cross-entropy by `inverse_temperature`, as the paper does: one learning rate then serves every value.
+    Divide the cross-entropy by `inverse_temperature`, as the paper does: one learning
+    rate then serves every value.
 
     Examples:
         >>> import torch
@@ -46,17 +50,28 @@ class CosineClassifier(nn.Module):
         super().__init__()
         self.suggestion = None
         if inverse_temperature == "auto":
-            from softmax_temperature.tools.suggest import suggest_temperature  # It knows this package.
+            from softmax_temperature.tools.suggest import (
+                suggest_temperature,
+            )  # It knows this package.
 
             if sample is None:
-                raise ValueError("inverse_temperature 'auto' needs sample=(embeddings, labels)")
+                raise ValueError(
+                    "inverse_temperature 'auto' needs sample=(embeddings, labels)"
+                )
             self.suggestion = suggest_temperature(*sample)
             inverse_temperature = self.suggestion.inverse_temperature
         check_positive(inverse_temperature, "inverse_temperature")
-        self.register_buffer("inverse_temperature", torch.tensor(float(inverse_temperature)))
-        self.weight = nn.Parameter(functional.normalize(torch.randn(classes, in_features), dim=1))
+        self.register_buffer(
+            "inverse_temperature", torch.tensor(float(inverse_temperature))
+        )
+        self.weight = nn.Parameter(
+            functional.normalize(torch.randn(classes, in_features), dim=1)
+        )
 
     def forward(self, embeddings: Tensor) -> Tensor:
         """Logits (..., classes) of embeddings (..., in_features)."""
-        cosines = functional.linear(functional.normalize(embeddings, dim=-1), functional.normalize(self.weight, dim=-1))
+        cosines = functional.linear(
+            functional.normalize(embeddings, dim=-1),
+            functional.normalize(self.weight, dim=-1),
+        )
         return self.inverse_temperature * cosines

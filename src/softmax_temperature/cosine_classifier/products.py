@@ -1,4 +1,6 @@
-"""Products of many matrices with one on the right, by the fastest route of a precision on a device, block by block."""
+"""Products of many matrices with one on the right, by the fastest route of a precision
+on a device, block by block.
+"""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -11,10 +13,16 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-# Operators that torch.compile freezes linear layers into; nothing public packs a matrix for both dtypes.
+# Operators that torch.compile freezes linear layers into; nothing public packs a matrix
+# for both dtypes.
 _onednn: Callable[[str], Callable[..., Any]] = partial(getattr, torch.ops.mkldnn)
-_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
-# Scores of one block: a quarter of it was 3 % slower in bfloat16 and an eighth 6 %; twice as much gained nothing.
+_DTYPES = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float64": torch.float64,
+}
+# Scores of one block: a quarter of it was 3 % slower in bfloat16 and an eighth 6 %;
+# twice as much gained nothing.
 _SCORE_BYTES_ON_CPU = 2**23
 _SHARE_OF_FREE_CUDA_MEMORY = 0.5
 
@@ -23,7 +31,9 @@ Result = TypeVar("Result")
 
 
 class Buffers(threading.local):
-    """Named scratch tensors of one device and dtype for each thread: fresh memory would cost page faults."""
+    """Named scratch tensors of one device and dtype for each thread: fresh memory would
+    cost page faults.
+    """
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
         self.dtype = dtype
@@ -31,7 +41,9 @@ class Buffers(threading.local):
         self._flat: dict[str, Tensor] = {}
 
     def take(self, name: str, *shape: int) -> Tensor:
-        """An uninitialised contiguous tensor in the memory of this name, which grows where it is too small."""
+        """An uninitialised contiguous tensor in the memory of this name, which grows
+        where it is too small.
+        """
         size = prod(shape)
         flat = self._flat.get(name, self._empty)
         if flat.numel() < size:
@@ -40,7 +52,9 @@ class Buffers(threading.local):
 
 
 class Products:
-    """Prepares a right-hand matrix once and multiplies it often: torch.mm, sums rounded once, at the end."""
+    """Prepares a right-hand matrix once and multiplies it often: torch.mm, sums rounded
+    once, at the end.
+    """
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
         self.dtype = dtype
@@ -51,8 +65,14 @@ class Products:
         return right
 
     def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
-        """`left` (rows, inner) times a prepared matrix; overwritten by the thread's next product of this name."""
-        return torch.mm(self._rounded(left, name), right, out=self._buffers.take(name, len(left), right.shape[1]))
+        """`left` (rows, inner) times a prepared matrix; overwritten by the thread's
+        next product of this name.
+        """
+        return torch.mm(
+            self._rounded(left, name),
+            right,
+            out=self._buffers.take(name, len(left), right.shape[1]),
+        )
 
     def _rounded(self, left: Tensor, name: str) -> Tensor:
         if left.dtype == self.dtype:
@@ -61,24 +81,32 @@ class Products:
 
 
 class PackedProducts(Products):
-    """float32 or bfloat16 on a CPU, the right-hand matrix put once into the order that oneDNN's kernels read.
+    """float32 or bfloat16 on a CPU, the right-hand matrix put once into the order that
+    oneDNN's kernels read.
 
-    torch.mm calls MKL for float32, which keeps to AVX2 on AMD processors: half of oneDNN's speed with AVX-512.
+    torch.mm calls MKL for float32, which keeps to AVX2 on AMD processors: half of
+        oneDNN's speed with AVX-512.
     """
 
     def prepare(self, right: Tensor) -> Tensor:
-        """A packed copy; the operator multiplies by the transpose of its second argument."""
+        """A packed copy; the operator multiplies by the transpose of its second
+        argument.
+        """
         packed: Tensor = _onednn("_reorder_linear_weight")(right.T.contiguous())
         return packed
 
     def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
         """One product, in memory of oneDNN's own."""
-        product: Tensor = _onednn("_linear_pointwise")(self._rounded(left, name), right, None, "none", [], "")
+        product: Tensor = _onednn("_linear_pointwise")(
+            self._rounded(left, name), right, None, "none", [], ""
+        )
         return product
 
 
 class RoundedProducts(Products):
-    """bfloat16 on a CPU without instructions for it, where torch.mm emulates: products in float32, rounded once."""
+    """bfloat16 on a CPU without instructions for it, where torch.mm emulates: products
+    in float32, rounded once.
+    """
 
     def __init__(self, device: torch.device) -> None:
         super().__init__(torch.bfloat16, device)
@@ -101,43 +129,69 @@ def choose_products(precision: str, device: torch.device) -> Products:
             return PackedProducts(torch.float32, device)
         if precision == "bfloat16":
             fast = _onednn("_is_mkldnn_bf16_supported")()
-            return PackedProducts(torch.bfloat16, device) if fast else RoundedProducts(device)
+            return (
+                PackedProducts(torch.bfloat16, device)
+                if fast
+                else RoundedProducts(device)
+            )
     return Products(_DTYPES[precision], device)
 
 
 class Workers:
-    """Calls a function for each block or batch: on a CPU on one thread each, as many at a time as torch may use.
+    """Calls a function for each block or batch: on a CPU on one thread each, as many at
+    a time as torch may use.
 
-    Threads inside each operation, torch's way, take ten times as long on a busy machine: they wait for the slowest.
+    Threads inside each operation, torch's way, take ten times as long on a busy
+    machine: they wait for the slowest.
     """
 
     def __init__(self, device: torch.device) -> None:
         self.count = torch.get_num_threads() if device.type == "cpu" else 1
-        # The same threads for every epoch, so that their scratch memory is allocated once.
+        # The same threads for every epoch, so that their scratch memory is allocated
+        # once.
         one_each: Any = {"initializer": torch.set_num_threads, "initargs": (1,)}
-        self._pool = ThreadPoolExecutor(self.count, **one_each) if self.count > 1 else None
+        self._pool = (
+            ThreadPoolExecutor(self.count, **one_each) if self.count > 1 else None
+        )
 
-    def blocks(self, weights: Tensor, batch: int, scores: torch.dtype, at_once: int | None) -> list[slice]:
-        """Slices of weights (problems, classes, dim), at least one per worker; their lengths differ by one at most."""
+    def blocks(
+        self, weights: Tensor, batch: int, scores: torch.dtype, at_once: int | None
+    ) -> list[slice]:
+        """Slices of weights (problems, classes, dim), at least one per worker; their
+        lengths differ by one at most.
+        """
         problems, classes, dim = weights.shape
         if at_once is None and weights.is_cuda:
             free, _ = torch.cuda.mem_get_info(weights.device)
-            # Scores, probabilities and what a copy of them takes, and three scratch copies of the weights.
+            # Scores, probabilities and what a copy of them takes, and three scratch
+            # copies of the weights.
             bytes_per_problem = 3 * classes * (batch + dim) * weights.itemsize
             at_once = int(free * _SHARE_OF_FREE_CUDA_MEMORY) // bytes_per_problem
         elif at_once is None:
             at_once = _SCORE_BYTES_ON_CPU // (classes * batch * scores.itemsize)
-        # A multiple of the number of workers, so that none waits for the others at the end.
-        blocks = min(problems, self.count * ceil(ceil(problems / max(1, at_once)) / self.count))
-        return [slice(problems * block // blocks, problems * (block + 1) // blocks) for block in range(blocks)]
+        # A multiple of the number of workers, so that none waits for the others at the
+        # end.
+        blocks = min(
+            problems, self.count * ceil(ceil(problems / max(1, at_once)) / self.count)
+        )
+        return [
+            slice(problems * block // blocks, problems * (block + 1) // blocks)
+            for block in range(blocks)
+        ]
 
-    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    def map(
+        self, work: Callable[[Item], Result], items: Iterable[Item]
+    ) -> list[Result]:
         """The results in the order of the items."""
-        return list(map(work, items) if self._pool is None else self._pool.map(work, items))
+        return list(
+            map(work, items) if self._pool is None else self._pool.map(work, items)
+        )
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """While torch keeps to one thread for each caller: its own, once woken, spin and take the workers' cores."""
+        """While torch keeps to one thread for each caller: its own, once woken, spin
+        and take the workers' cores.
+        """
         threads = torch.get_num_threads()
         torch.set_num_threads(1 if self._pool else threads)
         try:

@@ -3,10 +3,10 @@
 An artifact of the stage `fetch` holds
 
     card.json           name, source, licence, classes, splits, rules and limits
-    rows.safetensors    {split}.labels and {split}.index
-    {split}.safetensors the images, (n, channels, height, width) uint8; or
-    {split}.sha256      one line per image file, "digest  path below data.root", checked whenever the file is read; or
-    {split}.jsonl       one JSON string per line, a text or a tree in brackets
+    rows.safetensors    {split}.labels and {split}.index {split}.safetensors the images,
+    (n, channels, height, width) uint8; or {split}.sha256      one line per image file,
+    "digest  path below data.root", checked whenever the file is read; or {split}.jsonl
+    one JSON string per line, a text or a tree in brackets
 """
 
 import json
@@ -29,7 +29,9 @@ ROWS = "rows.safetensors"
 
 
 class PreparedData:
-    """A prepared data set of "images", "texts" or "trees" (`form`); ArtifactError if card or labels are damaged."""
+    """A prepared data set of "images", "texts" or "trees" (`form`); ArtifactError if
+    card or labels are damaged.
+    """
 
     splits = SPLITS
 
@@ -43,14 +45,18 @@ class PreparedData:
     @property
     def one_size(self) -> bool:
         """Whether all images of all splits have the same height and width."""
-        return all(low == high for low, high in (self.card["height"], self.card["width"]))
+        return all(
+            low == high for low, high in (self.card["height"], self.card["width"])
+        )
 
     def labels(self, split: SplitName) -> Tensor:
         """(n,) int64, class numbers."""
         return self.rows[f"{split}.labels"]
 
     def index(self, split: SplitName) -> Tensor:
-        """(n,) int64, the samples' numbers in the original train or test part, ascending."""
+        """(n,) int64, the samples' numbers in the original train or test part,
+        ascending.
+        """
         return self.rows[f"{split}.index"]
 
     def texts(self, split: SplitName) -> Part:
@@ -61,14 +67,30 @@ class PreparedData:
         """A whole split of images of one size in memory."""
         return self._part(split, torch.cat(list(self.batches(split, 1024))))  # type: ignore[arg-type]
 
-    def batches(self, split: SplitName, batch_size: int) -> Iterator[list[Tensor] | Tensor]:
-        """The images in order, (b, channels, height, width) uint8, or lists of b tensors where sizes differ."""
+    def batches(
+        self, split: SplitName, batch_size: int
+    ) -> Iterator[list[Tensor] | Tensor]:
+        """The images in order, (b, channels, height, width) uint8, or lists of b
+        tensors where sizes differ.
+        """
         size = len(self.labels(split))
         if size == 0:
             what = f"has test images only and no {split} split: it can be out_of_distribution or shifted, nothing else"
-            raise InputError(what, where=f"data set {self.name}", remedy="Choose another one.")
-        stream = self._from_array if f"{split}.safetensors" in self.artifact.files else self._from_files
-        return stream(split, [range(start, min(start + batch_size, size)) for start in range(0, size, batch_size)])
+            raise InputError(
+                what, where=f"data set {self.name}", remedy="Choose another one."
+            )
+        stream = (
+            self._from_array
+            if f"{split}.safetensors" in self.artifact.files
+            else self._from_files
+        )
+        return stream(
+            split,
+            [
+                range(start, min(start + batch_size, size))
+                for start in range(0, size, batch_size)
+            ],
+        )
 
     def _part(self, split: SplitName, data: Any) -> Part:
         return Part(self.name, split, data, self.labels(split), self.index(split))
@@ -76,7 +98,9 @@ class PreparedData:
     def _lines(self, file: str) -> list[str]:
         return self.artifact.path(file).read_text(encoding="utf-8").split("\n")[:-1]
 
-    def _from_array(self, split: SplitName, batches: Sequence[range]) -> Iterator[Tensor]:
+    def _from_array(
+        self, split: SplitName, batches: Sequence[range]
+    ) -> Iterator[Tensor]:
         path = self.artifact.path(f"{split}.safetensors")
         for rows in batches:
             # Mapped anew for each batch: pages of one long mapping would stay resident.
@@ -84,12 +108,19 @@ class PreparedData:
                 images = file.get_slice("images")[rows.start : rows.stop]
             yield images
 
-    def _from_files(self, split: SplitName, batches: Sequence[range]) -> Iterator[list[Tensor] | Tensor]:
+    def _from_files(
+        self, split: SplitName, batches: Sequence[range]
+    ) -> Iterator[list[Tensor] | Tensor]:
         limit = self.card["image_size_limit"]
 
         def read(line: str) -> Tensor:
             sha256, _, path = line.partition("  ")
-            pixels = read_image(self.root / path, sha256=sha256, channels=self.card["channels"], size_limit=limit)
+            pixels = read_image(
+                self.root / path,
+                sha256=sha256,
+                channels=self.card["channels"],
+                size_limit=limit,
+            )
             return torch.from_numpy(pixels)
 
         lines = self._lines(f"{split}.sha256")
@@ -106,5 +137,9 @@ def open_prepared(artifact: Artifact, *, root: Path) -> PreparedData:
     """Open a prepared data set of images; texts raise InputError, damage ArtifactError."""
     data = PreparedData(artifact, root=root)
     if data.form != "images":
-        raise InputError(f"holds {data.form}, not images", where=f"data set {data.name}", remedy="Choose another one.")
+        raise InputError(
+            f"holds {data.form}, not images",
+            where=f"data set {data.name}",
+            remedy="Choose another one.",
+        )
     return data

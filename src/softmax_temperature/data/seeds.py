@@ -1,4 +1,6 @@
-"""Seeds and generators for named purposes: from one seed of the project, each independent of every other."""
+"""Seeds and generators for named purposes: from one seed of the project, each
+independent of every other.
+"""
 
 import hashlib
 

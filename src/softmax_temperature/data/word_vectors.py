@@ -1,4 +1,6 @@
-"""Word vectors: GloVe's text form, one word per line and then its numbers; or an npz with `words` and `vectors`."""
+"""Word vectors: GloVe's text form, one word per line and then its numbers; or an npz
+with `words` and `vectors`.
+"""
 
 import math
 import zipfile
@@ -23,7 +25,9 @@ _REMEDY = (
 
 
 class WordVectors(NamedTuple):
-    """Vectors (words + 2, width) float32, 0 where the file has none; and which of the words it has, (words + 2,)."""
+    """Vectors (words + 2, width) float32, 0 where the file has none; and which of the
+    words it has, (words + 2,).
+    """
 
     vectors: Tensor
     known: Tensor
@@ -34,12 +38,16 @@ class WordVectors(NamedTuple):
         return float(self.known[RESERVED:].double().mean())
 
     def share_of_tokens(self, numbers: Tensor) -> float:
-        """Known words as a fraction of the words of texts, each as often as it is there; `numbers` of any shape."""
+        """Known words as a fraction of the words of texts, each as often as it is
+        there; `numbers` of any shape.
+        """
         return float(self.known[numbers[numbers != PADDING]].double().mean())
 
 
 def word_vectors_digest(path: Path) -> str | None:
-    """The sha256 of a file of word vectors, or None if it is missing; computed once, as it may be gigabytes."""
+    """The sha256 of a file of word vectors, or None if it is missing; computed once, as
+    it may be gigabytes.
+    """
     return _digest(path, path.stat().st_mtime_ns) if path.is_file() else None
 
 
@@ -49,13 +57,19 @@ def _digest(path: Path, modified: int) -> str:  # noqa: ARG001
 
 
 def read_word_vectors(path: Path, words: Sequence[str], *, width: int) -> WordVectors:
-    """The vectors of words numbered from RESERVED; InputError for a missing file or not `width` finite numbers."""
+    """The vectors of words numbered from RESERVED; InputError for a missing file or not
+    `width` finite numbers.
+    """
     if not path.is_file():
-        raise InputError("no such file of word vectors", where=str(path), remedy=_REMEDY)
+        raise InputError(
+            "no such file of word vectors", where=str(path), remedy=_REMEDY
+        )
     wanted = {word: number for number, word in enumerate(words, start=RESERVED)}
     vectors = torch.zeros(len(words) + RESERVED, width)
     known = torch.zeros(len(vectors), dtype=torch.bool)
-    for word, values in _npz(path, width) if path.suffix == ".npz" else _lines(path, width):
+    for word, values in (
+        _npz(path, width) if path.suffix == ".npz" else _lines(path, width)
+    ):
         if (number := wanted.pop(word, None)) is not None:
             known[number], vectors[number] = True, math.nan
             with suppress(ValueError):  # It stays NaN.
@@ -83,8 +97,19 @@ def _npz(path: Path, width: int) -> Iterator[tuple[str, Sequence[Any]]]:
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             words, vectors = file["words"].tolist(), file["vectors"]
-    except (OSError, ValueError, EOFError, TypeError, KeyError, zipfile.BadZipFile) as error:
-        raise InputError(f"is no npz with words and vectors ({error})", where=str(path), remedy=_REMEDY) from error
+    except (
+        OSError,
+        ValueError,
+        EOFError,
+        TypeError,
+        KeyError,
+        zipfile.BadZipFile,
+    ) as error:
+        raise InputError(
+            f"is no npz with words and vectors ({error})",
+            where=str(path),
+            remedy=_REMEDY,
+        ) from error
     if vectors.shape != (len(words), width):
         what = f"has vectors of shape {vectors.shape} for {len(words):,} words and an embedding of {width} numbers"
         raise InputError(what, where=str(path), remedy=_REMEDY)

@@ -1,4 +1,6 @@
-"""Calibration errors in the four forms of the focal paper, section 2, and how much of one is noise at this n."""
+"""Calibration errors in the four forms of the focal paper, section 2, and how much of
+one is noise at this n.
+"""
 
 import math
 from dataclasses import dataclass
@@ -10,13 +12,17 @@ from torch import Tensor
 
 from softmax_temperature.metrics.checks import check_count, check_labels, check_probs
 
-CHUNK = 2**21  # Elements of the largest float64 temporary: 16 MiB, small enough for the allocator to keep and reuse.
+CHUNK = (
+    2**21
+)  # Elements of the largest float64 temporary: 16 MiB, small enough for the allocator to keep and reuse.
 NOISE_DRAWS = 500  # The standard error of their mean is 1 % of the floor.
 
 
 @dataclass(frozen=True)
 class ReliabilityBins:
-    """What a reliability diagram shows (focal paper, Figure A.1); float64 but the counts; NaN where a bin is empty."""
+    """What a reliability diagram shows (focal paper, Figure A.1); float64 but the
+    counts; NaN where a bin is empty.
+    """
 
     edges: Tensor  # Shape (bins + 1,).
     counts: Tensor  # Shape (bins,), int64.
@@ -34,62 +40,97 @@ class ReliabilityBins:
         return (self.accuracy - self.confidence).nan_to_num(0.0)
 
 
-def reliability_bins(probs: Tensor, labels: Tensor, *, bins: int = 15) -> ReliabilityBins:
-    """Confidence and accuracy of the predicted class in equal-width bins, from what the ECE takes."""
+def reliability_bins(
+    probs: Tensor, labels: Tensor, *, bins: int = 15
+) -> ReliabilityBins:
+    """Confidence and accuracy of the predicted class in equal-width bins, from what the
+    ECE takes.
+    """
     confidences, correct = _top_label(probs, labels, bins)
     index = equal_width_bins(confidences, bins)
     counts = torch.bincount(index, minlength=bins)
     edges = torch.arange(bins + 1, dtype=torch.float64, device=counts.device) / bins
-    return ReliabilityBins(edges, counts, *(binned_sums(index, each, bins) / counts for each in (confidences, correct)))
+    return ReliabilityBins(
+        edges,
+        counts,
+        *(binned_sums(index, each, bins) / counts for each in (confidences, correct)),
+    )
 
 
-def expected_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15) -> Tensor:
-    """Gap between accuracy and confidence, averaged over equal-width bins weighted by their samples (ECE, section 2).
+def expected_calibration_error(
+    probs: Tensor, labels: Tensor, *, bins: int = 15
+) -> Tensor:
+    """Gap between accuracy and confidence, averaged over equal-width bins weighted by
+    their samples (ECE, section 2).
 
-    `probs` (n, classes) have rows that sum to one, `labels` (n,) are integers, `bins` are on [0, 1]. A scalar in [0,
-    1], float64, biased upwards: see `noise_floor` and `debiased_calibration_error`. Raises ValueError if the shapes
-    disagree, a row does not sum to one, a label is out of range or `bins` is below 1.
+    `probs` (n, classes) have rows that sum to one, `labels` (n,) are integers, `bins`
+    are on [0, 1]. A scalar in [0, 1], float64, biased upwards: see `noise_floor` and
+    `debiased_calibration_error`. Raises ValueError if the shapes disagree, a row does
+    not sum to one, a label is out of range or `bins` is below 1.
     """
     table = reliability_bins(probs, labels, bins=bins)
     return (table.shares * table.gaps.abs()).sum()
 
 
-def maximum_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15) -> Tensor:
-    """Largest gap of any non-empty equal-width bin (MCE, section 2); otherwise as `expected_calibration_error`."""
+def maximum_calibration_error(
+    probs: Tensor, labels: Tensor, *, bins: int = 15
+) -> Tensor:
+    """Largest gap of any non-empty equal-width bin (MCE, section 2); otherwise as
+    `expected_calibration_error`.
+    """
     return reliability_bins(probs, labels, bins=bins).gaps.abs().max()
 
 
-def adaptive_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15) -> Tensor:
-    """ECE over bins of equal mass (AdaECE, section 2); otherwise as `expected_calibration_error`.
+def adaptive_calibration_error(
+    probs: Tensor, labels: Tensor, *, bins: int = 15
+) -> Tensor:
+    """ECE over bins of equal mass (AdaECE, section 2); otherwise as
+    `expected_calibration_error`.
 
-    Bin sizes differ by at most one (the first n % bins, of lowest confidence, are the larger ones) and no sample is
-    dropped. Equal confidences that straddle an edge are split across it in proportion, right and wrong alike.
+    Bin sizes differ by at most one (the first n % bins, of lowest confidence, are the
+    larger ones) and no sample is dropped. Equal confidences that straddle an edge are
+    split across it in proportion, right and wrong alike.
     """
-    # Deviation: the released code interpolates edges between sorted confidences and opens the bins on the left, which
-    # drops the smallest confidence, and every sample tied with it.
+    # Deviation: the released code interpolates edges between sorted confidences and
+    # opens the bins on the left, which drops the smallest confidence, and every sample
+    # tied with it.
     confidences, correct = _top_label(probs, labels, bins)
-    return ((correct - confidences) @ equal_mass_membership(confidences, bins)).abs().sum() / len(correct)
+    return (
+        (correct - confidences) @ equal_mass_membership(confidences, bins)
+    ).abs().sum() / len(correct)
 
 
-def classwise_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15) -> Tensor:
-    """ECE of the probability of each class, a mean over all classes, absent ones too (Classwise-ECE, section 2)."""
-    # Deviation: the released code averages over the classes up to the largest label that occurs.
+def classwise_calibration_error(
+    probs: Tensor, labels: Tensor, *, bins: int = 15
+) -> Tensor:
+    """ECE of the probability of each class, a mean over all classes, absent ones too
+    (Classwise-ECE, section 2).
+    """
+    # Deviation: the released code averages over the classes up to the largest label
+    # that occurs.
     _check(probs, labels, bins)
     samples, classes = probs.shape
     offsets = torch.arange(classes, device=probs.device) * bins
     sums = torch.zeros(classes * bins, dtype=torch.float64, device=probs.device)
     rows = max(1, CHUNK // classes)
-    for some, their_labels in zip(probs.detach().split(rows), labels.long().split(rows), strict=True):
+    for some, their_labels in zip(
+        probs.detach().split(rows), labels.long().split(rows), strict=True
+    ):
         exact = some.double()
-        gaps, index = class_gaps(exact, their_labels), equal_width_bins(exact, bins) + offsets
+        gaps, index = (
+            class_gaps(exact, their_labels),
+            equal_width_bins(exact, bins) + offsets,
+        )
         sums += binned_sums(index.flatten(), gaps.flatten(), len(sums))
     return sums.abs().sum() / (samples * classes)
 
 
 def noise_floor(probs: Tensor, *, bins: int = 15, seed: int = 0) -> Tensor:
-    """ECE that a perfectly calibrated model with these confidences shows on average at this n (source: ours).
+    """ECE that a perfectly calibrated model with these confidences shows on average at
+    this n (source: ours).
 
-    The mean of 500 draws of right and wrong, the same on every device; an ECE near it is no evidence of miscalibration.
+    The mean of 500 draws of right and wrong, the same on every device; an ECE near it
+    is no evidence of miscalibration.
     """
     check_probs(probs)
     check_count(bins, "bins", least=1)
@@ -101,17 +142,23 @@ def noise_floor(probs: Tensor, *, bins: int = 15, seed: int = 0) -> Tensor:
     errors, rows = [], max(1, CHUNK // len(confidences))
     for start in range(0, NOISE_DRAWS, rows):
         uniform = generator.random((min(rows, NOISE_DRAWS - start), len(confidences)))
-        right = (torch.from_numpy(uniform).to(confidences.device) < confidences).double()
+        right = (
+            torch.from_numpy(uniform).to(confidences.device) < confidences
+        ).double()
         errors.append((right @ membership - expected).abs().sum(dim=1))
     return torch.cat(errors).mean() / len(confidences)
 
 
-def debiased_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15) -> Tensor:
-    """ECE minus its estimated bias (Kumar, Liang and Ma, "Verified uncertainty calibration", NeurIPS 2019).
+def debiased_calibration_error(
+    probs: Tensor, labels: Tensor, *, bins: int = 15
+) -> Tensor:
+    """ECE minus its estimated bias (Kumar, Liang and Ma, "Verified uncertainty
+    calibration", NeurIPS 2019).
 
-    Each bin's accuracy a is taken as normal with variance a (1 - a) / count; by how much the mean absolute gap under
-    that normal, in closed form, exceeds the gap is the bias. Below zero where the bias exceeds the ECE: "calibrated".
-    The correction is of first order, and removes four tenths of a perfectly calibrated model's bias.
+    Each bin's accuracy a is taken as normal with variance a (1 - a) / count; by how
+    much the mean absolute gap under that normal, in closed form, exceeds the gap is the
+    bias. Below zero where the bias exceeds the ECE: "calibrated". The correction is of
+    first order, and removes four tenths of a perfectly calibrated model's bias.
     """
     table = reliability_bins(probs, labels, bins=bins)
     filled = table.counts > 0
@@ -130,7 +177,9 @@ def _check(probs: Tensor, labels: Tensor, bins: int) -> None:
 
 
 def _top_label(probs: Tensor, labels: Tensor, bins: int) -> tuple[Tensor, Tensor]:
-    """Confidence in the prediction, and whether it is right (0 or 1): each of shape (n,), float64; checked."""
+    """Confidence in the prediction, and whether it is right (0 or 1): each of shape
+    (n,), float64; checked.
+    """
     _check(probs, labels, bins)
     confidences, predicted = probs.detach().double().max(dim=1)
     return confidences, (predicted == labels).double()
@@ -143,14 +192,19 @@ def class_gaps(probs: Tensor, labels: Tensor) -> Tensor:
 
 
 def equal_width_bins(values: Tensor, bins: int) -> Tensor:
-    """Index of the bin of each value in [0, 1], int64; bins are (a, b] and the first also holds 0."""
-    # Edges are compared: ceil(bins * value) puts a value next to an edge into the wrong bin.
+    """Index of the bin of each value in [0, 1], int64; bins are (a, b] and the first
+    also holds 0.
+    """
+    # Edges are compared: ceil(bins * value) puts a value next to an edge into the wrong
+    # bin.
     edges = torch.arange(1, bins, dtype=values.dtype, device=values.device) / bins
     return torch.bucketize(values.contiguous(), edges)
 
 
 def equal_mass_membership(values: Tensor, bins: int) -> Tensor:
-    """Share of each sample in each equal-mass bin, shape (n, bins), as `adaptive_calibration_error` has them."""
+    """Share of each sample in each equal-mass bin, shape (n, bins), as
+    `adaptive_calibration_error` has them.
+    """
     size, larger = divmod(len(values), bins)
     ranks = [number * size + min(number, larger) for number in range(bins + 1)]
     edges = torch.tensor(ranks, dtype=torch.float64, device=values.device)
@@ -158,7 +212,9 @@ def equal_mass_membership(values: Tensor, bins: int) -> Tensor:
     _, group, counts = torch.unique(values, return_inverse=True, return_counts=True)
     ends = counts.cumsum(0).to(torch.float64)
     starts = torch.cat([ends.new_zeros(1), ends[:-1]])
-    overlap = torch.minimum(ends[:, None], edges[1:]) - torch.maximum(starts[:, None], edges[:-1])
+    overlap = torch.minimum(ends[:, None], edges[1:]) - torch.maximum(
+        starts[:, None], edges[:-1]
+    )
     shares: Tensor = overlap.clamp(min=0) / (ends - starts)[:, None]
     return shares[group]
 

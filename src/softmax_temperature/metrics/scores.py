@@ -1,14 +1,23 @@
-"""Accuracy, the two proper scores, and scores of images of which every pixel is classified (cooling, section 4.4)."""
+"""Accuracy, the two proper scores, and scores of images of which every pixel is
+classified (cooling, section 4.4).
+"""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.metrics.checks import check_count, check_labels, check_logits, check_probs
+from softmax_temperature.metrics.checks import (
+    check_count,
+    check_labels,
+    check_logits,
+    check_probs,
+)
 
 
 def top_accuracy(logits: Tensor, labels: Tensor, *, top: int = 5) -> Tensor:
-    """Share of labels (n,) among the `top` largest logits (n, classes); of equal ones the lower class is first."""
+    """Share of labels (n,) among the `top` largest logits (n, classes); of equal ones
+    the lower class is first.
+    """
     check_logits(logits)
     check_labels(labels, logits)
     check_count(top, "top", least=1)
@@ -16,14 +25,18 @@ def top_accuracy(logits: Tensor, labels: Tensor, *, top: int = 5) -> Tensor:
 
 
 def negative_log_likelihood(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean of -log p of labels (n,) under logits (n, classes) (focal, section 3), nats, float64, or ValueError."""
+    """Mean of -log p of labels (n,) under logits (n, classes) (focal, section 3), nats,
+    float64, or ValueError.
+    """
     check_logits(logits)
     check_labels(labels, logits)
     return F.cross_entropy(logits.detach().double(), labels.long())
 
 
 def brier_score(probs: Tensor, labels: Tensor) -> Tensor:
-    """Mean squared distance of probs (n, classes) to one-hot labels (n,), float64, in [0, 2]; or ValueError."""
+    """Mean squared distance of probs (n, classes) to one-hot labels (n,), float64, in
+    [0, 2]; or ValueError.
+    """
     check_probs(probs)
     check_labels(labels, probs)
     return squared_distances(probs.detach().double(), labels.long()).mean()
@@ -32,38 +45,51 @@ def brier_score(probs: Tensor, labels: Tensor) -> Tensor:
 def squared_distances(probs: Tensor, labels: Tensor) -> Tensor:
     """Squared distance of each row to its one-hot label, shape (n,)."""
     true_probs = probs.gather(1, labels[:, None]).squeeze(1)
-    # |p - e|^2 = |p|^2 - 2 p_y + 1, with p_y taken out of the sum: no cancellation when the row is nearly one-hot.
+    # |p - e|^2 = |p|^2 - 2 p_y + 1, with p_y taken out of the sum: no cancellation when
+    # the row is nearly one-hot.
     others = probs.square().scatter(1, labels[:, None], 0).sum(dim=1)
     return others + (1 - true_probs).square()
 
 
 def label_ranks(logits: Tensor, labels: Tensor) -> Tensor:
-    """How many classes rank before the label, shape (n,); 0 where the label is the prediction."""
+    """How many classes rank before the label, shape (n,); 0 where the label is the
+    prediction.
+    """
     index = labels[:, None]
     of_label = logits.gather(1, index)
     earlier = torch.arange(logits.shape[1], device=logits.device) < index
     return ((logits > of_label) | ((logits == of_label) & earlier)).sum(dim=1)
 
 
-def confusion_matrix(predictions: Tensor, labels: Tensor, *, classes: int, void: int | None = None) -> Tensor:
-    """Pixels by true class (rows) and predicted class, (classes, classes) int64; of several batches they add up.
+def confusion_matrix(
+    predictions: Tensor, labels: Tensor, *, classes: int, void: int | None = None
+) -> Tensor:
+    """Pixels by true class (rows) and predicted class, (classes, classes) int64; of
+    several batches they add up.
 
-    Predictions and labels are integers of one shape in [0, classes), or ValueError; `void` pixels are left out.
+    Predictions and labels are integers of one shape in [0, classes), or ValueError;
+    `void` pixels are left out.
     """
     if predictions.shape != labels.shape or predictions.is_floating_point():
         given = f"{predictions.dtype} {tuple(predictions.shape)}"
-        raise ValueError(f"predictions must be integers of shape {tuple(labels.shape)}, got {given}")
+        raise ValueError(
+            f"predictions must be integers of shape {tuple(labels.shape)}, got {given}"
+        )
     kept = torch.ones_like(labels, dtype=torch.bool) if void is None else labels != void
     rows, columns = labels[kept].long(), predictions[kept].long()
     for found, name in ((rows, "labels"), (columns, "predictions")):
         wrong = found[(found < 0) | (found >= classes)]
         if len(wrong):
             raise ValueError(f"{name} must be in [0, {classes}), got {wrong[0].item()}")
-    return torch.bincount(rows * classes + columns, minlength=classes**2).view(classes, classes)
+    return torch.bincount(rows * classes + columns, minlength=classes**2).view(
+        classes, classes
+    )
 
 
 def mean_intersection_over_union(confusion: Tensor) -> Tensor:
-    """Mean over the classes that labels or predictions have of the share of pixels in both among those in either."""
+    """Mean over the classes that labels or predictions have of the share of pixels in
+    both among those in either.
+    """
     counts = confusion.double()
     both = counts.diagonal()
     return (both / (counts.sum(0) + counts.sum(1) - both)).nanmean()

@@ -1,4 +1,6 @@
-"""Networks by name: those that are trained from scratch, and the backbones with the tensor that is the embedding."""
+"""Networks by name: those that are trained from scratch, and the backbones with the
+tensor that is the embedding.
+"""
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -9,9 +11,20 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from softmax_temperature.networks.convolutional import HEAD, MLP, ConvNet, DenseNet, InceptionResnetV1, SmallVGG
+from softmax_temperature.networks.convolutional import (
+    HEAD,
+    MLP,
+    ConvNet,
+    DenseNet,
+    InceptionResnetV1,
+    SmallVGG,
+)
 from softmax_temperature.networks.layers import drawn_from
-from softmax_temperature.networks.resnets import BottleneckResNet, CifarResNet, WideResNet
+from softmax_temperature.networks.resnets import (
+    BottleneckResNet,
+    CifarResNet,
+    WideResNet,
+)
 from softmax_temperature.networks.texts import GRU, TextCNN, TreeLSTM
 from softmax_temperature.params.network import Backbone, Network
 from softmax_temperature.runner.errors import InputError, nearest
@@ -20,7 +33,8 @@ Build = Callable[..., nn.Module]
 WEIGHTS = "weights.safetensors"
 """The file with the weights of a network that the pipeline trained."""
 
-# Of networks that are trained from scratch; each takes `num_classes` and arguments of its own.
+# Of networks that are trained from scratch; each takes `num_classes` and arguments of
+# its own.
 ARCHITECTURES: dict[str, Build] = {
     "bottleneck_resnet": BottleneckResNet,
     "cifar_resnet": CifarResNet,
@@ -36,32 +50,49 @@ ARCHITECTURES: dict[str, Build] = {
 
 
 def build_network(spec: Network, *, classes: int, seed: int) -> nn.Module:
-    """A network with random weights that depend on the seed alone; InputError if it does not take the arguments."""
-    arguments = {key: tuple(value) if isinstance(value, list) else value for key, value in spec.arguments.items()}
+    """A network with random weights that depend on the seed alone; InputError if it
+    does not take the arguments.
+    """
+    arguments = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in spec.arguments.items()
+    }
     with drawn_from(seed):
         try:
             return ARCHITECTURES[spec.architecture](**arguments, num_classes=classes)
         except (TypeError, ValueError) as error:
             what = f"does not take the arguments {spec.arguments} ({error})"
-            raise InputError(what, where=f"network {spec.architecture!r}", remedy="Correct `arguments`.") from error
+            raise InputError(
+                what,
+                where=f"network {spec.architecture!r}",
+                remedy="Correct `arguments`.",
+            ) from error
 
 
 def check_network(spec: Network) -> nn.Module:
-    """The network for two classes without its weights; refuses arguments that it does not take, in no time."""
+    """The network for two classes without its weights; refuses arguments that it does
+    not take, in no time.
+    """
     with torch.device("meta"), _NoDraws():
         return build_network(spec, classes=2, seed=0)
 
 
 def check_networks(networks: Mapping[str, Network], names: Iterable[str]) -> None:
-    """Refuse those of some names that do not take their arguments: the parameters are wrong, not a cell."""
+    """Refuse those of some names that do not take their arguments: the parameters are
+    wrong, not a cell.
+    """
     for name in dict.fromkeys(names):
         check_network(networks[name])
 
 
 class _NoDraws(TorchFunctionMode):
-    """Leaves weights undrawn: drawing on the device "meta" imports torch's compiler, which takes two seconds."""
+    """Leaves weights undrawn: drawing on the device "meta" imports torch's compiler,
+    which takes two seconds.
+    """
 
-    def __torch_function__(self, func: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Any, _: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         if func.__name__ in ("normal_", "uniform_", "div_"):
             return args[0] if args else kwargs["tensor"]
         return func(*args, **(kwargs or {}))
@@ -72,9 +103,15 @@ def count_parameters(network: nn.Module) -> int:
     return sum(parameter.numel() for parameter in network.parameters())
 
 
-def mobilenet_v1(width: float = 1.0, num_classes: int = 1000, **arguments: Any) -> nn.Module:
-    """MobileNetV1 (Howard et al. 2017) with `width` times the channels; other arguments go to timm's generator."""
-    from timm.models.efficientnet import _gen_mobilenet_v1  # timm itself names only widths 1 and 1.25.
+def mobilenet_v1(
+    width: float = 1.0, num_classes: int = 1000, **arguments: Any
+) -> nn.Module:
+    """MobileNetV1 (Howard et al. 2017) with `width` times the channels; other arguments
+    go to timm's generator.
+    """
+    from timm.models.efficientnet import (
+        _gen_mobilenet_v1,
+    )  # timm itself names only widths 1 and 1.25.
 
     build: Build = _gen_mobilenet_v1
     return build("mobilenetv1_100", width, num_classes=num_classes, **arguments)
@@ -85,11 +122,15 @@ def _library(spec: Backbone) -> tuple[Collection[str], Build]:
         import timm  # Optional: other libraries have backbones too.
 
         tag = f".{spec.tag}" if spec.tag else ""
-        return timm.list_models(), lambda name, **arguments: timm.create_model(name + tag, **arguments)
+        return timm.list_models(), lambda name, **arguments: timm.create_model(
+            name + tag, **arguments
+        )
     if spec.library == "torchvision":
         from torchvision import models  # It imports torch's compiler: two seconds.
 
-        return models.list_models(module=models), lambda name, **more: models.get_model(name, weights=None, **more)
+        return models.list_models(module=models), lambda name, **more: models.get_model(
+            name, weights=None, **more
+        )
     own: dict[str, Build] = {"inception_resnet_v1": InceptionResnetV1}
     if spec.library == "project":
         own = {"cifar_resnet": CifarResNet, "mobilenet_v1": mobilenet_v1}
@@ -97,7 +138,9 @@ def _library(spec: Backbone) -> tuple[Collection[str], Build]:
 
 
 def build_classifier(spec: Backbone, **more: Any) -> nn.Module:
-    """The whole network with random weights and `more` arguments, such as num_classes; InputError if there is none."""
+    """The whole network with random weights and `more` arguments, such as num_classes;
+    InputError if there is none.
+    """
     arguments = spec.arguments | more
     names, build = _library(spec)
     require_known(spec, spec.architecture, names)
@@ -108,14 +151,23 @@ def build_classifier(spec: Backbone, **more: Any) -> nn.Module:
         raise backbone_error(spec, what, "Correct `arguments`.") from error
 
 
-# Deviation: the paper gives lengths of embeddings, not tensors. AlexNet's 256 can only be its pooled convolutional
-# features, CLIP-RN50's 1,024 the projected output of its attention pooling, CLIP ViT-B/32's 768 what enters its
-# projection, FaceNet's 1,792 the pooled map before its last linear layer.
+# Deviation: the paper gives lengths of embeddings, not tensors. AlexNet's 256 can only
+# be its pooled convolutional features, CLIP-RN50's 1,024 the projected output of its
+# attention pooling, CLIP ViT-B/32's 768 what enters its projection, FaceNet's 1,792 the
+# pooled map before its last linear layer.
 
 
-def build_embedding_network(spec: Backbone, *, timm_file: Path | None = None) -> tuple[nn.Module, tuple[str, ...]]:
-    """The network to embeddings, random or with weights of `timm_file`, and prefixes of weights that it lacks."""
-    pretrained = {"pretrained": True, "pretrained_cfg_overlay": {"file": str(timm_file)}} if timm_file else {}
+def build_embedding_network(
+    spec: Backbone, *, timm_file: Path | None = None
+) -> tuple[nn.Module, tuple[str, ...]]:
+    """The network to embeddings, random or with weights of `timm_file`, and prefixes of
+    weights that it lacks.
+    """
+    pretrained = (
+        {"pretrained": True, "pretrained_cfg_overlay": {"file": str(timm_file)}}
+        if timm_file
+        else {}
+    )
     whole = build_classifier(spec, **pretrained)
     if spec.library == "facenet":
         return whole, tuple(f"{name}." for name in HEAD)
@@ -125,21 +177,36 @@ def build_embedding_network(spec: Backbone, *, timm_file: Path | None = None) ->
         if not isinstance(features := getattr(whole, "features", None), nn.Module):
             what = "has no part `features`, so tensor cannot be mean_features"
             raise backbone_error(spec, what, "Choose another tensor.")
-        unused = tuple(f"{name}." for name, _ in whole.named_children() if name != "features")
-        pooled = {"features": features, "pool": nn.AdaptiveAvgPool2d(1), "flatten": nn.Flatten()}
+        unused = tuple(
+            f"{name}." for name, _ in whole.named_children() if name != "features"
+        )
+        pooled = {
+            "features": features,
+            "pool": nn.AdaptiveAvgPool2d(1),
+            "flatten": nn.Flatten(),
+        }
         return nn.Sequential(OrderedDict(pooled)), unused
     if spec.library == "timm":
         before = set(whole.state_dict())
-        whole.reset_classifier(0)  # type: ignore[operator]  # Not `forward_features`, which would be unpooled.
+        # Not `forward_features`, which would be unpooled.
+        whole.reset_classifier(0)  # type: ignore[operator]
         return whole, tuple(before - set(whole.state_dict()))
-    linear = [name for name, module in whole.named_modules() if isinstance(module, nn.Linear)]
+    linear = [
+        name for name, module in whole.named_modules() if isinstance(module, nn.Linear)
+    ]
     if not linear:
-        raise backbone_error(spec, "has no linear layer, so tensor cannot be head_input", "Choose another tensor.")
+        raise backbone_error(
+            spec,
+            "has no linear layer, so tensor cannot be head_input",
+            "Choose another tensor.",
+        )
     whole.set_submodule(linear[-1], nn.Identity())
     return whole, (f"{linear[-1]}.",)
 
 
-def require_known(spec: Backbone, name: str, known: Collection[str], what: str = "network") -> None:
+def require_known(
+    spec: Backbone, name: str, known: Collection[str], what: str = "network"
+) -> None:
     """Refuse a name that the library does not have."""
     if name not in known:
         raise backbone_error(spec, f"no such {what}", nearest(name, known))

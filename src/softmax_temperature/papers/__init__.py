@@ -1,1 +1,3 @@
-"""The papers: records, tables, figures and claims of each, what they share, and the report."""
+"""The papers: records, tables, figures and claims of each, what they share, and the
+report.
+"""

@@ -9,7 +9,9 @@ from softmax_temperature.runner.section import Section
 
 
 class Share(Section):
-    """A batch of this `share` of the training rows, rounded up, and of `least` rows at the least."""
+    """A batch of this `share` of the training rows, rounded up, and of `least` rows at
+    the least.
+    """
 
     share: Fraction
     least: PositiveInt
@@ -28,13 +30,17 @@ class GridTraining(Section):
 
 
 class Search(GridTraining):
-    """The grid of sections 4.1 and 4.3; `select_on` is the split on which the optimum is read."""
+    """The grid of sections 4.1 and 4.3; `select_on` is the split on which the optimum
+    is read.
+    """
 
     select_on: Literal["test", "validation"]
 
 
 class Rescaling(Section):
-    """Figure 2: plain against rescaled cross-entropy, SGD against Adam, on one embedded data set."""
+    """Figure 2: plain against rescaled cross-entropy, SGD against Adam, on one embedded
+    data set.
+    """
 
     dataset: Name
     backbone: Name
@@ -48,7 +54,9 @@ class Rescaling(Section):
 
 
 class HeuristicSection(Section):
-    """The regression: `selected` statistics in its middle row, pairs with plateaus above `max_plateau` set apart."""
+    """The regression: `selected` statistics in its middle row, pairs with plateaus
+    above `max_plateau` set apart.
+    """
 
     selected: PositiveInt
     max_plateau: Fraction

@@ -3,7 +3,13 @@
 from itertools import product
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from softmax_temperature.params.recipe import Loss, Recipe, Schedule
 from softmax_temperature.params.shared import Name
@@ -12,13 +18,17 @@ from softmax_temperature.runner.section import Section, all_known
 NO_COOLING = "none"
 JUDGED = 10
 """Epochs at the end whose mean is the accuracy of a training."""
-Sides = Annotated[list[Annotated[int, Field(gt=0, multiple_of=16)]], Field(min_length=2, max_length=2)]
+Sides = Annotated[
+    list[Annotated[int, Field(gt=0, multiple_of=16)]], Field(min_length=2, max_length=2)
+]
 
 
 class CoolingSettings(Section):
-    """The settings of `cooling.Cooling`, which cools once per `period`, an epoch or a number of batches.
+    """The settings of `cooling.Cooling`, which cools once per `period`, an epoch or a
+    number of batches.
 
-    `optimizer_state` says what happens to momentum buffers and moments when weights are rescaled.
+    `optimizer_state` says what happens to momentum buffers and moments when weights are
+    rescaled.
     """
 
     mode: Literal["none", "last_layer", "distributed", "periodic"]
@@ -46,16 +56,22 @@ class Experiment(Section):
     arms: list[Name]
     recipe: dict[str, Any] = {}  # In place of values of the section's.
     seeds: PositiveInt | None = None  # Null: those of the section.
-    schedule_seeds: dict[Name, PositiveInt] = {}  # In place of them, with some of the schedules.
+    schedule_seeds: dict[
+        Name, PositiveInt
+    ] = {}  # In place of them, with some of the schedules.
     role: Literal["table_1", "table_2", "figure_1", "figure_2", "ablation", "ours"]
     change: str = ""  # What an ablation changes.
-    printed_model: str | None = None  # The paper's name for the network, if its tables have numbers for it.
+    printed_model: str | None = (
+        None  # The paper's name for the network, if its tables have numbers for it.
+    )
 
 
 class Watching(Section):
-    """After each epoch `train_images` training images are evaluated (null: all), and held-out ones after every `every`.
+    """After each epoch `train_images` training images are evaluated (null: all), and
+    held-out ones after every `every`.
 
-    Those are also evaluated after the first epoch and each of the last ten, which the claims rest on.
+    Those are also evaluated after the first epoch and each of the last ten, which the
+    claims rest on.
     """
 
     train_images: PositiveInt | None
@@ -63,11 +79,13 @@ class Watching(Section):
 
 
 class SegmentationTask(Section):
-    """A U-Net with `width` channels at full size, on `dataset`: "glyph-scenes-N" or a folder below `data.root`.
+    """A U-Net with `width` channels at full size, on `dataset`: "glyph-scenes-N" or a
+    folder below `data.root`.
 
-    Label maps hold classes from 0 to `classes` - 1, and `void` where there is none. `crop` is the height and width of
-    the middle of each image, `size` what that is resized to. `cooling_images` training images are set aside to fit the
-    temperature on (null: those of the data set's own validation part). Limits: null is all.
+    Label maps hold classes from 0 to `classes` - 1, and `void` where there is none.
+    `crop` is the height and width of the middle of each image, `size` what that is
+    resized to. `cooling_images` training images are set aside to fit the temperature on
+    (null: those of the data set's own validation part). Limits: null is all.
     """
 
     dataset: Name
@@ -83,11 +101,15 @@ class SegmentationTask(Section):
 
 
 class Segmentation(SegmentationTask):
-    """Section 4.4: the task trained with and without last-layer Cooling, `seeds` times each."""
+    """Section 4.4: the task trained with and without last-layer Cooling, `seeds` times
+    each.
+    """
 
     factor: NonNegativeFloat  # The temperature is raised to it.
     seeds: PositiveInt
-    panels: Annotated[int, Field(ge=0, le=8)]  # Test images that are shown; 0 where they may not be passed on.
+    panels: Annotated[
+        int, Field(ge=0, le=8)
+    ]  # Test images that are shown; 0 where they may not be passed on.
     arms: ClassVar[tuple[str, ...]] = (NO_COOLING, "last_layer")
 
     def trainings(self) -> list[tuple[str, int]]:
@@ -99,12 +121,16 @@ class Segmentation(SegmentationTask):
         if self.void < self.classes:
             raise ValueError(f"void: {self.void}, is one of the {self.classes} classes")
         if self.recipe.crop_padding or self.recipe.flip:
-            raise ValueError("recipe: crop_padding must be 0 and flip false, because labels do not move with images")
+            raise ValueError(
+                "recipe: crop_padding must be 0 and flip false, because labels do not move with images"
+            )
         return self
 
 
 class Cooling(Section):
-    """The paper `cooling`: every experiment with each of its schedules (in place of the recipe's) and arms."""
+    """The paper `cooling`: every experiment with each of its schedules (in place of the
+    recipe's) and arms.
+    """
 
     seeds: PositiveInt
     recipe: Recipe
@@ -117,7 +143,9 @@ class Cooling(Section):
     def recipe_of(self, experiment: str, schedule: str) -> Recipe:
         """The recipe of an experiment with one of its schedules."""
         own = {"schedule": self.schedules[schedule].model_dump()}
-        return self.recipe.changed(self.experiments[experiment].recipe, own, by=f"experiments.{experiment}")
+        return self.recipe.changed(
+            self.experiments[experiment].recipe, own, by=f"experiments.{experiment}"
+        )
 
     def trainings(self) -> list[tuple[str, str, str, int]]:
         """Experiment, schedule, arm and seed of every training."""
@@ -136,9 +164,15 @@ class Cooling(Section):
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
         for name, experiment in self.experiments.items():
-            all_known(f"experiments.{name}.schedules", experiment.schedules, self.schedules)
+            all_known(
+                f"experiments.{name}.schedules", experiment.schedules, self.schedules
+            )
             all_known(f"experiments.{name}.arms", experiment.arms, self.arms)
-            all_known(f"experiments.{name}.schedule_seeds", experiment.schedule_seeds, experiment.schedules)
+            all_known(
+                f"experiments.{name}.schedule_seeds",
+                experiment.schedule_seeds,
+                experiment.schedules,
+            )
             for schedule in experiment.schedules:
                 self.recipe_of(name, schedule)
         return self

@@ -3,7 +3,14 @@
 from itertools import product
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from softmax_temperature.params.recipe import Loss, Recipe
 from softmax_temperature.params.shared import Ascending, Fraction, Momentum, Name, Text
@@ -14,7 +21,9 @@ REFERENCE = "CE"
 
 
 class ArmChange(Section):
-    """What one arm does differently on one task: values of its loss's options and of the recipe, and how many seeds."""
+    """What one arm does differently on one task: values of its loss's options and of
+    the recipe, and how many seeds.
+    """
 
     options: dict[str, Any] = {}
     recipe: dict[str, Any] = {}
@@ -30,7 +39,9 @@ class Arm(Section):
 
 
 class Embeddings(Section):
-    """Word vectors in a `file` below data.root, in GloVe's form, which move by plain gradient steps of size `step`."""
+    """Word vectors in a `file` below data.root, in GloVe's form, which move by plain
+    gradient steps of size `step`.
+    """
 
     file: Annotated[str, Field(min_length=1)]
     step: NonNegativeFloat
@@ -39,9 +50,10 @@ class Embeddings(Section):
 class TaskTraining(Section):
     """How a task is read and evaluated, whatever trains on it.
 
-    Its test images are scored with noise of the standard deviation `gaussian_noise` too (pixels on the scale 0 to 1).
-    Parse trees need the vocabulary of `text` alone; null `embeddings` are learned with the rest. `select` is the epoch
-    whose weights are evaluated, the last or the first with the best accuracy on validation data.
+    Its test images are scored with noise of the standard deviation `gaussian_noise` too
+    (pixels on the scale 0 to 1). Parse trees need the vocabulary of `text` alone; null
+    `embeddings` are learned with the rest. `select` is the epoch whose weights are
+    evaluated, the last or the first with the best accuracy on validation data.
     """
 
     gaussian_noise: PositiveFloat | None = None
@@ -53,10 +65,11 @@ class TaskTraining(Section):
 class Task(TaskTraining):
     """A data set with a network, trained with every arm in `arms` (null: all of them).
 
-    Beside its own test images, those of `out_of_distribution` are scored; on those of `shifted`, other pictures under
-    the same class names, accuracy and calibration are measured. `variant_of` makes a task a part of the ablation:
-    another one's, but for its recipe. `printed_...` are the paper's names, if it has numbers; `differs` says what else
-    is not as in the paper.
+    Beside its own test images, those of `out_of_distribution` are scored; on those of
+    `shifted`, other pictures under the same class names, accuracy and calibration are
+    measured. `variant_of` makes a task a part of the ablation: another one's, but for
+    its recipe. `printed_...` are the paper's names, if it has numbers; `differs` says
+    what else is not as in the paper.
     """
 
     dataset: Name
@@ -74,21 +87,30 @@ class Task(TaskTraining):
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
         if self.arms is not None and len(set(self.arms)) < len(self.arms):
-            raise ValueError(f"arms: {', '.join(self.arms)}: one of them is there twice")
+            raise ValueError(
+                f"arms: {', '.join(self.arms)}: one of them is there twice"
+            )
         if (self.printed_dataset is None) != (self.printed_network is None):
-            raise ValueError("printed_dataset and printed_network stand together or not at all")
-        if self.text and (self.out_of_distribution or self.gaussian_noise or self.shifted):
-            raise ValueError("text: out_of_distribution, gaussian_noise and shifted are for images")
+            raise ValueError(
+                "printed_dataset and printed_network stand together or not at all"
+            )
+        if self.text and (
+            self.out_of_distribution or self.gaussian_noise or self.shifted
+        ):
+            raise ValueError(
+                "text: out_of_distribution, gaussian_noise and shifted are for images"
+            )
         if self.embeddings and not self.text:
             raise ValueError("embeddings: only a task with `text` has words")
         return self
 
 
 class Watching(Section):
-    """What is recorded while a network trains; epochs of Figures 3 and A.1 are those of the written recipe.
+    """What is recorded while a network trains; epochs of Figures 3 and A.1 are those of
+    the written recipe.
 
-    `train_images` training images are evaluated (null: all), every `every` epochs and after the first and the last;
-    after each epoch where the best one is selected.
+    `train_images` training images are evaluated (null: all), every `every` epochs and
+    after the first and the last; after each epoch where the best one is selected.
     """
 
     train_images: PositiveInt | None
@@ -98,7 +120,9 @@ class Watching(Section):
 
 
 class Evaluation(Section):
-    """Intervals from `bootstrap` resamples; `panels` test images are shown per task (0: they may not be passed on)."""
+    """Intervals from `bootstrap` resamples; `panels` test images are shown per task (0:
+    they may not be passed on).
+    """
 
     bootstrap: PositiveInt
     panels: NonNegativeInt
@@ -125,7 +149,9 @@ class Linear(LinearTraining):
 
 
 class Transformer(Section):
-    """Encoder and decoder of `layers` each, with `inner` units in their feed-forward layers."""
+    """Encoder and decoder of `layers` each, with `inner` units in their feed-forward
+    layers.
+    """
 
     width: Annotated[int, Field(gt=0, multiple_of=2)]
     heads: PositiveInt
@@ -136,25 +162,33 @@ class Transformer(Section):
     @model_validator(mode="after")
     def _divides(self) -> Self:
         if self.width % self.heads:
-            raise ValueError(f"width: {self.width}, must be divisible by heads, {self.heads}")
+            raise ValueError(
+                f"width: {self.width}, must be divisible by heads, {self.heads}"
+            )
         return self
 
 
 class BeamSearch(Section):
-    """How test sentences are translated; `length_penalty` is the exponent by which long translations are favoured."""
+    """How test sentences are translated; `length_penalty` is the exponent by which long
+    translations are favoured.
+    """
 
     beam: PositiveInt
     length_penalty: NonNegativeFloat
-    extra_length: NonNegativeInt  # Tokens that a translation may have more than its source.
+    extra_length: (
+        NonNegativeInt  # Tokens that a translation may have more than its source.
+    )
     sentences: PositiveInt  # At a time.
 
 
 class TranslationTask(Section):
-    """A Transformer that translates `dataset`: "farm" or a folder below `data.root`, with files that end in languages.
+    """A Transformer that translates `dataset`: "farm" or a folder below `data.root`,
+    with files that end in languages.
 
-    Training pairs with more than `longest` tokens are left out. Both languages share `vocabulary` pieces of words.
-    `recipe.batch_size` counts tokens of each language, padding included. Test sentences are translated at the
-    `temperatures` of Figure K.1, at 1 and at the one that validation data choose.
+    Training pairs with more than `longest` tokens are left out. Both languages share
+    `vocabulary` pieces of words. `recipe.batch_size` counts tokens of each language,
+    padding included. Test sentences are translated at the `temperatures` of Figure K.1,
+    at 1 and at the one that validation data choose.
     """
 
     dataset: Name
@@ -172,7 +206,9 @@ class TranslationTask(Section):
 
 
 class Translation(TranslationTask):
-    """Appendix K: the task with cross-entropy, label smoothing (`smoothing`) and focal loss (`gamma`)."""
+    """Appendix K: the task with cross-entropy, label smoothing (`smoothing`) and focal
+    loss (`gamma`).
+    """
 
     smoothing: Fraction
     gamma: PositiveFloat
@@ -194,14 +230,25 @@ class Translation(TranslationTask):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.source == self.target:
-            raise ValueError(f"target: {self.target}, must be another language than source")
-        if self.recipe.crop_padding or self.recipe.flip or self.recipe.mean or self.recipe.std:
-            raise ValueError("recipe: crop_padding must be 0, flip false, mean and std null: they are for images")
+            raise ValueError(
+                f"target: {self.target}, must be another language than source"
+            )
+        if (
+            self.recipe.crop_padding
+            or self.recipe.flip
+            or self.recipe.mean
+            or self.recipe.std
+        ):
+            raise ValueError(
+                "recipe: crop_padding must be 0, flip false, mean and std null: they are for images"
+            )
         return self
 
 
 class Focal(Section):
-    """The paper `focal`: every task with each of its arms, `seeds` times; null `translation` leaves out appendix K."""
+    """The paper `focal`: every task with each of its arms, `seeds` times; null
+    `translation` leaves out appendix K.
+    """
 
     recipe: Recipe
     arms: dict[Name, Arm]
@@ -221,11 +268,19 @@ class Focal(Section):
         own, general = self.tasks[task], self.arms[arm]
         change = own.arm_changes.get(arm, ArmChange())
         recipe = {**own.recipe, **general.recipe, **change.recipe}
-        return Arm(loss=general.loss, options={**general.options, **change.options}, recipe=recipe)
+        return Arm(
+            loss=general.loss,
+            options={**general.options, **change.options},
+            recipe=recipe,
+        )
 
     def recipe_of(self, task: str, arm: str) -> Recipe:
-        """The recipe of one arm on one task: the paper's, changed by the task, the arm, and the arm on this task."""
-        return self.recipe.changed(self.arm_of(task, arm).recipe, by=f"tasks.{task} with arms.{arm}")
+        """The recipe of one arm on one task: the paper's, changed by the task, the arm,
+        and the arm on this task.
+        """
+        return self.recipe.changed(
+            self.arm_of(task, arm).recipe, by=f"tasks.{task} with arms.{arm}"
+        )
 
     def trainings(self) -> list[tuple[str, str, int]]:
         """Task, arm and seed of every training."""
@@ -233,7 +288,9 @@ class Focal(Section):
             (task, arm, seed)
             for task, about in self.tasks.items()
             for arm in self.arms_of(task)
-            for seed in range(about.arm_changes.get(arm, ArmChange()).seeds or self.seeds)
+            for seed in range(
+                about.arm_changes.get(arm, ArmChange()).seeds or self.seeds
+            )
         ]
 
     @model_validator(mode="after")

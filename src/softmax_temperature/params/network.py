@@ -1,4 +1,6 @@
-"""Descriptions of networks in `params.yaml`: those that are trained from scratch, and frozen backbones."""
+"""Descriptions of networks in `params.yaml`: those that are trained from scratch, and
+frozen backbones.
+"""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -18,8 +20,9 @@ Architecture = Literal[
 class Network(Section):
     """`architecture` names it, `arguments` go to its constructor.
 
-    `gpu_share` is the part of a GPU that its training fills, as 1 for a large network; null for one of `workers` parts.
-    It changes no result, and is no part of a cell's fingerprint.
+    `gpu_share` is the part of a GPU that its training fills, as 1 for a large network;
+    null for one of `workers` parts. It changes no result, and is no part of a cell's
+    fingerprint.
     """
 
     architecture: Architecture
@@ -30,14 +33,16 @@ class Network(Section):
 class Backbone(Section):
     """A frozen network that turns images into embeddings of `embedding` numbers.
 
-    `weights` says where the parameters come from: "hub" (the library's own, under `tag`), "file" (`file`, safetensors,
-    below data.root), "pretrain" (the pipeline's own stage) or "untrained" (random, seeded). `tensor` is the embedding:
-    "head_input" what the last linear layer receives, "mean_features" the mean over all positions of the last
-    convolutional map, "output" what the network returns.
+    `weights` says where the parameters come from: "hub" (the library's own, under
+    `tag`), "file" (`file`, safetensors, below data.root), "pretrain" (the pipeline's
+    own stage) or "untrained" (random, seeded). `tensor` is the embedding: "head_input"
+    what the last linear layer receives, "mean_features" the mean over all positions of
+    the last convolutional map, "output" what the network returns.
 
-    Weights from the hub bring their own preprocessing. For the others, the shorter side is brought to `resize` pixels
-    (null: `input_size`) by antialiased `interpolation`, the central square of `input_size` is cut out, and pixels on
-    the scale 0 to `pixel_scale`, in the order `channels`, become (pixel - mean) / std.
+    Weights from the hub bring their own preprocessing. For the others, the shorter side
+    is brought to `resize` pixels (null: `input_size`) by antialiased `interpolation`,
+    the central square of `input_size` is cut out, and pixels on the scale 0 to
+    `pixel_scale`, in the order `channels`, become (pixel - mean) / std.
     """
 
     library: Literal["timm", "torchvision", "facenet", "project"]
@@ -60,13 +65,19 @@ class Backbone(Section):
     def _is_described_once(self) -> Self:
         hub, described = self.weights == "hub", (self.input_size, self.mean, self.std)
         if hub and (self.tag is None or self.library not in ("timm", "torchvision")):
-            raise ValueError("weights: hub needs the library timm or torchvision, and a `tag`: one network has many")
+            raise ValueError(
+                "weights: hub needs the library timm or torchvision, and a `tag`: one network has many"
+            )
         if hub and any((*described, self.resize)):
-            raise ValueError("weights: hub bring their own preprocessing; leave out input_size, resize, mean and std")
+            raise ValueError(
+                "weights: hub bring their own preprocessing; leave out input_size, resize, mean and std"
+            )
         if not hub and not all(described):
             raise ValueError("weights other than hub need input_size, mean and std")
         if self.weights == "file" and self.file is None:
             raise ValueError("weights: file needs `file`, a path below data.root")
         if self.resize and self.input_size and self.resize < self.input_size:
-            raise ValueError(f"resize: {self.resize} is smaller than the square of {self.input_size} to cut out")
+            raise ValueError(
+                f"resize: {self.resize} is smaller than the square of {self.input_size} to cut out"
+            )
         return self

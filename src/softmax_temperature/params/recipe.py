@@ -25,14 +25,18 @@ Loss = Literal[
 
 
 class Schedule(Section):
-    """The learning rate as a factor of `lr`, over the epochs of the written recipe (`planned_epochs`).
+    """The learning rate as a factor of `lr`, over the epochs of the written recipe
+    (`planned_epochs`).
 
-    "steps" multiplies by `factor` at each of the `milestones`; "linear" and "cosine" fall to 0; "exponential" falls by
-    `factor` in all; "inverse_square_root" falls as one over the root of the epochs, from 1 at the end of the warm-up,
-    which it needs. A warm-up rises linearly from 0 during the first `warmup` epochs, whatever follows.
+    "steps" multiplies by `factor` at each of the `milestones`; "linear" and "cosine"
+    fall to 0; "exponential" falls by `factor` in all; "inverse_square_root" falls as
+    one over the root of the epochs, from 1 at the end of the warm-up, which it needs. A
+    warm-up rises linearly from 0 during the first `warmup` epochs, whatever follows.
     """
 
-    name: Literal["constant", "steps", "linear", "exponential", "cosine", "inverse_square_root"]
+    name: Literal[
+        "constant", "steps", "linear", "exponential", "cosine", "inverse_square_root"
+    ]
     milestones: list[PositiveFloat] = []
     factor: PositiveFloat = 0.1
     warmup: NonNegativeFloat = 0.0
@@ -47,12 +51,15 @@ class Schedule(Section):
 class Recipe(Section):
     """The training of a network on images or texts.
 
-    Everything with an epoch in it is written for `planned_epochs`: milestones, warm-up, a loss that changes on the way,
-    epochs that a figure shows. A training of another length (`epochs`) stretches all of it.
+    Everything with an epoch in it is written for `planned_epochs`: milestones, warm-up,
+    a loss that changes on the way, epochs that a figure shows. A training of another
+    length (`epochs`) stretches all of it.
 
-    For Adam, `momentum` is the first beta and `beta2` the second. `reduction` is over the batch; `clip_norm` bounds the
-    norm of the whole gradient. Images are padded by `crop_padding` zeros and cropped at random, mirrored with
-    probability 1/2 if `flip`, normalised by each channel's `mean` and `std` on the scale 0 to 1; texts: 0, false, null.
+    For Adam, `momentum` is the first beta and `beta2` the second. `reduction` is over
+    the batch; `clip_norm` bounds the norm of the whole gradient. Images are padded by
+    `crop_padding` zeros and cropped at random, mirrored with probability 1/2 if `flip`,
+    normalised by each channel's `mean` and `std` on the scale 0 to 1; texts: 0, false,
+    null.
     """
 
     epochs: PositiveInt
@@ -74,11 +81,15 @@ class Recipe(Section):
     precision: Precision
 
     def changed(self, *changes: dict[str, Any], by: str = "change") -> Self:
-        """This recipe with some values replaced, the last one winning; a ValueError names the section `by`."""
+        """This recipe with some values replaced, the last one winning; a ValueError
+        names the section `by`.
+        """
         values = self.model_dump()
         for change in changes:
             values |= change
         try:
             return type(self).model_validate(values)
         except ValidationError as error:
-            raise ValueError(f"{by}, recipe: {': '.join(filter(None, fault(error)))}") from error
+            raise ValueError(
+                f"{by}, recipe: {': '.join(filter(None, fault(error)))}"
+            ) from error

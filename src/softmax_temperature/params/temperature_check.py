@@ -2,7 +2,14 @@
 
 from typing import Annotated, Any, NamedTuple, Self
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.params.shared import Ascending, Name, Text
@@ -17,8 +24,9 @@ Rates = Annotated[list[PositiveFloat], Field(min_length=1)]
 class Training(NamedTuple):
     """The names of one training.
 
-    `start` is "plain", "cooled", "pair-c" with the correlation c of a pair, or "norm-n" with the mean norm n of the
-    tempered logits; that of a confirmation has "confirmed-" before it.
+    `start` is "plain", "cooled", "pair-c" with the correlation c of a pair, or "norm-n"
+    with the mean norm n of the tempered logits; that of a confirmation has "confirmed-"
+    before it.
     """
 
     sweep: str
@@ -34,7 +42,9 @@ class Training(NamedTuple):
 
 
 class Confirmation(NamedTuple):
-    """The names of a training with the learning rate that the trainings of a sweep at one inverse temperature chose."""
+    """The names of a training with the learning rate that the trainings of a sweep at
+    one inverse temperature chose.
+    """
 
     sweep: str
     inverse_temperature: float
@@ -53,13 +63,17 @@ def number_in(start: str, kind: str) -> float | None:
 
 
 class Sweep(Section):
-    """A network on a data set, trained at each of `inverse_temperatures` with each of `learning_rates`.
+    """A network on a data set, trained at each of `inverse_temperatures` with each of
+    `learning_rates`.
 
-    The optimizer's rate is the rate over the inverse temperature squared, so that equal rates mean equal early dynamics
-    of the tempered logits. They are the same at all inverse temperatures, or a list for each. `correlations` are those
-    of pairs of networks that are trained in its place, `logit_norms` mean norms of the tempered logits at the start
-    (see `CorrelatedPair`). `cooled` adds trainings at inverse temperature 1 with last-layer Cooling. `confirm` fresh
-    seeds are trained with the rate that is best on validation data. `architecture` is what a reader calls the network.
+    The optimizer's rate is the rate over the inverse temperature squared, so that equal
+    rates mean equal early dynamics of the tempered logits. They are the same at all
+    inverse temperatures, or a list for each. `correlations` are those of pairs of
+    networks that are trained in its place, `logit_norms` mean norms of the tempered
+    logits at the start (see `CorrelatedPair`). `cooled` adds trainings at inverse
+    temperature 1 with last-layer Cooling. `confirm` fresh seeds are trained with the
+    rate that is best on validation data. `architecture` is what a reader calls the
+    network.
     """
 
     dataset: Name
@@ -77,12 +91,22 @@ class Sweep(Section):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.correlations and self.logit_norms:
-            raise ValueError("logit_norms: must be left out where there are correlations")
-        if self.cooled and (self.correlations or self.logit_norms or 1.0 not in self.inverse_temperatures):
-            raise ValueError("cooled: needs inverse temperature 1, and neither correlations nor logit_norms, beside it")
+            raise ValueError(
+                "logit_norms: must be left out where there are correlations"
+            )
+        if self.cooled and (
+            self.correlations
+            or self.logit_norms
+            or 1.0 not in self.inverse_temperatures
+        ):
+            raise ValueError(
+                "cooled: needs inverse temperature 1, and neither correlations nor logit_norms, beside it"
+            )
         own, places = self.learning_rates, len(self.inverse_temperatures)
         if isinstance(own[0], list) and len(own) != places:
-            raise ValueError(f"learning_rates: {len(own)} lists, must be one for each of {places} inverse_temperatures")
+            raise ValueError(
+                f"learning_rates: {len(own)} lists, must be one for each of {places} inverse_temperatures"
+            )
         if "lr" in self.recipe:
             raise ValueError("recipe: lr comes from learning_rates")
         return self
@@ -90,7 +114,11 @@ class Sweep(Section):
     def rates(self, inverse_temperature: float) -> list[float]:
         """The learning rates at an inverse temperature."""
         rates: list[Any] = self.learning_rates
-        return rates[self.inverse_temperatures.index(inverse_temperature)] if isinstance(rates[0], list) else rates
+        return (
+            rates[self.inverse_temperatures.index(inverse_temperature)]
+            if isinstance(rates[0], list)
+            else rates
+        )
 
     def starts(self) -> list[str]:
         """How the networks start, without Cooling."""
@@ -101,8 +129,9 @@ class Sweep(Section):
 class Curves(Section):
     """Learning from logits of exactly 0.
 
-    A course is observed at `points` times, evenly spaced on a log axis from `first` to `last`, in units in which the
-    logits would change by 1 at their first speed; the kernel is computed at every `stride`-th.
+    A course is observed at `points` times, evenly spaced on a log axis from `first` to
+    `last`, in units in which the logits would change by 1 at their first speed; the
+    kernel is computed at every `stride`-th.
     """
 
     inverse_temperatures: Grid
@@ -119,10 +148,11 @@ class Curves(Section):
 
 
 class Norms(Section):
-    """Learning from tempered logits with each of `logit_norms`, over all samples and classes.
+    """Learning from tempered logits with each of `logit_norms`, over all samples and
+    classes.
 
-    A course ends at the latest after `horizon` times the larger of the unit of time and of the time in which the logits
-    would change by their own norm at their first speed.
+    A course ends at the latest after `horizon` times the larger of the unit of time and
+    of the time in which the logits would change by their own norm at their first speed.
     """
 
     inverse_temperature: PositiveFloat
@@ -131,10 +161,12 @@ class Norms(Section):
 
 
 class GradientFlow(Section):
-    """Gradient flow on `images` training images, with relative errors of at most `tolerance` per step.
+    """Gradient flow on `images` training images, with relative errors of at most
+    `tolerance` per step.
 
-    The tangent kernel is seen through `probes` random vectors, or whole (null): (images × classes)² numbers, made from
-    images × classes × parameters. Samples pass `chunk` at a time. A course takes about `evaluations` at most.
+    The tangent kernel is seen through `probes` random vectors, or whole (null): (images
+    × classes)² numbers, made from images × classes × parameters. Samples pass `chunk`
+    at a time. A course takes about `evaluations` at most.
     """
 
     images: Annotated[int, Field(ge=2)]
@@ -145,7 +177,9 @@ class GradientFlow(Section):
 
 
 class EarlyLearning(GradientFlow):
-    """Gradient flow of `networks`, none with batch normalisation; the number is how often each is drawn anew."""
+    """Gradient flow of `networks`, none with batch normalisation; the number is how
+    often each is drawn anew.
+    """
 
     dataset: Name
     networks: Annotated[dict[Name, PositiveInt], Field(min_length=1)]
@@ -155,11 +189,17 @@ class EarlyLearning(GradientFlow):
     def courses(self) -> list[tuple[str, str, int]]:
         """Network, question and seed of every cell."""
         networks = self.networks.items()
-        return [(name, question, seed) for name, seeds in networks for question in QUESTIONS for seed in range(seeds)]
+        return [
+            (name, question, seed)
+            for name, seeds in networks
+            for question in QUESTIONS
+            for seed in range(seeds)
+        ]
 
 
 class Looks(Section):
-    """Texts are read as `text` says; `watch_images` training images are looked at after every `watch_every` epochs.
+    """Texts are read as `text` says; `watch_images` training images are looked at after
+    every `watch_every` epochs.
 
     So are all held-out data.
     """
@@ -170,7 +210,8 @@ class Looks(Section):
 
 
 class TemperatureCheck(Looks):
-    """The paper `temperature_check`: every sweep, `seeds` times, with its own rates, and the theory of early learning.
+    """The paper `temperature_check`: every sweep, `seeds` times, with its own rates,
+    and the theory of early learning.
 
     The recipe is that of all trainings but for its `lr`, which each one has its own of.
     """
@@ -191,12 +232,17 @@ class TemperatureCheck(Looks):
             for name, sweep in self.sweeps.items()
             for inverse_temperature in sweep.inverse_temperatures
             for rate in sweep.rates(inverse_temperature)
-            for start in [*sweep.starts(), *[COOLED] * (sweep.cooled and inverse_temperature == 1)]
+            for start in [
+                *sweep.starts(),
+                *[COOLED] * (sweep.cooled and inverse_temperature == 1),
+            ]
             for seed in range(self.seeds_of(name))
         ]
 
     def confirmations(self) -> list[Confirmation]:
-        """Every confirmation, in the order of the parameters; on no seed that the rate is chosen on."""
+        """Every confirmation, in the order of the parameters; on no seed that the rate
+        is chosen on.
+        """
         return [
             Confirmation(name, inverse_temperature, start, self.seeds_of(name) + seed)
             for name, sweep in self.sweeps.items()

@@ -1,1 +1,3 @@
-"""Cells and what they leave: fingerprints, artifacts, checkpoints, engines, and the errors a user can mend."""
+"""Cells and what they leave: fingerprints, artifacts, checkpoints, engines, and the
+errors a user can mend.
+"""

@@ -1,7 +1,9 @@
-"""Artifacts: folders whose `manifest.json` lists the sha256 of every other file, verified on read, never half-written.
+"""Artifacts: folders whose `manifest.json` lists the sha256 of every other file,
+verified on read, never half-written.
 
-They hold no times and no machine names: equal inputs give equal bytes. A damaged file is renamed to `*.damaged`: DVC,
-which trusts a file whose time and size are unchanged, then sees that it is missing and runs the stage again.
+They hold no times and no machine names: equal inputs give equal bytes. A damaged file
+is renamed to `*.damaged`: DVC, which trusts a file whose time and size are unchanged,
+then sees that it is missing and runs the stage again.
 """
 
 import hashlib
@@ -25,13 +27,21 @@ DAMAGED, UNFINISHED = ".damaged", ".unfinished"
 class ArtifactError(InputError):
     """An artifact is missing, incomplete or damaged."""
 
-    def __init__(self, what: str, where: object, remedy: str = "Run `dvc repro` to make it again.") -> None:
+    def __init__(
+        self,
+        what: str,
+        where: object,
+        remedy: str = "Run `dvc repro` to make it again.",
+    ) -> None:
         super().__init__(what, str(where), remedy)
 
 
 def canonical_json(value: Any) -> str:
     """JSON with sorted keys and no NaN: equal values give equal text."""
-    return json.dumps(value, sort_keys=True, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    return (
+        json.dumps(value, sort_keys=True, indent=1, allow_nan=False, ensure_ascii=False)
+        + "\n"
+    )
 
 
 def digest_of_text(text: str) -> str:
@@ -52,11 +62,15 @@ def digest_of_file(path: Path) -> str:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """A new path, which replaces `path` at the end of the block; if that raises, nothing changes."""
+    """A new path, which replaces `path` at the end of the block; if that raises,
+    nothing changes.
+    """
     with disk_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         names = {"prefix": f".{path.name}.", "suffix": UNFINISHED}
-        with TemporaryDirectory(dir=path.parent, **names, ignore_cleanup_errors=True) as temporary:
+        with TemporaryDirectory(
+            dir=path.parent, **names, ignore_cleanup_errors=True
+        ) as temporary:
             new = Path(temporary, "new")
             yield new
             if path.is_dir():
@@ -66,7 +80,9 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file so that readers see the old bytes or all of the new ones, even if the writer is killed."""
+    """Write a file so that readers see the old bytes or all of the new ones, even if
+    the writer is killed.
+    """
     with _replacing(path) as new, new.open("wb") as file:
         yield file
 
@@ -100,10 +116,14 @@ def write_sealed(path: Path, body: dict[str, Any]) -> None:
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """Read a mapping that `write_sealed` wrote; if it was changed, it is set aside, and an `ArtifactError` raised."""
+    """Read a mapping that `write_sealed` wrote; if it was changed, it is set aside, and
+    an `ArtifactError` raised.
+    """
     with suppress(ValueError, AttributeError, RecursionError):
         text = path.read_text(encoding="utf-8")
-        body = {key: value for key, value in json.loads(text).items() if key != "sha256"}
+        body = {
+            key: value for key, value in json.loads(text).items() if key != "sha256"
+        }
         if text == _sealed(body):
             return body
     set_aside(path)
@@ -120,7 +140,8 @@ def set_aside(path: Path) -> None:
 def new_artifact(folder: Path, *, kind: str, about: dict[str, Any]) -> Iterator[Path]:
     """Build an artifact that replaces the old one when it is complete.
 
-    `kind` says what made it, in the pipeline the label of its stage; `about` holds JSON values that say from what.
+    `kind` says what made it, in the pipeline the label of its stage; `about` holds JSON
+    values that say from what.
     """
     with atomic_folder(folder) as new:
         yield new
@@ -133,7 +154,9 @@ def new_artifact(folder: Path, *, kind: str, about: dict[str, Any]) -> Iterator[
 
 @dataclass(frozen=True)
 class Artifact:
-    """A complete artifact; every read compares the file with its sha256 in `files` first."""
+    """A complete artifact; every read compares the file with its sha256 in `files`
+    first.
+    """
 
     folder: Path
     kind: str
@@ -142,11 +165,15 @@ class Artifact:
 
     @property
     def digest(self) -> str:
-        """One sha256 over kind and files: equal content gives an equal digest in any place."""
+        """One sha256 over kind and files: equal content gives an equal digest in any
+        place.
+        """
         return digest_of({"kind": self.kind, "files": self.files})
 
     def path(self, name: str) -> Path:
-        """The path of one file after comparing its bytes with the manifest; a damaged one is set aside."""
+        """The path of one file after comparing its bytes with the manifest; a damaged
+        one is set aside.
+        """
         path = self.folder / name
         if name not in self.files or not path.is_file():
             raise ArtifactError("missing", path)
@@ -161,13 +188,21 @@ class Artifact:
 
     def tensors(self, name: str) -> "dict[str, Tensor]":
         """The tensors in a safetensors file, mapped from disk."""
-        from safetensors.torch import load_file  # torch takes seconds, and the command line reads parameters only.
+        from safetensors.torch import (
+            load_file,
+        )  # torch takes seconds, and the command line reads parameters only.
 
         return load_file(self.path(name))
 
     def problems(self) -> list[str]:
-        """One line for each file that is missing, damaged or not listed; empty when all is well."""
-        paths = {path for path in self.folder.rglob("*") if path.is_file() and path.suffix != DAMAGED}
+        """One line for each file that is missing, damaged or not listed; empty when all
+        is well.
+        """
+        paths = {
+            path
+            for path in self.folder.rglob("*")
+            if path.is_file() and path.suffix != DAMAGED
+        }
         listed = {self.folder / name for name in (MANIFEST, *self.files)}
         lines = [f"{path}: not in the manifest" for path in sorted(paths - listed)]
         for name in sorted(self.files):
@@ -179,7 +214,9 @@ class Artifact:
 
 
 def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
-    """Open an artifact by its manifest; the files themselves are verified when they are read."""
+    """Open an artifact by its manifest; the files themselves are verified when they are
+    read.
+    """
     if not (folder / MANIFEST).is_file():
         raise ArtifactError("not there, or not complete (no manifest)", folder)
     artifact = Artifact(folder, **read_sealed(folder / MANIFEST))
@@ -189,6 +226,12 @@ def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
 
 
 def find_artifacts(root: Path) -> list[Path]:
-    """Every artifact folder at or below a folder, sorted; one under construction starts with a dot and is left out."""
+    """Every artifact folder at or below a folder, sorted; one under construction starts
+    with a dot and is left out.
+    """
     found = (path.relative_to(root) for path in root.rglob(MANIFEST))
-    return sorted(root / path.parent for path in found if not any(part.startswith(".") for part in path.parts))
+    return sorted(
+        root / path.parent
+        for path in found
+        if not any(part.startswith(".") for part in path.parts)
+    )

@@ -1,7 +1,8 @@
 """Running cells: the small, named, resumable pieces of work that a stage consists of.
 
-A cell's result is an artifact in `data/cells/<stage>/<cell>/<fingerprint>/result`; while that is intact, the cell is
-not run again. When every cell of a stage is done, the stage's output folder becomes links to exactly these results.
+A cell's result is an artifact in `data/cells/<stage>/<cell>/<fingerprint>/result`;
+while that is intact, the cell is not run again. When every cell of a stage is done, the
+stage's output folder becomes links to exactly these results.
 """
 
 import math
@@ -35,21 +36,33 @@ from softmax_temperature.runner.checkpoints import Checkpointer
 from softmax_temperature.runner.engines import run_tasks
 from softmax_temperature.runner.errors import CellsFailed, InputError, disk_faults
 from softmax_temperature.runner.fingerprint import code_digest
-from softmax_temperature.runner.machine import machine, prepare_torch, resolve_device, versions
+from softmax_temperature.runner.machine import (
+    machine,
+    prepare_torch,
+    resolve_device,
+    versions,
+)
 from softmax_temperature.runner.progress import Progress, say
 from softmax_temperature.runner.section import Compute
 
 DATA = Path("data")
 WORK = DATA / "cells"
 TIMING, RESULT, CHECKPOINT = "timing.json", "result", "checkpoint.pt"
-_OUT_OF_MEMORY = ("out of memory", "DefaultCPUAllocator", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED")
+_OUT_OF_MEMORY = (
+    "out of memory",
+    "DefaultCPUAllocator",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+)
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a running cell is given: it reads `inputs`, writes into `output`, and keeps its checkpoint in `work`.
+    """What a running cell is given: it reads `inputs`, writes into `output`, and keeps
+    its checkpoint in `work`.
 
-    Its `seed` is derived from the project's, the stage and the cell's name: adding a cell changes no other.
+    Its `seed` is derived from the project's, the stage and the cell's name: adding a
+    cell changes no other.
     """
 
     seed: int
@@ -75,14 +88,21 @@ class Job:
 class Cell:
     """One piece of work: the module-level function `run`, called as `run(job, **plan)`.
 
-    The result depends on `plan`, on code, and on `inputs`, artifacts by the names that the function uses for them.
+    The result depends on `plan`, on code, and on `inputs`, artifacts by the names that
+    the function uses for them.
     """
 
-    name: str  # Unique within the stage; the only cell of a stage is called "." and fills the output folder itself.
+    # Unique within the stage; the only cell of a stage is called "." and fills the
+    # output folder itself.
+    name: str
     run: Callable[..., None]
     plan: Mapping[str, Any]
     inputs: Mapping[str, Path] = field(default_factory=dict)
-    gpu_share: float | None = None  # The part of a GPU that it fills, if known: cells side by side fill at most one.
+    gpu_share: float | None = (
+        # The part of a GPU that it fills, if known: cells side by side fill at most
+        # one.
+        None
+    )
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -91,9 +111,15 @@ class Cell:
 
     def reads(self) -> dict[str, Any]:
         """The digests of inputs and code; an `ArtifactError` if an input is missing."""
-        inputs = {name: open_artifact(path).digest for name, path in self.inputs.items()}
+        inputs = {
+            name: open_artifact(path).digest for name, path in self.inputs.items()
+        }
         module = self.run.__module__
-        return {"parameters": self.parameters, "inputs": inputs, "code": {module: code_digest(module)}}
+        return {
+            "parameters": self.parameters,
+            "inputs": inputs,
+            "code": {module: code_digest(module)},
+        }
 
 
 @dataclass(frozen=True)
@@ -118,10 +144,16 @@ class _Task:
     def call(self, output: Path, work: Path, checkpoint_seconds: float) -> str:
         """Call the cell's function; returns the device that it used."""
         cell, compute = self.cell, self.compute
-        device = prepare_torch(compute.threads_per_cell, compute.device, deterministic=compute.deterministic)
+        device = prepare_torch(
+            compute.threads_per_cell,
+            compute.device,
+            deterministic=compute.deterministic,
+        )
         inputs = {name: open_artifact(path) for name, path in cell.inputs.items()}
         seed = seed_of(self.seed, self.stage, cell.name)
-        job = Job(seed, inputs, output, work, device, checkpoint_seconds, compute.cuda_graphs)
+        job = Job(
+            seed, inputs, output, work, device, checkpoint_seconds, compute.cuda_graphs
+        )
         # The last bits of a sum depend on the threads of the linear-algebra libraries.
         with threadpool_limits(limits=compute.threads_per_cell):
             cell.run(job, **cell.plan)
@@ -129,7 +161,9 @@ class _Task:
 
 
 def fingerprint(cell: Cell, seed: int) -> str:
-    """The digest of everything that the cell's result depends on; an `ArtifactError` if an input is missing."""
+    """The digest of everything that the cell's result depends on; an `ArtifactError` if
+    an input is missing.
+    """
     return digest_of({**cell.reads(), "seed": seed, "function": cell.run.__qualname__})
 
 
@@ -138,37 +172,64 @@ def work_folder(stage: str, cell: str, fingerprint: str) -> Path:
     return WORK / stage / cell / fingerprint[:16]
 
 
-def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: int) -> None:
-    """Run the cells of a stage that are not done yet, then publish one artifact per cell in `output`, and nothing else.
+def run_cells(
+    cells: Sequence[Cell], *, output: Path, compute: Compute, seed: int
+) -> None:
+    """Run the cells of a stage that are not done yet, then publish one artifact per
+    cell in `output`, and nothing else.
 
-    The path of `output` below `data/` names the stage, for seeds and for the work folder; `seed` is the project's.
-    If some cells fail, CellsFailed is raised and nothing is published.
+    The path of `output` below `data/` names the stage, for seeds and for the work
+    folder; `seed` is the project's. If some cells fail, CellsFailed is raised and
+    nothing is published.
     """
     names = [cell.name for cell in cells]
     if len(set(names)) < len(names):
         raise ValueError(f"cells: names are not unique: {sorted(names)}")
     stage = output.relative_to(DATA).as_posix()
     if distributed.PROCESSES > 1 and compute.engine != "serial":
-        remedy = "Set it to serial: under torchrun all processes train one cell at a time."
-        raise InputError(f"is {compute.engine!r} under torchrun", where="compute.engine", remedy=remedy)
+        remedy = (
+            "Set it to serial: under torchrun all processes train one cell at a time."
+        )
+        raise InputError(
+            f"is {compute.engine!r} under torchrun",
+            where="compute.engine",
+            remedy=remedy,
+        )
     if distributed.is_follower():
-        tasks_by_name = {cell.name: _Task(stage, cell, "", seed, compute) for cell in cells}
-        distributed.follow(lambda name, folder: tasks_by_name[name].call(folder, folder, math.inf))
+        tasks_by_name = {
+            cell.name: _Task(stage, cell, "", seed, compute) for cell in cells
+        }
+        distributed.follow(
+            lambda name, folder: tasks_by_name[name].call(folder, folder, math.inf)
+        )
         return
     with alone(WORK / stage):
-        tasks = [_Task(stage, cell, fingerprint(cell, seed), seed, compute) for cell in cells]
+        tasks = [
+            _Task(stage, cell, fingerprint(cell, seed), seed, compute) for cell in cells
+        ]
         if failures := _run_pending(stage, tasks, compute):
             raise CellsFailed(stage, failures, len(cells))
         with atomic_folder(output) as new:
             for task in tasks:
-                open_artifact(task.work / RESULT)  # Not there if a node of a cluster worked in a folder of its own.
-                shutil.copytree(task.work / RESULT, new / task.cell.name, copy_function=_link, dirs_exist_ok=True)
-    distributed.agreed(None)  # Dismisses those that follow; after an error `torchrun` ends them.
+                open_artifact(
+                    task.work / RESULT
+                )  # Not there if a node of a cluster worked in a folder of its own.
+                shutil.copytree(
+                    task.work / RESULT,
+                    new / task.cell.name,
+                    copy_function=_link,
+                    dirs_exist_ok=True,
+                )
+    distributed.agreed(
+        None
+    )  # Dismisses those that follow; after an error `torchrun` ends them.
 
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock, or wait for it and say so; the system frees it when the holder dies."""
+    """Hold a folder's lock, or wait for it and say so; the system frees it when the
+    holder dies.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / "lock")
     try:
@@ -180,20 +241,30 @@ def alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def _run_pending(stage: str, tasks: Sequence[_Task], compute: Compute) -> dict[str, str]:
-    """Run the tasks that have no intact result; returns the failed ones with the reasons."""
+def _run_pending(
+    stage: str, tasks: Sequence[_Task], compute: Compute
+) -> dict[str, str]:
+    """Run the tasks that have no intact result; returns the failed ones with the
+    reasons.
+    """
     pending = [task for task in tasks if not task.is_done()]
     say(f"{stage}: {len(pending)} of {len(tasks)} cells to run")
     failures: dict[int, str] = {}
     on_gpu, progress = resolve_device(compute.device) != "cpu", Progress()
     shares = [task.cell.gpu_share if on_gpu else None for task in pending]
-    for done, (number, failure) in enumerate(run_tasks(_attempt, pending, compute, shares), 1):
+    for done, (number, failure) in enumerate(
+        run_tasks(_attempt, pending, compute, shares), 1
+    ):
         if failure:
             failures[number] = failure
             if distributed.PROCESSES > 1:
-                break  # The others may wait within that cell for ever: `torchrun` ends them when this one exits.
+                # The others may wait within that cell for ever: `torchrun` ends them
+                # when this one exits.
+                break
         progress(f"{stage}: {done}/{len(pending)} cells")
-    return {pending[number].cell.name: failures[number] for number in sorted(failures)}  # In the order of the cells.
+    return {
+        pending[number].cell.name: failures[number] for number in sorted(failures)
+    }  # In the order of the cells.
 
 
 def _attempt(task: _Task) -> str | None:
@@ -206,11 +277,20 @@ def _attempt(task: _Task) -> str | None:
     except Exception as error:  # noqa: BLE001  # A cell must not end its neighbours; the stage still exits non-zero.
         trace = task.work / "error.txt"
         with suppress(OSError):
-            trace.write_text(traceback.format_exc(), encoding="utf-8", errors="backslashreplace")
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())} (trace: {trace})"
-        # By the words, because failed allocations in cuBLAS and cuDNN are plain RuntimeErrors.
-        if isinstance(error, MemoryError) or any(text in str(error) for text in _OUT_OF_MEMORY):
-            reason += ". Lower compute.workers or the size of the batches; then run again"
+            trace.write_text(
+                traceback.format_exc(), encoding="utf-8", errors="backslashreplace"
+            )
+        reason = (
+            f"{type(error).__name__}: {' '.join(str(error).split())} (trace: {trace})"
+        )
+        # By the words, because failed allocations in cuBLAS and cuDNN are plain
+        # RuntimeErrors.
+        if isinstance(error, MemoryError) or any(
+            text in str(error) for text in _OUT_OF_MEMORY
+        ):
+            reason += (
+                ". Lower compute.workers or the size of the batches; then run again"
+            )
         return reason
     return None
 
@@ -220,16 +300,31 @@ def _run(task: _Task) -> None:
     if fingerprint(cell, task.seed) != task.fingerprint:
         what = "its code, a library's version or an input changed since the stage began, or differs on this machine"
         raise InputError(what, where=cell.name, remedy="Run the stage again.")
-    for left in work.glob(f".*{UNFINISHED}"):  # By killed writers; nobody writes here now.
+    for left in work.glob(
+        f".*{UNFINISHED}"
+    ):  # By killed writers; nobody writes here now.
         shutil.rmtree(left)
-    about = cell.reads() | {"stage": task.stage, "cell": cell.name, "fingerprint": task.fingerprint, "seed": task.seed}
+    about = cell.reads() | {
+        "stage": task.stage,
+        "cell": cell.name,
+        "fingerprint": task.fingerprint,
+        "seed": task.seed,
+    }
     with new_artifact(work / RESULT, kind=task.stage, about=about) as output:
         distributed.agreed(cell.name)  # Those that follow run it too.
         device = task.call(output, work, task.compute.checkpoint_seconds)
     (work / CHECKPOINT).unlink(missing_ok=True)
     seconds = round(time.monotonic() - started, 3)
     # Beside the artifact, because these differ between runs that give equal results.
-    write_sealed(work / TIMING, {"seconds": seconds, "device": device, "machine": machine(), "versions": versions()})
+    write_sealed(
+        work / TIMING,
+        {
+            "seconds": seconds,
+            "device": device,
+            "machine": machine(),
+            "versions": versions(),
+        },
+    )
 
 
 def _link(source: str, target: str) -> None:

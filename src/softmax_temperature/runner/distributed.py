@@ -1,8 +1,10 @@
-"""Cells under `torchrun`: process 0 runs a stage as usual, the others train along with it and keep nothing.
+"""Cells under `torchrun`: process 0 runs a stage as usual, the others train along with
+it and keep nothing.
 
     torchrun --nproc-per-node=4 pipeline/train_focal.py --only train_focal
 
-All processes train one cell together (see `training.processes`), one cell after the other.
+All processes train one cell together (see `training.processes`), one cell after the
+other.
 """
 
 import os
@@ -18,7 +20,9 @@ from torch import distributed
 
 Value = TypeVar("Value")
 PROCESSES = int(os.environ.get("WORLD_SIZE", "1"))  # That `torchrun` started together.
-_PATIENCE = timedelta(hours=1)  # One that hangs ends the run, but process 0 may wait for another run.
+_PATIENCE = timedelta(
+    hours=1
+)  # One that hangs ends the run, but process 0 may wait for another run.
 
 
 def is_follower() -> bool:
@@ -31,11 +35,15 @@ def join_group() -> None:
     """Join the process group, once; "cuda" then means this process's own GPU."""
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    distributed.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=_PATIENCE)
+    distributed.init_process_group(
+        "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=_PATIENCE
+    )
 
 
 def follow(run: Callable[[str, Path], object]) -> None:
-    """In another process than 0: run each cell that process 0 names, in a folder that is then thrown away."""
+    """In another process than 0: run each cell that process 0 names, in a folder that
+    is then thrown away.
+    """
     while (cell := agreed(None)) is not None:  # None: there is none left.
         with TemporaryDirectory() as kept_by_none:
             run(cell, Path(kept_by_none))

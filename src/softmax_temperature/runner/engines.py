@@ -19,7 +19,12 @@ from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.section import Compute
 
 _SET_PARENT_DEATH_SIGNAL = 1  # From Linux's sys/prctl.h.
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+_THREADS = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
 _KILLED = "not finished: a worker process was killed. If memory ran out, lower compute.workers; then run again"
 
 
@@ -29,25 +34,36 @@ Submit = Callable[[Task, float | None], "Future[str | None]"]
 
 
 def run_tasks(
-    work: Work[Task], tasks: Sequence[Task], compute: Compute, shares: Sequence[float | None]
+    work: Work[Task],
+    tasks: Sequence[Task],
+    compute: Compute,
+    shares: Sequence[float | None],
 ) -> Iterator[tuple[int, str | None]]:
-    """Call a module-level function on every task; yields the number of each with what it returns, as they end.
+    """Call a module-level function on every task; yields the number of each with what
+    it returns, as they end.
 
-    `shares` are the parts of a GPU that tasks fill, or None: those of tasks that run side by side add up to at most 1.
-    After a worker process was killed, tasks that had not begun are left out.
+    `shares` are the parts of a GPU that tasks fill, or None: those of tasks that run
+    side by side add up to at most 1. After a worker process was killed, tasks that had
+    not begun are left out.
     """
     if compute.engine == "serial" or (compute.engine == "processes" and len(tasks) < 2):
         yield from ((number, work(task)) for number, task in enumerate(tasks))
         return
     engine = _ray if compute.engine == "ray" else _processes
     # Ray itself counts the parts of its GPUs.
-    parts = [0 if compute.engine == "ray" else share or 1 / compute.workers for share in shares]
+    parts = [
+        0 if compute.engine == "ray" else share or 1 / compute.workers
+        for share in shares
+    ]
     waiting, running = list(range(len(tasks))), dict[Future[str | None], int]()
     with engine(work, compute) as submit:
         while waiting or running:
             for number in list(waiting):
                 filled = sum(parts[other] for other in running.values())
-                if len(running) < compute.workers and filled + parts[number] <= 1 + 1e-9:
+                if (
+                    len(running) < compute.workers
+                    and filled + parts[number] <= 1 + 1e-9
+                ):
                     running[submit(tasks[number], shares[number])] = number
                     waiting.remove(number)
             future = next(iter(wait(running, return_when="FIRST_COMPLETED").done))
@@ -69,13 +85,22 @@ def _outcome(future: "Future[str | None]") -> str | None:
 
 @contextmanager
 def _processes(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
-    """Worker processes, kept for the next step of the stage: each imports torch, for seconds.
+    """Worker processes, kept for the next step of the stage: each imports torch, for
+    seconds.
 
-    They are killed when the block is interrupted: the next run continues their cells at the checkpoints.
+    They are killed when the block is interrupted: the next run continues their cells at
+        the checkpoints.
     """
-    begin, environment = (os.getpid(), str(Path.cwd())), dict.fromkeys(_THREADS, str(compute.threads_per_cell))
+    begin, environment = (
+        (os.getpid(), str(Path.cwd())),
+        dict.fromkeys(_THREADS, str(compute.threads_per_cell)),
+    )
     executor = get_reusable_executor(
-        compute.workers, timeout=None, initializer=_begin_worker, initargs=begin, env=environment
+        compute.workers,
+        timeout=None,
+        initializer=_begin_worker,
+        initargs=begin,
+        env=environment,
     )
     try:
         yield lambda task, _: executor.submit(work, task)
@@ -86,40 +111,54 @@ def _processes(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
 
 def _begin_worker(stage: int, folder: str) -> None:
     """Leave interrupts to the stage, and end with it even when it is killed (on Linux)."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Terminals interrupt the stage and its workers alike.
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Terminals interrupt the stage and its workers alike.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
         if os.getppid() != stage:
             os.kill(os.getpid(), signal.SIGKILL)
     os.chdir(folder)
-    # Loky replaces a process that has grown by 300 MB, which torch's allocators do in every training.
+    # Loky replaces a process that has grown by 300 MB, which torch's allocators do in
+    # every training.
     process_executor._MAX_MEMORY_LEAK_SIZE = sys.maxsize  # noqa: SLF001
 
 
 @contextmanager
 def _ray(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
-    """Ray, connected to compute.ray_address, else RAY_ADDRESS, else to a cluster of its own on this machine."""
+    """Ray, connected to compute.ray_address, else RAY_ADDRESS, else to a cluster of its
+    own on this machine.
+    """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         ray: Any = import_module("ray")  # An optional package.
     except ImportError as error:
         remedy = "Install the extra `ray`, or set it to processes."
-        raise InputError("Ray is not installed", where="compute.engine", remedy=remedy) from error
+        raise InputError(
+            "Ray is not installed", where="compute.engine", remedy=remedy
+        ) from error
 
     @cache
     def remote(gpus: float) -> Any:
-        # Resources are given here and not with `.options` later: Ray then starts a fresh process for every cell
-        # that uses a GPU. A process that is used again keeps CUDA's first device, whichever one Ray assigns.
+        # Resources are given here and not with `.options` later: Ray then starts a
+        # fresh process for every cell that uses a GPU. A process that is used again
+        # keeps CUDA's first device, whichever one Ray assigns.
         resources = {"num_cpus": compute.threads_per_cell, "num_gpus": gpus}
-        return ray.remote(**resources, max_retries=3, scheduling_strategy="SPREAD")(_on_node)
+        return ray.remote(**resources, max_retries=3, scheduling_strategy="SPREAD")(
+            _on_node
+        )
 
     def submit(task: Task, share: float | None) -> "Future[str | None]":
-        gpus = compute.gpus_per_cell and (share or compute.gpus_per_cell)  # Without GPUs per cell none are shared.
+        gpus = compute.gpus_per_cell and (
+            share or compute.gpus_per_cell
+        )  # Without GPUs per cell none are shared.
         return remote(gpus).remote(str(Path.cwd()), work, task).future()  # type: ignore[no-any-return]
 
     _join(ray, compute)
     try:
-        refuse_sharing_one_gpu([node["Resources"] for node in ray.nodes() if node["Alive"]], compute)
+        refuse_sharing_one_gpu(
+            [node["Resources"] for node in ray.nodes() if node["Alive"]], compute
+        )
         yield submit
     finally:
         ray.shutdown()  # Ends its cells too.
@@ -133,13 +172,22 @@ def _on_node(folder: str, work: Work[Task], task: Task) -> str | None:
 def _join(ray: Any, compute: Compute) -> None:
     address = compute.ray_address or os.environ.get("RAY_ADDRESS") or "local"
     # As many cells at a time on this machine as the parameters say.
-    own = {"include_dashboard": False, "num_cpus": compute.workers * compute.threads_per_cell}
+    own = {
+        "include_dashboard": False,
+        "num_cpus": compute.workers * compute.threads_per_cell,
+    }
     handler = signal.getsignal(signal.SIGTERM)
     try:
         if ":" in address:
             host, _, port = address.rpartition("/")[2].rpartition(":")
-            socket.create_connection((host, int(port)), timeout=10).close()  # Ray itself would try for minutes.
-        ray.init(address=address, ignore_reinit_error=True, **(own if address == "local" else {}))
+            socket.create_connection(
+                (host, int(port)), timeout=10
+            ).close()  # Ray itself would try for minutes.
+        ray.init(
+            address=address,
+            ignore_reinit_error=True,
+            **(own if address == "local" else {}),
+        )
     except Exception as error:
         remedy = "Start a cluster with `ray start --head`, give its host:port, or null for Ray on this machine."
         what = f"cannot connect to Ray at {address} ({error})"
@@ -148,9 +196,17 @@ def _join(ray: Any, compute: Compute) -> None:
         signal.signal(signal.SIGTERM, handler)  # Ray installs its own.
 
 
-def refuse_sharing_one_gpu(nodes: Sequence[Mapping[str, float]], compute: Compute) -> None:
-    """Refuse cells that would all use the first of a node's GPUs; Ray itself says what no node has."""
-    if compute.gpus_per_cell == 0 and compute.device != "cpu" and any(node.get("GPU", 0) > 1 for node in nodes):
+def refuse_sharing_one_gpu(
+    nodes: Sequence[Mapping[str, float]], compute: Compute
+) -> None:
+    """Refuse cells that would all use the first of a node's GPUs; Ray itself says what
+    no node has.
+    """
+    if (
+        compute.gpus_per_cell == 0
+        and compute.device != "cpu"
+        and any(node.get("GPU", 0) > 1 for node in nodes)
+    ):
         what = "is 0, and all cells of a node with several GPUs would use the first one"
         remedy = "Set it to 1, or to a fraction for small networks; or set compute.device to cpu."
         raise InputError(what, where="compute.gpus_per_cell", remedy=remedy)

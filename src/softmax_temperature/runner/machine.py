@@ -1,4 +1,6 @@
-"""The machine and library versions behind a result, and torch made ready on it: device, precision, threads, memory."""
+"""The machine and library versions behind a result, and torch made ready on it: device,
+precision, threads, memory.
+"""
 
 import ctypes
 import os
@@ -23,8 +25,11 @@ def machine() -> dict[str, Any]:
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
-        "instructions": torch.backends.cpu.get_cpu_capability(),  # Processors of one name differ in them.
-        "cores": len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count(),
+        # Processors of one name differ in them.
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "cores": len(os.sched_getaffinity(0))
+        if sys.platform == "linux"
+        else os.cpu_count(),
         "memory_gib": round(memory / 2**30),
         "accelerator": torch.cuda.get_device_name() if has_gpu else None,
         "cuda": torch.version.cuda if has_gpu else None,
@@ -34,37 +39,60 @@ def machine() -> dict[str, Any]:
 @cache
 def versions(libraries: tuple[str, ...] = LIBRARIES) -> dict[str, str]:
     """Versions of Python and of libraries, by default those that results depend on."""
-    return {"python": platform.python_version()} | {name: version(name) for name in libraries}
+    return {"python": platform.python_version()} | {
+        name: version(name) for name in libraries
+    }
 
 
 def _processor() -> str:
-    path = Path("/proc/cpuinfo")  # Because `platform.processor` is empty or bare on Linux.
+    path = Path(
+        "/proc/cpuinfo"
+    )  # Because `platform.processor` is empty or bare on Linux.
     if path.is_file():
-        names = (line.partition(":")[2].strip() for line in path.read_text().splitlines() if line[:10] == "model name")
+        names = (
+            line.partition(":")[2].strip()
+            for line in path.read_text().splitlines()
+            if line[:10] == "model name"
+        )
         return next(names, platform.machine())
     return platform.processor()
 
 
 def resolve_device(device: str) -> str:
     """What "auto" means here: "cuda" where torch sees a GPU, and "cpu" elsewhere."""
-    return device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
+    return (
+        device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
+    )
 
 
 def resolve_precision(precision: str, device: str) -> str:
-    """What "auto" means on a device: bfloat16 where instructions multiply it, and float32 elsewhere."""
+    """What "auto" means on a device: bfloat16 where instructions multiply it, and
+    float32 elsewhere.
+    """
     if precision != "auto":
         return precision
     if device == "cpu":
         found = torch.cpu.get_capabilities()
-        return "bfloat16" if any(map(found.get, ("avx512_bf16", "amx_tile", "sve_bf16"))) else "float32"
-    return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
+        return (
+            "bfloat16"
+            if any(map(found.get, ("avx512_bf16", "amx_tile", "sve_bf16")))
+            else "float32"
+        )
+    return (
+        "bfloat16"
+        if torch.cuda.is_bf16_supported(including_emulation=False)
+        else "float32"
+    )
 
 
-def prepare_torch(threads: int, device: str, *, deterministic: bool | None = None) -> str:
-    """Set torch's threads, determinism and float32, and let it keep freed memory; returns the device for "auto".
+def prepare_torch(
+    threads: int, device: str, *, deterministic: bool | None = None
+) -> str:
+    """Set torch's threads, determinism and float32, and let it keep freed memory;
+    returns the device for "auto".
 
-    `deterministic` asks for algorithms that give the same bits each time; None means on a CPU alone, because only there
-    the bits are promised.
+    `deterministic` asks for algorithms that give the same bits each time; None means on
+    a CPU alone, because only there the bits are promised.
     """
     device = resolve_device(device)
     keep_freed_memory()
@@ -72,18 +100,26 @@ def prepare_torch(threads: int, device: str, *, deterministic: bool | None = Non
     asked = device == "cpu" if deterministic is None else deterministic
     # use_deterministic_algorithms would import a compiler: 1.6 seconds.
     torch.set_deterministic_debug_mode("warn" if asked else "default")
-    # Otherwise torch fills every new tensor before it is written: 3 to 16 % of a training.
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # Set by name.
-    # Only the parameter `precision` asks for fewer bits: by default cuDNN's convolutions of float32 have 10 (TF32).
+    # Otherwise torch fills every new tensor before it is written: 3 to 16 % of a
+    # training.
+    # Set by name.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    # Only the parameter `precision` asks for fewer bits: by default cuDNN's
+    # convolutions of float32 have 10 (TF32).
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     return device
 
 
 def keep_freed_memory() -> None:
-    """Let glibc keep up to 2 GiB that this process has freed; does nothing with other C libraries."""
-    # It returns large blocks to the system at once, and the next training step faults them in again page by page: a
-    # tenth of the time for the small VGG, a third for ResNet-50.
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    """Let glibc keep up to 2 GiB that this process has freed; does nothing with other C
+    libraries.
+    """
+    # It returns large blocks to the system at once, and the next training step faults
+    # them in again page by page: a tenth of the time for the small VGG, a third for
+    # ResNet-50.
+    mallopt = (
+        getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    )
     if mallopt is not None:
         mallopt(_MMAP_THRESHOLD, 2**28)
         mallopt(_TRIM_THRESHOLD, 2**31 - 1)  # The largest value that it takes.

@@ -1,4 +1,6 @@
-"""Progress of a long piece of work, in lines on standard error, because standard output is for results."""
+"""Progress of a long piece of work, in lines on standard error, because standard output
+is for results.
+"""
 
 import sys
 import time

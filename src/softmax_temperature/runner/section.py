@@ -1,9 +1,17 @@
-"""Typed values: the base of a cell's plan and of all sections of `params.yaml`, and `Compute`."""
+"""Typed values: the base of a cell's plan and of all sections of `params.yaml`, and
+`Compute`.
+"""
 
 from collections.abc import Collection, Iterable
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveInt, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    NonNegativeFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from softmax_temperature.runner.errors import nearest
 
@@ -11,20 +19,28 @@ from softmax_temperature.runner.errors import nearest
 class Section(BaseModel):
     """No unknown keys, no conversion, no infinite numbers, no change after reading."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, allow_inf_nan=False
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _keys_exist(cls, values: Any) -> Any:
-        all_known("", map(str, values if isinstance(values, dict) else ()), cls.model_fields, "parameter")
+        all_known(
+            "",
+            map(str, values if isinstance(values, dict) else ()),
+            cls.model_fields,
+            "parameter",
+        )
         return values
 
 
 class Compute(Section):
     """How cells run; not a part of their fingerprints.
 
-    Engine and workers change no result; threads and device change its last bits. `ray_address` null: a running
-    cluster's in RAY_ADDRESS, or this machine. `deterministic` null: algorithms give the same bits on a CPU alone.
+    Engine and workers change no result; threads and device change its last bits.
+    `ray_address` null: a running cluster's in RAY_ADDRESS, or this machine.
+    `deterministic` null: algorithms give the same bits on a CPU alone.
     """
 
     engine: Literal["serial", "processes", "ray"]
@@ -38,8 +54,12 @@ class Compute(Section):
     deterministic: bool | None = None
 
 
-def all_known(key: str, names: Iterable[str], valid: Collection[str], kind: str = "name") -> None:
+def all_known(
+    key: str, names: Iterable[str], valid: Collection[str], kind: str = "name"
+) -> None:
     """Refuse a name that refers to nothing, with the nearest one that exists."""
     for name in names:
         if name not in valid:
-            raise ValueError(f"{key}{': ' * bool(key)}unknown {kind} {name!r}. {nearest(name, valid)}")
+            raise ValueError(
+                f"{key}{': ' * bool(key)}unknown {kind} {name!r}. {nearest(name, valid)}"
+            )

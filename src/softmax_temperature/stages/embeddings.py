@@ -24,41 +24,76 @@ from softmax_temperature.stages import BACKBONES, EMBEDDINGS, PREPARED, stage
 
 @stage("classifier_temperature", EMBEDDINGS)
 def embed(params: Params) -> Iterator[Cell]:
-    """One cell per data set and backbone; weights that are missing are fetched now, or refused by an InputError."""
+    """One cell per data set and backbone; weights that are missing are fetched now, or
+    refused by an InputError.
+    """
     digests: dict[str, str | None] = {}
     for data, name in params.embedded_pairs():
         spec, root = params.backbones[name], params.data.root
         if name not in digests:
             path = locate_weights(spec, root=Path(root), download=params.data.download)
             digests[name] = digest_of_file(path) if path else None
-        plan = {"backbone": name, "spec": spec, "how": params.embed, "root": root, "weights_sha256": digests[name]}
+        plan = {
+            "backbone": name,
+            "spec": spec,
+            "how": params.embed,
+            "root": root,
+            "weights_sha256": digests[name],
+        }
         # One seed for all data sets: an untrained backbone is the same network on each.
         plan["seed"] = seed_of(params.seed, "backbones", name)
         weights = {"weights": BACKBONES / name} if spec.weights == "pretrain" else {}
-        yield Cell(f"{data}/{name}", _embed, plan, {"images": PREPARED / data, **weights}, gpu_share=1.0)
+        yield Cell(
+            f"{data}/{name}",
+            _embed,
+            plan,
+            {"images": PREPARED / data, **weights},
+            gpu_share=1.0,
+        )
 
 
 def _embed(
-    job: Job, *, backbone: str, spec: Backbone, how: Embed, root: str, weights_sha256: str | None, seed: int
+    job: Job,
+    *,
+    backbone: str,
+    spec: Backbone,
+    how: Embed,
+    root: str,
+    weights_sha256: str | None,
+    seed: int,
 ) -> None:
     """Embed one data set with one backbone; writes the files of `write_embeddings`."""
     images = open_prepared(job.inputs["images"], root=Path(root))
-    pretrained = job.inputs["weights"].path(WEIGHTS) if "weights" in job.inputs else None
-    network, preprocess, provenance = load_backbone(spec, root=Path(root), seed=seed, pretrained=pretrained)
+    pretrained = (
+        job.inputs["weights"].path(WEIGHTS) if "weights" in job.inputs else None
+    )
+    network, preprocess, provenance = load_backbone(
+        spec, root=Path(root), seed=seed, pretrained=pretrained
+    )
     if weights_sha256 not in (None, provenance["weights_sha256"]):
         where = f"backbones.{backbone}"
-        raise InputError("the weights changed during the run", where=where, remedy="Run it again.")
+        raise InputError(
+            "the weights changed during the run", where=where, remedy="Run it again."
+        )
     precision = resolve_precision(how.precision, job.device)
     done, total = 0, sum(len(images.labels(split)) for split in images.splits)
 
     def embeddings(split: SplitName) -> Iterator[Tensor]:
         nonlocal done
-        options: Any = {"device": job.device, "precision": precision, "where": f"{images.name}/{split} with {backbone}"}
-        for batch in extract(network, preprocess, images.batches(split, how.batch_size), **options):
+        options: Any = {
+            "device": job.device,
+            "precision": precision,
+            "where": f"{images.name}/{split} with {backbone}",
+        }
+        for batch in extract(
+            network, preprocess, images.batches(split, how.batch_size), **options
+        ):
             yield batch
             done += len(batch)
             job.progress(done, total)
 
-    rows = {split: (images.labels(split), images.index(split)) for split in images.splits}
+    rows = {
+        split: (images.labels(split), images.index(split)) for split in images.splits
+    }
     about = {"dataset": images.name, "backbone": backbone, "precision": precision}
     write_embeddings(job.output, rows, embeddings, provenance | about)

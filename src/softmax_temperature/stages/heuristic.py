@@ -1,4 +1,6 @@
-"""Stage heuristic: statistics and searches joined into pairs, and the regression from the ones to the others (4.3)."""
+"""Stage heuristic: statistics and searches joined into pairs, and the regression from
+the ones to the others (4.3).
+"""
 
 from collections.abc import Iterator
 
@@ -21,12 +23,25 @@ def heuristic(params: Params) -> Iterator[Cell]:
     paper, pairs = params.classifier_temperature, params.embedded_pairs()
     inputs = {f"statistics {d} {b}": describe.output / d / b for d, b in pairs}
     inputs |= {f"search {d} {b}": search.output / d / b for d, b in pairs}
-    plan = {"pairs": pairs, **paper.heuristic.model_dump(), "select_on": paper.search.select_on}
+    plan = {
+        "pairs": pairs,
+        **paper.heuristic.model_dump(),
+        "select_on": paper.search.select_on,
+    }
     yield Cell(".", _heuristic, plan, inputs)
 
 
-def _heuristic(job: Job, *, pairs: list[tuple[str, str]], selected: int, max_plateau: float, select_on: str) -> None:
-    """Write the tables of the paper's records, but Figure 2's, and `heuristic.json` (for `suggest`)."""
+def _heuristic(
+    job: Job,
+    *,
+    pairs: list[tuple[str, str]],
+    selected: int,
+    max_plateau: float,
+    select_on: str,
+) -> None:
+    """Write the tables of the paper's records, but Figure 2's, and `heuristic.json`
+    (for `suggest`).
+    """
     rows, curves = [], []
     for data, backbone in pairs:
         keys = {"dataset": data, "backbone": backbone}
@@ -36,15 +51,30 @@ def _heuristic(job: Job, *, pairs: list[tuple[str, str]], selected: int, max_pla
         rows.append(keys | tables.optimum(test, validation, select_on) | statistics)
     table, runs = pd.DataFrame(rows), pd.concat(curves, ignore_index=True)
     # All searches have one grid.
-    clear, scores = identified(table, max_share=max_plateau, grid=test.inverse_temperatures), score_rules(table, runs)
-    for name, made in tables.study_tables(table, runs, scores, selected=selected, clear=clear).items():
-        write_text(job.output / f"{name}.csv", made.to_csv(index=False, lineterminator="\n"))
-    write_json(job.output / "heuristic.json", fit_shipped(table, runs, scores).model_dump())
+    clear, scores = (
+        identified(table, max_share=max_plateau, grid=test.inverse_temperatures),
+        score_rules(table, runs),
+    )
+    for name, made in tables.study_tables(
+        table, runs, scores, selected=selected, clear=clear
+    ).items():
+        write_text(
+            job.output / f"{name}.csv", made.to_csv(index=False, lineterminator="\n")
+        )
+    write_json(
+        job.output / "heuristic.json", fit_shipped(table, runs, scores).model_dump()
+    )
 
 
 def _grids(artifact: Artifact) -> tuple[TemperatureGrid, TemperatureGrid]:
     """The grids of accuracies on test and on validation data."""
-    record, curves = artifact.json("record.json"), artifact.tensors("curves.safetensors")
+    record, curves = (
+        artifact.json("record.json"),
+        artifact.tensors("curves.safetensors"),
+    )
     own, rows = tuple(record["inverse_temperatures"]), record["rows"]
-    test, validation = (TemperatureGrid(own, curves[split], rows[split]) for split in ("test", "validation"))
+    test, validation = (
+        TemperatureGrid(own, curves[split], rows[split])
+        for split in ("test", "validation")
+    )
     return test, validation

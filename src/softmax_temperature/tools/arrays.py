@@ -27,15 +27,28 @@ OTHER_NAMES = {  # What else people call the arrays that the commands ask for.
     "embeddings": ("features", "x"),
     "labels": ("label", "targets", "target", "y_true", "y"),
 }
-SUM_TOLERANCE = 1e-2  # Probabilities that were rounded to three digits miss a sum of one by less.
-_DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, BadZipFile, SafetensorError, UnpicklingError)
+SUM_TOLERANCE = (
+    1e-2  # Probabilities that were rounded to three digits miss a sum of one by less.
+)
+_DAMAGED = (
+    OSError,
+    ValueError,
+    KeyError,
+    EOFError,
+    RuntimeError,
+    BadZipFile,
+    SafetensorError,
+    UnpicklingError,
+)
 _UNREADABLE = (*_DAMAGED, ImportError)  # Parquet needs pyarrow, which is optional.
 
 
 def sample_logits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Logits (1500, 10) and labels (1500,) of an overconfident classifier of handwritten digits, to try tools on.
+    """Logits (1500, 10) and labels (1500,) of an overconfident classifier of
+    handwritten digits, to try tools on.
 
-    A logistic regression, hardly regularised, of the first 297 of scikit-learn's digits; the other 1,500 are here.
+    A logistic regression, hardly regularised, of the first 297 of scikit-learn's
+    digits; the other 1,500 are here.
 
     Examples:
         >>> logits, labels = sample_logits()
@@ -48,7 +61,9 @@ def sample_logits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
 
 @contextmanager
 def user_data(where: object, remedy: str) -> Iterator[None]:
-    """Report what the library refuses about a user's data as an InputError, which names the file."""
+    """Report what the library refuses about a user's data as an InputError, which names
+    the file.
+    """
     try:
         yield
     except (OSError, ValueError) as error:
@@ -56,17 +71,28 @@ def user_data(where: object, remedy: str) -> Iterator[None]:
 
 
 def read_rows(
-    matrix: str, path: Path, labels: Path | None, other: str, other_path: Path | None, other_labels: Path | None
+    matrix: str,
+    path: Path,
+    labels: Path | None,
+    other: str,
+    other_path: Path | None,
+    other_labels: Path | None,
 ) -> tuple[Arrays, Arrays | None]:
-    """The matrix ("logits" or "embeddings") and the labels of a user's rows; and the same for other rows, or None.
+    """The matrix ("logits" or "embeddings") and the labels of a user's rows; and the
+    same for other rows, or None.
 
-    Labels are in the file of the matrix, or apart. Other rows ("validation" or "test") are in files of their own, or
-    else in the first file under names such as `test_embeddings` and `test_labels`. What is missing or unreadable, and
-    other rows in part, raise InputError.
+    Labels are in the file of the matrix, or apart. Other rows ("validation" or "test")
+    are in files of their own, or else in the first file under names such as
+    `test_embeddings` and `test_labels`. What is missing or unreadable, and other rows
+    in part, raise InputError.
     """
     within = (f"{other}_{matrix}", f"{other}_labels")
     arrays = _read_pair(matrix, path, labels, within)
-    own = {name.removeprefix(f"{other}_"): arrays.pop(name) for name in within if name in arrays}
+    own = {
+        name.removeprefix(f"{other}_"): arrays.pop(name)
+        for name in within
+        if name in arrays
+    }
     if other_path:
         return arrays, _read_pair(matrix, other_path, other_labels)
     if len(own) == 1 or other_labels:
@@ -75,44 +101,80 @@ def read_rows(
     return arrays, own or None
 
 
-def _read_pair(matrix: str, path: Path, labels: Path | None, optional: Sequence[str] = ()) -> Arrays:
-    arrays = read_arrays(path, matrix, required=(matrix,) if labels else (matrix, "labels"), optional=optional)
-    return arrays | (read_arrays(labels, matrix, required=("labels",)) if labels else {})
+def _read_pair(
+    matrix: str, path: Path, labels: Path | None, optional: Sequence[str] = ()
+) -> Arrays:
+    arrays = read_arrays(
+        path,
+        matrix,
+        required=(matrix,) if labels else (matrix, "labels"),
+        optional=optional,
+    )
+    return arrays | (
+        read_arrays(labels, matrix, required=("labels",)) if labels else {}
+    )
 
 
-def read_arrays(path: Path, matrix: str, *, required: Sequence[str], optional: Sequence[str] = ()) -> Arrays:
-    """The arrays of a file by name; a table has a column `label`, and its other columns are the matrix.
+def read_arrays(
+    path: Path, matrix: str, *, required: Sequence[str], optional: Sequence[str] = ()
+) -> Arrays:
+    """The arrays of a file by name; a table has a column `label`, and its other columns
+    are the matrix.
 
     A file of one unnamed array holds what is required alone, otherwise the matrix.
     """
     if (read := _READERS.get(path.suffix.lower())) is None:
         known = ", ".join(ending.removeprefix(".") for ending in _READERS)
-        raise InputError(f"unknown file type {path.suffix!r}", where=str(path), remedy=f"Give one of {known}.")
+        raise InputError(
+            f"unknown file type {path.suffix!r}",
+            where=str(path),
+            remedy=f"Give one of {known}.",
+        )
     try:
         held = read(path)
     except _UNREADABLE as error:
         what = f"cannot be read ({' '.join(str(error).split())[:200]})"
-        raise InputError(what, where=str(path), remedy="Give a file that is there, or save it again.") from error
+        raise InputError(
+            what, where=str(path), remedy="Give a file that is there, or save it again."
+        ) from error
     if isinstance(held, pd.DataFrame):
         held = _columns(path, held, matrix)
     if not isinstance(held, dict):
         held = {required[0] if len(required) == 1 else matrix: held}
-    found = {str(name): as_numpy(value) for name, value in held.items() if isinstance(value, Tensor | np.ndarray)}
+    found = {
+        str(name): as_numpy(value)
+        for name, value in held.items()
+        if isinstance(value, Tensor | np.ndarray)
+    }
     for name, others in OTHER_NAMES.items():
-        if name not in found and (other := next((other for other in others if other in found), None)):
+        if name not in found and (
+            other := next((other for other in others if other in found), None)
+        ):
             found[name] = found.pop(other)
     if absent := [name for name in required if name not in found]:
         what = f"has no {' and no '.join(absent)} (it holds: {', '.join(found) or 'nothing'})"
-        apart = " Or give the labels in a file of their own: --labels." if "labels" in absent else ""
-        raise InputError(what, where=str(path), remedy=f"Save {' and '.join(required)} under these names.{apart}")
+        apart = (
+            " Or give the labels in a file of their own: --labels."
+            if "labels" in absent
+            else ""
+        )
+        raise InputError(
+            what,
+            where=str(path),
+            remedy=f"Save {' and '.join(required)} under these names.{apart}",
+        )
     return {name: found[name] for name in (*required, *optional) if name in found}
 
 
 def as_numpy(value: Any) -> NDArray[Any]:
-    """A tensor or anything like an array; halves are widened, because numpy has no bfloat16."""
+    """A tensor or anything like an array; halves are widened, because numpy has no
+    bfloat16.
+    """
     if isinstance(value, Tensor):
         value = value.detach().cpu()
-        value = value.float() if value.dtype in (torch.bfloat16, torch.float16) else value
+        value = (
+            value.float() if value.dtype in (torch.bfloat16, torch.float16) else value
+        )
     return np.asarray(value)
 
 
@@ -123,7 +185,9 @@ def _npz(path: Path) -> Arrays:
 
 def _csv(path: Path) -> pd.DataFrame:
     table = pd.read_csv(path)
-    unnamed = all(str(name).replace(".", "", 1).lstrip("-").isdigit() for name in table.columns)
+    unnamed = all(
+        str(name).replace(".", "", 1).lstrip("-").isdigit() for name in table.columns
+    )
     return pd.read_csv(path, header=None) if unnamed else table
 
 
@@ -131,16 +195,34 @@ def _columns(path: Path, table: pd.DataFrame, matrix: str) -> Any:
     """The matrix and the labels of a table; or its only column."""
     first, *_ = names = [str(name) for name in table.columns]
     table = table.set_axis(names, axis=1)
-    labels = [name for name in names if name.strip().lower() in ("labels", *OTHER_NAMES["labels"])]
-    if text := [name for name, kind in zip(names, table.dtypes, strict=True) if kind.kind not in "iufb"]:
+    labels = [
+        name
+        for name in names
+        if name.strip().lower() in ("labels", *OTHER_NAMES["labels"])
+    ]
+    if text := [
+        name
+        for name, kind in zip(names, table.dtypes, strict=True)
+        if kind.kind not in "iufb"
+    ]:
         remedy = "Number the classes from 0." if text[0] in labels else "Leave it out."
-        raise InputError(f"column {text[0]!r} is not numeric", where=str(path), remedy=remedy)
-    numbers = len(table) > 2 and first not in labels and (table[first] == np.arange(len(table))).all()
+        raise InputError(
+            f"column {text[0]!r} is not numeric", where=str(path), remedy=remedy
+        )
+    numbers = (
+        len(table) > 2
+        and first not in labels
+        and (table[first] == np.arange(len(table))).all()
+    )
     if numbers or first.startswith("Unnamed:"):
         what = f"has a column {first!r}, which looks like the index of a data frame"
-        raise InputError(what, where=str(path), remedy="Write the table with index=False.")
+        raise InputError(
+            what, where=str(path), remedy="Write the table with index=False."
+        )
     if len(labels) > 1:
-        raise InputError(f"has columns {' and '.join(labels)}", where=str(path), remedy="Leave one.")
+        raise InputError(
+            f"has columns {' and '.join(labels)}", where=str(path), remedy="Leave one."
+        )
     if table.shape[1] == 1:
         return table[first].to_numpy()
     found = {matrix: table.drop(columns=labels).to_numpy(np.float64)}
@@ -158,16 +240,25 @@ _READERS: dict[str, Callable[[Path], Any]] = {
 }
 
 
-def checked_logits(logits: Any, labels: Any, kind: str = "logits", *, name: str = "") -> Rows:
-    """Logits, shape (n, classes), float64, and classes, shape (n,), int64, of what a user calls so."""
+def checked_logits(
+    logits: Any, labels: Any, kind: str = "logits", *, name: str = ""
+) -> Rows:
+    """Logits, shape (n, classes), float64, and classes, shape (n,), int64, of what a
+    user calls so.
+    """
     values, classes = as_numpy(logits), as_numpy(labels)
     if values.dtype.kind not in "fiu" or values.ndim not in (1, 2) or not len(values):
-        raise ValueError(f"{name}logits must be numbers of shape (n, classes), got {values.dtype} {values.shape}")
+        raise ValueError(
+            f"{name}logits must be numbers of shape (n, classes), got {values.dtype} {values.shape}"
+        )
     values = _as_logits(values.reshape(len(values), -1).astype(np.float64), kind, name)
     check_logits(table := torch.from_numpy(values), name=f"{name}logits")
     if classes.shape == values.shape and ((classes == 0) | (classes == 1)).all():
         classes = classes.argmax(axis=1)
-    numbers = whole_numbers(classes.reshape(-1) if classes.shape == (len(values), 1) else classes, f"{name}labels")
+    numbers = whole_numbers(
+        classes.reshape(-1) if classes.shape == (len(values), 1) else classes,
+        f"{name}labels",
+    )
     check_labels(numbers, table, name=f"{name}labels")
     return table, numbers
 
@@ -179,18 +270,39 @@ def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
     return torch.from_numpy(values.astype(np.int64))
 
 
-def split_rows(rows: Rows, fraction: float, generator: np.random.Generator) -> tuple[Rows, Rows]:
+def split_rows(
+    rows: Rows, fraction: float, generator: np.random.Generator
+) -> tuple[Rows, Rows]:
     """The rows without a random fraction of every class, and that fraction."""
-    held_out = torch.from_numpy(stratified_holdout(rows[1].numpy(), fraction, generator))
-    return (rows[0][~held_out], rows[1][~held_out]), (rows[0][held_out], rows[1][held_out])
+    held_out = torch.from_numpy(
+        stratified_holdout(rows[1].numpy(), fraction, generator)
+    )
+    return (rows[0][~held_out], rows[1][~held_out]), (
+        rows[0][held_out],
+        rows[1][held_out],
+    )
 
 
-def _as_logits(values: NDArray[np.float64], kind: str, name: str) -> NDArray[np.float64]:
+def _as_logits(
+    values: NDArray[np.float64], kind: str, name: str
+) -> NDArray[np.float64]:
     if values.shape[1] == 1:  # Of class 1 of two.
-        values = np.hstack([1 - values if kind == "probs" else np.zeros_like(values), values])
-    are_probs = values.min() >= 0 and np.abs(values.sum(axis=1) - 1).max() <= SUM_TOLERANCE
+        values = np.hstack(
+            [1 - values if kind == "probs" else np.zeros_like(values), values]
+        )
+    are_probs = (
+        values.min() >= 0 and np.abs(values.sum(axis=1) - 1).max() <= SUM_TOLERANCE
+    )
     if kind != "probs" and are_probs:
-        raise ValueError(f"{name}logits are probabilities (rows sum to one): say so (kind='probs', --probs)")
+        raise ValueError(
+            f"{name}logits are probabilities (rows sum to one): say so (kind='probs', --probs)"
+        )
     if kind == "probs" and not are_probs:
-        raise ValueError(f"{name}probs must be rows of numbers in [0, 1] that sum to one")
-    return np.log(np.clip(values, np.finfo(np.float32).tiny, None)) if kind == "probs" else values
+        raise ValueError(
+            f"{name}probs must be rows of numbers in [0, 1] that sum to one"
+        )
+    return (
+        np.log(np.clip(values, np.finfo(np.float32).tiny, None))
+        if kind == "probs"
+        else values
+    )

@@ -1,4 +1,6 @@
-"""The command `softmax-temperature`: the pipeline's profiles, plan and verification, and tools for one's own data."""
+"""The command `softmax-temperature`: the pipeline's profiles, plan and verification,
+and tools for one's own data.
+"""
 
 # A command's module is imported when it is called: `--help` must not wait for torch.
 import json
@@ -27,8 +29,12 @@ app = typer.Typer(
 command = app.command(epilog=EXIT_CODES)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")]
-Labels = Annotated[Path | None, typer.Option(help="A file with the labels, if they lie apart.")]
-OtherLabels = Annotated[Path | None, typer.Option(help="Its labels, if they lie apart.")]
+Labels = Annotated[
+    Path | None, typer.Option(help="A file with the labels, if they lie apart.")
+]
+OtherLabels = Annotated[
+    Path | None, typer.Option(help="Its labels, if they lie apart.")
+]
 
 
 def _version(wanted: bool) -> None:
@@ -38,8 +44,14 @@ def _version(wanted: bool) -> None:
 
 
 def _profiles() -> str:
-    names = sorted(path.stem for path in Path("profiles").glob("*.yaml") if path.stem != "defaults")
-    return f"One of: {', '.join(names)}." if names else "The name of a file in profiles/ without its ending."
+    names = sorted(
+        path.stem for path in Path("profiles").glob("*.yaml") if path.stem != "defaults"
+    )
+    return (
+        f"One of: {', '.join(names)}."
+        if names
+        else "The name of a file in profiles/ without its ending."
+    )
 
 
 def _show(as_json: bool, data: object, text: object) -> None:
@@ -48,7 +60,12 @@ def _show(as_json: bool, data: object, text: object) -> None:
 
 @app.callback()
 def options(
-    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    _: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
 ) -> None:
     """Options of the whole command."""
 
@@ -59,13 +76,20 @@ def profile(name: Annotated[str, typer.Argument(help=_profiles())]) -> None:
     from softmax_temperature.runner.artifacts import write_text
     from softmax_temperature.tools.profiles import render_profile
 
-    write_text(Path("params.yaml"), render_profile(name)[0])  # Nothing is written unless all of it is valid.
-    print(f"params.yaml now says profile {name}. Next: softmax-temperature plan, dvc repro")
+    write_text(
+        Path("params.yaml"), render_profile(name)[0]
+    )  # Nothing is written unless all of it is valid.
+    print(
+        f"params.yaml now says profile {name}. Next: softmax-temperature plan, dvc repro"
+    )
 
 
 @command
 def plan(
-    params: Annotated[Path, typer.Option(help="The parameter file.")] = Path("params.yaml"), as_json: Json = False
+    params: Annotated[Path, typer.Option(help="The parameter file.")] = Path(
+        "params.yaml"
+    ),
+    as_json: Json = False,
 ) -> None:
     """List what dvc repro would run, and the minutes of the last run."""
     from softmax_temperature.params import read_params
@@ -80,8 +104,14 @@ def verify(as_json: Json = False) -> None:
     """Compare artifacts with their manifests."""
     from softmax_temperature.tools import project
 
-    if not Path("dvc.yaml").is_file():  # Where there is nothing to find, nothing damaged would be found either.
-        raise InputError("no such file", where="dvc.yaml", remedy="Run this in the project's root folder.")
+    if (
+        not Path("dvc.yaml").is_file()
+    ):  # Where there is nothing to find, nothing damaged would be found either.
+        raise InputError(
+            "no such file",
+            where="dvc.yaml",
+            remedy="Run this in the project's root folder.",
+        )
     found = project.verify()
     counts = f"{found.artifacts} artifacts and {found.checkpoints} checkpoints: {len(found.problems)} problems"
     _show(as_json, found._asdict(), "\n".join([*found.problems, counts]))
@@ -92,7 +122,10 @@ def verify(as_json: Json = False) -> None:
 @command
 def scorecard(
     write: Annotated[
-        Path | None, typer.Option(exists=True, help="The Markdown file to write, as docs/scorecard.md.")
+        Path | None,
+        typer.Option(
+            exists=True, help="The Markdown file to write, as docs/scorecard.md."
+        ),
     ] = None,
 ) -> None:
     """Print the verdict on every claim, decided ones first."""
@@ -106,12 +139,15 @@ def scorecard(
 
 @command
 def rejudge(
-    profiles: Annotated[list[str] | None, typer.Argument(metavar="PROFILE", help="Default: all.")] = None,
+    profiles: Annotated[
+        list[str] | None, typer.Argument(metavar="PROFILE", help="Default: all.")
+    ] = None,
 ) -> None:
     """Write tables and verdicts anew from the records in results/.
 
-    After a change of a paper's tables or claims: writes the tables, claims.json and metrics.json in
-    results/PROFILE/PAPER, without data/, and prints each verdict that changed. Deviations stay those of the run.
+    After a change of a paper's tables or claims: writes the tables, claims.json and
+    metrics.json in results/PROFILE/PAPER, without data/, and prints each verdict that
+    changed. Deviations stay those of the run.
     """
     from softmax_temperature.tools import verdicts
 
@@ -121,18 +157,37 @@ def rejudge(
 
 @command
 def calibrate(
-    logits: Annotated[Path | None, typer.Argument(metavar="LOGITS", help=LOGITS)] = None,
+    logits: Annotated[
+        Path | None, typer.Argument(metavar="LOGITS", help=LOGITS)
+    ] = None,
     labels: Labels = None,
-    validation: Annotated[Path | None, typer.Option(help="Logits and labels to fit the temperature on.")] = None,
+    validation: Annotated[
+        Path | None, typer.Option(help="Logits and labels to fit the temperature on.")
+    ] = None,
     validation_labels: OtherLabels = None,
-    probs: Annotated[bool, typer.Option("--probs", help="The file holds probabilities, not logits.")] = False,
-    sample: Annotated[bool, typer.Option("--sample", help="Try it on the sample that comes with the package.")] = False,
+    probs: Annotated[
+        bool, typer.Option("--probs", help="The file holds probabilities, not logits.")
+    ] = False,
+    sample: Annotated[
+        bool,
+        typer.Option(
+            "--sample", help="Try it on the sample that comes with the package."
+        ),
+    ] = False,
     fit_on: Annotated[str, typer.Option(metavar="half|all", help=FIT_ON)] = "half",
-    bins: Annotated[int, typer.Option(help="Bins of the calibration errors and of the diagram.")] = 15,
-    bootstrap: Annotated[int, typer.Option(help="Resamples for the 90 % intervals; 0 for none.")] = 1000,
+    bins: Annotated[
+        int, typer.Option(help="Bins of the calibration errors and of the diagram.")
+    ] = 15,
+    bootstrap: Annotated[
+        int, typer.Option(help="Resamples for the 90 % intervals; 0 for none.")
+    ] = 1000,
     seed: Seed = 0,
-    output: Annotated[Path | None, typer.Option(help="Folder to write; default: LOGITS-calibration.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page too, which needs no other file.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder to write; default: LOGITS-calibration.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a page too, which needs no other file.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Report calibration before and after temperature scaling.
@@ -140,13 +195,29 @@ def calibrate(
     Example: softmax-temperature calibrate logits.npz --html report.html
     """
     if (logits is None) is not sample:
-        raise InputError("needs a file or --sample, one of them", where="LOGITS", remedy="Give your logits' path.")
+        raise InputError(
+            "needs a file or --sample, one of them",
+            where="LOGITS",
+            remedy="Give your logits' path.",
+        )
     from softmax_temperature.tools.arrays import SAMPLE
     from softmax_temperature.tools.calibrate import calibrate_files
 
-    given: dict[str, Any] = {"kind": "probs" if probs else "logits", "fit_on": fit_on, "bins": bins, "seed": seed}
-    given |= {"validation": validation, "validation_labels": validation_labels, "bootstrap": bootstrap, "html": html}
-    folder = output or Path(f"{'sample' if logits is None else logits.with_suffix('')}-calibration")
+    given: dict[str, Any] = {
+        "kind": "probs" if probs else "logits",
+        "fit_on": fit_on,
+        "bins": bins,
+        "seed": seed,
+    }
+    given |= {
+        "validation": validation,
+        "validation_labels": validation_labels,
+        "bootstrap": bootstrap,
+        "html": html,
+    }
+    folder = output or Path(
+        f"{'sample' if logits is None else logits.with_suffix('')}-calibration"
+    )
     report = calibrate_files(logits or SAMPLE, labels, output=folder, **given)
     written = f"Written to {folder}: report.json, reliability.png, reliability.svg{f'; and {html}' if html else ''}"
     _show(as_json, report.data | {"folder": str(folder)}, f"{report}\n\n{written}")
@@ -156,16 +227,27 @@ def calibrate(
 def suggest(
     data: Annotated[Path, typer.Argument(metavar="EMBEDDINGS|IMAGE_FOLDER", help=DATA)],
     labels: Labels = None,
-    test: Annotated[Path | None, typer.Option(help="Embeddings and labels to test on, for --verify.")] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(help="Embeddings and labels to test on, for --verify."),
+    ] = None,
     test_labels: OtherLabels = None,
     backbone: Annotated[str | None, typer.Option(metavar="NAME", help=BACKBONE)] = None,
-    download: Annotated[bool, typer.Option("--download", help="Let the library fetch its own weights.")] = False,
-    heuristic: Annotated[Path | None, typer.Option(help="Another heuristic.json than the package's.")] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Search the best one too, and compare.")] = False,
+    download: Annotated[
+        bool, typer.Option("--download", help="Let the library fetch its own weights.")
+    ] = False,
+    heuristic: Annotated[
+        Path | None, typer.Option(help="Another heuristic.json than the package's.")
+    ] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Search the best one too, and compare.")
+    ] = False,
     epochs: Annotated[int, typer.Option(min=1, help="Of that search.")] = 300,
     lr: Annotated[float, typer.Option(help="Of that search.")] = 3.0,
     seed: Seed = 0,
-    device: Annotated[str, typer.Option(metavar="cpu|cuda", help="Where to compute.")] = "cpu",
+    device: Annotated[
+        str, typer.Option(metavar="cpu|cuda", help="Where to compute.")
+    ] = "cpu",
     as_json: Json = False,
 ) -> None:
     """Suggest the inverse temperature of a cosine classifier.
@@ -179,19 +261,34 @@ def suggest(
     if not data.is_dir():
         arrays = read_rows("embeddings", data, labels, "test", test, test_labels)
     elif backbone is None:
-        raise InputError("is missing", where="--backbone", remedy="Name the network that embeds the images.")
+        raise InputError(
+            "is missing",
+            where="--backbone",
+            remedy="Name the network that embeds the images.",
+        )
     else:
         from softmax_temperature.tools.images import rows_of_images
 
         arrays = rows_of_images(data, backbone, download=download, device=device)
-    with user_data(heuristic, "Give results/PROFILE/classifier_temperature/heuristic.json."):
-        known = RidgeHeuristic.model_validate_json(heuristic.read_text(encoding="utf-8")) if heuristic else None
-    with user_data(data, "Embeddings are floats of shape (n, dim), labels whole numbers of shape (n,)."):
+    with user_data(
+        heuristic, "Give results/PROFILE/classifier_temperature/heuristic.json."
+    ):
+        known = (
+            RidgeHeuristic.model_validate_json(heuristic.read_text(encoding="utf-8"))
+            if heuristic
+            else None
+        )
+    with user_data(
+        data,
+        "Embeddings are floats of shape (n, dim), labels whole numbers of shape (n,).",
+    ):
         train, held = suggesting.checked_parts(*arrays)
         found = suggesting.suggest_temperature(*train, heuristic=known, seed=seed)
     if verify:
         with user_data("--verify", f"Give more rows, or a --lr below {lr}."):
-            found = suggesting.searched(found, train, held, epochs=epochs, lr=lr, seed=seed, device=device)
+            found = suggesting.searched(
+                found, train, held, epochs=epochs, lr=lr, seed=seed, device=device
+            )
     _show(as_json, asdict(found), found)
 
 
@@ -201,6 +298,10 @@ def main() -> None:
         app()
     except (InputError, ModuleNotFoundError) as error:
         remedy = "Run: pip install '.[pipeline]'"
-        said = error if isinstance(error, InputError) else f"needs the package {error.name}. {remedy}"
+        said = (
+            error
+            if isinstance(error, InputError)
+            else f"needs the package {error.name}. {remedy}"
+        )
         print(f"error: {said}", file=sys.stderr)
         sys.exit(2)

@@ -1,4 +1,6 @@
-"""What a profile needs below data.root: `make data PROFILE=NAME` lists it, and checks what is there."""
+"""What a profile needs below data.root: `make data PROFILE=NAME` lists it, and checks
+what is there.
+"""
 
 import gzip
 import sys
@@ -21,26 +23,50 @@ from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.profiles import render_profile
 
 Check = Callable[[], str | None]
-"""The sha256 of what is there, None where there is nothing to have one; InputError if it is missing or wrong."""
+"""The sha256 of what is there, None where there is nothing to have one; InputError if
+it is missing or wrong.
+"""
 
 
 def needed(params: Params, *, download: bool) -> dict[str, Check]:
-    """The data sets, word vectors and weights that a profile uses, each with its check, which may download it."""
+    """The data sets, word vectors and weights that a profile uses, each with its check,
+    which may download it.
+    """
     root, papers = Path(params.data.root), params.papers
     found: dict[str, Check] = {}
     for key, dataset in params.datasets.items():
-        names = dataset.source if isinstance(dataset.source, list) else [dataset.source or key]
+        names = (
+            dataset.source
+            if isinstance(dataset.source, list)
+            else [dataset.source or key]
+        )
         found |= {name: partial(_dataset, name, root, download) for name in names}
     if "focal" in papers:
-        vectors = [task.embeddings.file for task in params.focal.tasks.values() if task.embeddings]
+        vectors = [
+            task.embeddings.file
+            for task in params.focal.tasks.values()
+            if task.embeddings
+        ]
         found |= {file: partial(_word_vectors, root / file) for file in vectors}
         if section := params.focal.translation:
-            found[section.dataset] = partial(_pairs, section.dataset, (section.source, section.target), root, download)
+            found[section.dataset] = partial(
+                _pairs,
+                section.dataset,
+                (section.source, section.target),
+                root,
+                download,
+            )
     if "cooling" in papers and (scenes := params.cooling.segmentation):
         found[scenes.dataset] = partial(segmentation_digest, scenes.dataset, root=root)
     if "classifier_temperature" in papers:
-        specs = [params.backbones[name] for name in params.classifier_temperature.backbones]
-        found |= {str(spec.file): partial(_weights, spec, root) for spec in specs if spec.weights == "file"}
+        specs = [
+            params.backbones[name] for name in params.classifier_temperature.backbones
+        ]
+        found |= {
+            str(spec.file): partial(_weights, spec, root)
+            for spec in specs
+            if spec.weights == "file"
+        }
     return found
 
 
@@ -62,7 +88,9 @@ def _word_vectors(path: Path) -> str | None:
     return digest
 
 
-def _pairs(name: str, languages: tuple[str, str], root: Path, download: bool) -> str | None:
+def _pairs(
+    name: str, languages: tuple[str, str], root: Path, download: bool
+) -> str | None:
     if download and not (root / name).is_dir():
         for file, (url, sha256) in URLS.get(name, {}).items():
             fetch(url, root / name / file, sha256)
@@ -70,13 +98,17 @@ def _pairs(name: str, languages: tuple[str, str], root: Path, download: bool) ->
 
 
 def fetch(url: str, path: Path, sha256: str) -> None:
-    """Write the unpacked content of a gzipped file; InputError if it cannot be had, or is another one than expected."""
+    """Write the unpacked content of a gzipped file; InputError if it cannot be had, or
+    is another one than expected.
+    """
     remedy = f"Put the file of the sha256 {sha256}, unpacked, at {path}."
     try:
         with urlopen(url, timeout=60) as answer:  # noqa: S310  (an address of the catalogue)
             content = gzip.decompress(answer.read())
     except OSError as error:
-        raise InputError(f"the download failed ({error})", where=url, remedy=remedy) from error
+        raise InputError(
+            f"the download failed ({error})", where=url, remedy=remedy
+        ) from error
     if (found := sha256_of(content).hexdigest()) != sha256:
         raise InputError(f"changed: its sha256 is {found}", where=url, remedy=remedy)
     with atomic_file(path) as file:
@@ -84,7 +116,9 @@ def fetch(url: str, path: Path, sha256: str) -> None:
 
 
 def main(name: str, *options: str) -> int:
-    """Print a line for each thing needed; 0 if all is there, 1 if not, 2 for an unknown profile."""
+    """Print a line for each thing needed; 0 if all is there, 1 if not, 2 for an unknown
+    profile.
+    """
     try:
         _, params = render_profile(name)
     except InputError as error:
@@ -100,7 +134,11 @@ def main(name: str, *options: str) -> int:
         except InputError as error:
             missing += 1
             print("  MISSING", f"{error}", about)
-    print(f"{missing} missing or wrong; profiles/{name}.yaml says more." if missing else "All is there.")
+    print(
+        f"{missing} missing or wrong; profiles/{name}.yaml says more."
+        if missing
+        else "All is there."
+    )
     return int(missing > 0)
 
 

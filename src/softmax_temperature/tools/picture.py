@@ -1,4 +1,5 @@
-"""The picture on the front page: three findings from the committed studies, printed values as crosses.
+"""The picture on the front page: three findings from the committed studies, printed
+values as crosses.
 
 Its numbers are those that the claims are judged by, or those of the papers' tables.
 """
@@ -22,7 +23,11 @@ from softmax_temperature.papers.shared.tables import published
 from softmax_temperature.params.cooling import NO_COOLING
 
 NAME = "summary"
-FOCAL, COOLING, RULES = "focal_cifar10/focal", "cooling_cifar10/cooling", "collection/classifier_temperature"
+FOCAL, COOLING, RULES = (
+    "focal_cifar10/focal",
+    "cooling_cifar10/cooling",
+    "collection/classifier_temperature",
+)
 """Where below results/ the numbers of the panels come from."""
 
 _RULES = {
@@ -40,13 +45,25 @@ _SCHEDULES = {  # From no schedule to the smoothest.
     "linear": "linear",
     "cosine": "cosine",
 }
-_SCALINGS = {"none": ("before scaling", "ece", 3), focal.SCALED: ("after scaling", "ece_after_scaling", 0)}
-_CROSS: Any = {"color": plots.BLACK, "zorder": 4, "marker": "x", "ls": "none", "markersize": 5, "mew": 1.1}
+_SCALINGS = {
+    "none": ("before scaling", "ece", 3),
+    focal.SCALED: ("after scaling", "ece_after_scaling", 0),
+}
+_CROSS: Any = {
+    "color": plots.BLACK,
+    "zorder": 4,
+    "marker": "x",
+    "ls": "none",
+    "markersize": 5,
+    "mew": 1.1,
+}
 
 
 @plots.style()
 def draw(results: Path, folder: Path) -> Path:
-    """Draw `summary.svg` and `summary.png` into a folder from the folder of all results; returns the latter's path."""
+    """Draw `summary.svg` and `summary.png` into a folder from the folder of all
+    results; returns the latter's path.
+    """
     figure, grid = plots.panels(3, width=10.5, row=3.6)
     _losses(grid[0], focal.read_records(results / FOCAL))
     _rules(grid[1], collection.read_records(results / RULES))
@@ -56,35 +73,74 @@ def draw(results: Path, folder: Path) -> Path:
 
 
 def _losses(axes: Axes, records: focal.Records) -> None:
-    """Calibration error of each loss after the last epoch, before scaling and at the temperature with the least."""
-    printed = published("focal", "Table 1").query("dataset == 'CIFAR-10' and model == 'ResNet-50'")
+    """Calibration error of each loss after the last epoch, before scaling and at the
+    temperature with the least.
+    """
+    printed = published("focal", "Table 1").query(
+        "dataset == 'CIFAR-10' and model == 'ResNet-50'"
+    )
     crosses = printed.astype({"value": float}).set_index(["metric", "method"])["value"]
     parts = calibration(records)
-    for (scaling, (label, metric, hue)), shift in zip(_SCALINGS.items(), (0.16, -0.16), strict=True):
-        _dots(axes, [parts.get((scaling, loss)) for loss in focal.MAIN_ARMS], shift, label=label, color=plots.HUES[hue])
+    for (scaling, (label, metric, hue)), shift in zip(
+        _SCALINGS.items(), (0.16, -0.16), strict=True
+    ):
+        _dots(
+            axes,
+            [parts.get((scaling, loss)) for loss in focal.MAIN_ARMS],
+            shift,
+            label=label,
+            color=plots.HUES[hue],
+        )
         _crosses(axes, [crosses[metric, loss] for loss in focal.MAIN_ARMS], shift)
     title = f"Calibration by loss\nCIFAR-10, {_seeds(parts)}"
-    _finish(axes, focal.MAIN_ARMS, "expected calibration error (%)", title, "printed: ResNet-50")
+    _finish(
+        axes,
+        focal.MAIN_ARMS,
+        "expected calibration error (%)",
+        title,
+        "printed: ResNet-50",
+    )
     axes.set_xlim(left=0)
 
 
 def calibration(records: focal.Records) -> dict[tuple[str, str], OverTasks]:
-    """By scaling and loss the test ECE, of finished trainings with the main recipe on CIFAR-10 or a part of it."""
-    tasks, runs = focal.main_tasks(records), focal.finished(records, "runs", evaluated="last")
+    """By scaling and loss the test ECE, of finished trainings with the main recipe on
+    CIFAR-10 or a part of it.
+    """
+    tasks, runs = (
+        focal.main_tasks(records),
+        focal.finished(records, "runs", evaluated="last"),
+    )
     tasks = tasks[tasks["dataset"].str.partition("-")[0] == "cifar10"]
-    runs = runs[runs["task"].isin(tasks["task"]) & runs["arm"].isin(focal.MAIN_ARMS) & runs["scaling"].isin(_SCALINGS)]
+    runs = runs[
+        runs["task"].isin(tasks["task"])
+        & runs["arm"].isin(focal.MAIN_ARMS)
+        & runs["scaling"].isin(_SCALINGS)
+    ]
     return {
         (str(scaling), str(loss)): OverTasks(
-            pooled({str(task): some.tolist() for task, some in rows.groupby("task")[focal.ECE]})
+            pooled(
+                {
+                    str(task): some.tolist()
+                    for task, some in rows.groupby("task")[focal.ECE]
+                }
+            )
         )
         for (scaling, loss), rows in runs.groupby(["scaling", "arm"])
     }
 
 
 def _rules(axes: Axes, records: collection.Records) -> None:
-    """What each rule for the temperature loses against the best one of a full search, data sets being the values."""
+    """What each rule for the temperature loses against the best one of a full search,
+    data sets being the values.
+    """
     lost = records.rules.groupby(["rule", "dataset"])["accuracy_lost"].mean()
-    _dots(axes, [OverTasks(pooled({rule: lost[rule]})) for rule in _RULES], 0.0, color=plots.HUES[0])
+    _dots(
+        axes,
+        [OverTasks(pooled({rule: lost[rule]})) for rule in _RULES],
+        0.0,
+        color=plots.HUES[0],
+    )
     title = f"Cosine classifier by rule for T\n{records.rules['dataset'].nunique()} data sets"
     _finish(axes, [*_RULES.values()], "accuracy lost (points)", title)
     axes.set_xlim(left=0)
@@ -95,27 +151,61 @@ def _modes(axes: Axes, records: cooling.Records) -> None:
     parts = {
         (mode, schedule): part
         for mode in COOLED
-        for schedule, part in gain(records, mode=mode, schedules=tuple(_SCHEDULES), each=True).parts.items()
+        for schedule, part in gain(
+            records, mode=mode, schedules=tuple(_SCHEDULES), each=True
+        ).parts.items()
     }
-    schedules = {name: text for name, text in _SCHEDULES.items() if SCHEDULES[name] in {known for _, known in parts}}
-    printed = printed_numbers(PRINTED["table_1"]).pivot(index="schedule", columns="mode", values="published")
+    schedules = {
+        name: text
+        for name, text in _SCHEDULES.items()
+        if SCHEDULES[name] in {known for _, known in parts}
+    }
+    printed = printed_numbers(PRINTED["table_1"]).pivot(
+        index="schedule", columns="mode", values="published"
+    )
     gained = plots.PERCENT * printed.sub(printed[NO_COOLING], axis="index")
     for number, mode in enumerate(COOLED[::-1]):
-        shift, look = 0.22 - 0.22 * number, {"label": MODES[mode].lower(), "color": plots.HUES[number]}
-        _dots(axes, [parts.get((mode, SCHEDULES[name])) for name in schedules], shift, **look)
+        shift, look = (
+            0.22 - 0.22 * number,
+            {"label": MODES[mode].lower(), "color": plots.HUES[number]},
+        )
+        _dots(
+            axes,
+            [parts.get((mode, SCHEDULES[name])) for name in schedules],
+            shift,
+            **look,
+        )
         _crosses(axes, gained.loc[[*schedules], mode].tolist(), shift)
     axes.axvline(0, color=plots.BLACK, linewidth=0.7)
     title = f"Cooling on each schedule\nCIFAR-10, {_seeds(parts)}"
     _finish(axes, [*schedules.values()], "accuracy gained (points)", title, "printed")
 
 
-def _dots(axes: Axes, parts: Sequence[Quantity | None], shift: float, **look: Any) -> None:
-    """Values with their 90 % intervals, in percent, one below the other; nothing where there is no value."""
-    known = {shift - place: part.estimate() for place, part in enumerate(parts) if part is not None}
+def _dots(
+    axes: Axes, parts: Sequence[Quantity | None], shift: float, **look: Any
+) -> None:
+    """Values with their 90 % intervals, in percent, one below the other; nothing where
+    there is no value.
+    """
+    known = {
+        shift - place: part.estimate()
+        for place, part in enumerate(parts)
+        if part is not None
+    }
     values = np.array([one.value for one in known.values()])
-    ends = np.array([one.ends or (one.value, one.value) for one in known.values()]).reshape(-1, 2)
+    ends = np.array(
+        [one.ends or (one.value, one.value) for one in known.values()]
+    ).reshape(-1, 2)
     reach = plots.PERCENT * np.abs(ends.T - values)
-    axes.errorbar(plots.PERCENT * values, [*known], xerr=reach, fmt="o", markersize=4, linewidth=1.2, **look)
+    axes.errorbar(
+        plots.PERCENT * values,
+        [*known],
+        xerr=reach,
+        fmt="o",
+        markersize=4,
+        linewidth=1.2,
+        **look,
+    )
 
 
 def _crosses(axes: Axes, values: Sequence[float], shift: float) -> None:
@@ -127,10 +217,14 @@ def _seeds(parts: Mapping[Any, Quantity]) -> str:
     return f"{' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} seeds"
 
 
-def _finish(axes: Axes, names: Sequence[str], unit: str, title: str, printed: str = "") -> None:
+def _finish(
+    axes: Axes, names: Sequence[str], unit: str, title: str, printed: str = ""
+) -> None:
     axes.set_yticks(-np.arange(len(names)), names)
     axes.set_xlabel(unit)
     axes.set_title(title, loc="left")
     if printed:
         axes.plot([], [], label=printed, **_CROSS)
-        axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.18), ncols=2, fontsize=7.5)
+        axes.legend(
+            loc="upper center", bbox_to_anchor=(0.45, -0.18), ncols=2, fontsize=7.5
+        )

@@ -19,18 +19,29 @@ MARGINS = 1.8  # inches of height for titles, labels and the legend
 SHARE_HEIGHT = 0.4  # of the upper row's
 
 
-def reliability_diagram(tables: Mapping[str, ReliabilityBins], *, title: str | None = None) -> Figure:
-    """Panels by title: above, the accuracy of each bin and its gap to the mean confidence; below, its samples.
+def reliability_diagram(
+    tables: Mapping[str, ReliabilityBins], *, title: str | None = None
+) -> Figure:
+    """Panels by title: above, the accuracy of each bin and its gap to the mean
+    confidence; below, its samples.
 
-    The expected calibration error, in the title, averages the hatched gaps, weighted by samples. A gap on top of a bar
-    is overconfidence, one inside it the opposite. Samples are on a logarithmic scale, because most are in the last bin.
-    Each bar has the 90 % interval (Wilson's) of its accuracy.
+    The expected calibration error, in the title, averages the hatched gaps, weighted by
+    samples. A gap on top of a bar is overconfidence, one inside it the opposite.
+    Samples are on a logarithmic scale, because most are in the last bin. Each bar has
+    the 90 % interval (Wilson's) of its accuracy.
     """
     count, width = len(tables), min(WIDTH, MOST_WIDTH * len(tables))
     with style():
         height = (1 + SHARE_HEIGHT) * (width - AXIS_WIDTH) / count + MARGINS
         figure = Figure(figsize=(width, height), layout="constrained")
-        rows = figure.subplots(2, count, sharex=True, sharey="row", squeeze=False, height_ratios=[1, SHARE_HEIGHT])
+        rows = figure.subplots(
+            2,
+            count,
+            sharex=True,
+            sharey="row",
+            squeeze=False,
+            height_ratios=[1, SHARE_HEIGHT],
+        )
         for upper, lower, (name, table) in zip(*rows, tables.items(), strict=True):
             _reliability(upper, lower, table)
             error = float((table.shares * table.gaps.abs()).sum())
@@ -39,9 +50,20 @@ def reliability_diagram(tables: Mapping[str, ReliabilityBins], *, title: str | N
         fewest = min(1 / int(table.counts.sum()) for table in tables.values())
         rows[1, 0].set(ylabel="samples (%, log)", yscale="log", ylim=(50 * fewest, 100))
         rows[1, 0].yaxis.set_major_formatter("{x:g}")
-        entries = [entry for axes in rows[:, 0] for entry in zip(*axes.get_legend_handles_labels(), strict=True)]
-        entries.sort(key=lambda entry: isinstance(entry[0], Line2D))  # Those of bars first.
-        figure.legend(*zip(*entries, strict=True), loc="outside lower center", ncols=min(3, 1 + count), fontsize=7)
+        entries = [
+            entry
+            for axes in rows[:, 0]
+            for entry in zip(*axes.get_legend_handles_labels(), strict=True)
+        ]
+        entries.sort(
+            key=lambda entry: isinstance(entry[0], Line2D)
+        )  # Those of bars first.
+        figure.legend(
+            *zip(*entries, strict=True),
+            loc="outside lower center",
+            ncols=min(3, 1 + count),
+            fontsize=7,
+        )
         if title is not None:
             figure.suptitle(title, fontsize=10, parse_math=False)
     return figure
@@ -50,24 +72,60 @@ def reliability_diagram(tables: Mapping[str, ReliabilityBins], *, title: str | N
 def _reliability(upper: Axes, lower: Axes, table: ReliabilityBins) -> None:
     parts = (table.edges, table.accuracy, table.confidence, table.shares)
     edges, accuracy, confidence, shares = (100 * part.cpu().numpy() for part in parts)
-    place: Any = {"x": edges[:-1], "width": np.diff(edges), "align": "edge", "linewidth": 0.4}
+    place: Any = {
+        "x": edges[:-1],
+        "width": np.diff(edges),
+        "align": "edge",
+        "linewidth": 0.4,
+    }
     blue, orange, red, sky = (sns.color_palette()[number] for number in (0, 1, 3, 9))
     upper.bar(height=accuracy, color=blue, edgecolor="white", label="accuracy", **place)
     # Hatched two ways, so that they can be told apart without colours.
-    looks = ((1, "above", (*orange, 0.45), red, "/////"), (-1, "below", sky, blue, "\\\\\\\\\\"))
+    looks = (
+        (1, "above", (*orange, 0.45), red, "/////"),
+        (-1, "below", sky, blue, "\\\\\\\\\\"),
+    )
     for sign, side, face, edge, hatch in looks:
-        gap = np.where(sign * (confidence - accuracy) > 0, confidence - accuracy, np.nan)
-        look: Any = {"facecolor": face, "edgecolor": edge, "hatch": hatch, "label": f"confidence {side} accuracy"}
+        gap = np.where(
+            sign * (confidence - accuracy) > 0, confidence - accuracy, np.nan
+        )
+        look: Any = {
+            "facecolor": face,
+            "edgecolor": edge,
+            "hatch": hatch,
+            "label": f"confidence {side} accuracy",
+        }
         upper.bar(height=gap, bottom=accuracy, **place, **look)
-    upper.plot([0, 100], [0, 100], color="0.2", linewidth=0.9, linestyle="--", label="perfect calibration")
+    upper.plot(
+        [0, 100],
+        [0, 100],
+        color="0.2",
+        linewidth=0.9,
+        linestyle="--",
+        label="perfect calibration",
+    )
     filled = (table.counts > 0).numpy()
     right, counts = table.accuracy.numpy()[filled], table.counts.numpy()[filled]
-    bounds = [binomtest(round(a * n), n).proportion_ci(0.9, "wilson") for a, n in zip(right, counts, strict=True)]
+    bounds = [
+        binomtest(round(a * n), n).proportion_ci(0.9, "wilson")
+        for a, n in zip(right, counts, strict=True)
+    ]
     reach = 100 * np.abs(np.array(bounds).T - right)
-    look = {"fmt": "none", "ecolor": "0.1", "elinewidth": 0.9, "capsize": 1.5, "label": "90 % interval of a bar"}
-    upper.errorbar((edges[:-1] + np.diff(edges) / 2)[filled], 100 * right, reach, **look)
+    look = {
+        "fmt": "none",
+        "ecolor": "0.1",
+        "elinewidth": 0.9,
+        "capsize": 1.5,
+        "label": "90 % interval of a bar",
+    }
+    upper.errorbar(
+        (edges[:-1] + np.diff(edges) / 2)[filled], 100 * right, reach, **look
+    )
     lower.bar(height=shares, color="0.6", edgecolor="white", **place)
-    for values, label, line in ((table.accuracy, "overall accuracy", "-"), (table.confidence, "mean confidence", ":")):
+    for values, label, line in (
+        (table.accuracy, "overall accuracy", "-"),
+        (table.confidence, "mean confidence", ":"),
+    ):
         overall = 100 * (table.shares * values.nan_to_num(0.0)).sum().item()
         lower.axvline(overall, color="0.1", linewidth=1.2, linestyle=line, label=label)
     lower.set(xlabel="confidence (%)")

@@ -1,4 +1,6 @@
-"""Temperature scaling as an estimator in the manner of scikit-learn, for arrays and tensors."""
+"""Temperature scaling as an estimator in the manner of scikit-learn, for arrays and
+tensors.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +19,22 @@ from softmax_temperature.scaling import fit_temperature
 from softmax_temperature.tools.arrays import checked_logits
 
 
-class TemperatureScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no annotations.
-    """Temperature scaling: fit on held-out logits, then divide logits by `temperature_` (focal paper, section 5).
+# scikit-learn ships no annotations.
+class TemperatureScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Temperature scaling: fit on held-out logits, then divide logits by `temperature_`
+    (focal paper, section 5).
 
     Arrays give arrays and tensors give tensors, in their dtype and on their device.
 
     Args:
-        criterion: "nll" minimises the negative log-likelihood; "ece" the calibration error, over 0.1, 0.2, ..., 10.
+        criterion: "nll" minimises the negative log-likelihood; "ece" the calibration
+            error, over 0.1, 0.2, ..., 10.
         bins: Of the calibration error.
 
     Attributes:
         temperature_: Divides logits.
-        at_bound_: No temperature fits: the logits separate the labels, or say nothing about them. `temperature_` is
-            then 1, and `fit` warns.
+        at_bound_: No temperature fits: the logits separate the labels, or say nothing
+            about them. `temperature_` is then 1, and `fit` warns.
 
     Examples:
         >>> from softmax_temperature import sample_logits
@@ -49,17 +54,22 @@ class TemperatureScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
         """Find the temperature.
 
         Args:
-            X: Held-out logits, shape (n, classes); or (n, 1), the logit of class 1 of two.
+            X: Held-out logits, shape (n, classes); or (n, 1), the logit of class 1 of
+                two.
             y: Classes, shape (n,), whole numbers; or one-hot.
 
         Raises:
             ValueError: If an argument is not as stated.
         """
         if not isinstance(X, Tensor):
-            X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True)  # noqa: N806
+            X, y = validate_data(  # noqa: N806
+                self, X, y, dtype=[np.float64, np.float32], multi_output=True
+            )
             check_classification_targets(y)
         self.n_features_in_ = X.shape[1]
-        found = fit_temperature(*checked_logits(X, y), criterion=self.criterion, bins=self.bins)
+        found = fit_temperature(
+            *checked_logits(X, y), criterion=self.criterion, bins=self.bins
+        )
         self.at_bound_ = found.at_bound
         self.temperature_ = 1.0 if found.at_bound else found.temperature
         if found.at_bound:
@@ -73,7 +83,9 @@ class TemperatureScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
         if not isinstance(X, Tensor):
             X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])  # noqa: N806
         elif X.shape[1:] != (self.n_features_in_,):
-            raise ValueError(f"X must have shape (n, {self.n_features_in_}), got {tuple(X.shape)}")
+            raise ValueError(
+                f"X must have shape (n, {self.n_features_in_}), got {tuple(X.shape)}"
+            )
         return X / self.temperature_
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
@@ -85,7 +97,9 @@ class TemperatureScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
         return probs if isinstance(scaled, Tensor) else probs.numpy()
 
     def wrap(self, network: nn.Module) -> TemperatureScaled:
-        """A network that returns the logits of this one over the temperature, which is part of its `state_dict`."""
+        """A network that returns the logits of this one over the temperature, which is
+        part of its `state_dict`.
+        """
         check_is_fitted(self)
         return TemperatureScaled(network, self.temperature_)
 
@@ -97,7 +111,9 @@ class TemperatureScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
 
 
 class TemperatureScaled(nn.Module):
-    """A network whose logits are divided by a temperature, a scalar buffer; takes what the network takes."""
+    """A network whose logits are divided by a temperature, a scalar buffer; takes what
+    the network takes.
+    """
 
     def __init__(self, network: nn.Module, temperature: float = 1.0) -> None:
         super().__init__()

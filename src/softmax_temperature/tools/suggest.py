@@ -1,4 +1,6 @@
-"""A default inverse temperature for a cosine classifier on a user's own embeddings, without a search or with one."""
+"""A default inverse temperature for a cosine classifier on a user's own embeddings,
+without a search or with one.
+"""
 
 import math
 from dataclasses import dataclass, replace
@@ -8,13 +10,28 @@ import numpy as np
 import pandas as pd
 import torch
 
-from softmax_temperature.cosine_classifier import TemperatureGrid, train_temperature_grid
+from softmax_temperature.cosine_classifier import (
+    TemperatureGrid,
+    train_temperature_grid,
+)
 from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.dataset_statistics import describe
 from softmax_temperature.heuristic.pairs import SEARCHED
-from softmax_temperature.heuristic.ridge import CONSTANT, HEURISTIC, SQUARE_ROOT, RidgeHeuristic, shipped
+from softmax_temperature.heuristic.ridge import (
+    CONSTANT,
+    HEURISTIC,
+    SQUARE_ROOT,
+    RidgeHeuristic,
+    shipped,
+)
 from softmax_temperature.metrics.checks import check_classes, check_embeddings
-from softmax_temperature.tools.arrays import Arrays, Rows, as_numpy, split_rows, whole_numbers
+from softmax_temperature.tools.arrays import (
+    Arrays,
+    Rows,
+    as_numpy,
+    split_rows,
+    whole_numbers,
+)
 
 HELD_OUT = 0.25  # Of every class, to measure accuracy on where there are no test rows.
 SMALLEST_BATCH = 32
@@ -22,23 +39,38 @@ SMALLEST_BATCH = 32
 
 @dataclass(frozen=True)
 class Suggestion:
-    """What to use, and what it is worth; losses are fractions of accuracy, against the best inverse temperature."""
+    """What to use, and what it is worth; losses are fractions of accuracy, against the
+    best inverse temperature.
+    """
 
     inverse_temperature: float  # Multiplies the cosines.
-    rule: str  # The rule used: whichever of "heuristic" and "best constant" loses less; or "search".
-    expected_loss: float  # Mean over the data sets of the study, each left out of the fit.
-    inside: bool  # Whether all statistics lie in the range of the study; outside, the heuristic is not used.
+    # The rule used: whichever of "heuristic" and "best constant" loses less; or
+    # "search".
+    rule: str
+    expected_loss: (
+        float  # Mean over the data sets of the study, each left out of the fit.
+    )
+    # Whether all statistics lie in the range of the study; outside, the heuristic is
+    # not used.
+    inside: bool
     outside: tuple[str, ...]  # The statistics that do not.
     rules: dict[str, float]  # Every rule's value.
-    lost: dict[str, tuple[float, float, float]]  # By rule: mean, 90th percentile and worst loss in the study.
+    lost: dict[
+        str, tuple[float, float, float]
+    ]  # By rule: mean, 90th percentile and worst loss in the study.
     statistics: dict[str, float]  # The 23 of the paper.
     study: str  # How many pairs of how many data sets it rests on.
-    # `plateau`, `best_accuracy`, `standard_error`, `test_rows`, `epochs`; `lost`: by rule, on these data.
+    # `plateau`, `best_accuracy`, `standard_error`, `test_rows`, `epochs`; `lost`: by
+    # rule, on these data.
     search: dict[str, Any] | None = None
 
     def __str__(self) -> str:
         columns = ["points lost in the study: mean", "p90", "worst"]
-        table = pd.DataFrame.from_dict({rule: self.lost.get(rule, ()) for rule in self.rules}, "index", columns=columns)
+        table = pd.DataFrame.from_dict(
+            {rule: self.lost.get(rule, ()) for rule in self.rules},
+            "index",
+            columns=columns,
+        )
         if search := self.search:
             table["here"] = search["lost"]
             low, high = search["plateau"]
@@ -46,11 +78,17 @@ class Suggestion:
             head = f"{self.inverse_temperature:g}, the best of {len(SEARCHED)} that were searched "
             head += f"({low:g} to {high:g} do as well): accuracy {accuracy} on {search['test_rows']:,} rows."
         else:
-            name = "the heuristic's" if self.rule == "heuristic" else "the best constant of the study"
+            name = (
+                "the heuristic's"
+                if self.rule == "heuristic"
+                else "the best constant of the study"
+            )
             head = f"{self.inverse_temperature:.3g}, {name}: expected to lose {100 * self.expected_loss:.1f} points of "
             head += "accuracy against the best one; "
             head += (
-                "inside the fitted range." if self.inside else f"outside the fitted range ({', '.join(self.outside)})."
+                "inside the fitted range."
+                if self.inside
+                else f"outside the fitted range ({', '.join(self.outside)})."
             )
         table = table.map(lambda lost: "" if pd.isna(lost) else f"{100 * lost:.1f}")
         table.insert(0, "value", [f"{value:.3g}" for value in self.rules.values()])
@@ -58,11 +96,17 @@ class Suggestion:
 
 
 def suggest_temperature(
-    embeddings: Any, labels: Any, *, heuristic: RidgeHeuristic | None = None, seed: int = 0
+    embeddings: Any,
+    labels: Any,
+    *,
+    heuristic: RidgeHeuristic | None = None,
+    seed: int = 0,
 ) -> Suggestion:
-    """Suggest the inverse temperature of a cosine classifier from statistics of its embeddings.
+    """Suggest the inverse temperature of a cosine classifier from statistics of its
+    embeddings.
 
-    Outside the range of the study that the heuristic was fitted on, the value is the best constant of that study.
+    Outside the range of the study that the heuristic was fitted on, the value is the
+    best constant of that study.
 
     Args:
         embeddings: Shape (n, dim), a tensor or an array.
@@ -71,7 +115,8 @@ def suggest_temperature(
         seed: Of the rows that expensive statistics are computed on.
 
     Raises:
-        ValueError: If an array is not as stated, holds fewer than two classes, or no class has two rows.
+        ValueError: If an array is not as stated, holds fewer than two classes, or no
+            class has two rows.
 
     Examples:
         >>> from sklearn.datasets import load_digits
@@ -99,45 +144,83 @@ def suggest_temperature(
     )
 
 
-def checked_rows(embeddings: Any, labels: Any, classes: torch.Tensor | None = None, name: str = "") -> Rows:
-    """Embeddings, shape (n, dim), float32, and labels as classes, shape (n,), numbered in the order of `classes`."""
+def checked_rows(
+    embeddings: Any, labels: Any, classes: torch.Tensor | None = None, name: str = ""
+) -> Rows:
+    """Embeddings, shape (n, dim), float32, and labels as classes, shape (n,), numbered
+    in the order of `classes`.
+    """
     values = torch.from_numpy(as_numpy(embeddings).astype(np.float32))
     check_embeddings(values, f"{name}embeddings")
     numbers = whole_numbers(as_numpy(labels), f"{name}labels")
     known = numbers.unique() if classes is None else classes
     if unknown := set(numbers.tolist()) - set(known.tolist()):
-        raise ValueError(f"{name}labels hold {min(unknown)}, a class that the training rows do not have")
-    check_classes(rows := torch.searchsorted(known, numbers), len(values), f"{name}labels")
+        raise ValueError(
+            f"{name}labels hold {min(unknown)}, a class that the training rows do not have"
+        )
+    check_classes(
+        rows := torch.searchsorted(known, numbers), len(values), f"{name}labels"
+    )
     return values, rows
 
 
 def checked_parts(train: Arrays, test: Arrays | None) -> tuple[Rows, Rows | None]:
-    """Checked rows to train on, and to test on if there are any; both of the same dimensions and classes."""
+    """Checked rows to train on, and to test on if there are any; both of the same
+    dimensions and classes.
+    """
     rows = checked_rows(train["embeddings"], train["labels"])
     if test is None:
         return rows, None
-    held = checked_rows(test["embeddings"], test["labels"], whole_numbers(train["labels"], "labels").unique(), "test ")
+    held = checked_rows(
+        test["embeddings"],
+        test["labels"],
+        whole_numbers(train["labels"], "labels").unique(),
+        "test ",
+    )
     if held[0].shape[1] != rows[0].shape[1]:
-        raise ValueError(f"test embeddings have {held[0].shape[1]} dimensions, the others {rows[0].shape[1]}")
+        raise ValueError(
+            f"test embeddings have {held[0].shape[1]} dimensions, the others {rows[0].shape[1]}"
+        )
     return rows, held
 
 
 def searched(
-    found: Suggestion, train: Rows, test: Rows | None, *, epochs: int, lr: float, seed: int, device: str
+    found: Suggestion,
+    train: Rows,
+    test: Rows | None,
+    *,
+    epochs: int,
+    lr: float,
+    seed: int,
+    device: str,
 ) -> Suggestion:
-    """The suggestion led by the best of the paper's grid, which is trained beside each rule's own value.
+    """The suggestion led by the best of the paper's grid, which is trained beside each
+    rule's own value.
 
-    Accuracy is that on the test rows; None holds out a quarter of every class of the training rows. Raises ValueError
-    if there is no row to measure it on, or training diverges.
+    Accuracy is that on the test rows; None holds out a quarter of every class of the
+    training rows. Raises ValueError if there is no row to measure it on, or training
+    diverges.
     """
     if test is None:
-        train, test = split_rows(train, HELD_OUT, generator_for(seed, "suggest", "held out"))
+        train, test = split_rows(
+            train, HELD_OUT, generator_for(seed, "suggest", "held out")
+        )
         if not len(test[1]):
             raise ValueError("no class has a second row to measure accuracy on")
     batch = max(SMALLEST_BATCH, len(train[1]) // 10)
-    settings: dict[str, Any] = {"epochs": epochs, "batch_size": batch, "lr": lr, "seed": seed, "device": device}
-    grid = train_temperature_grid(train, test, [*SEARCHED, *found.rules.values()], **settings)
-    best = TemperatureGrid(SEARCHED, grid.curves[:, : len(SEARCHED)], evaluated=len(test[1]))
+    settings: dict[str, Any] = {
+        "epochs": epochs,
+        "batch_size": batch,
+        "lr": lr,
+        "seed": seed,
+        "device": device,
+    }
+    grid = train_temperature_grid(
+        train, test, [*SEARCHED, *found.rules.values()], **settings
+    )
+    best = TemperatureGrid(
+        SEARCHED, grid.curves[:, : len(SEARCHED)], evaluated=len(test[1])
+    )
     accuracies = grid.accuracy.double().mean(0).tolist()
     highest = max(accuracies[: len(SEARCHED)])
     search = {
@@ -146,6 +229,14 @@ def searched(
         "standard_error": math.sqrt(highest * (1 - highest) / len(test[1])),
         "test_rows": len(test[1]),
         "epochs": epochs,
-        "lost": {rule: highest - one for rule, one in zip(found.rules, accuracies[len(SEARCHED) :], strict=True)},
+        "lost": {
+            rule: highest - one
+            for rule, one in zip(found.rules, accuracies[len(SEARCHED) :], strict=True)
+        },
     }
-    return replace(found, inverse_temperature=best.best_inverse_temperature, rule="search", search=search)
+    return replace(
+        found,
+        inverse_temperature=best.best_inverse_temperature,
+        rule="search",
+        search=search,
+    )

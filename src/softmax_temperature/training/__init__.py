@@ -1,12 +1,24 @@
-"""Training of the studies' networks on images, pixels, texts, trees or sentences: one plain loop for all papers.
+"""Training of the studies' networks on images, pixels, texts, trees or sentences: one
+plain loop for all papers.
 
-Images are gathered on the device and augmented as uint8, without worker processes. Everything random depends on the
-seed and the number of the epoch alone, so that an interrupted training resumes with the same bits on a CPU.
+Images are gathered on the device and augmented as uint8, without worker processes.
+Everything random depends on the seed and the number of the epoch alone, so that an
+interrupted training resumes with the same bits on a CPU.
 """
 
 from softmax_temperature.training.samples import ImageSet, Samples
 from softmax_temperature.training.trainer import Callback, Diverged, Trainer, train
 from softmax_temperature.training.watch import BestEpoch, Norms, Watch, scaled_epochs
 
-__all__ = ["BestEpoch", "Callback", "Diverged", "ImageSet", "Norms", "Samples", "Trainer", "Watch", "scaled_epochs"]
+__all__ = [
+    "BestEpoch",
+    "Callback",
+    "Diverged",
+    "ImageSet",
+    "Norms",
+    "Samples",
+    "Trainer",
+    "Watch",
+    "scaled_epochs",
+]
 __all__ += ["train"]

@@ -1,4 +1,6 @@
-"""Cooling while a network trains, from what held-out samples say (cooling paper, Algorithm 3.1 and section 4.4)."""
+"""Cooling while a network trains, from what held-out samples say (cooling paper,
+Algorithm 3.1 and section 4.4).
+"""
 
 from typing import Any
 
@@ -12,25 +14,35 @@ from softmax_temperature.training.pixels import BATCH, pixel_logits, pixel_table
 from softmax_temperature.training.samples import ImageSet, Samples
 from softmax_temperature.training.trainer import Callback, Diverged, Trainer
 
-# Deviation: the paper sets 320 images aside for Cooling and does not say how many of their 21 million pixels the
-# temperature is fitted on. Here it is a random choice of them, the same after every epoch: one number needs no more,
-# and neighbouring pixels say nearly the same. Pixels without a class are left out before.
+# Deviation: the paper sets 320 images aside for Cooling and does not say how many of
+# their 21 million pixels the temperature is fitted on. Here it is a random choice of
+# them, the same after every epoch: one number needs no more, and neighbouring pixels
+# say nearly the same. Pixels without a class are left out before.
 MOST_PIXELS = 200_000
 
 
 class CoolingCallback(Callback):
-    """Cools a network on held-out samples, once per epoch or per so many batches of the training (`period`).
+    """Cools a network on held-out samples, once per epoch or per so many batches of the
+    training (`period`).
 
-    For a period in batches `after_batch` belongs among the trainer's (see `TrainingRun.run`). `optimizer_state` is the
-    policy of `rescale_optimizer_state`, and `settings` are those of `Cooling`. A row of `temperatures`: `cooling` and
-    `epoch` (from 1), `applied` (what the logits were divided by), `total` (the product of all so far), and `at_bound`
-    (there was no best temperature, so nothing happened). Raises Diverged if a logit or temperature is not finite.
+    For a period in batches `after_batch` belongs among the trainer's (see
+    `TrainingRun.run`). `optimizer_state` is the policy of `rescale_optimizer_state`,
+    and `settings` are those of `Cooling`. A row of `temperatures`: `cooling` and
+    `epoch` (from 1), `applied` (what the logits were divided by), `total` (the product
+    of all so far), and `at_bound` (there was no best temperature, so nothing happened).
+    Raises Diverged if a logit or temperature is not finite.
     """
 
     kept = ("batches", "temperatures")
 
     def __init__(
-        self, network: nn.Module, samples: Samples, *, period: str | int, optimizer_state: str, **settings: Any
+        self,
+        network: nn.Module,
+        samples: Samples,
+        *,
+        period: str | int,
+        optimizer_state: str,
+        **settings: Any,
     ) -> None:
         self._cooling, self._samples = Cooling(network, **settings), samples
         self._period, self._policy = period, optimizer_state
@@ -53,33 +65,61 @@ class CoolingCallback(Callback):
         check_policy(trainer.optimizer, self._policy)
         logits, _ = trainer.evaluate(self._samples.inputs)
         check_batch(logits, self._samples.labels)
-        applied = _cooled(self._cooling, logits, self._samples.labels, optimizer=trainer.optimizer, policy=self._policy)
+        applied = _cooled(
+            self._cooling,
+            logits,
+            self._samples.labels,
+            optimizer=trainer.optimizer,
+            policy=self._policy,
+        )
         assert self._cooling.last_fit is not None, "a Cooling that returns has fitted"
         total = applied * (self.temperatures[-1]["total"] if self.temperatures else 1.0)
-        row = {"cooling": len(self.temperatures) + 1, "epoch": epoch, "applied": applied, "total": total}
+        row = {
+            "cooling": len(self.temperatures) + 1,
+            "epoch": epoch,
+            "applied": applied,
+            "total": total,
+        }
         self.temperatures.append({**row, "at_bound": self._cooling.last_fit.at_bound})
 
 
 class PixelCoolingCallback(Callback):
-    """Last-layer Cooling after each epoch of a network that classifies pixels; its state is in the network.
+    """Last-layer Cooling after each epoch of a network that classifies pixels; its
+    state is in the network.
 
-    The temperature is fitted on the pixels of held-out images that are not `void`, or on `most` that `seed` chooses.
+    The temperature is fitted on the pixels of held-out images that are not `void`, or
+    on `most` that `seed` chooses.
     """
 
     kept = ()
 
     def __init__(
-        self, network: nn.Module, images: ImageSet, *, void: int, factor: float, seed: int, most: int = MOST_PIXELS
+        self,
+        network: nn.Module,
+        images: ImageSet,
+        *,
+        void: int,
+        factor: float,
+        seed: int,
+        most: int = MOST_PIXELS,
     ) -> None:
         labels = images.labels.flatten()
         rows = (labels != void).nonzero().squeeze(1)
         if not len(rows):
-            raise ValueError(f"images must have a pixel with a class, got {len(labels)} that are void")
+            raise ValueError(
+                f"images must have a pixel with a class, got {len(labels)} that are void"
+            )
         if len(rows) > most:
-            order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))
+            order = torch.randperm(
+                len(rows), generator=torch.Generator().manual_seed(seed)
+            )
             rows = rows[order[:most]].sort().values
         self._cooling = Cooling(network, mode="last_layer", factor=factor)
-        self._images, self._rows, self._labels = images.inputs, rows, labels[rows].long()
+        self._images, self._rows, self._labels = (
+            images.inputs,
+            rows,
+            labels[rows].long(),
+        )
         self.pixels = len(rows)
 
     @property
@@ -90,10 +130,14 @@ class PixelCoolingCallback(Callback):
     def after_epoch(self, trainer: Trainer) -> None:
         """Cool; raises Diverged if a logit or the temperature is not finite."""
         pixels = BATCH * self._images[0, 0].numel()
-        counts = torch.bincount(self._rows // pixels, minlength=-(-len(self._images) // BATCH)).tolist()
+        counts = torch.bincount(
+            self._rows // pixels, minlength=-(-len(self._images) // BATCH)
+        ).tolist()
         rows = (trainer.resident(self._rows) % pixels).split(counts)
         batches = zip(pixel_logits(trainer, self._images), rows, strict=True)
-        logits = torch.cat([pixel_table(logits)[inside] for logits, inside in batches]).cpu()
+        logits = torch.cat(
+            [pixel_table(logits)[inside] for logits, inside in batches]
+        ).cpu()
         trainer.check_finite(logits)
         _cooled(self._cooling, logits, self._labels)
 
@@ -102,5 +146,6 @@ def _cooled(cooling: Cooling, logits: Tensor, labels: Tensor, **options: Any) ->
     try:
         return cooling.cool(logits, labels, **options)
     except ValueError as error:
-        # With a sound batch and a known policy only a temperature that no float can hold is left.
+        # With a sound batch and a known policy only a temperature that no float can
+        # hold is left.
         raise Diverged(str(error)) from error

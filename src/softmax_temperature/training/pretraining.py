@@ -1,4 +1,6 @@
-"""Training of whole backbones, whatever library built them, from images that their own preprocessing takes."""
+"""Training of whole backbones, whatever library built them, from images that their own
+preprocessing takes.
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +15,9 @@ from softmax_temperature.training.samples import Samples
 
 @dataclass(frozen=True)
 class PreprocessedImages(Samples):
-    """Images (n, 1 or 3, height, width) uint8, given to a network as `preprocess` makes them; labels (n,)."""
+    """Images (n, 1 or 3, height, width) uint8, given to a network as `preprocess` makes
+    them; labels (n,).
+    """
 
     preprocess: Preprocess
     one_shape: ClassVar[bool] = True
@@ -24,7 +28,9 @@ class PreprocessedImages(Samples):
 
 
 class WholeNetwork(nn.Module):
-    """A network in the form that the training loop expects: its `classifier` is an identity behind the logits."""
+    """A network in the form that the training loop expects: its `classifier` is an
+    identity behind the logits.
+    """
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -37,7 +43,9 @@ class WholeNetwork(nn.Module):
 
 
 def pretraining_recipe(how: PretrainRecipe) -> Recipe:
-    """SGD on the cross-entropy in float32; the learning rate falls to 0 along a half cosine."""
+    """SGD on the cross-entropy in float32; the learning rate falls to 0 along a half
+    cosine.
+    """
     return Recipe(
         **{name: getattr(how, name) for name in PretrainRecipe.model_fields},
         planned_epochs=how.epochs,

@@ -18,37 +18,65 @@ from softmax_temperature.training.trainer import Callback, Diverged, Trainer, tr
 class TrainingRun:
     """A network in training, and the files that its cell leaves.
 
-    `seed` draws order and augmentation, and all arms have the same, so that their differences are paired. A training
-    that diverged is a result, which its record says: its weights and rows end where they were last finite, and it has
-    no logits.
+    `seed` draws order and augmentation, and all arms have the same, so that their
+    differences are paired. A training that diverged is a result, which its record says:
+    its weights and rows end where they were last finite, and it has no logits.
     """
 
     def __init__(
-        self, job: Job, recipe: Recipe, seed: int, network: nn.Module, objective: Objective, samples: Samples
+        self,
+        job: Job,
+        recipe: Recipe,
+        seed: int,
+        network: nn.Module,
+        objective: Objective,
+        samples: Samples,
     ) -> None:
-        self.trainer = Trainer(network, objective, samples, recipe, seed=seed, device=job.device)
+        self.trainer = Trainer(
+            network, objective, samples, recipe, seed=seed, device=job.device
+        )
         self.finite, self._job = True, job
 
     def run(self, **callbacks: Callback | None) -> None:
-        """Train to the end of the recipe, or until it diverges; after each epoch the callbacks follow in this order."""
+        """Train to the end of the recipe, or until it diverges; after each epoch the
+        callbacks follow in this order.
+        """
         called = {name: each for name, each in callbacks.items() if each is not None}
-        self.trainer.after_batch += [each.after_batch for each in called.values() if hasattr(each, "after_batch")]
+        self.trainer.after_batch += [
+            each.after_batch for each in called.values() if hasattr(each, "after_batch")
+        ]
         self.finite = not train(self.trainer, called, self._job)
 
-    def save_logits(self, file: str, sets: Mapping[str, Samples], outliers: Mapping[str, Tensor] | None = None) -> None:
-        """Write logits and labels of sets, and logits of outliers; nothing if they are not finite."""
+    def save_logits(
+        self,
+        file: str,
+        sets: Mapping[str, Samples],
+        outliers: Mapping[str, Tensor] | None = None,
+    ) -> None:
+        """Write logits and labels of sets, and logits of outliers; nothing if they are
+        not finite.
+        """
         if not self.finite:
             return
-        inputs = {name: some.inputs for name, some in sets.items()} | dict(outliers or {})
+        inputs = {name: some.inputs for name, some in sets.items()} | dict(
+            outliers or {}
+        )
         labels = {f"{name}.labels": some.labels for name, some in sets.items()}
         try:
-            logits = {f"{name}.logits": self.trainer.evaluate(some)[0] for name, some in inputs.items()}
+            logits = {
+                f"{name}.logits": self.trainer.evaluate(some)[0]
+                for name, some in inputs.items()
+            }
             save_file(logits | labels, self._job.output / file)
         except Diverged:
             self.finite = False
 
-    def save(self, about: Mapping[str, Any], *, weights: bool = True, **rows: Any) -> None:
-        """Write `weights.safetensors` if asked, `record.json` with `about` and what became of it, and JSON by name."""
+    def save(
+        self, about: Mapping[str, Any], *, weights: bool = True, **rows: Any
+    ) -> None:
+        """Write `weights.safetensors` if asked, `record.json` with `about` and what
+        became of it, and JSON by name.
+        """
         trainer, recipe = self.trainer, self.trainer.recipe
         record = {
             "epochs": recipe.epochs,

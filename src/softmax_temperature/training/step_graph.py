@@ -1,4 +1,6 @@
-"""The training step as a CUDA graph: one launch instead of hundreds, which small networks spend their time on."""
+"""The training step as a CUDA graph: one launch instead of hundreds, which small
+networks spend their time on.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,8 +10,11 @@ from torch import Tensor
 
 from softmax_temperature.runner.progress import say
 
-WARM_UP = 3  # Plain steps, in which libraries choose kernels and the optimizer makes its state.
-_UNKNOWN: Any = object()  # The position while a step is captured: a loss that reads it cannot be replayed.
+# Plain steps, in which libraries choose kernels and the optimizer makes its state.
+WARM_UP = 3
+_UNKNOWN: Any = (
+    object()
+)  # The position while a step is captured: a loss that reads it cannot be replayed.
 
 
 def say_not_captured(reason: str) -> str:
@@ -19,10 +24,12 @@ def say_not_captured(reason: str) -> str:
 
 
 class StepGraph:
-    """Takes a few plain steps, captures one and replays it, on the same tensors with other contents.
+    """Takes a few plain steps, captures one and replays it, on the same tensors with
+    other contents.
 
-    `step` maps a table of rows and random numbers, and the position in the recipe, to the loss; whatever changes from
-    step to step has to lie in tensors. Where capturing fails, `fallback` says why, and all steps are plain.
+    `step` maps a table of rows and random numbers, and the position in the recipe, to
+    the loss; whatever changes from step to step has to lie in tensors. Where capturing
+    fails, `fallback` says why, and all steps are plain.
     """
 
     def __init__(self, step: Callable[[Tensor, float], Tensor]) -> None:
@@ -55,6 +62,8 @@ class StepGraph:
                 loss = self._step(given, _UNKNOWN)
             self._captured = graph, given, loss
         except TypeError as error:
-            self.fallback = say_not_captured(f"its loss changes with the epoch ({error})")
+            self.fallback = say_not_captured(
+                f"its loss changes with the epoch ({error})"
+            )
         except RuntimeError as error:
             self.fallback = say_not_captured(" ".join(str(error).split()))

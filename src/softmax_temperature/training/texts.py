@@ -14,20 +14,28 @@ from softmax_temperature.training.samples import HostSamples
 
 @dataclass(frozen=True)
 class TokenSet(HostSamples):
-    """Texts: inputs (n, length) int64, padded on the right with `PADDING`, no row without a token; labels (n,)."""
+    """Texts: inputs (n, length) int64, padded on the right with `PADDING`, no row
+    without a token; labels (n,).
+    """
 
     def __post_init__(self) -> None:
         sound = self.inputs.ndim == 2 and self.inputs.dtype == torch.int64
-        self.require(sound, "tokens must be (n, length) int64", tuple(self.inputs.shape[:1]))
+        self.require(
+            sound, "tokens must be (n, length) int64", tuple(self.inputs.shape[:1])
+        )
         real = self.inputs != PADDING
         wrong = ((real[:, 1:] & ~real[:, :-1]).any(1) | ~real.any(1)).nonzero()
         if len(wrong):
-            raise ValueError(f"tokens must have no padding before or between them, got some in row {int(wrong[0])}")
+            raise ValueError(
+                f"tokens must have no padding before or between them, got some in row {int(wrong[0])}"
+            )
 
 
 @dataclass(frozen=True)
 class TreeSet(HostSamples):
-    """Parse trees as of `encode_trees`, (n, nodes, 4) int64; labels of the roots, (n,), or of all nodes, (n, nodes)."""
+    """Parse trees as of `encode_trees`, (n, nodes, 4) int64; labels of the roots, (n,),
+    or of all nodes, (n, nodes).
+    """
 
     def __post_init__(self) -> None:
         shape = tuple(self.inputs.shape)
@@ -43,16 +51,24 @@ class TreeSet(HostSamples):
         return replace(self, labels=self.inputs[..., LABEL])
 
 
-# Deviation: the text does not say how the losses of nodes are added up. Here, as in the released code, they are summed
-# over a tree and averaged over the trees of a batch, which sizes the plain steps of the embedding and weighs the weight
-# decay. Equation 15 of Tai et al. 2015 averages over nodes.
+# Deviation: the text does not say how the losses of nodes are added up. Here, as in the
+# released code, they are summed over a tree and averaged over the trees of a batch,
+# which sizes the plain steps of the embedding and weighs the weight decay. Equation 15
+# of Tai et al. 2015 averages over nodes.
 
 
 def over_labelled_nodes(objective: Objective) -> Objective:
-    """An objective summed over the labelled nodes (b, nodes) of each tree, or its root (b,), as a mean over trees."""
+    """An objective summed over the labelled nodes (b, nodes) of each tree, or its root
+    (b,), as a mean over trees.
+    """
 
     def loss(logits: Tensor, labels: Tensor, position: float) -> Tensor:
-        known = ((labels != UNLABELLED) & (labels < logits.shape[-1])).flatten().nonzero().squeeze(1)
+        known = (
+            ((labels != UNLABELLED) & (labels < logits.shape[-1]))
+            .flatten()
+            .nonzero()
+            .squeeze(1)
+        )
         rows, truth = upload(logits.device, known, labels.flatten()[known])
         share = torch.tensor(len(known)) / len(labels)
         return objective(logits.flatten(0, -2)[rows], truth, position) * share

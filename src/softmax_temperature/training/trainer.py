@@ -19,7 +19,11 @@ from softmax_temperature.training.processes import processes
 from softmax_temperature.training.samples import Samples
 from softmax_temperature.training.step_graph import StepGraph, say_not_captured
 
-_OF_THE_DEVICE = ("fused", "foreach", "capturable")  # Settings of an optimizer that a checkpoint must not restore.
+_OF_THE_DEVICE = (
+    "fused",
+    "foreach",
+    "capturable",
+)  # Settings of an optimizer that a checkpoint must not restore.
 
 
 class Diverged(ArithmeticError):
@@ -29,37 +33,58 @@ class Diverged(ArithmeticError):
 class Trainer:
     """A network with a `classifier`, trained in place by a recipe, and its optimizer.
 
-    The order of the samples, their augmentation and dropout depend on the seed and the number of the epoch alone.
-    `loss` is the mean over the samples of the last epoch, nan before the first. `after_batch` are functions called
-    after each step, while its gradients are still there; what they change has to lie in the network, the optimizer or
-    the state of a callback, and they leave the network in training mode. Raises ValueError if the samples cannot be
-    trained by the recipe, or not by several processes.
+    The order of the samples, their augmentation and dropout depend on the seed and the
+    number of the epoch alone. `loss` is the mean over the samples of the last epoch,
+    nan before the first. `after_batch` are functions called after each step, while its
+    gradients are still there; what they change has to lie in the network, the optimizer
+    or the state of a callback, and they leave the network in training mode. Raises
+    ValueError if the samples cannot be trained by the recipe, or not by several
+    processes.
     """
 
     def __init__(
-        self, network: nn.Module, objective: Objective, samples: Samples, recipe: Recipe, *, seed: int, device: str
+        self,
+        network: nn.Module,
+        objective: Objective,
+        samples: Samples,
+        recipe: Recipe,
+        *,
+        seed: int,
+        device: str,
     ) -> None:
         samples.check(recipe)
         self.network = network.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.objective, self.samples, self.recipe = objective, samples.to(device), recipe
+        self.objective, self.samples, self.recipe = (
+            objective,
+            samples.to(device),
+            recipe,
+        )
         self.seed, self.device = seed, device
         self.epochs_done, self.loss = 0, math.nan
         self.after_batch: list[Callable[[Trainer], None]] = []
         self.optimizer = _optimizer(network, recipe, on_gpu=device != "cpu")
-        # On a GPU the rate is a tensor there: updating it needs no sync and keeps the captured graph valid.
-        self._rate = torch.zeros((), device=device) if self.optimizer.defaults.get("fused") else None
+        # On a GPU the rate is a tensor there: updating it needs no sync and keeps the
+        # captured graph valid.
+        self._rate = (
+            torch.zeros((), device=device)
+            if self.optimizer.defaults.get("fused")
+            else None
+        )
         self._narrow = resolve_precision(recipe.precision, device) == "bfloat16"
         self._batch_size = min(recipe.batch_size, len(samples))
         self._processes = processes()
         self._shared = self._processes.train_together(self.network, self._batch_size)
         self._graph: StepGraph | None = None
         self._resident: dict[int, tuple[Tensor, Tensor]] = {}
-        # Deviation: the last, smaller batch of an epoch is left out, as a summed loss would weigh it differently; with
-        # a new order each epoch every sample still has its turn. The released code keeps it.
+        # Deviation: the last, smaller batch of an epoch is left out, as a summed loss
+        # would weigh it differently; with a new order each epoch every sample still has
+        # its turn. The released code keeps it.
         self.steps_per_epoch = len(samples) // self._batch_size
 
     def capture_steps(self) -> str | None:
-        """Replay steps as a CUDA graph from now on; on a GPU, says and returns why not where that cannot be."""
+        """Replay steps as a CUDA graph from now on; on a GPU, says and returns why not
+        where that cannot be.
+        """
         faults = {
             "its batches differ in shape": not self.samples.one_shape,
             f"{self.recipe.optimizer} has no fused form": self._rate is None,
@@ -69,34 +94,66 @@ class Trainer:
             return None
         if why := next((why for why, is_so in faults.items() if is_so), None):
             return say_not_captured(why)
-        self._graph = StepGraph(lambda table, position: self._compute(table, table[0], position))
+        self._graph = StepGraph(
+            lambda table, position: self._compute(table, table[0], position)
+        )
         return None
 
     def epoch(self) -> None:
-        """Train for one epoch; raises Diverged if a logit, the loss or a weight is not finite."""
-        generator = torch.Generator().manual_seed(seed_of(self.seed, "epoch", str(self.epochs_done)))
+        """Train for one epoch; raises Diverged if a logit, the loss or a weight is not
+        finite.
+        """
+        generator = torch.Generator().manual_seed(
+            seed_of(self.seed, "epoch", str(self.epochs_done))
+        )
         order = torch.randperm(len(self.samples), generator=generator)
-        batches = order[: self.steps_per_epoch * self._batch_size].split(self._batch_size)
-        drawn = (self.samples.draw(self._batch_size, generator, self.recipe) for _ in batches)
+        batches = order[: self.steps_per_epoch * self._batch_size].split(
+            self._batch_size
+        )
+        drawn = (
+            self.samples.draw(self._batch_size, generator, self.recipe) for _ in batches
+        )
         # All that is random about the samples of the epoch, in one copy to the device.
-        tables = torch.stack([torch.cat([rows[None], some]) for rows, some in zip(batches, drawn, strict=True)])
+        tables = torch.stack(
+            [
+                torch.cat([rows[None], some])
+                for rows, some in zip(batches, drawn, strict=True)
+            ]
+        )
         tables = tables.to(self.samples.inputs.device)
         label_rows = tables[:, 0].to(self.samples.labels.device)
         self.network.train()
-        with torch.random.fork_rng(devices=[self.device] if self.device != "cpu" else []):
-            torch.manual_seed(seed_of(self.seed, "dropout", str(self.epochs_done)) + self._processes.rank)
-            losses = [self._step(number, *each) for number, each in enumerate(zip(tables, label_rows, strict=True))]
-        finite = torch.stack([each.isfinite().all() for each in self.network.state_dict().values()]).all()
-        loss, weights_finite = torch.stack([torch.stack(losses).double().mean(), finite.double()]).tolist()
+        with torch.random.fork_rng(
+            devices=[self.device] if self.device != "cpu" else []
+        ):
+            torch.manual_seed(
+                seed_of(self.seed, "dropout", str(self.epochs_done))
+                + self._processes.rank
+            )
+            losses = [
+                self._step(number, *each)
+                for number, each in enumerate(zip(tables, label_rows, strict=True))
+            ]
+        finite = torch.stack(
+            [each.isfinite().all() for each in self.network.state_dict().values()]
+        ).all()
+        loss, weights_finite = torch.stack(
+            [torch.stack(losses).double().mean(), finite.double()]
+        ).tolist()
         if not (math.isfinite(loss) and weights_finite):
             raise Diverged(f"the loss is {loss} in epoch {self.epochs_done + 1}")
         self.epochs_done, self.loss = self.epochs_done + 1, loss
 
     def evaluate(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits (n, classes) float32, and norms (n,) float64 of the last layer's inputs, on the CPU; or Diverged."""
+        """Logits (n, classes) float32, and norms (n,) float64 of the last layer's
+        inputs, on the CPU; or Diverged.
+        """
 
         def compute(rows: Tensor) -> tuple[Tensor, ...]:
-            found = [(logits, features.flatten(1).double().norm(dim=1)) for logits, features in self.outputs(rows)]
+            found = [
+                (logits, features.flatten(1).double().norm(dim=1))
+                for logits, features in self.outputs(rows)
+            ]
             return tuple(torch.cat(parts).cpu() for parts in zip(*found, strict=True))
 
         logits, norms = self._processes.over_all(self.resident(inputs), compute)
@@ -112,13 +169,17 @@ class Trainer:
     def outputs(
         self, inputs: Tensor, batch_size: int = 500, samples: Samples | None = None
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Logits and last-layer features in evaluation mode, on the device, a batch at a time."""
+        """Logits and last-layer features in evaluation mode, on the device, a batch at
+        a time.
+        """
         self.network.eval()
         for batch in self.resident(inputs).split(batch_size):
             yield self.forward((samples or self.samples).prepare(batch, self.recipe))
 
     def resident(self, tensor: Tensor) -> Tensor:
-        """A tensor where the training samples are; a copy made for that stays there for the next time."""
+        """A tensor where the training samples are; a copy made for that stays there for
+        the next time.
+        """
         where = self.samples.inputs.device
         if tensor.device == where:
             return tensor
@@ -126,14 +187,21 @@ class Trainer:
             self._resident[id(tensor)] = (tensor, tensor.to(where))
         return self._resident[id(tensor)][1]
 
-    def forward(self, prepared: Tensor, network: nn.Module | None = None) -> tuple[Tensor, Tensor]:
-        """Logits and last-layer features of prepared inputs, in the network's mode and the recipe's precision."""
+    def forward(
+        self, prepared: Tensor, network: nn.Module | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Logits and last-layer features of prepared inputs, in the network's mode and
+        the recipe's precision.
+        """
         with torch.autocast(self.device, torch.bfloat16, enabled=self._narrow):
             return last_layer_inputs(network or self.network, prepared)
 
     def state_dict(self) -> dict[str, Any]:
         """All that the next epoch depends on."""
-        parts = {"network": self.network.state_dict(), "optimizer": self.optimizer.state_dict()}
+        parts = {
+            "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+        }
         return {**parts, "epochs_done": self.epochs_done, "loss": self.loss}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -141,7 +209,11 @@ class Trainer:
         self.network.load_state_dict(state["network"])
         groups = [
             group | {name: own[name] for name in _OF_THE_DEVICE if name in own}
-            for group, own in zip(state["optimizer"]["param_groups"], self.optimizer.param_groups, strict=True)
+            for group, own in zip(
+                state["optimizer"]["param_groups"],
+                self.optimizer.param_groups,
+                strict=True,
+            )
         ]
         self.optimizer.load_state_dict(state["optimizer"] | {"param_groups": groups})
         self.epochs_done, self.loss = state["epochs_done"], state["loss"]
@@ -150,23 +222,37 @@ class Trainer:
 
     def _step(self, number: int, table: Tensor, label_rows: Tensor) -> Tensor:
         recipe = self.recipe
-        position = planned_epoch(recipe, self.epochs_done + number / self.steps_per_epoch)
-        rate: float | Tensor = recipe.lr * learning_rate_factor(recipe.schedule, position, recipe.planned_epochs)
+        position = planned_epoch(
+            recipe, self.epochs_done + number / self.steps_per_epoch
+        )
+        rate: float | Tensor = recipe.lr * learning_rate_factor(
+            recipe.schedule, position, recipe.planned_epochs
+        )
         if self._rate is not None:
             rate = self._rate.fill_(rate)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        loss = self._graph(table, position) if self._graph else self._compute(table, label_rows, position)
+        loss = (
+            self._graph(table, position)
+            if self._graph
+            else self._compute(table, label_rows, position)
+        )
         for call in self.after_batch:
             call(self)
         return loss
 
     def _compute(self, table: Tensor, label_rows: Tensor, position: float) -> Tensor:
-        """The step itself: `table` holds the rows of the samples, then what was drawn for them."""
-        # The whole batch, so that what is random about a sample does not depend on the process that trains it.
-        inputs = self._processes.share(self.samples.batch(table[0], table[1:], self.recipe))
+        """The step itself: `table` holds the rows of the samples, then what was drawn
+        for them.
+        """
+        # The whole batch, so that what is random about a sample does not depend on the
+        # process that trains it.
+        inputs = self._processes.share(
+            self.samples.batch(table[0], table[1:], self.recipe)
+        )
         logits = self._processes.all_logits(self.forward(inputs, self._shared)[0])
-        # On a GPU only the loss of the epoch is checked, later: reading a value of every batch would stall its queue.
+        # On a GPU only the loss of the epoch is checked, later: reading a value of
+        # every batch would stall its queue.
         if self.device == "cpu" and not all_finite(logits):
             raise Diverged(f"logits are not finite in epoch {self.epochs_done + 1}")
         loss = self.objective(logits, self.samples.labels[label_rows], position)
@@ -179,7 +265,9 @@ class Trainer:
 
 
 class Callback:
-    """Acts or observes after each epoch; `kept` names what the next depends on: `history`, rows of JSON values."""
+    """Acts or observes after each epoch; `kept` names what the next depends on:
+    `history`, rows of JSON values.
+    """
 
     kept: ClassVar[tuple[str, ...]] = ("history",)
 
@@ -201,9 +289,11 @@ class Callback:
 
 
 def train(trainer: Trainer, callbacks: Mapping[str, Callback], job: Job) -> bool:
-    """Train for the epochs of the recipe, from the job's checkpoint if there is one; returns whether it diverged.
+    """Train for the epochs of the recipe, from the job's checkpoint if there is one;
+    returns whether it diverged.
 
-    The callbacks are called in this order after each epoch. A training that diverged ends as it was when last finite.
+    The callbacks are called in this order after each epoch. A training that diverged
+    ends as it was when last finite.
     """
     parts: dict[str, Trainer | Callback] = {"trainer": trainer, **callbacks}
 
@@ -234,16 +324,22 @@ def train(trainer: Trainer, callbacks: Mapping[str, Callback], job: Job) -> bool
 
 
 def planned_epoch(recipe: Recipe, epochs_done: float) -> float:
-    """The epoch of the written recipe that a training has reached; a shorter one is compressed."""
+    """The epoch of the written recipe that a training has reached; a shorter one is
+    compressed.
+    """
     return epochs_done * recipe.planned_epochs / recipe.epochs
 
 
 def learning_rate_factor(schedule: Schedule, position: float, length: float) -> float:
-    """What multiplies the learning rate after `position` epochs of `length` (Cooling, 4.1; focal, appendices E, K)."""
+    """What multiplies the learning rate after `position` epochs of `length` (Cooling,
+    4.1; focal, appendices E, K).
+    """
     share, factor = position / length, 1.0
     match schedule.name:
         case "steps":
-            factor = schedule.factor ** sum(position >= milestone for milestone in schedule.milestones)
+            factor = schedule.factor ** sum(
+                position >= milestone for milestone in schedule.milestones
+            )
         case "linear":
             factor = 1 - share
         case "exponential":
@@ -255,14 +351,30 @@ def learning_rate_factor(schedule: Schedule, position: float, length: float) -> 
     return (position / schedule.warmup if position < schedule.warmup else 1.0) * factor
 
 
-def _optimizer(network: nn.Module, recipe: Recipe, *, on_gpu: bool) -> torch.optim.Optimizer:
+def _optimizer(
+    network: nn.Module, recipe: Recipe, *, on_gpu: bool
+) -> torch.optim.Optimizer:
     """The recipe's; on a GPU in one kernel for all parameters, where torch has one."""
-    parameters, decay, fused = list(network.parameters()), recipe.weight_decay, on_gpu or None
+    parameters, decay, fused = (
+        list(network.parameters()),
+        recipe.weight_decay,
+        on_gpu or None,
+    )
     if recipe.optimizer == "sgd":
-        return torch.optim.SGD(parameters, recipe.lr, recipe.momentum, weight_decay=decay, fused=fused)
+        return torch.optim.SGD(
+            parameters, recipe.lr, recipe.momentum, weight_decay=decay, fused=fused
+        )
     if recipe.optimizer == "adam":
         betas = (recipe.momentum, recipe.beta2)
         return torch.optim.Adam(
-            parameters, recipe.lr, betas, recipe.epsilon, weight_decay=decay, fused=fused, capturable=on_gpu
+            parameters,
+            recipe.lr,
+            betas,
+            recipe.epsilon,
+            weight_decay=decay,
+            fused=fused,
+            capturable=on_gpu,
         )
-    return torch.optim.Adagrad(parameters, recipe.lr, weight_decay=decay, eps=recipe.epsilon)
+    return torch.optim.Adagrad(
+        parameters, recipe.lr, weight_decay=decay, eps=recipe.epsilon
+    )

@@ -31,12 +31,16 @@ def drawn(name: str, records: Records) -> Figure:
     return figure
 
 
-def lines(axes: Axes, colour: object, style: str = "-", marker: str | None = None) -> list[list[float]]:
+def lines(
+    axes: Axes, colour: object, style: str = "-", marker: str | None = None
+) -> list[list[float]]:
     """The heights of the lines of one look."""
     return [
         np.asarray(line.get_ydata(), float).tolist()
         for line in axes.lines
-        if line.get_color() == colour and line.get_linestyle() == style and marker in (None, line.get_marker())
+        if line.get_color() == colour
+        and line.get_linestyle() == style
+        and marker in (None, line.get_marker())
     ]
 
 
@@ -45,31 +49,53 @@ def texts(axes: Axes) -> list[str]:
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_nothing_is_drawn_where_nothing_was_trained(records: Records, name: str) -> None:
+def test_nothing_is_drawn_where_nothing_was_trained(
+    records: Records, name: str
+) -> None:
     drawn(name, records)
     assert DRAWN[name](only(records, experiment="adam", arm="distributed")) is None
 
 
 @pytest.mark.parametrize("name", ["1", "2", "rates"])
 def test_a_profile_in_which_all_diverged_is_drawn(records: Records, name: str) -> None:
-    drawn(name, replace(records, runs=records.runs.assign(diverged=True, test_accuracy=np.nan)))
+    drawn(
+        name,
+        replace(records, runs=records.runs.assign(diverged=True, test_accuracy=np.nan)),
+    )
 
 
 def test_figure_1_marks_what_diverged_and_shows_the_baseline(records: Records) -> None:
     (axes,) = drawn("1", records).axes
     (means,) = lines(axes, figures.COLOURS["last_layer"], marker="o")[:1]
-    assert means == pytest.approx([77.2, 78.2, 79.7]), "factors 0.5 and 0.75, and 1 of Table 1"
+    assert means == pytest.approx([77.2, 78.2, 79.7]), (
+        "factors 0.5 and 0.75, and 1 of Table 1"
+    )
     assert lines(axes, figures.COLOURS["none"], "--") == [pytest.approx([74.8, 74.8])]
     (cross,) = (line for line in axes.lines if line.get_marker() == "x")
     assert list(cross.get_xdata()) == [1.25]
     assert texts(axes) == ["3 of 3"]
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.5", "0.75", "1", "1.25"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == [
+        "0.5",
+        "0.75",
+        "1",
+        "1.25",
+    ]
 
 
 def test_a_ruinous_factor_leaves_the_scale_to_the_others(records: Records) -> None:
-    run = {"experiment": "factors", "schedule": "none", "arm": "last_layer-1.25", "epoch": 6, "split": "test"}
-    rows = pd.DataFrame([{**run, "seed": seed, "accuracy": 0.2, "ece": 0.5} for seed in SEEDS])
-    runs = records.runs.assign(diverged=records.runs["diverged"] & (records.runs["arm"] != "last_layer-1.25"))
+    run = {
+        "experiment": "factors",
+        "schedule": "none",
+        "arm": "last_layer-1.25",
+        "epoch": 6,
+        "split": "test",
+    }
+    rows = pd.DataFrame(
+        [{**run, "seed": seed, "accuracy": 0.2, "ece": 0.5} for seed in SEEDS]
+    )
+    runs = records.runs.assign(
+        diverged=records.runs["diverged"] & (records.runs["arm"] != "last_layer-1.25")
+    )
     changed = replace(records, runs=runs, history=pd.concat([records.history, rows]))
     (axes,) = drawn("1", changed).axes
     assert axes.get_ylim()[0] > 60
@@ -79,59 +105,104 @@ def test_a_ruinous_factor_leaves_the_scale_to_the_others(records: Records) -> No
 
 def test_figure_2_follows_the_last_layer_and_marks_resets(records: Records) -> None:
     left, right = drawn("2", records).axes
-    assert lines(left, figures.COLOURS["last_layer"])[0] == pytest.approx([1, 0.5, 2, 20, 40, 80, 160])
+    assert lines(left, figures.COLOURS["last_layer"])[0] == pytest.approx(
+        [1, 0.5, 2, 20, 40, 80, 160]
+    )
     # Down to 100 after the resets at epochs 5 and 6; without them 160 and 320.
     heights = lines(right, figures.COLOURS["periodic"])
     assert heights == [pytest.approx([1, 0.5, 2, 20, 40, 160, 100, 200, 100])] * 3
-    assert lines(right, figures.COLOURS["periodic"], "--")[0] == pytest.approx([0.5, 2, 20, 40, 160, 320])
+    assert lines(right, figures.COLOURS["periodic"], "--")[0] == pytest.approx(
+        [0.5, 2, 20, 40, 160, 320]
+    )
     resets = [line for line in right.lines if line.get_marker() == "v"]
     assert [list(line.get_xdata()) for line in resets] == [[5, 6] * 3]
     assert "factor 0.75" in left.get_title()
-    printed = [line for axes in (left, right) for line in axes.lines if line.get_marker() == "+"]
+    printed = [
+        line
+        for axes in (left, right)
+        for line in axes.lines
+        if line.get_marker() == "+"
+    ]
     assert [list(line.get_xdata()) for line in printed] == [[19], [9]]
     assert len(drawn("2", only(records, experiment="vgg")).axes) == 1, "no empty panel"
 
 
 def test_the_sweep_has_the_main_rate_and_says_what_diverged(records: Records) -> None:
     (axes,) = drawn("rates", records).axes
-    assert lines(axes, figures.COLOURS["none"], marker="o") == [pytest.approx([60.1, 74.8])]
-    assert lines(axes, figures.COLOURS["last_layer"], marker="o") == [pytest.approx([65.2, 79.7, 75.2])]
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.001", "0.01", "0.1"]
+    assert lines(axes, figures.COLOURS["none"], marker="o") == [
+        pytest.approx([60.1, 74.8])
+    ]
+    assert lines(axes, figures.COLOURS["last_layer"], marker="o") == [
+        pytest.approx([65.2, 79.7, 75.2])
+    ]
+    assert [label.get_text() for label in axes.get_xticklabels()] == [
+        "0.001",
+        "0.01",
+        "0.1",
+    ]
     (cross,) = (line for line in axes.lines if line.get_marker() == "x")
-    assert (list(cross.get_xdata()), cross.get_color()) == ([0.1], figures.COLOURS["none"])
+    assert (list(cross.get_xdata()), cross.get_color()) == (
+        [0.1],
+        figures.COLOURS["none"],
+    )
 
 
 def test_effects_are_means_without_a_schedule(records: Records) -> None:
     weights, gradients, logits, ece = drawn("effects", records).axes
-    assert lines(weights, figures.COLOURS["none"])[0] == pytest.approx([10 * 2**epoch for epoch in range(1, 7)])
+    assert lines(weights, figures.COLOURS["none"])[0] == pytest.approx(
+        [10 * 2**epoch for epoch in range(1, 7)]
+    )
     assert lines(gradients, figures.COLOURS["none"])[0][-1] == pytest.approx(1 / 64)
     assert lines(logits, figures.COLOURS["distributed"])[0] == pytest.approx([1] * 6)
-    assert lines(ece, figures.COLOURS["periodic"])[0] == pytest.approx([1, 2, 3, 4, 5, 6])
+    assert lines(ece, figures.COLOURS["periodic"])[0] == pytest.approx(
+        [1, 2, 3, 4, 5, 6]
+    )
 
 
-def test_the_panel_shows_void_in_black_and_counts_pixels_without_it(records: Records, tmp_path: Path) -> None:
+def test_the_panel_shows_void_in_black_and_counts_pixels_without_it(
+    records: Records, tmp_path: Path
+) -> None:
     pixels = tmp_path / "segmentation.safetensors"
     assert figures.segmentation_panel(records, pixels) is None
     labels = np.array([[[0, 0, 1], [1, 2, 11]]], np.uint8)
     right, wrong = np.where(labels == 11, 0, labels), np.zeros_like(labels)
     images = np.zeros((1, 2, 3, 3), np.uint8)
-    write_pixels(pixels, {"images": images, "labels": labels, "none": wrong, "last_layer": right})
+    write_pixels(
+        pixels, {"images": images, "labels": labels, "none": wrong, "last_layer": right}
+    )
     figure = figures.segmentation_panel(records, pixels)
     assert figure is not None
     figure.draw_without_rendering()
     _, label, without, cooled = figure.axes
     assert label.images[0].get_array()[1, 2].tolist() == [0, 0, 0]
-    assert label.images[0].get_array()[0, 0].tolist() == cooled.images[0].get_array()[1, 2].tolist(), "both class 0"
-    assert [*texts(without), *texts(cooled)] == ["40 %", "100 %"], "two and five of five pixels"
+    assert (
+        label.images[0].get_array()[0, 0].tolist()
+        == cooled.images[0].get_array()[1, 2].tolist()
+    ), "both class 0"
+    assert [*texts(without), *texts(cooled)] == ["40 %", "100 %"], (
+        "two and five of five pixels"
+    )
     assert without.get_ylabel() == "No Cooling\nmIoU 40.0 %"
 
 
-def test_training_curves_have_a_row_a_schedule_and_test_data_their_own_scale(records: Records) -> None:
+def test_training_curves_have_a_row_a_schedule_and_test_data_their_own_scale(
+    records: Records,
+) -> None:
     panels = drawn("curves", records).axes
-    titles = ["Cosine", "Exp Decay Fast", "Exp Decay Slow", "Linear", "None", "Piecewise Const"]
-    assert [axes.get_ylabel() for axes in panels[::2]] == [f"schedule:\n{title}" for title in titles]
+    titles = [
+        "Cosine",
+        "Exp Decay Fast",
+        "Exp Decay Slow",
+        "Linear",
+        "None",
+        "Piecewise Const",
+    ]
+    assert [axes.get_ylabel() for axes in panels[::2]] == [
+        f"schedule:\n{title}" for title in titles
+    ]
     test, train = (lines(axes, figures.COLOURS["none"])[0] for axes in panels[8:10])
-    # 74.7, 74.8 and 74.9 after the last epoch, 5 points less for each epoch before, 10 more on training data.
+    # 74.7, 74.8 and 74.9 after the last epoch, 5 points less for each epoch before, 10
+    # more on training data.
     assert test == pytest.approx([49.8, 54.8, 59.8, 64.8, 69.8, 74.8])
     assert train == pytest.approx([value + 10 for value in test])
     assert panels[0].get_ylim() == panels[2].get_ylim() != panels[1].get_ylim()

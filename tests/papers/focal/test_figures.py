@@ -1,4 +1,6 @@
-"""Figures show the numbers of the records, of finished runs alone, and leave out what is missing."""
+"""Figures show the numbers of the records, of finished runs alone, and leave out what
+is missing.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -20,18 +22,35 @@ from tests.papers.focal.conftest import CIFAR, DIGITS, NLL
 
 
 @pytest.fixture
-def written(records: Records, project_root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, pd.DataFrame]:
+def written(
+    records: Records, project_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, pd.DataFrame]:
     monkeypatch.chdir(project_root)
-    return {name: table(records, name) for name in ("table_1", "table_2", "table_f3", "table_shift")}
+    return {
+        name: table(records, name)
+        for name in ("table_1", "table_2", "table_f3", "table_shift")
+    }
 
 
 def lines(axes: Axes) -> dict[str, list[float]]:
-    return {str(line.get_label()): np.asarray(line.get_ydata()).tolist() for line in axes.lines}
+    return {
+        str(line.get_label()): np.asarray(line.get_ydata()).tolist()
+        for line in axes.lines
+    }
 
 
 def crosses(axes: Axes) -> list[float]:
-    xs = [np.asarray(line.get_xydata())[0] for line in axes.lines if line.get_marker() == "x"]
-    return [round(float(value), 2) for point in xs for value in point if not np.isnan(point).any()]
+    xs = [
+        np.asarray(line.get_xydata())[0]
+        for line in axes.lines
+        if line.get_marker() == "x"
+    ]
+    return [
+        round(float(value), 2)
+        for point in xs
+        for value in point
+        if not np.isnan(point).any()
+    ]
 
 
 def texts(axes: Axes) -> list[str]:
@@ -43,7 +62,9 @@ def names(axis: Any) -> list[str]:
 
 
 def bars(axes: Axes) -> list[float]:
-    return [patch.get_height() for patch in axes.patches if isinstance(patch, Rectangle)]
+    return [
+        patch.get_height() for patch in axes.patches if isinstance(patch, Rectangle)
+    ]
 
 
 def drawn(figure: Figure | None) -> list[Axes]:
@@ -54,7 +75,13 @@ def drawn(figure: Figure | None) -> list[Axes]:
 
 def test_there_is_no_figure_of_diverged_runs(records: Records, written: Any) -> None:
     records.trainings["diverged"] = True
-    for draw in (figures.figure_1, figures.figure_2, figures.figure_3bcd, figures.figure_a1, figures.figure_i1):
+    for draw in (
+        figures.figure_1,
+        figures.figure_2,
+        figures.figure_3bcd,
+        figures.figure_a1,
+        figures.figure_i1,
+    ):
         assert draw(records) is None
     assert result_figures.figure_4(records, written, CIFAR) is None
     assert result_figures.roc_curves(records, CIFAR) is None
@@ -72,28 +99,58 @@ def test_figures_of_training_show_means_over_seeds(records: Records) -> None:
     assert norms["CE"] == pytest.approx([10.5] * 7)
     assert norms["FL-3"] == pytest.approx([11.5] * 3 + [9.5] * 4)
     assert set(norms) == {"CE", "FL-3"}, "FL-1 and FL-2 were not trained"
-    assert lines(drawn(figures.figure_i1(records))[0]) == {"CE": [20] * 7, "FL-3": [15] * 7}
-    linear = pd.DataFrame({"loss": "CE", "epoch": [1, 1, 2], "weight_norm": [1, 3, 5], "logit_norm": 1})
-    linear_norms = [lines(axes)["CE"] for axes in drawn(figures.figure_c1(replace(records, linear_history=linear)))]
+    assert lines(drawn(figures.figure_i1(records))[0]) == {
+        "CE": [20] * 7,
+        "FL-3": [15] * 7,
+    }
+    linear = pd.DataFrame(
+        {"loss": "CE", "epoch": [1, 1, 2], "weight_norm": [1, 3, 5], "logit_norm": 1}
+    )
+    linear_norms = [
+        lines(axes)["CE"]
+        for axes in drawn(figures.figure_c1(replace(records, linear_history=linear)))
+    ]
     assert linear_norms == [[1, 1], [2, 5]]
 
 
 def test_figure_3a_marks_each_threshold_and_b1_draws_the_minimisers() -> None:
     (axes,) = figures.figure_3a().axes
-    dots = [tuple(np.ravel(line.get_xydata())) for line in axes.lines if len(np.asarray(line.get_xdata())) == 1]
+    dots = [
+        tuple(np.ravel(line.get_xydata()))
+        for line in axes.lines
+        if len(np.asarray(line.get_xdata())) == 1
+    ]
     assert dots == [(threshold(gamma), 1) for gamma in figures.GAMMAS_3A]
-    plain, *focal = (dict(np.asarray(line.get_xydata()).tolist()) for line in figures.figure_b1().axes[0].lines)
+    plain, *focal = (
+        dict(np.asarray(line.get_xydata()).tolist())
+        for line in figures.figure_b1().axes[0].lines
+    )
     assert max(abs(q - p) for q, p in plain.items()) < 1e-12
-    assert [line[0.9] for line in focal] == [optimal_probability(0.9, gamma) for gamma in (1.0, 2.0, 3.0)]
+    assert [line[0.9] for line in focal] == [
+        optimal_probability(0.9, gamma) for gamma in (1.0, 2.0, 3.0)
+    ]
 
 
 def test_figures_3_and_a1_count_shares_of_samples(records: Records) -> None:
     panels = drawn(figures.figure_3bcd(records))
-    assert [axes.get_title() for axes in panels] == ["(b) epoch 1", "(c) epoch 2", "(d) epoch 4"]
-    shares = {patch.get_label(): patch.get_data()[0] for patch in panels[0].patches if isinstance(patch, StepPatch)}
+    assert [axes.get_title() for axes in panels] == [
+        "(b) epoch 1",
+        "(c) epoch 2",
+        "(d) epoch 4",
+    ]
+    shares = {
+        patch.get_label(): patch.get_data()[0]
+        for patch in panels[0].patches
+        if isinstance(patch, StepPatch)
+    }
     assert [shares[arm].tolist() for arm in ("CE", "FL-3")] == [[25, 75], [75, 25]]
     panels = drawn(figures.figure_a1(records))
-    assert [panel.get_title() for panel in panels[:4]] == ["epoch 2", "epoch 4", "epoch 6", "epoch 7"]
+    assert [panel.get_title() for panel in panels[:4]] == [
+        "epoch 2",
+        "epoch 4",
+        "epoch 6",
+        "epoch 7",
+    ]
     assert (bars(panels[0])[24], sum(bars(panels[4]))) == pytest.approx((96, 100))
 
 
@@ -104,64 +161,118 @@ def test_figure_4_shows_means_of_finished_seeds_with_intervals_and_printed_value
     assert names(ece.xaxis) == ["CE", "Brier", "FL-3", "FLSD-53"]
     # Before and after, for each in turn; of Brier only the seed that finished.
     assert bars(ece) == pytest.approx([6, 1.25, 2, 1.1, 2.5, 0.95, 2, 0.85])
-    spans = [some.get_segments()[0][:, 1] for some in ece.collections if hasattr(some, "get_segments")]
-    assert any(span == pytest.approx([5, 7]) for span in spans), "the mean interval of cross-entropy, 0.05 to 0.07"
+    spans = [
+        some.get_segments()[0][:, 1]
+        for some in ece.collections
+        if hasattr(some, "get_segments")
+    ]
+    assert any(span == pytest.approx([5, 7]) for span in spans), (
+        "the mean interval of cross-entropy, 0.05 to 0.07"
+    )
     assert crosses(ece)[1::2] == [4.35, 1.35, 1.82, 1.08, 1.48, 1.42, 1.55, 0.95]
     digits = drawn(result_figures.figure_4(records, written, DIGITS))[0]
     assert names(digits.xaxis) == ["CE", "MMCE", "FL-3", "FLSD-53"]
     assert crosses(other) == crosses(digits) == []
 
 
-def test_figure_h1_shows_images_on_which_all_losses_agree(records: Records, tmp_path: Path) -> None:
-    pixels = tmp_path / "panels.safetensors"  # Three images: all black, grey, all white.
-    write_pixels(pixels, {CIFAR: np.stack([np.full((8, 8, 3), value, np.uint8) for value in (0, 99, 255)])})
-    images = [axes for axes in drawn(result_figures.figure_h1(records, pixels, CIFAR)) if axes.images]
-    # Image 7, which all classify correctly, is third in the file; image 40, on which they disagree, is left out.
+def test_figure_h1_shows_images_on_which_all_losses_agree(
+    records: Records, tmp_path: Path
+) -> None:
+    pixels = (
+        tmp_path / "panels.safetensors"
+    )  # Three images: all black, grey, all white.
+    write_pixels(
+        pixels,
+        {
+            CIFAR: np.stack(
+                [np.full((8, 8, 3), value, np.uint8) for value in (0, 99, 255)]
+            )
+        },
+    )
+    images = [
+        axes
+        for axes in drawn(result_figures.figure_h1(records, pixels, CIFAR))
+        if axes.images
+    ]
+    # Image 7, which all classify correctly, is third in the file; image 40, on which
+    # they disagree, is left out.
     assert [axes.images[0].get_array().max() for axes in images] == [255, 99]  # type: ignore[union-attr]
     for axes, predicted in zip(images, (3, 8), strict=True):
-        assert texts(axes) == [f"{arm}: {predicted}  0.91 → 0.64" for arm in ("CE", "Brier", "FLSD-53")]
+        assert texts(axes) == [
+            f"{arm}: {predicted}  0.91 → 0.64" for arm in ("CE", "Brier", "FLSD-53")
+        ]
     assert result_figures.figure_h1(records, tmp_path / "none", CIFAR) is None
     assert result_figures.figure_h1(records, pixels, DIGITS) is None
 
 
 def test_roc_curves_say_their_area_over_seeds(records: Records) -> None:
     axes = drawn(result_figures.roc_curves(records, CIFAR))
-    assert [panel.get_title() for panel in axes[1:3]] == ["gaussian-noise, before scaling", "svhn, after scaling"]
-    first, last = ([text.get_text() for text in panel.get_legend().get_texts()] for panel in (axes[0], axes[3]))  # type: ignore[union-attr]
+    assert [panel.get_title() for panel in axes[1:3]] == [
+        "gaussian-noise, before scaling",
+        "svhn, after scaling",
+    ]
+    first, last = (
+        [text.get_text() for text in panel.get_legend().get_texts()]
+        for panel in (axes[0], axes[3])
+    )  # type: ignore[union-attr]
     assert list(lines(axes[0]))[1:] == ["CE", "Brier", "FL-3", "FLSD-53"]
     assert first == ["80.5 ± 0.7", "80.0", "80.5 ± 0.7", "90.5 ± 0.7"]
     assert last[3] == "81.5 ± 0.7", "noise, scaled: 0.8 + 0.02 - 0.01 and 0.01 more"
 
 
-def test_the_summary_has_the_methods_of_each_task_and_names_what_diverged(records: Records, written: Any) -> None:
+def test_the_summary_has_the_methods_of_each_task_and_names_what_diverged(
+    records: Records, written: Any
+) -> None:
     cifar, digits = drawn(result_figures.calibration_summary(records, written))
     assert names(cifar.yaxis) == ["CE", "Brier", "FL-3", "FLSD-53"]
     assert names(digits.yaxis) == ["CE", "Brier", "MMCE", "FL-3", "FLSD-53"]
     assert texts(cifar) == ["T = 2.50", *3 * ["T = 1.10"]]
     assert texts(digits) == ["T = 2.50", "diverged", *3 * ["T = 1.10"]]
-    floors = [np.asarray(line.get_xydata()).tolist() for line in cifar.lines if line.get_marker() == "|"]
-    assert [floor[0] for floor in floors if len(floor) == 4] == pytest.approx(np.array([[0.5, -0.17], [0.9, 0.17]]))
+    floors = [
+        np.asarray(line.get_xydata()).tolist()
+        for line in cifar.lines
+        if line.get_marker() == "|"
+    ]
+    assert [floor[0] for floor in floors if len(floor) == 4] == pytest.approx(
+        np.array([[0.5, -0.17], [0.9, 0.17]])
+    )
     assert crosses(cifar)[::2] == [4.35, 1.82, 1.48, 1.55, 1.35, 1.08, 1.42, 0.95]
     assert crosses(digits) == []
     assert cifar.get_xlim() == digits.get_xlim()
 
 
-def test_shifted_images_stand_beside_the_tasks_own(records: Records, written: Any) -> None:
+def test_shifted_images_stand_beside_the_tasks_own(
+    records: Records, written: Any
+) -> None:
     error, ece = drawn(result_figures.figure_shift(records, written, CIFAR))
     assert (error.get_title(), ece.get_title()) == ("error: cinic10", "ECE: cinic10")
-    assert next(np.ravel(line.get_xdata()) for line in error.lines if line.get_marker() == "s") == pytest.approx(5.05)
+    assert next(
+        np.ravel(line.get_xdata()) for line in error.lines if line.get_marker() == "s"
+    ) == pytest.approx(5.05)
     assert result_figures.figure_shift(records, written, DIGITS) is None
 
 
-def test_figure_k1_shows_means_and_every_seed_of_the_losses_that_finished(records: Records) -> None:
+def test_figure_k1_shows_means_and_every_seed_of_the_losses_that_finished(
+    records: Records,
+) -> None:
     curves = records.translation_curves
     curves.loc[(curves["arm"] == "CE") & (curves["seed"] == 1), "bleu"] += 0.02
     axes = drawn(result_figures.figure_k1(records))
     _, dots, mean, best = axes[0].lines
-    assert np.asarray(dots.get_ydata()).tolist() == pytest.approx([24, 25, 26, 26, 27, 28])
+    assert np.asarray(dots.get_ydata()).tolist() == pytest.approx(
+        [24, 25, 26, 26, 27, 28]
+    )
     assert np.asarray(mean.get_ydata()).tolist() == pytest.approx([25, 26, 27])
     assert np.ravel(best.get_xydata()).tolist() == pytest.approx([1.2, 27])
-    assert np.ravel(axes[4].lines[-1].get_xydata()).tolist() == pytest.approx([1.0, 1.0])
+    assert np.ravel(axes[4].lines[-1].get_xydata()).tolist() == pytest.approx(
+        [1.0, 1.0]
+    )
     some = replace(records, translation_curves=curves[curves["arm"] == "LS"])
-    assert [panel.get_title() for panel in drawn(result_figures.figure_k1(some))] == ["(a) label smoothing", ""]
-    assert result_figures.figure_k1(replace(records, translation_curves=curves.iloc[:0])) is None
+    assert [panel.get_title() for panel in drawn(result_figures.figure_k1(some))] == [
+        "(a) label smoothing",
+        "",
+    ]
+    assert (
+        result_figures.figure_k1(replace(records, translation_curves=curves.iloc[:0]))
+        is None
+    )

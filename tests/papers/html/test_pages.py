@@ -1,4 +1,6 @@
-"""The report: whole, the same from run to run, loading nothing, with every link leading somewhere."""
+"""The report: whole, the same from run to run, loading nothing, with every link leading
+somewhere.
+"""
 
 import json
 import shutil
@@ -12,7 +14,13 @@ import pandas as pd
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from softmax_temperature.papers.html import about, clean, content, read_profile, write_report
+from softmax_temperature.papers.html import (
+    about,
+    clean,
+    content,
+    read_profile,
+    write_report,
+)
 from softmax_temperature.papers.shared.results import PAPERS, profiles_with_results
 from softmax_temperature.papers.shared.sources import CELLS, apart, link, relinked
 from softmax_temperature.papers.shared.tables import read_csv
@@ -21,13 +29,53 @@ from tests.conftest import ROOT
 
 LOADING = {"src", "href", "srcset", "poster", "action", "background", "data"}
 HOSTILE = "<img src=x onerror=alert(1)>"
-CLAIM: dict[str, Any] = {"paper": "focal", "id": "better", "where": "Table 1", "profile": "toy", "n": 3}
-CLAIM |= {"statement": f"Focal loss beats {HOSTILE}.", "cells": ["focal/evaluation/toy/CE"]}
-CLAIM |= {"published": -0.25, "unit": "ECE", "each": "seeds", "n_needed": None, "verdict": "holds", "note": ""}
-CLAIM |= {"compares": f"Difference & {HOSTILE}.", "kind": "superiority", "region": [None, 0.0], "some": False}
-CLAIM |= {"note_template": "", "note_values": [], "tasks": [], "value": -0.125, "sd": 0.01, "low": -0.15, "high": -0.1}
-SAME = CLAIM | {"id": "same", "statement": "It is as accurate.", "verdict": "inconclusive", "cells": ["prepared/toy"]}
-NEVER = CLAIM | {"id": "never", "statement": "It is fast.", "verdict": "not tested", "cells": [], "note": "no run"}
+CLAIM: dict[str, Any] = {
+    "paper": "focal",
+    "id": "better",
+    "where": "Table 1",
+    "profile": "toy",
+    "n": 3,
+}
+CLAIM |= {
+    "statement": f"Focal loss beats {HOSTILE}.",
+    "cells": ["focal/evaluation/toy/CE"],
+}
+CLAIM |= {
+    "published": -0.25,
+    "unit": "ECE",
+    "each": "seeds",
+    "n_needed": None,
+    "verdict": "holds",
+    "note": "",
+}
+CLAIM |= {
+    "compares": f"Difference & {HOSTILE}.",
+    "kind": "superiority",
+    "region": [None, 0.0],
+    "some": False,
+}
+CLAIM |= {
+    "note_template": "",
+    "note_values": [],
+    "tasks": [],
+    "value": -0.125,
+    "sd": 0.01,
+    "low": -0.15,
+    "high": -0.1,
+}
+SAME = CLAIM | {
+    "id": "same",
+    "statement": "It is as accurate.",
+    "verdict": "inconclusive",
+    "cells": ["prepared/toy"],
+}
+NEVER = CLAIM | {
+    "id": "never",
+    "statement": "It is fast.",
+    "verdict": "not tested",
+    "cells": [],
+    "note": "no run",
+}
 NEVER |= dict.fromkeys(("value", "sd", "low", "high", "published", "n", "unit"))
 
 
@@ -37,15 +85,27 @@ def results(tmp_path: Path) -> Path:
     folder = tmp_path / "results" / "toy" / "focal"
     (folder / "tables").mkdir(parents=True)
     (folder / "claims.json").write_text(json.dumps([CLAIM, SAME, NEVER]))
-    pd.DataFrame({"cells": ["focal/evaluation/toy/CE"]}).to_csv(folder / "tables" / "table_1.csv", index=False)
+    pd.DataFrame({"cells": ["focal/evaluation/toy/CE"]}).to_csv(
+        folder / "tables" / "table_1.csv", index=False
+    )
     pd.DataFrame({"x": [1]}).to_csv(folder / "runs.csv", index=False)
-    deviations = pd.DataFrame({"where": ["losses.focal"], "what": [f"a reason, and {HOSTILE}"]})
+    deviations = pd.DataFrame(
+        {"where": ["losses.focal"], "what": [f"a reason, and {HOSTILE}"]}
+    )
     deviations.to_csv(folder / "tables" / "deviations.csv", index=False)
     nbformat.write(notebook(), folder / "notebook.ipynb")
     (folder / "records.json").write_text(json.dumps(records()))
     (folder.parent / "params.yaml").write_text("profile: toy\nfocal: {seeds: 2}\n")
-    machine = {"machine": {"cores": 2, "processor": HOSTILE}, "versions": {"torch": "2.0"}}
-    environment = {"focal": {"machines": [machine], "cell_minutes": {"focal/training": 1.5, "focal/evaluation": None}}}
+    machine = {
+        "machine": {"cores": 2, "processor": HOSTILE},
+        "versions": {"torch": "2.0"},
+    }
+    environment = {
+        "focal": {
+            "machines": [machine],
+            "cell_minutes": {"focal/training": 1.5, "focal/evaluation": None},
+        }
+    }
     (folder.parent / "environment.json").write_text(json.dumps(environment))
     return tmp_path / "results"
 
@@ -54,15 +114,24 @@ def notebook() -> nbformat.NotebookNode:
     """An executed notebook with words, a table and a figure."""
 
     def code(source: str, data: dict[str, str]) -> nbformat.NotebookNode:
-        return new_code_cell(source, outputs=[new_output("display_data", data=data)], execution_count=1)
+        return new_code_cell(
+            source, outputs=[new_output("display_data", data=data)], execution_count=1
+        )
 
     html = '<style>#T_table-1 td {color: red}</style><table id="T_table-1"><tbody><tr><td>1</td></tr></tbody></table>'
     cells = [
         new_markdown_cell("# Focal loss, checked", metadata={"tags": ["notebook"]}),
         new_markdown_cell("## What the study shows\n\nIn this profile."),
-        code("Markdown(words)", {"text/markdown": f"**ECE** of {HOSTILE} and [a link](javascript:alert(2))"}),
+        code(
+            "Markdown(words)",
+            {
+                "text/markdown": f"**ECE** of {HOSTILE} and [a link](javascript:alert(2))"
+            },
+        ),
         new_markdown_cell("## Claims\n\nJudged here."),
-        new_markdown_cell("Before.\n\n## Table 1: errors\n\nRead it from left to right."),
+        new_markdown_cell(
+            "Before.\n\n## Table 1: errors\n\nRead it from left to right."
+        ),
         code("shown(table)", {"text/html": f"{html}<script>alert(3)</script>"}),
         new_markdown_cell("## Figure 1: curves\n\nWith $\\alpha$ in it."),
         code("drawn(figure)", {"image/png": "ZHJhd24="}),
@@ -75,12 +144,34 @@ def notebook() -> nbformat.NotebookNode:
 
 def records() -> dict[str, Any]:
     """A data set, two trainings that read it and two evaluations of them."""
-    known = {"fingerprint": "f" * 64, "project_seed": 0, "seed": 12345, "parameters": "aa" * 32, "code": "cc" * 32}
-    cells = [known | {"stage": "prepared/toy", "cell": ".", "inputs": {}, "result": "d0" * 32, "code": None}]
+    known = {
+        "fingerprint": "f" * 64,
+        "project_seed": 0,
+        "seed": 12345,
+        "parameters": "aa" * 32,
+        "code": "cc" * 32,
+    }
+    cells = [
+        known
+        | {
+            "stage": "prepared/toy",
+            "cell": ".",
+            "inputs": {},
+            "result": "d0" * 32,
+            "code": None,
+        }
+    ]
     for stage, source, result in (("training", "d0", "e0"), ("evaluation", "e0", "b0")):
         own = {"stage": f"focal/{stage}", "inputs": {"images": source * 32}}
-        cells += [known | own | {"cell": f"toy/CE/{seed}", "result": f"{result}{seed}" * 21} for seed in (0, 1)]
-    return {"cells": cells, "parameters": {"aa" * 32: {"name": HOSTILE}}, "code": {"cc" * 32: {"m": "9" * 64}}}
+        cells += [
+            known | own | {"cell": f"toy/CE/{seed}", "result": f"{result}{seed}" * 21}
+            for seed in (0, 1)
+        ]
+    return {
+        "cells": cells,
+        "parameters": {"aa" * 32: {"name": HOSTILE}},
+        "code": {"cc" * 32: {"m": "9" * 64}},
+    }
 
 
 class Page(HTMLParser):
@@ -89,7 +180,11 @@ class Page(HTMLParser):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.path, self.raw = path, path.read_text()
-        self.tags, self.attributes, self.words = list[str](), list[tuple[str, str]](), ""
+        self.tags, self.attributes, self.words = (
+            list[str](),
+            list[tuple[str, str]](),
+            "",
+        )
         self.feed(self.raw)
         self.ids = [value for name, value in self.attributes if name == "id"]
         self.addresses = [value for name, value in self.attributes if name in LOADING]
@@ -118,8 +213,14 @@ def assert_sound(results: Path) -> None:
     for one in found.values():
         assert len(one.ids) == len(set(one.ids)), one.path
         assert {"link", "iframe", "object", "embed"} & set(one.tags) <= {"link"}
-        assert (one.tags.count("script"), "@import" in one.raw, "url(" in one.raw) == (1, False, False)
-        assert not [name for name, _ in one.attributes if name.startswith("on")], one.path
+        assert (one.tags.count("script"), "@import" in one.raw, "url(" in one.raw) == (
+            1,
+            False,
+            False,
+        )
+        assert not [name for name, _ in one.attributes if name.startswith("on")], (
+            one.path
+        )
         for address in one.addresses:
             assert "//" not in address.partition(",")[0]
             assert not address.startswith("javascript:")
@@ -130,29 +231,51 @@ def assert_sound(results: Path) -> None:
                 assert not name or name in found[target].ids, f"{one.path}: {address}"
 
 
-def test_every_page_is_written_sound_and_with_equal_bytes_in_two_runs(results: Path) -> None:
-    first = {one.path.relative_to(results).as_posix(): one.raw for one in pages(results)}
-    assert set(first) == {"index.html", "toy/index.html", "toy/pages/focal.html", "toy/pages/focal-records.html"}
+def test_every_page_is_written_sound_and_with_equal_bytes_in_two_runs(
+    results: Path,
+) -> None:
+    first = {
+        one.path.relative_to(results).as_posix(): one.raw for one in pages(results)
+    }
+    assert set(first) == {
+        "index.html",
+        "toy/index.html",
+        "toy/pages/focal.html",
+        "toy/pages/focal-records.html",
+    }
     assert list(first.values()) == [one.raw for one in pages(results)]
     assert_sound(results)
 
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_equations_are_mathml(paper: str) -> None:
-    html = content(clean(nbformat.read(ROOT / "notebooks" / f"{paper}.ipynb", as_version=4)))
+    html = content(
+        clean(nbformat.read(ROOT / "notebooks" / f"{paper}.ipynb", as_version=4))
+    )
     assert "<math" in html
     assert not {"$", "\\"} & set(html), "no TeX is left"
-    assert not [words for words in ("This notebook", "beside this", '.md"') if words in html], "about the notebook"
+    assert not [
+        words for words in ("This notebook", "beside this", '.md"') if words in html
+    ], "about the notebook"
 
 
-def test_words_tables_and_figures_stand_in_the_order_of_the_notebook_and_nothing_acts() -> None:
+def test_words_tables_and_figures_stand_in_the_order_of_the_notebook_and_nothing_acts() -> (
+    None
+):
     html = content(clean(notebook()))
-    parts = ["In this profile.", ">Table 1: errors</h2>", '<table id="T_table-1">', ">Figure 1: curves</h2>", "<img "]
+    parts = [
+        "In this profile.",
+        ">Table 1: errors</h2>",
+        '<table id="T_table-1">',
+        ">Figure 1: curves</h2>",
+        "<img ",
+    ]
     places = [html.index(part) for part in parts]
     assert places == sorted(places)
     assert 'alt="Figure 1: curves" width="380"' in html
     assert "<strong>ECE</strong>" in html
-    # Code is left out, the page has the title already, and claims are shown in another way.
+    # Code is left out, the page has the title already, and claims are shown in another
+    # way.
     for elsewhere in ("shown(table)", "Focal loss, checked", "Judged here."):
         assert elsewhere not in html
     for acting in ("<script", "<img src=x", "javascript:", "color: red"):
@@ -166,7 +289,9 @@ def test_hostile_text_is_shown(results: Path) -> None:
     assert f'"name": "{HOSTILE}"' in page(results, "toy/pages/focal-records.html").text
 
 
-def test_the_first_page_has_the_picture_the_counts_and_every_claim(results: Path) -> None:
+def test_the_first_page_has_the_picture_the_counts_and_every_claim(
+    results: Path,
+) -> None:
     assert "img" not in page(results, "index.html").tags
     (results.parent / "docs" / "images").mkdir(parents=True)
     (results.parent / "docs" / "images" / "summary.png").write_bytes(b"drawn")
@@ -174,15 +299,25 @@ def test_the_first_page_has_the_picture_the_counts_and_every_claim(results: Path
     assert ("src", "data:image/png;base64,ZHJhd24=") in found.attributes
     for said in (
         "better calibrated networks. 1 hold, 1 inconclusive, 1 not tested. toy",
-        *("✓ holds", "≈ inconclusive", "-12.50 ± 1.00 [-15.00, -10.00] points of ECE (n = 3 seeds)", "-25"),
+        *(
+            "✓ holds",
+            "≈ inconclusive",
+            "-12.50 ± 1.00 [-15.00, -10.00] points of ECE (n = 3 seeds)",
+            "-25",
+        ),
         "1 claim not tested, and why It is fast. Table 1: no run",
         "focal: 1 hold, 1 inconclusive, 1 not tested",
     ):
         assert said in found.text
 
 
-def test_a_profile_that_shows_directions_only_says_so_and_is_no_evidence(results: Path) -> None:
-    assert "directions only" not in page(results, "index.html").text + page(results, "toy/index.html").text
+def test_a_profile_that_shows_directions_only_says_so_and_is_no_evidence(
+    results: Path,
+) -> None:
+    assert (
+        "directions only"
+        not in page(results, "index.html").text + page(results, "toy/index.html").text
+    )
     (results / "toy").rename(results / "mini")
     claims = results / "mini" / "focal" / "claims.json"
     claims.write_text(claims.read_text().replace('"toy"', '"mini"'))
@@ -194,9 +329,16 @@ def test_a_profile_that_shows_directions_only_says_so_and_is_no_evidence(results
 
 
 def test_a_page_says_which_data_and_networks() -> None:
-    tasks = {name: {"dataset": "cifar10", "network": name} for name in ("resnet8", "vgg")}
-    assert about({"seeds": 2, "tasks": tasks}) == "data: cifar10; networks: resnet8, vgg"
-    assert about({"datasets": ["dtd"], "backbones": ["clip"], "sweeps": None}) == "data: dtd; networks: clip"
+    tasks = {
+        name: {"dataset": "cifar10", "network": name} for name in ("resnet8", "vgg")
+    }
+    assert (
+        about({"seeds": 2, "tasks": tasks}) == "data: cifar10; networks: resnet8, vgg"
+    )
+    assert (
+        about({"datasets": ["dtd"], "backbones": ["clip"], "sweeps": None})
+        == "data: dtd; networks: clip"
+    )
     assert about({}) == ""
 
 
@@ -208,7 +350,9 @@ def test_a_claim_links_to_the_cells_behind_it_which_stand_together_where_they_di
     assert f"toy/{place}" in page(results, "index.html").addresses
     records = page(results, "toy/pages/focal-records.html")
     assert "focal/evaluation: toy/CE (2)" in records.text
-    assert {"#cells-focal-evaluation-toy-CE", "#cells-prepared-toy-."} <= set(records.addresses)
+    assert {"#cells-focal-evaluation-toy-CE", "#cells-prepared-toy-."} <= set(
+        records.addresses
+    )
 
 
 @pytest.mark.parametrize(
@@ -220,17 +364,27 @@ def test_a_claim_links_to_the_cells_behind_it_which_stand_together_where_they_di
         ("nobody/knows", ""),
     ],
 )
-def test_a_number_links_to_the_cells_whose_names_begin_as_it_says(results: Path, cells: str, place: str) -> None:
+def test_a_number_links_to_the_cells_whose_names_begin_as_it_says(
+    results: Path, cells: str, place: str
+) -> None:
     show_alone(results, link("1", cells))
-    assert f"focal-records.html{place}" in page(results, "toy/pages/focal.html").addresses
+    assert (
+        f"focal-records.html{place}" in page(results, "toy/pages/focal.html").addresses
+    )
     assert_sound(results)
 
 
-def test_a_number_from_several_groups_of_cells_links_to_a_list_of_them(results: Path) -> None:
-    show_alone(results, link("1", "focal/evaluation/toy/CE; prepared/toy") + link("2", HOSTILE))
+def test_a_number_from_several_groups_of_cells_links_to_a_list_of_them(
+    results: Path,
+) -> None:
+    show_alone(
+        results, link("1", "focal/evaluation/toy/CE; prepared/toy") + link("2", HOSTILE)
+    )
     records = page(results, "toy/pages/focal-records.html")
     (place,) = (name for name in records.ids if name.startswith("numbers-"))
-    assert f"focal-records.html#{place}" in page(results, "toy/pages/focal.html").addresses
+    assert (
+        f"focal-records.html#{place}" in page(results, "toy/pages/focal.html").addresses
+    )
     assert "focal/evaluation: toy/CE (2); prepared/toy: toy" in records.text
     assert_sound(results)
 
@@ -239,7 +393,12 @@ def show_alone(results: Path, html: str) -> None:
     """Have the notebook show a table with this in its only cell."""
     path = results / "toy" / "focal" / "notebook.ipynb"
     notebook = nbformat.read(path, as_version=4)
-    (output,) = (one for cell in notebook.cells for one in cell.get("outputs", []) if "T_table-1" in str(one))
+    (output,) = (
+        one
+        for cell in notebook.cells
+        for one in cell.get("outputs", [])
+        if "T_table-1" in str(one)
+    )
     output.data["text/html"] = output.data["text/html"].replace(">1<", f">{html}<")
     nbformat.write(notebook, path)
 
@@ -247,17 +406,35 @@ def show_alone(results: Path, html: str) -> None:
 def test_the_records_say_all_that_made_a_number(results: Path) -> None:
     shown = page(results, "toy/pages/focal-records.html").text
     digests = ("aaaaaaaaaaaa", "cccccccccccc", "ffffffffffff")
-    for said in ("toy/CE/0", "12345", *digests, "cores: 2", "torch 2.0", "1.5", "not kept at that time", "not known"):
+    for said in (
+        "toy/CE/0",
+        "12345",
+        *digests,
+        "cores: 2",
+        "torch 2.0",
+        "1.5",
+        "not kept at that time",
+        "not known",
+    ):
         assert said in shown
 
 
 def test_pieces_that_are_missing_are_said_to_be(results: Path) -> None:
     folder = results / "toy" / "focal"
-    for path in (folder / "records.json", folder / "notebook.ipynb", folder.parent / "params.yaml"):
+    for path in (
+        folder / "records.json",
+        folder / "notebook.ipynb",
+        folder.parent / "params.yaml",
+    ):
         path.unlink()
     shutil.rmtree(folder / "tables")
     said = "".join(one.text for one in pages(results))
-    for missing in ("No executed notebook", "no records.json", "params.yaml) are not here", "No list of deviations"):
+    for missing in (
+        "No executed notebook",
+        "no records.json",
+        "params.yaml) are not here",
+        "No list of deviations",
+    ):
         assert missing in said
     assert_sound(results)
 
@@ -268,13 +445,27 @@ def test_without_results_there_is_nothing_to_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("profile", profiles_with_results(ROOT / "results"))
-def test_every_cell_that_a_committed_table_or_page_names_is_recorded(profile: str) -> None:
+def test_every_cell_that_a_committed_table_or_page_names_is_recorded(
+    profile: str,
+) -> None:
     for paper in read_profile(ROOT / "results" / profile).papers:
-        tables = [read_csv(path) for path in (ROOT / "results" / profile / paper.slug / "tables").glob("*.csv")]
-        named = {cells for table in tables if CELLS in table for cells in table[CELLS].dropna()}
+        tables = [
+            read_csv(path)
+            for path in (ROOT / "results" / profile / paper.slug / "tables").glob(
+                "*.csv"
+            )
+        ]
+        named = {
+            cells
+            for table in tables
+            if CELLS in table
+            for cells in table[CELLS].dropna()
+        }
         linked: set[str] = set()
         relinked(paper.content, lambda cells: linked.add(cells) or "")  # noqa: B023
         assert linked, paper.slug
         for cells in named | linked:
             assert apart(cells)
-            assert all(paper.records.behind([name]) for name in apart(cells)), f"{paper.slug}: {cells}"
+            assert all(paper.records.behind([name]) for name in apart(cells)), (
+                f"{paper.slug}: {cells}"
+            )

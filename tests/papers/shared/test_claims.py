@@ -1,4 +1,6 @@
-"""Verdicts at, above and below a bound; what decides among parts; pooling over tasks; no claim is silently absent."""
+"""Verdicts at, above and below a bound; what decides among parts; pooling over tasks;
+no claim is silently absent.
+"""
 
 import json
 from typing import Any
@@ -25,22 +27,49 @@ from softmax_temperature.papers.shared.claims import (
     not_worse,
     texts,
 )
-from softmax_temperature.papers.shared.statistics import Drawn, OverTasks, Quantity, Share, Task
+from softmax_temperature.papers.shared.statistics import (
+    Drawn,
+    OverTasks,
+    Quantity,
+    Share,
+    Task,
+)
 
 AROUND = np.array([-0.1, 0.0, 0.1])
-"""Of standard deviation 0.1: the interval's half width is t(0.95, 2) * 0.1 / sqrt(3) = 0.1686."""
+"""Of standard deviation 0.1: the interval's half width is t(0.95, 2) * 0.1 / sqrt(3) =
+0.1686.
+"""
 
 
 def seeds(*centers: float, own: bool = True) -> OverTasks:
-    return OverTasks(tuple(Task(f"task at {center:g}", tuple((center + AROUND).tolist()), own) for center in centers))
+    return OverTasks(
+        tuple(
+            Task(f"task at {center:g}", tuple((center + AROUND).tolist()), own)
+            for center in centers
+        )
+    )
 
 
 def claim(criterion: Criterion, found: Measurement) -> Claim[int]:
-    return Claim("a", "Table 1", "A beats B.", "A minus B.", criterion, lambda _: found, published=0.5)
+    return Claim(
+        "a",
+        "Table 1",
+        "A beats B.",
+        "A minus B.",
+        criterion,
+        lambda _: found,
+        published=0.5,
+    )
 
 
-def judged(criterion: Criterion, *parts: Quantity, profile: str = "paper", **missing: str) -> dict[str, Any]:
-    found = Measurement({f"part {number}": part for number, part in enumerate(parts)}, "accuracy", missing=missing)
+def judged(
+    criterion: Criterion, *parts: Quantity, profile: str = "paper", **missing: str
+) -> dict[str, Any]:
+    found = Measurement(
+        {f"part {number}": part for number, part in enumerate(parts)},
+        "accuracy",
+        missing=missing,
+    )
     (row,) = judge_all("focal", (claim(criterion, found),), 0, profile=profile)
     return row
 
@@ -59,12 +88,17 @@ def judged(criterion: Criterion, *parts: Quantity, profile: str = "paper", **mis
         (not_worse(0.2), [seeds(-0.4)], CONTRADICTED),
         (equivalent(0.2), [seeds(0.01)], HOLDS),
         (equivalent(0.2), [seeds(0.1)], INCONCLUSIVE),
-        (equivalent(0.1), [seeds(0.0)], INCONCLUSIVE),  # Wider than the region: it sticks out on both sides.
+        (
+            equivalent(0.1),
+            [seeds(0.0)],
+            INCONCLUSIVE,
+        ),  # Wider than the region: it sticks out on both sides.
         (equivalent(0.2), [seeds(-0.5)], CONTRADICTED),
         # A bound that is the interval's end is not passed.
         (above(0.5), [Drawn(0.6, (0.5,) * 9 + (0.7,) * 9, 3)], INCONCLUSIVE),
         (below(0.5), [Drawn(0.6, (0.5,) * 9 + (0.7,) * 9, 3)], CONTRADICTED),
-        # All parts must hold, but where one is enough; one of many contradicts at a corrected level only.
+        # All parts must hold, but where one is enough; one of many contradicts at a
+        # corrected level only.
         (above(), [seeds(0.5), seeds(0.6)], HOLDS),
         (above(), [seeds(0.5), seeds(0.1)], INCONCLUSIVE),
         (above(), [seeds(0.5), seeds(-0.5)], CONTRADICTED),
@@ -75,10 +109,16 @@ def judged(criterion: Criterion, *parts: Quantity, profile: str = "paper", **mis
         (most(), [Share(5, 5)], HOLDS),
         (most(), [Share(0, 5)], CONTRADICTED),
         (above(), [seeds(0.5, own=False)], NOT_TESTED),
-        (above(), [OverTasks((Task("one value has no interval", (0.5,)),))], INCONCLUSIVE),
+        (
+            above(),
+            [OverTasks((Task("one value has no interval", (0.5,)),))],
+            INCONCLUSIVE,
+        ),
     ],
 )
-def test_the_interval_against_the_bound_decides(criterion: Criterion, parts: list[Quantity], verdict: str) -> None:
+def test_the_interval_against_the_bound_decides(
+    criterion: Criterion, parts: list[Quantity], verdict: str
+) -> None:
     row = judged(criterion, *parts)
     assert row["verdict"] == verdict
     assert row["bounds"] == list(criterion.bounds)
@@ -87,7 +127,11 @@ def test_the_interval_against_the_bound_decides(criterion: Criterion, parts: lis
 
 def test_the_part_that_decides_is_shown_at_the_level_that_decides() -> None:
     row = judged(above(), seeds(0.5), seeds(0.1))
-    assert (row["unit"], row["value"], row["level"]) == ("accuracy, part 1", pytest.approx(0.1), 0.9)
+    assert (row["unit"], row["value"], row["level"]) == (
+        "accuracy, part 1",
+        pytest.approx(0.1),
+        0.9,
+    )
     row = judged(above(), seeds(-0.17), *[seeds(0.5)] * 3)
     assert (row["unit"], row["level"]) == ("accuracy, part 0", pytest.approx(0.975))
     assert row["low"] < 0 < row["high"]
@@ -98,32 +142,51 @@ def test_an_inconclusive_row_says_how_many_seeds_would_decide() -> None:
     half = {n: stats.t.ppf(0.95, n - 1) * 0.1 / n**0.5 for n in (4, 5)}
     assert half[4] > 0.1 > half[5]
     assert (row["verdict"], row["n_needed"], row["each"]) == (INCONCLUSIVE, 5, "seeds")
-    assert claims_table([row])["verdict"].tolist() == ["inconclusive (5 seeds would decide)"]
+    assert claims_table([row])["verdict"].tolist() == [
+        "inconclusive (5 seeds would decide)"
+    ]
     assert judged(most(), Share(4, 4))["n_needed"] == 5
-    assert judged(above(), seeds(0.0))["n_needed"] is None, "a mean on the bound is never decided"
+    assert judged(above(), seeds(0.0))["n_needed"] is None, (
+        "a mean on the bound is never decided"
+    )
 
 
 def test_intervals_are_as_a_hand_computes_them() -> None:
     values = np.random.default_rng(0).normal(size=7)
     expected = stats.t.interval(0.90, 6, loc=values.mean(), scale=stats.sem(values))
-    assert OverTasks((Task("", tuple(values)),)).estimate().ends == pytest.approx(expected)
+    assert OverTasks((Task("", tuple(values)),)).estimate().ends == pytest.approx(
+        expected
+    )
     # Of all of n: the lower end p solves p^n = 0.05.
     assert Share(4, 4).estimate().low == pytest.approx(0.05**0.25)
-    # Means 0.1, 0.2, 0.6: their mean is 0.3, their variance (0.04 + 0.01 + 0.09) / 2 = 0.07.
-    found = OverTasks(tuple(Task(str(mean), (mean - 0.9, mean + 0.9)) for mean in (0.1, 0.2, 0.6))).estimate()
+    # Means 0.1, 0.2, 0.6: their mean is 0.3, their variance (0.04 + 0.01 + 0.09) / 2 =
+    # 0.07.
+    found = OverTasks(
+        tuple(Task(str(mean), (mean - 0.9, mean + 0.9)) for mean in (0.1, 0.2, 0.6))
+    ).estimate()
     half = 2.919986 * (0.07 / 3) ** 0.5
-    assert [found.value, found.sd, found.low, found.high] == pytest.approx([0.3, 0.07**0.5, 0.3 - half, 0.3 + half])
+    assert [found.value, found.sd, found.low, found.high] == pytest.approx(
+        [0.3, 0.07**0.5, 0.3 - half, 0.3 + half]
+    )
     assert found.n == 6
-    # Two tasks that agree are not lost to one degree of freedom: from the lowest end to the highest.
+    # Two tasks that agree are not lost to one degree of freedom: from the lowest end to
+    # the highest.
     half = 2.919986 * 0.1 / 3**0.5
     assert seeds(0.3, 0.6).estimate().ends == pytest.approx((0.3 - half, 0.6 + half))
 
 
 def test_values_of_a_grid_and_of_choices_on_the_others_have_wider_intervals() -> None:
-    assert OverTasks((Task("", (1.1, 1.1, 1.1)),), resolution=0.1).estimate().sd == pytest.approx(0.1 / 12**0.5)
-    plain, left_out = (OverTasks((Task("", (0.1, 0.2, 0.3)),), left_out=side).estimate() for side in (False, True))
+    assert OverTasks(
+        (Task("", (1.1, 1.1, 1.1)),), resolution=0.1
+    ).estimate().sd == pytest.approx(0.1 / 12**0.5)
+    plain, left_out = (
+        OverTasks((Task("", (0.1, 0.2, 0.3)),), left_out=side).estimate()
+        for side in (False, True)
+    )
     # Nadeau and Bengio: 1/3 + 1/2 in the place of 1/3.
-    assert (0.2 - (left_out.low or 0)) / (0.2 - (plain.low or 0)) == pytest.approx((5 / 2) ** 0.5)
+    assert (0.2 - (left_out.low or 0)) / (0.2 - (plain.low or 0)) == pytest.approx(
+        (5 / 2) ** 0.5
+    )
 
 
 def test_a_task_that_the_paper_lacks_is_shown_and_not_pooled() -> None:
@@ -133,7 +196,9 @@ def test_a_task_that_the_paper_lacks_is_shown_and_not_pooled() -> None:
     assert [task["pooled"] for task in row["tasks"]] == [True, False]
     assert texts(row)["note"] == "not in the paper and so not counted: task at -0.5"
     row = judged(above(), part, profile="mini")
-    assert (row["n"], texts(row)["note"]) == (6, ""), "directions are shown on what is there"
+    assert (row["n"], texts(row)["note"]) == (6, ""), (
+        "directions are shown on what is there"
+    )
 
 
 def test_a_missing_part_leaves_a_claim_open_but_not_a_contradiction() -> None:
@@ -141,27 +206,46 @@ def test_a_missing_part_leaves_a_claim_open_but_not_a_contradiction() -> None:
     assert (row["verdict"], row["n_needed"]) == (INCONCLUSIVE, None)
     assert row["note"] == "not judged: cosine: not trained"
     assert judged(above(), seeds(-0.5), cosine="not trained")["verdict"] == CONTRADICTED
-    assert judged(above(some=True), seeds(-0.5), cosine="not trained")["n_needed"] is None, "more would not decide it"
+    assert (
+        judged(above(some=True), seeds(-0.5), cosine="not trained")["n_needed"] is None
+    ), "more would not decide it"
 
 
 def test_every_claim_has_a_row_in_its_order() -> None:
     found = Measurement({"all": seeds(0.5)}, "accuracy")
-    rows = judge_all("focal", (claim(above(), found), claim(above(), not_tested("one repeat"))), 0, profile="smoke")
+    rows = judge_all(
+        "focal",
+        (claim(above(), found), claim(above(), not_tested("one repeat"))),
+        0,
+        profile="smoke",
+    )
     assert [row["verdict"] for row in rows] == [HOLDS, NOT_TESTED]
     assert (rows[1]["value"], rows[1]["note"]) == (None, "one repeat")
     assert len({frozenset(row) for row in rows}) == 1, "all rows have the same keys"
     table = claims_table(rows)
     assert "verdict (directions only)" in table
-    assert table["ours"].tolist() == ["50.00 ± 10.00 [33.14, 66.86] points of accuracy (n = 3 seeds)", "–"]
+    assert table["ours"].tolist() == [
+        "50.00 ± 10.00 [33.14, 66.86] points of accuracy (n = 3 seeds)",
+        "–",
+    ]
     assert table["must lie"].tolist() == ["above 0", "–"]
 
 
 def test_a_reader_sees_shares_in_points_and_other_numbers_as_they_are() -> None:
     row = judged(above(0.01), seeds(0.5), seeds(0.6))
     said = texts(row)
-    assert (said["printed"], said["must lie"], said["note"]) == ("50", "above 1", "part 0 +50.0, part 1 +60.0")
-    assert said["criterion"].endswith("holds if the 90 % interval lies above 1 points of accuracy.")
-    for unit, shown in (("of an epoch", "% of an epoch"), ("share of predictions", "% of predictions")):
+    assert (said["printed"], said["must lie"], said["note"]) == (
+        "50",
+        "above 1",
+        "part 0 +50.0, part 1 +60.0",
+    )
+    assert said["criterion"].endswith(
+        "holds if the 90 % interval lies above 1 points of accuracy."
+    )
+    for unit, shown in (
+        ("of an epoch", "% of an epoch"),
+        ("share of predictions", "% of predictions"),
+    ):
         assert f" {shown} (n" in texts(row | {"unit": unit})["ours"]
     said = texts(row | {"unit": "nats, part 0"})
     assert said["ours"] == "0.500 ± 0.100 [0.331, 0.669] nats, part 0 (n = 3 seeds)"

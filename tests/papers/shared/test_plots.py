@@ -10,7 +10,14 @@ import pytest
 from matplotlib import font_manager
 from matplotlib.figure import Figure
 
-from softmax_temperature.papers.shared.plots import FONT, band, label_outside, panels, save, style
+from softmax_temperature.papers.shared.plots import (
+    FONT,
+    band,
+    label_outside,
+    panels,
+    save,
+    style,
+)
 
 
 def drawn(folder: Path) -> bytes:
@@ -21,7 +28,9 @@ def drawn(folder: Path) -> bytes:
     return (folder / "letters.svg").read_bytes()
 
 
-def test_a_release_of_the_font_in_the_system_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_of_the_font_in_the_system_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected = drawn(tmp_path)
     assert drawn(tmp_path) == expected
     fonts = font_manager.fontManager
@@ -30,7 +39,11 @@ def test_a_release_of_the_font_in_the_system_changes_nothing(tmp_path: Path, mon
     (tmp_path / "other.ttf").write_bytes(Path(other.fname).read_bytes())
     monkeypatch.setattr(fonts, "ttflist", [disguised, *fonts.ttflist])
     assert drawn(tmp_path) == expected
-    assert all(each.fname.startswith(mpl.get_data_path()) for each in fonts.ttflist if each.name == FONT)
+    assert all(
+        each.fname.startswith(mpl.get_data_path())
+        for each in fonts.ttflist
+        if each.name == FONT
+    )
 
 
 def test_panels_fill_rows_hide_unused_places_and_are_labelled_at_the_edges() -> None:
@@ -42,11 +55,14 @@ def test_panels_fill_rows_hide_unused_places_and_are_labelled_at_the_edges() -> 
     assert [axes.get_ylabel() for axes in grid] == ["y", "", "", "y"]
 
 
-@pytest.mark.parametrize(("scale", "mean", "half"), [("linear", 5.0, np.sqrt(18)), ("log", 4.0, None)])
+@pytest.mark.parametrize(
+    ("scale", "mean", "half"), [("linear", 5.0, np.sqrt(18)), ("log", 4.0, None)]
+)
 def test_a_band_is_one_standard_deviation_of_logarithms_on_a_logarithmic_axis(
     scale: str, mean: float, half: float | None
 ) -> None:
-    # 2 and 8: mean 5 and sd sqrt(18); logarithms of 2 have mean 2 and sd sqrt(2): 4 times or over 2 ** sqrt(2).
+    # 2 and 8: mean 5 and sd sqrt(18); logarithms of 2 have mean 2 and sd sqrt(2): 4
+    # times or over 2 ** sqrt(2).
     _, (axes,) = panels(1)
     axes.set_yscale(scale)
     band(axes, pd.DataFrame({"x": [1, 1], "y": [2.0, 8.0]}), "x", "y", color="red")

@@ -1,4 +1,6 @@
-"""The folder of a paper's results: tables and pictures, the run beside it, the deviations that its code states."""
+"""The folder of a paper's results: tables and pictures, the run beside it, the
+deviations that its code states.
+"""
 
 import json
 from dataclasses import make_dataclass
@@ -10,8 +12,18 @@ import pytest
 from safetensors.numpy import load_file
 
 from softmax_temperature.papers.shared import records
-from softmax_temperature.papers.shared.records import deviations, read_records, table_path, write_pixels
-from softmax_temperature.papers.shared.tables import published, read_csv, rounded, write_csv
+from softmax_temperature.papers.shared.records import (
+    deviations,
+    read_records,
+    table_path,
+    write_pixels,
+)
+from softmax_temperature.papers.shared.tables import (
+    published,
+    read_csv,
+    rounded,
+    write_csv,
+)
 from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools import provenance
@@ -22,12 +34,20 @@ FOLDER = Path("results/mini")
 Records = make_dataclass("Records", ["runs", "history"])
 
 
-def test_records_are_the_tables_named_after_the_fields_and_keep_every_float32(tmp_path: Path) -> None:
-    narrow = np.random.default_rng(0).normal(size=50).astype(np.float32) * np.float32(1e-7)
-    table = pd.DataFrame({"a": narrow.astype(float), "b": [1 / 3] * 50, "c": range(50), "d": 1.0})
+def test_records_are_the_tables_named_after_the_fields_and_keep_every_float32(
+    tmp_path: Path,
+) -> None:
+    narrow = np.random.default_rng(0).normal(size=50).astype(np.float32) * np.float32(
+        1e-7
+    )
+    table = pd.DataFrame(
+        {"a": narrow.astype(float), "b": [1 / 3] * 50, "c": range(50), "d": 1.0}
+    )
     for name, made in (("runs", table), ("history", -table)):
         write_csv(table_path(tmp_path, name), made)
-    names = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.csv"))
+    names = sorted(
+        path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.csv")
+    )
     assert names == ["runs.csv", "tables/history.csv"]
     found = read_records(Records, tmp_path)
     np.testing.assert_array_equal(found.runs["a"].astype(np.float32), narrow)
@@ -39,15 +59,22 @@ def test_records_are_the_tables_named_after_the_fields_and_keep_every_float32(tm
 
 def test_rounding_reaches_numbers_at_any_depth_and_nothing_else() -> None:
     others = {"n": 12345678901, "text": "0.1234567890123", "none": None}
-    assert rounded({"a": [1 / 3, {"b": 2e10 / 3}], **others}) == {"a": [0.333333333, {"b": 6666666670.0}], **others}
+    assert rounded({"a": [1 / 3, {"b": 2e10 / 3}], **others}) == {
+        "a": [0.333333333, {"b": 6666666670.0}],
+        **others,
+    }
 
 
-def test_pictures_read_back_have_equal_bytes_and_no_file_where_there_are_none(tmp_path: Path) -> None:
+def test_pictures_read_back_have_equal_bytes_and_no_file_where_there_are_none(
+    tmp_path: Path,
+) -> None:
     pictures = {"task": np.arange(24, dtype=np.uint8).reshape(2, 3, 4)[:, ::-1]}
     for name in ("first", "second"):
         write_pixels(tmp_path / name, pictures)
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
-    np.testing.assert_array_equal(load_file(tmp_path / "first")["task"], pictures["task"])
+    np.testing.assert_array_equal(
+        load_file(tmp_path / "first")["task"], pictures["task"]
+    )
     write_pixels(tmp_path / "none", {})
     assert not (tmp_path / "none").exists()
 
@@ -59,19 +86,26 @@ def test_a_missing_table_is_named(tmp_path: Path) -> None:
 
 def test_published_numbers_are_the_papers() -> None:
     table = published("classifier_temperature", "Table 1")
-    row = table[(table["method"] == "All Stats") & (table["metric"] == "median_correlation")]
+    row = table[
+        (table["method"] == "All Stats") & (table["metric"] == "median_correlation")
+    ]
     assert row["value"].tolist() == [0.9563]
     with pytest.raises(ValueError, match="Table 9"):
         published("classifier_temperature", "Table 9")
 
 
 def test_the_contents_name_every_file_with_its_digest(tmp_path: Path) -> None:
-    texts = {tmp_path / "results/claims.json": "[]", tmp_path / "results/tables/a.csv": "x"}
+    texts = {
+        tmp_path / "results/claims.json": "[]",
+        tmp_path / "results/tables/a.csv": "x",
+    }
     for path, text in texts.items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     write_contents(tmp_path / "results", tmp_path / "contents")
-    lines = [f"{digest_of_text(text)}  {path.as_posix()}\n" for path, text in texts.items()]
+    lines = [
+        f"{digest_of_text(text)}  {path.as_posix()}\n" for path, text in texts.items()
+    ]
     assert (tmp_path / "contents").read_text() == "".join(lines)
 
 
@@ -82,7 +116,9 @@ def test_minutes_and_machines_are_written_again_only_where_the_records_changed(
     Path("params.yaml").write_text("seed: 0\n")
     minutes = iter([1.0, 2.0, 3.0, 4.0])
     monkeypatch.setattr(
-        provenance, "_environment", lambda _: {"machines": [], "cell_minutes": {"search": next(minutes)}}
+        provenance,
+        "_environment",
+        lambda _: {"machines": [], "cell_minutes": {"search": next(minutes)}},
     )
 
     def recorded(paper: str, content: str) -> dict[str, float]:
@@ -99,9 +135,13 @@ def test_minutes_and_machines_are_written_again_only_where_the_records_changed(
     assert (FOLDER / "params.yaml").read_text() == "seed: 0\n"
 
 
-def test_deviations_are_listed_each_joined_over_its_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deviations_are_listed_each_joined_over_its_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = "x = 1\n    # Deviation: the paper says so,\n    # we say this.\ny = 2  # not this\n"
-    (tmp_path / "some.py").write_text(source + "# Deviation: one line.\nz = 3\n# other\n")
+    (tmp_path / "some.py").write_text(
+        source + "# Deviation: one line.\nz = 3\n# other\n"
+    )
     monkeypatch.setattr(records, "import_closure", lambda name, **_: [name])
     monkeypatch.setattr(records, "source_path", lambda _: tmp_path / "some.py")
     expected = [["some", "the paper says so, we say this."], ["some", "one line."]]

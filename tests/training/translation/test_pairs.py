@@ -1,4 +1,6 @@
-"""Sentence pairs in batches: teacher forcing by hand, every pair once, and like lengths together."""
+"""Sentence pairs in batches: teacher forcing by hand, every pair once, and like lengths
+together.
+"""
 
 import pytest
 import torch
@@ -6,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softmax_temperature.params.recipe import Recipe
-from softmax_temperature.training.translation.sentences import END, PADDING, START, LengthBatches, Ragged, SentencePairs
+from softmax_temperature.training.translation.sentences import (
+    END,
+    PADDING,
+    START,
+    LengthBatches,
+    Ragged,
+    SentencePairs,
+)
 
 
 def of(*lengths: tuple[int, int]) -> SentencePairs:
@@ -15,7 +24,9 @@ def of(*lengths: tuple[int, int]) -> SentencePairs:
     return SentencePairs(*map(Ragged.of, sides))
 
 
-def test_the_decoder_reads_what_stands_before_each_token_and_labels_are_the_tokens_after_it() -> None:
+def test_the_decoder_reads_what_stands_before_each_token_and_labels_are_the_tokens_after_it() -> (
+    None
+):
     pairs = of((3, 2), (2, 4))
     assert pairs.teacher_forced(torch.tensor([0, 1])).tolist() == [
         [[10, 11, END, PADDING], [START, 10, PADDING, PADDING]],
@@ -23,7 +34,9 @@ def test_the_decoder_reads_what_stands_before_each_token_and_labels_are_the_toke
     ]
     batches = LengthBatches.of(pairs, tokens=100, seed=0)
     [rows] = batches.batches
-    expected = [token for row in rows.tolist() for token in ([10, END], [10, 11, 12, END])[row]]
+    expected = [
+        token for row in rows.tolist() for token in ([10, END], [10, 11, 12, END])[row]
+    ]
     assert batches.labels.tolist() == [expected]
 
 
@@ -41,8 +54,12 @@ def test_every_pair_is_in_one_batch_that_is_not_too_large(
     for number, rows in enumerate(batches.batches):
         inputs = batches.prepare(torch.tensor([number]), None)  # type: ignore[arg-type]
         assert len(rows) == 1 or inputs[:, 0].numel() <= tokens
-        assert (batches.labels[number] != PADDING).sum() == sum(lengths[row][1] for row in rows.tolist())
-    longest = [max(max(lengths[row]) for row in rows.tolist()) for rows in batches.batches]
+        assert (batches.labels[number] != PADDING).sum() == sum(
+            lengths[row][1] for row in rows.tolist()
+        )
+    longest = [
+        max(max(lengths[row]) for row in rows.tolist()) for rows in batches.batches
+    ]
     assert longest == sorted(longest)
 
 
@@ -55,6 +72,9 @@ def test_long_pairs_are_left_out_by_either_side() -> None:
 def test_recipes_for_other_samples_are_refused(recipe: Recipe) -> None:
     batches = LengthBatches.of(of((2, 2)), tokens=9, seed=0)
     batches.check(recipe)
-    for change, says in (({"flip": True}, "neither augment nor"), ({"batch_size": 2}, "one batch of sentences")):
+    for change, says in (
+        ({"flip": True}, "neither augment nor"),
+        ({"batch_size": 2}, "one batch of sentences"),
+    ):
         with pytest.raises(ValueError, match=says):
             batches.check(recipe.changed(change))

@@ -1,9 +1,16 @@
-"""Pieces of words: of training sentences alone, the same whatever their order, and back to text."""
+"""Pieces of words: of training sentences alone, the same whatever their order, and back
+to text.
+"""
 
 import pytest
 
 from softmax_temperature.data.splits import LeakError, Part
-from softmax_temperature.training.translation.sentences import END, PADDING, START, UNKNOWN
+from softmax_temperature.training.translation.sentences import (
+    END,
+    PADDING,
+    START,
+    UNKNOWN,
+)
 from softmax_temperature.training.translation.vocabulary import Vocabulary
 
 
@@ -20,9 +27,13 @@ def test_sentences_come_back_as_they_were(part: Part, vocabulary: Vocabulary) ->
 
 
 def test_both_languages_share_their_numbers(vocabulary: Vocabulary) -> None:
-    english, german = rows(vocabulary, "a dog sleeps, 3 cats", "ein Hund schläft, 3 Katzen")
+    english, german = rows(
+        vocabulary, "a dog sleeps, 3 cats", "ein Hund schläft, 3 Katzen"
+    )
     alike = [number for number in english if number in german]
-    assert [text for text in vocabulary.decode([[number] for number in alike]) if text] == [",", "3"]
+    assert [
+        text for text in vocabulary.decode([[number] for number in alike]) if text
+    ] == [",", "3"]
 
 
 def test_reserved_numbers_are_in_no_sentence(vocabulary: Vocabulary) -> None:
@@ -32,7 +43,9 @@ def test_reserved_numbers_are_in_no_sentence(vocabulary: Vocabulary) -> None:
         assert rows(vocabulary, text)[0].count(END) == 1
 
 
-def test_characters_that_no_training_sentence_has_are_unknown(vocabulary: Vocabulary) -> None:
+def test_characters_that_no_training_sentence_has_are_unknown(
+    vocabulary: Vocabulary,
+) -> None:
     [row] = rows(vocabulary, "a Ω dog")
     assert UNKNOWN in row
     assert vocabulary.decode([row]) == ["a  dog"]

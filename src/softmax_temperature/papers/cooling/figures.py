@@ -1,6 +1,8 @@
-"""Figures 1 and 2, a sweep of learning rates of ours, what happens during training, and images of section 4.4.
+"""Figures 1 and 2, a sweep of learning rates of ours, what happens during training, and
+images of section 4.4.
 
-Each function takes the records and returns a figure, or None where nothing was trained for it.
+Each function takes the records and returns a figure, or None where nothing was trained
+for it.
 """
 
 from collections.abc import Callable
@@ -18,7 +20,14 @@ from safetensors.numpy import load_file
 
 from softmax_temperature.papers.cooling import selection
 from softmax_temperature.papers.cooling.records import SLUG, Records
-from softmax_temperature.papers.cooling.selection import LAST, LIMIT, MODES, PERIODIC, SCHEDULES, SETTING
+from softmax_temperature.papers.cooling.selection import (
+    LAST,
+    LIMIT,
+    MODES,
+    PERIODIC,
+    SCHEDULES,
+    SETTING,
+)
 from softmax_temperature.papers.shared import plots
 from softmax_temperature.papers.shared.plots import PERCENT, entry
 from softmax_temperature.papers.shared.tables import published
@@ -26,42 +35,96 @@ from softmax_temperature.params.cooling import NO_COOLING
 
 Draw = Callable[[Axes, pd.DataFrame], None]
 MAIN_RATE = 0.01  # Section 4.2; profiles that sweep learning rates keep it.
-COLOURS = dict(zip(MODES, [plots.BLACK, *(plots.HUES[hue] for hue in (1, 2, 0))], strict=True))
-_PRINTED: Any = {"ls": "none", "marker": "+", "markersize": 9, "markeredgewidth": 1.6, "color": plots.WARNING}
+COLOURS = dict(
+    zip(MODES, [plots.BLACK, *(plots.HUES[hue] for hue in (1, 2, 0))], strict=True)
+)
+_PRINTED: Any = {
+    "ls": "none",
+    "marker": "+",
+    "markersize": 9,
+    "markeredgewidth": 1.6,
+    "color": plots.WARNING,
+}
 _DOT: Any = {"linewidth": 1.2, "marker": "o", "markersize": 3.5}
-_SEED: Any = {"label": "one seed", "linestyle": "none", "marker": "o", "markersize": 3.5, "markerfacecolor": "none"}
-_LOST: Any = {"label": "diverged or stuck", "linestyle": "none", "marker": "x", "markersize": 6}
+_SEED: Any = {
+    "label": "one seed",
+    "linestyle": "none",
+    "marker": "o",
+    "markersize": 3.5,
+    "markerfacecolor": "none",
+}
+_LOST: Any = {
+    "label": "diverged or stuck",
+    "linestyle": "none",
+    "marker": "x",
+    "markersize": 6,
+}
 SHOWN = 6  # Images at most.
-# Neighbours in these maps are shades of one hue, so that every second colour comes first.
+# Neighbours in these maps are shades of one hue, so that every second colour comes
+# first.
 _ORDER = [*range(0, 20, 2), *range(1, 20, 2)]
-_CLASSES = np.concatenate([colormaps[name](_ORDER)[:, :3] for name in ("tab20", "tab20b", "tab20c")])
+_CLASSES = np.concatenate(
+    [colormaps[name](_ORDER)[:, :3] for name in ("tab20", "tab20b", "tab20c")]
+)
 
 
 @plots.style()
 def figure_1(records: Records) -> Figure | None:
-    """Test accuracy against the factor of last layer Cooling without a schedule; its scale is for factors up to 1."""
+    """Test accuracy against the factor of last layer Cooling without a schedule; its
+    scale is for factors up to 1.
+    """
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
-        left, right, rows = rows["factor"].min(), rows["factor"].max(), rows[~rows["lost"]]
+        left, right, rows = (
+            rows["factor"].min(),
+            rows["factor"].max(),
+            rows[~rows["lost"]],
+        )
         accuracies = PERCENT * rows[rows["mode"] == NO_COOLING]["accuracy"]
         mean, sd = accuracies.mean(), accuracies.std()
         if len(accuracies):
             axes.axhline(mean, color=COLOURS[NO_COOLING], linewidth=1.2, linestyle="--")
         if len(accuracies) > 1:
-            axes.axhspan(mean - sd, mean + sd, color=COLOURS[NO_COOLING], alpha=0.12, linewidth=0)
+            axes.axhspan(
+                mean - sd, mean + sd, color=COLOURS[NO_COOLING], alpha=0.12, linewidth=0
+            )
         cooled, hot = rows.query("factor <= 1"), rows.query("factor > 1")
         plots.seeds(axes, cooled, "factor", "accuracy", color=COLOURS[LAST])
         values, bottom = PERCENT * hot["accuracy"], axes.get_ylim()[0]
-        axes.plot(hot["factor"], values.where(values > bottom), "o", ms=3.5, mfc="none", color=COLOURS[LAST])
-        axes.plot(hot["factor"], values.where(values <= bottom) * 0 + bottom, "v", ms=5, color=COLOURS[LAST])
+        axes.plot(
+            hot["factor"],
+            values.where(values > bottom),
+            "o",
+            ms=3.5,
+            mfc="none",
+            color=COLOURS[LAST],
+        )
+        axes.plot(
+            hot["factor"],
+            values.where(values <= bottom) * 0 + bottom,
+            "v",
+            ms=5,
+            color=COLOURS[LAST],
+        )
         axes.set_xlim(left - 0.15, right + 0.15)
 
     entries = [
         entry(f"{MODES[LAST]} Cooling, mean", color=COLOURS[LAST], **_DOT),
         entry(color=COLOURS[LAST], **_SEED),
-        entry(f"{MODES[NO_COOLING]}, mean ± sd", linewidth=1.2, linestyle="--", color=COLOURS[NO_COOLING]),
+        entry(
+            f"{MODES[NO_COOLING]}, mean ± sd",
+            linewidth=1.2,
+            linestyle="--",
+            color=COLOURS[NO_COOLING],
+        ),
         entry(color=COLOURS[LAST], **_LOST),
-        entry("below the scale", linestyle="none", marker="v", markersize=5, color=COLOURS[LAST]),
+        entry(
+            "below the scale",
+            linestyle="none",
+            marker="v",
+            markersize=5,
+            color=COLOURS[LAST],
+        ),
     ]
     rows = selection.figure_1_trainings(records)
     return _by_setting(rows, "factor", "Cooling factor", panel, entries, width=0.65)
@@ -69,7 +132,9 @@ def figure_1(records: Records) -> Figure | None:
 
 @plots.style()
 def learning_rates(records: Records) -> Figure | None:
-    """Ours: test accuracy against the learning rate, with and without last layer Cooling, and no schedule."""
+    """Ours: test accuracy against the learning rate, with and without last layer
+    Cooling, and no schedule.
+    """
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
         axes.set(xscale="log", xmargin=0.15)
@@ -77,21 +142,40 @@ def learning_rates(records: Records) -> Figure | None:
             some = rows[(rows["mode"] == mode) & ~rows["lost"]]
             plots.seeds(axes, some, "learning_rate", "accuracy", color=COLOURS[mode])
 
-    entries = [entry(f"{MODES[mode]}, mean", color=COLOURS[mode], **_DOT) for mode in (NO_COOLING, LAST)]
+    entries = [
+        entry(f"{MODES[mode]}, mean", color=COLOURS[mode], **_DOT)
+        for mode in (NO_COOLING, LAST)
+    ]
     entries += [entry(color="0.4", **look) for look in (_SEED, _LOST)]
     rows = selection.trainings(records, "ours")
     rate = rows["change"].str.extract(r"^learning rate ([0-9.e+-]+)$")[0].astype(float)
     changed = rows.assign(learning_rate=rate).dropna(subset=["learning_rate"])
-    main = selection.standard(selection.trainings(records, "table_1")).assign(learning_rate=MAIN_RATE)
-    rows = pd.concat([changed, main.merge(changed[SETTING].drop_duplicates(), on=SETTING)])
-    rows = rows.query("loss == 'cross_entropy' and schedule == 'none' and mode in ['none', 'last_layer']")
-    return _by_setting(rows, "learning_rate", "learning rate", panel, entries, width=0.55)
+    main = selection.standard(selection.trainings(records, "table_1")).assign(
+        learning_rate=MAIN_RATE
+    )
+    rows = pd.concat(
+        [changed, main.merge(changed[SETTING].drop_duplicates(), on=SETTING)]
+    )
+    rows = rows.query(
+        "loss == 'cross_entropy' and schedule == 'none' and mode in ['none', 'last_layer']"
+    )
+    return _by_setting(
+        rows, "learning_rate", "learning rate", panel, entries, width=0.55
+    )
 
 
 def _by_setting(
-    rows: pd.DataFrame, x: str, label: str, draw: Draw, entries: list[Line2D], *, width: float
+    rows: pd.DataFrame,
+    x: str,
+    label: str,
+    draw: Draw,
+    entries: list[Line2D],
+    *,
+    width: float,
 ) -> Figure | None:
-    """A panel per data set and network, with crosses below everything else that count what was lost."""
+    """A panel per data set and network, with crosses below everything else that count
+    what was lost.
+    """
     settings = [some for _, some in rows.groupby(SETTING, sort=False)]
     if not settings:
         return None
@@ -99,16 +183,31 @@ def _by_setting(
     figure, grid = plots.panels(count, columns=count, width=width, row=3.1)
     for axes, some in zip(grid, settings, strict=True):
         draw(axes, some)
-        counts = some.groupby(["mode", x])["lost"].agg(["sum", "size"]).query("sum > 0").reset_index()
+        counts = (
+            some.groupby(["mode", x])["lost"]
+            .agg(["sum", "size"])
+            .query("sum > 0")
+            .reset_index()
+        )
         modes = [mode for mode in MODES if mode in set(counts["mode"])]
         low, high = axes.get_ylim()
         axes.set_ylim(low - 0.1 * len(modes) * (high - low), high)
         at_bottom = axes.get_xaxis_transform()
         for mode, where, lost, runs in counts.itertuples(index=False, name=None):
-            place, look = (where, 0.04 + 0.07 * modes.index(mode)), {"color": COLOURS[mode]}
+            place, look = (
+                (where, 0.04 + 0.07 * modes.index(mode)),
+                {"color": COLOURS[mode]},
+            )
             axes.plot(*place, "x", markersize=6, transform=at_bottom, **look)
-            look |= {"textcoords": "offset points", "fontsize": 6.5, "ha": "right", "va": "center"}
-            axes.annotate(f"{lost} of {runs}", place, (-6, 0), xycoords=at_bottom, **look)
+            look |= {
+                "textcoords": "offset points",
+                "fontsize": 6.5,
+                "ha": "right",
+                "va": "center",
+            }
+            axes.annotate(
+                f"{lost} of {runs}", place, (-6, 0), xycoords=at_bottom, **look
+            )
         places = sorted(some[x].dropna().unique())
         axes.set_xticks(places, [f"{place:g}" for place in places])
         axes.minorticks_off()
@@ -119,24 +218,41 @@ def _by_setting(
 
 @plots.style()
 def figure_2(records: Records) -> Figure | None:
-    """The last layer's temperature over epochs: with factor 0.75, and periodically redistributed with factor 1.
+    """The last layer's temperature over epochs: with factor 0.75, and periodically
+    redistributed with factor 1.
 
-    Of the first data set and network that has either; the plus sign, if the maximal temperature is the printed one.
+    Of the first data set and network that has either; the plus sign, if the maximal
+    temperature is the printed one.
     """
     rows = selection.growth(records)
     if rows.empty:
         return None
     rows = rows.merge(rows[SETTING].head(1))
-    limit, shown = rows["limit"].iloc[0], rows[["limit", "total", "reached", "kept"]].to_numpy()
+    limit, shown = (
+        rows["limit"].iloc[0],
+        rows[["limit", "total", "reached", "kept"]].to_numpy(),
+    )
     modes = [mode for mode in (LAST, PERIODIC) if mode in set(rows["mode"])]
     width = plots.WIDTH * (0.3 + 0.35 * len(modes))
-    figure, grid = plots.panels(len(modes), row=2.6, extra=0.8, width=width, sharex=True, sharey=True)
+    figure, grid = plots.panels(
+        len(modes), row=2.6, extra=0.8, width=width, sharex=True, sharey=True
+    )
     dotted: Any = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
-    entries = [entry("temperature of the last layer, one line per seed", color="0.2", linewidth=1.1)]
+    entries = [
+        entry(
+            "temperature of the last layer, one line per seed",
+            color="0.2",
+            linewidth=1.1,
+        )
+    ]
     entries += [entry("maximal temperature of the periodic mode", **dotted)]
     for axes, mode in zip(grid, modes, strict=True):
         factor = selection.SLOW_FACTOR if mode == LAST else 1
-        axes.set(title=f"{MODES[mode]} Cooling, factor {factor:g}", xlabel="epoch", yscale="log")
+        axes.set(
+            title=f"{MODES[mode]} Cooling, factor {factor:g}",
+            xlabel="epoch",
+            yscale="log",
+        )
         axes.set_ylim(0.8 * min(1.0, shown.min()), 1.25 * shown.max())
         axes.axhline(limit, **dotted)
         _temperatures(axes, rows[rows["mode"] == mode], {"color": COLOURS[mode]})
@@ -145,11 +261,20 @@ def figure_2(records: Records) -> Figure | None:
             axes.plot(texts[selection.CROSSED[mode]], limit, **_PRINTED)
     grid[0].set_ylabel("temperature of the last layer")
     _label_few_decades(grid[0])
-    entries += [entry("first above 100, as printed", **_PRINTED)] if limit == LIMIT else []
+    entries += (
+        [entry("first above 100, as printed", **_PRINTED)] if limit == LIMIT else []
+    )
     if rows["reset"].any():
         falls = "redistributed: falls to the reset temperature"
         entries += [entry(falls, ls="none", marker="v", ms=3.5, color=plots.WARNING)]
-        entries += [entry("product of all corrections", linestyle="--", linewidth=0.7, color=COLOURS[PERIODIC])]
+        entries += [
+            entry(
+                "product of all corrections",
+                linestyle="--",
+                linewidth=0.7,
+                color=COLOURS[PERIODIC],
+            )
+        ]
     return plots.legend_below(figure, entries, columns=2, title=_title(rows))
 
 
@@ -161,26 +286,45 @@ def _temperatures(axes: Axes, rows: pd.DataFrame, look: Any) -> None:
             values += [row["reached"], row["kept"]][: 1 + row["reset"]]
         axes.plot(epochs, values, linewidth=1.1, **look)
         if seed["reset"].any():
-            axes.plot(seed["epoch"], seed["total"], linewidth=0.7, linestyle="--", alpha=0.7, **look)
+            axes.plot(
+                seed["epoch"],
+                seed["total"],
+                linewidth=0.7,
+                linestyle="--",
+                alpha=0.7,
+                **look,
+            )
     resets = rows[rows["reset"]]
-    axes.plot(resets["epoch"], resets["reached"], "v", color=plots.WARNING, markersize=3.5)
+    axes.plot(
+        resets["epoch"], resets["reached"], "v", color=plots.WARNING, markersize=3.5
+    )
 
 
 @plots.style()
 def training_curves(records: Records) -> Figure | None:
-    """Accuracy over epochs by mode, a row per schedule; scales leave out the rise of the first third."""
+    """Accuracy over epochs by mode, a row per schedule; scales leave out the rise of
+    the first third.
+    """
     runs = _shown_runs(records)
     if runs.empty:
         return None
     history = runs.merge(records.history, on=selection.RUN, suffixes=("_judged", ""))
     schedules = [name for name in SCHEDULES if name in set(runs["schedule"])]
-    figure, grid = plots.panels(2 * len(schedules), columns=2, row=1.4, extra=0.8, sharex=True, sharey="col")
-    for column, (split, title) in enumerate((("test", "test accuracy (%)"), ("train", "training accuracy (%)"))):
+    figure, grid = plots.panels(
+        2 * len(schedules), columns=2, row=1.4, extra=0.8, sharex=True, sharey="col"
+    )
+    for column, (split, title) in enumerate(
+        (("test", "test accuracy (%)"), ("train", "training accuracy (%)"))
+    ):
         rows = history[history["split"] == split]
         for axes, schedule in zip(grid[column::2], schedules, strict=True):
-            _by_mode(axes, rows[rows["schedule"] == schedule], "accuracy", scale=PERCENT)
+            _by_mode(
+                axes, rows[rows["schedule"] == schedule], "accuracy", scale=PERCENT
+            )
         later = rows[rows["epoch"] > history["epoch"].max() / 3]
-        grid[column].set(title=title, ylim=(PERCENT * later["accuracy"].min() - 2, None))
+        grid[column].set(
+            title=title, ylim=(PERCENT * later["accuracy"].min() - 2, None)
+        )
     for axes, schedule in zip(grid[::2], schedules, strict=True):
         axes.set_ylabel(f"schedule:\n{SCHEDULES[schedule]}")
     return _over_epochs(figure, grid, runs, _title(runs))
@@ -188,18 +332,31 @@ def training_curves(records: Records) -> Figure | None:
 
 @plots.style()
 def effects(records: Records) -> Figure | None:
-    """Norms of weights, gradients and logits, and the calibration error, by mode over epochs without a schedule."""
+    """Norms of weights, gradients and logits, and the calibration error, by mode over
+    epochs without a schedule.
+    """
     runs = _shown_runs(records).query("schedule == 'none'")
     if runs.empty:
         return None
     tested = records.history.query("split == 'test'")
-    norms = {"weight_norm": "(a) weights, all layers", "gradient_norm": "(b) gradients, all layers"}
+    norms = {
+        "weight_norm": "(a) weights, all layers",
+        "gradient_norm": "(b) gradients, all layers",
+    }
     norms |= {"logit_norm": "(c) logits, validation data"}
     figure, grid = plots.panels(4, columns=2, row=2.3, sharex=True)
-    for axes, (column, title) in zip(grid, (norms | {"ece": "(d) ECE, test data"}).items(), strict=True):
+    for axes, (column, title) in zip(
+        grid, (norms | {"ece": "(d) ECE, test data"}).items(), strict=True
+    ):
         is_norm = column in norms
-        axes.set(title=title, ylabel="norm" if is_norm else "ECE (%)", yscale="log" if is_norm else "linear")
-        rows = runs[[*selection.RUN, "mode"]].merge(records.norms if is_norm else tested, on=selection.RUN)
+        axes.set(
+            title=title,
+            ylabel="norm" if is_norm else "ECE (%)",
+            yscale="log" if is_norm else "linear",
+        )
+        rows = runs[[*selection.RUN, "mode"]].merge(
+            records.norms if is_norm else tested, on=selection.RUN
+        )
         _by_mode(axes, rows, column, scale=1 if is_norm else PERCENT)
         _label_few_decades(axes)
     return _over_epochs(figure, grid, runs, f"{_title(runs)}: no schedule")
@@ -212,11 +369,21 @@ def _shown_runs(records: Records) -> pd.DataFrame:
 
 def _by_mode(axes: Axes, rows: pd.DataFrame, column: str, *, scale: float) -> None:
     for mode in MODES:
-        plots.band(axes, rows[rows["mode"] == mode], "epoch", column, scale=scale, color=COLOURS[mode], linewidth=1.1)
+        plots.band(
+            axes,
+            rows[rows["mode"] == mode],
+            "epoch",
+            column,
+            scale=scale,
+            color=COLOURS[mode],
+            linewidth=1.1,
+        )
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
 
 
-def _over_epochs(figure: Figure, grid: list[Axes], runs: pd.DataFrame, title: str) -> Figure:
+def _over_epochs(
+    figure: Figure, grid: list[Axes], runs: pd.DataFrame, title: str
+) -> Figure:
     plots.label_outside(grid, columns=2, x="epoch")
     modes = [mode for mode in MODES if mode in set(runs["mode"])]
     entries = [entry(MODES[mode], color=COLOURS[mode], linewidth=1.1) for mode in modes]
@@ -228,21 +395,27 @@ def _title(rows: pd.DataFrame) -> str:
 
 
 def _label_few_decades(axes: Axes) -> None:
-    """Several numbers, written out, also on a logarithmic axis that holds few powers of ten."""
+    """Several numbers, written out, also on a logarithmic axis that holds few powers of
+    ten.
+    """
     low, high = axes.get_ylim()
     if axes.get_yscale() == "log" and high < 100 * low:
-        axes.yaxis.set_major_locator(MaxNLocator(4) if high < 10 * low else LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_locator(
+            MaxNLocator(4) if high < 10 * low else LogLocator(subs=(1, 2, 5))
+        )
         axes.yaxis.set_major_formatter(ScalarFormatter())
         axes.yaxis.set_minor_locator(NullLocator())
 
 
 @plots.style()
 def segmentation_panel(records: Records, pixels: Path) -> Figure | None:
-    """A column per image: the image, its labels, and the predictions without and with last layer Cooling; first seed.
+    """A column per image: the image, its labels, and the predictions without and with
+    last layer Cooling; first seed.
 
-    The largest label, if nobody predicts it, is that of pixels without a class: black. Below the names of the arms is
-    the mean IoU over all test images of the same weights, those after the last epoch; on each prediction is the share
-    of right pixels. `pixels` is a file, or not there.
+    The largest label, if nobody predicts it, is that of pixels without a class: black.
+    Below the names of the arms is the mean IoU over all test images of the same
+    weights, those after the last epoch; on each prediction is the share of right
+    pixels. `pixels` is a file, or not there.
     """
     if not pixels.is_file():
         return None
@@ -250,8 +423,15 @@ def segmentation_panel(records: Records, pixels: Path) -> Figure | None:
     labels, predictions = arrays["labels"], np.stack([arrays[NO_COOLING], arrays[LAST]])
     void = None if (largest := labels.max()) in predictions else largest
     count, height, width = labels.shape
-    cell, box = plots.WIDTH / max(count, 4), {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8}
-    size: Any = {"width": count * cell + 0.4, "row": cell * height / width, "extra": 0.2}
+    cell, box = (
+        plots.WIDTH / max(count, 4),
+        {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8},
+    )
+    size: Any = {
+        "width": count * cell + 0.4,
+        "row": cell * height / width,
+        "extra": 0.2,
+    }
     figure, axes = plots.panels(4 * count, columns=count, **size)
     grid = np.reshape(np.array(axes, dtype=object), (4, count))
     shown = zip(grid.T, arrays["images"], labels, *predictions, strict=True)
@@ -263,17 +443,37 @@ def segmentation_panel(records: Records, pixels: Path) -> Figure | None:
         for each, answer in zip(below, answers, strict=True):
             each.imshow(_CLASSES[answer % len(_CLASSES)])
             share = (answer == label)[known].mean() if known.any() else np.nan
-            each.text(0.02, 0.03, f"{PERCENT * share:.0f} %", transform=each.transAxes, fontsize=6.5, bbox=box)
+            each.text(
+                0.02,
+                0.03,
+                f"{PERCENT * share:.0f} %",
+                transform=each.transAxes,
+                fontsize=6.5,
+                bbox=box,
+            )
     classes = [each for each in np.union1d(labels, predictions) if each != void]
-    marks = [entry(f"class {each}", ls="none", marker="s", color=_CLASSES[each % len(_CLASSES)]) for each in classes]
-    marks += [entry("no class", ls="none", marker="s", color="black")] if void is not None else []
+    marks = [
+        entry(
+            f"class {each}", ls="none", marker="s", color=_CLASSES[each % len(_CLASSES)]
+        )
+        for each in classes
+    ]
+    marks += (
+        [entry("no class", ls="none", marker="s", color="black")]
+        if void is not None
+        else []
+    )
     plots.legend_below(figure, marks, columns=6, fontsize=7)
     for each in axes:
         each.set(xticks=[], yticks=[])
         each.spines[:].set_visible(False)
     last = selection.final_segmentation(records)
-    scores = last[last["seed"] == last["seed"].min()].set_index("arm")["mean_iou_last_epoch"]
-    said = {arm: f"mIoU {PERCENT * score:.1f} %" for arm, score in scores.dropna().items()}
+    scores = last[last["seed"] == last["seed"].min()].set_index("arm")[
+        "mean_iou_last_epoch"
+    ]
+    said = {
+        arm: f"mIoU {PERCENT * score:.1f} %" for arm, score in scores.dropna().items()
+    }
     arms = [f"{MODES[arm]}\n{said.get(arm, 'diverged')}" for arm in (NO_COOLING, LAST)]
     for each, name in zip(grid[:, 0], ("image", "label", *arms), strict=True):
         each.set_ylabel(name, fontsize=8)

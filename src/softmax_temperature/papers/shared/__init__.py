@@ -1,1 +1,3 @@
-"""What the papers share: claims, tables beside printed numbers, figures, and links to the cells behind a number."""
+"""What the papers share: claims, tables beside printed numbers, figures, and links to
+the cells behind a number.
+"""

@@ -1,4 +1,6 @@
-"""What all figures share: the look, panels, bands of seeds, files equal when the numbers are."""
+"""What all figures share: the look, panels, bands of seeds, files equal when the
+numbers are.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,17 @@ from PIL import Image
 
 from softmax_temperature.runner.artifacts import atomic_file
 
-FONT = "DejaVu Sans"  # shipped with matplotlib, so that figures are the same on every machine
+# shipped with matplotlib, so that figures are the same on every machine
+FONT = "DejaVu Sans"
 WIDTH = 7.0  # inches: the text width of a printed page
 PALETTE = "colorblind"
-HUES = sns.color_palette(PALETTE)  # Not "C0": lines look such names up when they are drawn, outside the style.
+HUES = sns.color_palette(
+    PALETTE
+)  # Not "C0": lines look such names up when they are drawn, outside the style.
 PERCENT = 100
 BLACK, WARNING = "0.15", "#b2182b"
-_STYLE: Any = {  # the stubs list every key there is; seaborn's styles are plain dictionaries
+# the stubs list every key there is; seaborn's styles are plain dictionaries
+_STYLE: Any = {
     "figure.dpi": 110,
     "savefig.dpi": 160,
     "savefig.bbox": "tight",
@@ -42,27 +48,47 @@ _STYLE: Any = {  # the stubs list every key there is; seaborn's styles are plain
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Draw in the project's style inside the block or the decorated function; nothing outside it changes."""
+    """Draw in the project's style inside the block or the decorated function; nothing
+    outside it changes.
+    """
     _use_matplotlibs_own_fonts()
-    look: Any = {**sns.axes_style("ticks"), **sns.plotting_context("paper", font_scale=1.0), **_STYLE}
+    look: Any = {
+        **sns.axes_style("ticks"),
+        **sns.plotting_context("paper", font_scale=1.0),
+        **_STYLE,
+    }
     with mpl.rc_context(look), sns.color_palette(PALETTE):
         yield
 
 
 def panels(
-    count: int, *, columns: int = 3, width: float = WIDTH, row: float = 2.5, extra: float = 0.0, **options: Any
+    count: int,
+    *,
+    columns: int = 3,
+    width: float = WIDTH,
+    row: float = 2.5,
+    extra: float = 0.0,
+    **options: Any,
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with panels in rows of at most `columns`; sizes, `extra` for titles and legends, are in inches."""
+    """A figure with panels in rows of at most `columns`; sizes, `extra` for titles and
+    legends, are in inches.
+    """
     rows = -(-count // columns)
     figure = Figure(figsize=(width, row * rows + extra), layout="constrained")
-    grid = list(figure.subplots(rows, min(columns, count), squeeze=False, **options).ravel())
+    grid = list(
+        figure.subplots(rows, min(columns, count), squeeze=False, **options).ravel()
+    )
     for axes in grid[count:]:
         axes.set_visible(False)
     return figure, grid[:count]
 
 
-def label_outside(grid: list[Axes], *, columns: int = 3, x: str = "", y: str = "") -> None:
-    """Name the axes of a grid of `panels` once: x below the last panel of each column, y left of each row."""
+def label_outside(
+    grid: list[Axes], *, columns: int = 3, x: str = "", y: str = ""
+) -> None:
+    """Name the axes of a grid of `panels` once: x below the last panel of each column,
+    y left of each row.
+    """
     columns = min(columns, len(grid))
     for axes in grid[-columns:] if x else ():
         axes.set_xlabel(x)
@@ -72,10 +98,19 @@ def label_outside(grid: list[Axes], *, columns: int = 3, x: str = "", y: str = "
 
 
 def legend_below(
-    figure: Figure, entries: Axes | list[Any], *, columns: int, title: str | None = None, **options: Any
+    figure: Figure,
+    entries: Axes | list[Any],
+    *,
+    columns: int,
+    title: str | None = None,
+    **options: Any,
 ) -> Figure:
-    """The figure with a legend under all panels, of the entries of one of them or of the artists given, and a title."""
-    handles = entries if isinstance(entries, list) else entries.get_legend_handles_labels()[0]
+    """The figure with a legend under all panels, of the entries of one of them or of
+    the artists given, and a title.
+    """
+    handles = (
+        entries if isinstance(entries, list) else entries.get_legend_handles_labels()[0]
+    )
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, **options)
     if title is not None:
         figure.suptitle(title, fontsize=10)
@@ -87,39 +122,83 @@ def entry(label: str, **look: Any) -> Line2D:
     return Line2D([], [], label=label, **look)
 
 
-def band(axes: Axes, rows: pd.DataFrame, x: str, y: str, *, scale: float = 1.0, **look: Any) -> None:
-    """Mean over rows of equal x as a line, standard deviation as a band; of logarithms on a logarithmic axis."""
-    to, back = (np.log, np.exp) if axes.get_yscale() == "log" else (np.asarray, np.asarray)
+def band(
+    axes: Axes, rows: pd.DataFrame, x: str, y: str, *, scale: float = 1.0, **look: Any
+) -> None:
+    """Mean over rows of equal x as a line, standard deviation as a band; of logarithms
+    on a logarithmic axis.
+    """
+    to, back = (
+        (np.log, np.exp) if axes.get_yscale() == "log" else (np.asarray, np.asarray)
+    )
     values = pd.Series(to(scale * rows[y].to_numpy(float))).groupby(rows[x].to_numpy())
     mean, sd = values.mean(), values.std()
     axes.plot(mean.index, back(mean), **{"linewidth": 1.2, **look})
     if sd.notna().any():
-        axes.fill_between(mean.index, back(mean - sd), back(mean + sd), color=look["color"], alpha=0.15, linewidth=0)
+        axes.fill_between(
+            mean.index,
+            back(mean - sd),
+            back(mean + sd),
+            color=look["color"],
+            alpha=0.15,
+            linewidth=0,
+        )
 
 
-def seeds(axes: Axes, rows: pd.DataFrame, x: str, y: str, *, color: Any, label: str | None = None) -> None:
+def seeds(
+    axes: Axes,
+    rows: pd.DataFrame,
+    x: str,
+    y: str,
+    *,
+    color: Any,
+    label: str | None = None,
+) -> None:
     """Each row as a circle and the means of equal x as dots on a line, in percent."""
-    axes.scatter(rows[x], PERCENT * rows[y], s=12, facecolor="none", edgecolor=color, linewidth=0.7)
+    axes.scatter(
+        rows[x],
+        PERCENT * rows[y],
+        s=12,
+        facecolor="none",
+        edgecolor=color,
+        linewidth=0.7,
+    )
     means = (PERCENT * rows[y]).groupby(rows[x]).mean()
-    axes.plot(means.index, means, color=color, linewidth=1.2, marker="o", markersize=3.5, label=label)
+    axes.plot(
+        means.index,
+        means,
+        color=color,
+        linewidth=1.2,
+        marker="o",
+        markersize=3.5,
+        label=label,
+    )
 
 
 def encoded(figure: Figure, ending: str) -> bytes:
-    """The file of a figure, "svg" or "png", in bytes that are equal when the numbers are.
+    """The file of a figure, "svg" or "png", in bytes that are equal when the numbers
+    are.
 
-    Notebooks are kept in Git with their pictures, and 256 colours look the same in a third of the bytes.
+    Notebooks are kept in Git with their pictures, and 256 colours look the same in a
+    third of the bytes.
     """
     _use_matplotlibs_own_fonts()
     buffer = BytesIO()
     with mpl.rc_context(_STYLE):
-        figure.savefig(buffer, format=ending, metadata={"Date": None} if ending == "svg" else {"Software": None})
+        figure.savefig(
+            buffer,
+            format=ending,
+            metadata={"Date": None} if ending == "svg" else {"Software": None},
+        )
     if ending == "png":
         picture, buffer = Image.open(buffer).convert("RGB"), BytesIO()
         picture.quantize(256).save(buffer, "png", optimize=True)
     return buffer.getvalue()
 
 
-def save(figure: Figure, folder: Path, name: str, endings: Sequence[str] = ("svg", "png")) -> None:
+def save(
+    figure: Figure, folder: Path, name: str, endings: Sequence[str] = ("svg", "png")
+) -> None:
     """Write a figure into a folder, a file for each ending."""
     for ending in endings:
         with atomic_file(folder / f"{name}.{ending}") as file:
@@ -127,9 +206,15 @@ def save(figure: Figure, folder: Path, name: str, endings: Sequence[str] = ("svg
 
 
 def _use_matplotlibs_own_fonts() -> None:
-    """Use the fonts that matplotlib ships: other releases draw letters differently, and a stale font list warns."""
+    """Use the fonts that matplotlib ships: other releases draw letters differently, and
+    a stale font list warns.
+    """
     fonts = font_manager.fontManager
-    own = {str(path) for path in Path(mpl.get_data_path(), "fonts", "ttf").glob("*.ttf")}
-    fonts.ttflist = [each for each in fonts.ttflist if each.name != FONT or each.fname in own]
+    own = {
+        str(path) for path in Path(mpl.get_data_path(), "fonts", "ttf").glob("*.ttf")
+    }
+    fonts.ttflist = [
+        each for each in fonts.ttflist if each.name != FONT or each.fname in own
+    ]
     for path in sorted(own - {each.fname for each in fonts.ttflist}):
         fonts.addfont(path)

@@ -1,6 +1,8 @@
-"""One paper's folder below results/, from which its notebook, the report and a reader without data start.
+"""One paper's folder below results/, from which its notebook, the report and a reader
+without data start.
 
-Records are a dataclass with one field per table; tables and claims are made from them, pictures lie beside them.
+Records are a dataclass with one field per table; tables and claims are made from them,
+pictures lie beside them.
 """
 
 import re
@@ -22,10 +24,16 @@ from softmax_temperature.runner.artifacts import atomic_file, write_json
 from softmax_temperature.runner.fingerprint import import_closure, source_path
 
 Records = TypeVar("Records")
-RUNS = "runs"  # The table at the top of the folder, `runs.csv`; the others are under `tables/`.
-DERIVED = ("tables", "claims")  # The modules of a paper with what follows from its records, `TABLES` and `CLAIMS`.
+# The table at the top of the folder, `runs.csv`; the others are under `tables/`.
+RUNS = "runs"
+DERIVED = (
+    "tables",
+    "claims",
+)  # The modules of a paper with what follows from its records, `TABLES` and `CLAIMS`.
 _PART = "softmax_temperature.papers.{}.{}"
-_DEVIATION = re.compile(r"^ *#+ *Deviation: *(.*(?:\n *#(?! *Deviation:).*)*)", re.MULTILINE)
+_DEVIATION = re.compile(
+    r"^ *#+ *Deviation: *(.*(?:\n *#(?! *Deviation:).*)*)", re.MULTILINE
+)
 
 
 def table_names(form: type[Any]) -> tuple[str, ...]:
@@ -40,28 +48,49 @@ def table_path(folder: Path, name: str) -> Path:
 
 def read_records(form: type[Records], folder: Path) -> Records:
     """The records in a paper's folder."""
-    return form(**{name: read_csv(table_path(folder, name)) for name in table_names(form)})
+    return form(
+        **{name: read_csv(table_path(folder, name)) for name in table_names(form)}
+    )
 
 
 def write_results(
-    folder: Path, paper: str, profile: str, *, made: Mapping[str, pd.DataFrame], code: Iterable[str]
+    folder: Path,
+    paper: str,
+    profile: str,
+    *,
+    made: Mapping[str, pd.DataFrame],
+    code: Iterable[str],
 ) -> None:
-    """Write records, deviations, tables, claims and metrics of a paper (its slug) into its folder."""
+    """Write records, deviations, tables, claims and metrics of a paper (its slug) into
+    its folder.
+    """
     for name, table in made.items():
         write_csv(table_path(folder, name), table)
-    write_csv(table_path(folder, "deviations"), deviations([*code, *(_PART.format(paper, part) for part in DERIVED)]))
+    write_csv(
+        table_path(folder, "deviations"),
+        deviations([*code, *(_PART.format(paper, part) for part in DERIVED)]),
+    )
     write_derived(folder, paper, profile)
 
 
 def write_derived(folder: Path, paper: str, profile: str) -> list[dict[str, Any]]:
-    """Write the tables, claims and metrics that follow from the records in a paper's folder; returns the claims."""
-    records, tables, claims = (import_module(_PART.format(paper, part)) for part in ("records", *DERIVED))
+    """Write the tables, claims and metrics that follow from the records in a paper's
+    folder; returns the claims.
+    """
+    records, tables, claims = (
+        import_module(_PART.format(paper, part)) for part in ("records", *DERIVED)
+    )
     read = records.read_records(folder)
     for name, make in tables.TABLES.items():
         write_csv(table_path(folder, name), make(read))
-    rows: list[dict[str, Any]] = rounded(judge_all(paper, claims.CLAIMS, read, profile=profile))
+    rows: list[dict[str, Any]] = rounded(
+        judge_all(paper, claims.CLAIMS, read, profile=profile)
+    )
     write_json(folder / results.CLAIMS, rows)
-    write_json(folder / "metrics.json", {row["id"]: {"value": row["value"], "verdict": row["verdict"]} for row in rows})
+    write_json(
+        folder / "metrics.json",
+        {row["id"]: {"value": row["value"], "verdict": row["verdict"]} for row in rows},
+    )
     return rows
 
 
@@ -71,21 +100,51 @@ def names_of(cell: str, columns: Sequence[str]) -> dict[str, Any]:
     return dict(zip(columns, [*names, int(seed)], strict=True))
 
 
-def named_rows(cells: Iterable[tuple[dict[str, Any], Iterable[dict[str, Any]]]], columns: Any = None) -> pd.DataFrame:
-    """The rows of some cells, each row with what names its cell before it; `columns` also where there are no rows."""
-    return pd.DataFrame([{**names, **row} for names, rows in cells for row in rows], columns=columns)
+def named_rows(
+    cells: Iterable[tuple[dict[str, Any], Iterable[dict[str, Any]]]],
+    columns: Any = None,
+) -> pd.DataFrame:
+    """The rows of some cells, each row with what names its cell before it; `columns`
+    also where there are no rows.
+    """
+    return pd.DataFrame(
+        [{**names, **row} for names, rows in cells for row in rows], columns=columns
+    )
 
 
 def deviations(modules: Iterable[str]) -> pd.DataFrame:
-    """Every `# Deviation:` comment of some modules and of what they import: columns where (module) and what."""
-    names = sorted({name for module in modules for name in import_closure(module, excluded=frozenset({"runner"}))})
-    found = [(name, text) for name in names for text in _DEVIATION.findall(source_path(name).read_text("utf-8"))]
-    rows = [(name.split(".", 1)[-1], re.sub(r"\n *# ?", " ", text)) for name, text in found]
+    """Every `# Deviation:` comment of some modules and of what they import: columns
+    where (module) and what.
+    """
+    names = sorted(
+        {
+            name
+            for module in modules
+            for name in import_closure(module, excluded=frozenset({"runner"}))
+        }
+    )
+    found = [
+        (name, text)
+        for name in names
+        for text in _DEVIATION.findall(source_path(name).read_text("utf-8"))
+    ]
+    rows = [
+        (name.split(".", 1)[-1], re.sub(r"\n *# ?", " ", text)) for name, text in found
+    ]
     return pd.DataFrame(rows, columns=["where", "what"])
 
 
 def write_pixels(path: Path, arrays: Mapping[str, NDArray[np.uint8]]) -> None:
-    """Write pictures, by name, in a form whose bytes depend on nothing else; no file where there are none."""
+    """Write pictures, by name, in a form whose bytes depend on nothing else; no file
+    where there are none.
+    """
     if arrays:
         with atomic_file(path) as file:
-            file.write(save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
+            file.write(
+                save(
+                    {
+                        name: np.ascontiguousarray(array)
+                        for name, array in arrays.items()
+                    }
+                )
+            )

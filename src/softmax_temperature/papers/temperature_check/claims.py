@@ -1,11 +1,19 @@
-"""What the abstract says, as claims with criteria that were fixed before the runs; the theory's as predicted slopes.
+"""What the abstract says, as claims with criteria that were fixed before the runs; the
+theory's as predicted slopes.
 
-Only the abstract is at hand: each of its sentences about generalisation is a claim, and none has a printed number.
+Only the abstract is at hand: each of its sentences about generalisation is a claim, and
+    none has a printed number.
 """
 
 from functools import partial
 
-from softmax_temperature.papers.shared.claims import Claim, above, below, claim, equivalent
+from softmax_temperature.papers.shared.claims import (
+    Claim,
+    above,
+    below,
+    claim,
+    equivalent,
+)
 from softmax_temperature.papers.temperature_check import early_learning as theory
 from softmax_temperature.papers.temperature_check import measures
 from softmax_temperature.papers.temperature_check.records import SAME_START, Records
@@ -24,14 +32,23 @@ _SLOPE = (
 
 
 _same_start = partial(measures.gap, kind=SAME_START)
-_scaled = partial(measures.gap, one=measures.WORST, other=measures.BEST, metric="scaled_nll")
+_scaled = partial(
+    measures.gap, one=measures.WORST, other=measures.BEST, metric="scaled_nll"
+)
 _over_1 = partial(measures.gap, other=measures.AT_1)
 _small = partial(measures.gap, one=measures.BEST_BELOW_1, other=measures.BEST_FROM_1)
 
 
-def _theory(name: str, statement: str, *predictions: theory.Prediction, smooth: bool | None = None) -> Claim[Records]:
+def _theory(
+    name: str,
+    statement: str,
+    *predictions: theory.Prediction,
+    smooth: bool | None = None,
+) -> Claim[Records]:
     measure = partial(measures.early, predictions=predictions, smooth=smooth)
-    return claim(name, "theory behind the abstract, derived again", equivalent(MARGIN), measure)(statement, _SLOPE)
+    return claim(
+        name, "theory behind the abstract, derived again", equivalent(MARGIN), measure
+    )(statement, _SLOPE)
 
 
 CLAIMS: tuple[Claim[Records], ...] = (
@@ -39,7 +56,12 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "Generalisation depends strongly on the inverse temperature.",
         _BEST_OVER_WORST,
     ),
-    claim("accuracy-depends-weakly-on-logit-norm", "abstract", below(), measures.norm_against_temperature)(
+    claim(
+        "accuracy-depends-weakly-on-logit-norm",
+        "abstract",
+        below(),
+        measures.norm_against_temperature,
+    )(
         "Generalisation depends only weakly on the size of the logits at initialisation.",
         "Test accuracy at one inverse temperature, best minus worst logit norm, chosen as above, minus half of what "
         "the inverse temperature changes in the same network, by Welch's t; norms must range from below 1 to above 10.",
@@ -49,7 +71,12 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "Test NLL after post-hoc temperature scaling, at the worst minus at the best inverse temperature, both "
         f"{_CHOSEN} Were it confidence alone, scaling would remove it.",
     ),
-    claim("not-a-matter-of-confidence-at-the-start", "abstract", above(STRONG), _same_start)(
+    claim(
+        "not-a-matter-of-confidence-at-the-start",
+        "abstract",
+        above(STRONG),
+        _same_start,
+    )(
         "Nor is it due to the confidence that networks start with.",
         f"{_BEST_OVER_WORST} Logits are rescaled at the start: all networks of one seed begin as the same function, "
         "equally sure.",
@@ -58,7 +85,12 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "Tuning the inverse temperature between 0.01 and 10 improves all architectures.",
         f"Test accuracy at the best inverse temperature, {_CHOSEN} minus that at 1, whose rate must be inside, too.",
     ),
-    claim("best-depends-on-architecture", "abstract", above(some=True), measures.places_of_the_best)(
+    claim(
+        "best-depends-on-architecture",
+        "abstract",
+        above(some=True),
+        measures.places_of_the_best,
+    )(
         "The optimal inverse temperature is sensitive to the architecture.",
         "Decades between the inverse temperatures of highest mean test accuracy of two architectures, with a bootstrap "
         "of the argmax; those at an end of their grid are left out.",

@@ -1,6 +1,8 @@
-"""The records of the paper in `results/<profile>/temperature_check/`, and the trainings among them that count.
+"""The records of the paper in `results/<profile>/temperature_check/`, and the trainings
+among them that count.
 
-A sweep is a network on a data set; it is trained at several inverse temperatures with several rescaled learning rates.
+A sweep is a network on a data set; it is trained at several inverse temperatures with
+several rescaled learning rates.
 """
 
 from dataclasses import dataclass
@@ -18,10 +20,17 @@ from softmax_temperature.stages.choice import best_rate
 
 SLUG = "temperature_check"
 NAMES = ("sweep", "inverse_temperature", "learning_rate", "start", "seed")
-"""What names a training (`params.temperature_check.Training`), in every table; learning_rate is the rescaled one."""
+"""What names a training (`params.temperature_check.Training`), in every table;
+learning_rate is the rescaled one.
+"""
 GROUP = ["sweep", "start", "inverse_temperature"]
 TRAINING = label(SWEEPS)
-DATA = ("cifar10", "imagenet", "imagenet64", "imdb")  # Parts of them count as the paper's too.
+DATA = (
+    "cifar10",
+    "imagenet",
+    "imagenet64",
+    "imdb",
+)  # Parts of them count as the paper's too.
 NORMS, SAME_START = "norms", "same start"
 
 
@@ -29,11 +38,14 @@ NORMS, SAME_START = "norms", "same start"
 class Records:
     """The tables, by the name of their file, with what each row is about.
 
-    runs: training: initial_logit_norm (mean over validation samples of the norm of the tempered logits before the first
-        step), metrics (empty where it diverged), temperature (that post-hoc scaling finds for the tempered logits),
-        scaled_nll and scaled_ece (at that temperature), cooled_temperature (Cooling's last), correlation (of a pair).
+    runs: training: initial_logit_norm (mean over validation samples of the norm of the
+        tempered logits before the first step), metrics (empty where it diverged),
+        temperature (that post-hoc scaling finds for the tempered logits), scaled_nll
+        and scaled_ece (at that temperature), cooled_temperature (Cooling's last),
+        correlation (of a pair).
     sweeps: sweep. history: training × epoch (from 1) × split.
-    heuristic: training at inverse temperature 1: what the heuristic of classifier_temperature predicts, and if inside.
+    heuristic: training at inverse temperature 1: what the heuristic of
+        classifier_temperature predicts, and if inside.
     early_curves, early_norms: the theory of early learning, see `early_tables`.
     """
 
@@ -50,14 +62,23 @@ read_records = partial(read, Records)
 
 
 def trainings(records: Records) -> pd.DataFrame:
-    """Every training, with whether it `confirms`, and whether the paper has its data; a diverged one is guessing."""
+    """Every training, with whether it `confirms`, and whether the paper has its data; a
+    diverged one is guessing.
+    """
     table = records.runs.merge(records.sweeps, on="sweep").astype({"diverged": bool})
     for name in ("validation_accuracy", "test_accuracy"):
         table[name] = table[name].where(~table["diverged"], 1 / table["classes"])
     start = table["start"].astype(str)
-    table = table.assign(confirms=start.str.startswith(CONFIRMED), start=start.str.removeprefix(CONFIRMED))
-    cells = cell_of_each(TRAINING, table, "sweep", "inverse_temperature", "learning_rate", "start")
-    fresh = cell_of_each(label(CONFIRMATION), table, "sweep", "inverse_temperature", "start")
+    table = table.assign(
+        confirms=start.str.startswith(CONFIRMED),
+        start=start.str.removeprefix(CONFIRMED),
+    )
+    cells = cell_of_each(
+        TRAINING, table, "sweep", "inverse_temperature", "learning_rate", "start"
+    )
+    fresh = cell_of_each(
+        label(CONFIRMATION), table, "sweep", "inverse_temperature", "start"
+    )
     own = table["dataset"].map(partial(is_part, of=DATA)).astype(bool)
     return table.assign(cells=np.where(table["confirms"], fresh, cells), own=own)
 
@@ -65,21 +86,33 @@ def trainings(records: Records) -> pd.DataFrame:
 def chosen(records: Records, kind: str = PLAIN) -> pd.DataFrame:
     """The trainings that count of each sweep, start and inverse temperature.
 
-    PLAIN and COOLED are networks with their own start, NORMS sweeps over norms of the logits at the start, SAME_START
-    sweeps over inverse temperatures with one such norm. What counts are the confirmations; without those, the trainings
-    with the rate that validation data prefer, of equal ones the lowest. `interior`: it is inside the grid of rates.
+    PLAIN and COOLED are networks with their own start, NORMS sweeps over norms of the
+    logits at the start, SAME_START sweeps over inverse temperatures with one such norm.
+    What counts are the confirmations; without those, the trainings with the rate that
+    validation data prefer, of equal ones the lowest. `interior`: it is inside the grid
+    of rates.
     """
     rows = trainings(records)
-    of_sweep = rows.groupby("sweep")[["start", "inverse_temperature"]].transform("nunique")
+    of_sweep = rows.groupby("sweep")[["start", "inverse_temperature"]].transform(
+        "nunique"
+    )
     several, given = of_sweep["start"] > 1, ~rows["start"].isin([PLAIN, COOLED])
-    kinds = {NORMS: given & several, SAME_START: given & ~several & (of_sweep["inverse_temperature"] > 1)}
+    kinds = {
+        NORMS: given & several,
+        SAME_START: given & ~several & (of_sweep["inverse_temperature"] > 1),
+    }
     rows = rows[kinds.get(kind, rows["start"] == kind)]
     tried = rows[~rows["confirms"]].groupby(GROUP)
     rates = tried["learning_rate"].agg(low="min", high="max")
-    by_rate = (one.groupby("learning_rate")["validation_accuracy"].agg(list).to_dict() for _, one in tried)
+    by_rate = (
+        one.groupby("learning_rate")["validation_accuracy"].agg(list).to_dict()
+        for _, one in tried
+    )
     rates["best"] = [*map(best_rate, by_rate)]
     rows = rows.merge(rates.reset_index(), on=GROUP)
-    rows["interior"] = rows["learning_rate"].between(rows["low"], rows["high"], inclusive="neither")
+    rows["interior"] = rows["learning_rate"].between(
+        rows["low"], rows["high"], inclusive="neither"
+    )
     is_confirmed = rows.groupby(GROUP)["confirms"].transform("any")
     counts = rows["confirms"].where(is_confirmed, rows["learning_rate"] == rows["best"])
     return rows[counts.astype(bool)].drop(columns=["best", "low", "high"])
@@ -88,9 +121,16 @@ def chosen(records: Records, kind: str = PLAIN) -> pd.DataFrame:
 def by_sweep(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """The rows of each sweep, after its title."""
     groups = rows.groupby("sweep", sort=False)
-    return [(f"{some['architecture'].iloc[0]}, {some['dataset'].iloc[0]}", some) for _, some in groups]
+    return [
+        (f"{some['architecture'].iloc[0]}, {some['dataset'].iloc[0]}", some)
+        for _, some in groups
+    ]
 
 
-def by_seed(rows: pd.DataFrame, column: str, across: str = "inverse_temperature") -> pd.DataFrame:
-    """The numbers of a column by seed, and by inverse temperature or another name `across`."""
+def by_seed(
+    rows: pd.DataFrame, column: str, across: str = "inverse_temperature"
+) -> pd.DataFrame:
+    """The numbers of a column by seed, and by inverse temperature or another name
+    `across`.
+    """
     return rows.pivot(index="seed", columns=across, values=column)

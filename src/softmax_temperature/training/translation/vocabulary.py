@@ -1,4 +1,6 @@
-"""Sentences as numbers: pieces of words of both languages, found in the training sentences and nowhere else."""
+"""Sentences as numbers: pieces of words of both languages, found in the training
+sentences and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -14,28 +16,35 @@ from tokenizers.trainers import BpeTrainer
 from softmax_temperature.data.splits import Part
 from softmax_temperature.training.translation.sentences import END, UNKNOWN, Ragged
 
-# No piece can be one of them: a piece has no space. They are not registered as special tokens of the library, which
-# would find them in sentences, too.
+# No piece can be one of them: a piece has no space. They are not registered as special
+# tokens of the library, which would find them in sentences, too.
 _RESERVED = ("< padding >", "< start >", "< end >", "< unknown >")
 
-# Deviation: Vaswani et al. have 37,000 pieces by byte-pair encoding, which the focal paper takes over; what they divide
-# is not said. Here it is runs without spaces and punctuation marks, which stand alone; a space belongs to what follows.
+# Deviation: Vaswani et al. have 37,000 pieces by byte-pair encoding, which the focal
+# paper takes over; what they divide is not said. Here it is runs without spaces and
+# punctuation marks, which stand alone; a space belongs to what follows.
 
 
 class Vocabulary:
-    """Pieces of words by byte-pair encoding, the same for both languages; the first numbers are `_RESERVED`."""
+    """Pieces of words by byte-pair encoding, the same for both languages; the first
+    numbers are `_RESERVED`.
+    """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
 
     @classmethod
     def fit(cls, part: Part, *, size: int) -> Vocabulary:
-        """The vocabulary of a training split, LeakError for another one; the order of its sentences does not matter.
+        """The vocabulary of a training split, LeakError for another one; the order of
+        its sentences does not matter.
 
-        `size` is the most numbers, the reserved four included; all characters have one, even beyond it.
+        `size` is the most numbers, the reserved four included; all characters have one,
+        even beyond it.
         """
         counter = _splitter(BPE())
-        trainer = BpeTrainer(vocab_size=size - len(_RESERVED), special_tokens=[], show_progress=False)
+        trainer = BpeTrainer(
+            vocab_size=size - len(_RESERVED), special_tokens=[], show_progress=False
+        )
         counter.train_from_iterator(part.for_vocabulary(), trainer)
         model = json.loads(counter.to_str())["model"]
         learned = sorted(model["vocab"], key=model["vocab"].__getitem__)
@@ -50,17 +59,23 @@ class Vocabulary:
 
     def encode(self, sentences: Iterable[str]) -> Ragged:
         """The pieces of each sentence, then END."""
-        encodings = self._tokenizer.encode_batch_fast(list(sentences), add_special_tokens=False)
+        encodings = self._tokenizer.encode_batch_fast(
+            list(sentences), add_special_tokens=False
+        )
         return Ragged.of([[*encoding.ids, END] for encoding in encodings])
 
     def decode(self, rows: Iterable[Iterable[int]]) -> list[str]:
         """Rows of numbers as text; reserved ones leave nothing."""
         plain = [[number for number in row if number >= len(_RESERVED)] for row in rows]
-        texts: list[str] = self._tokenizer.decode_batch(plain, skip_special_tokens=False)
+        texts: list[str] = self._tokenizer.decode_batch(
+            plain, skip_special_tokens=False
+        )
         return texts
 
     def to_json(self) -> str:
-        """All of it, in the form that `tokenizers.Tokenizer.from_str` reads; equal vocabularies give equal bytes."""
+        """All of it, in the form that `tokenizers.Tokenizer.from_str` reads; equal
+        vocabularies give equal bytes.
+        """
         text: str = self._tokenizer.to_str(pretty=True)
         return text + "\n"
 
