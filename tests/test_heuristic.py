@@ -219,8 +219,8 @@ def test_no_result_depends_on_the_order_or_form_of_the_pairs() -> None:
 
 
 def test_margin_by_hand_and_the_searched_range_with_too_few_data_sets() -> None:
-    # Nine data sets weigh 1 / (9 + 1) each; nine tenths of the weight reach the largest
-    # error, which is 10 - (450 - 10) / 8.
+    # Each of nine data sets has weight 0.1, so nine tenths of the weight reach the
+    # largest error: 440 below 10, divided by 8.
     nine = pd.concat([three_datasets()] * 3, ignore_index=True)
     pairs = nine.assign(
         dataset=list("abcdefghi"), inverse_temperature=np.arange(10.0, 100.0, 10.0)
