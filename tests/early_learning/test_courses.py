@@ -14,7 +14,7 @@ from softmax_temperature.early_learning.flows import (
     UNIT,
     WHOLE,
     Settings,
-    follow,
+    integrate,
 )
 
 from .conftest import make_network, make_problem
@@ -83,7 +83,7 @@ def test_events_are_where_the_logits_say() -> None:
     problem = make_problem()
     start = start_with(problem, 0.5, 3.0)
     flow = start.gradient_flow
-    course = follow(
+    course = integrate(
         flow, problem.loss, settings(start), observe=lambda _, state: flow.logits(state)
     )
     assert course.ending == "complete"
@@ -114,7 +114,7 @@ def test_drift_is_that_of_the_kernel_and_inverse_to_the_temperature(
         first, early = [row for row in course["rows"] if row["moment"] == TIME]
         [unit] = [row for row in course["rows"] if row["moment"] == UNIT]
         flow = own.gradient_flow
-        seen = follow(
+        seen = integrate(
             flow,
             problem.loss,
             settings(own),

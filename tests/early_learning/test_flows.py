@@ -20,7 +20,7 @@ from softmax_temperature.early_learning.flows import (
     Course,
     Flow,
     Settings,
-    follow,
+    integrate,
 )
 from softmax_temperature.early_learning.tangent_kernel import FlatNetwork
 
@@ -51,7 +51,7 @@ def logits_at(
     tolerance: float = 1e-10,
 ) -> list[Tensor]:
     settings = Settings(unit_time, times[-1], tolerance, 100_000)
-    course = follow(
+    course = integrate(
         flow, loss, settings, times=times, observe=lambda _, state: flow.logits(state)
     )
     assert len(course.moments) == len(times)
@@ -85,7 +85,7 @@ def approached(unit: float = 1.0, *, stop: float = math.inf, **changes: Any) -> 
         "evaluations": 10_000,
     } | changes
     times = [0.001 * unit, unit]
-    return follow(
+    return integrate(
         flow,
         loss,
         Settings(**values),
