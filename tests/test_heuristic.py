@@ -12,13 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.heuristic import Heuristic, fit, leave_one_dataset_out
-from softmax_temperature.heuristic.pairs import (
-    Regression,
-    correlations,
-    identified,
-    pearson,
-    regress,
-)
+from softmax_temperature.heuristic.linear_model import Regression, ridge
+from softmax_temperature.heuristic.pairs import correlations, identified, pearson
 from softmax_temperature.heuristic.regression import PENALTIES
 from softmax_temperature.heuristic.ridge import Study
 
@@ -283,8 +278,8 @@ def test_estimate_by_hand(dim: float, expected: tuple[Any, ...]) -> None:
 def test_a_weight_of_two_is_a_row_given_twice() -> None:
     generator = np.random.default_rng(0)
     values, target = generator.normal(size=(6, 2)), generator.normal(size=6)
-    weighted = regress(values, target, 1.5, np.array([2.0, 2, 1, 1, 1, 1]))
-    twice = regress(
+    weighted = ridge(values, target, 1.5, np.array([2.0, 2, 1, 1, 1, 1]))
+    twice = ridge(
         values[[0, 0, 1, 1, 2, 3, 4, 5]], target[[0, 0, 1, 1, 2, 3, 4, 5]], 1.5
     )
     np.testing.assert_allclose(weighted.coefficients, twice.coefficients)
