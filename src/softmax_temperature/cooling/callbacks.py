@@ -53,8 +53,10 @@ def trainer_callback(
 ) -> TrainerCallback:
     """Cool after every training epoch of Hugging Face's Trainer.
 
-    Needs the package transformers. For example,
-    `Trainer(model, ..., callbacks=[trainer_callback(Cooling(model.classifier), loader)])`.
+    Needs the package transformers. For example:
+
+        callback = trainer_callback(Cooling(model.classifier), loader)
+        Trainer(model, ..., callbacks=[callback])
 
     Args:
         cooling: Cooling of the part of the model that returns logits (n, classes) as a

@@ -55,7 +55,7 @@ def rescale_optimizer_state(
 
 
 def check_policy(optimizer: optim.Optimizer | None, policy: str) -> None:
-    """Raise ValueError for an unknown policy, or an optimizer that it cannot rescale."""
+    """Raise ValueError for an unknown policy, or an optimizer it cannot rescale."""
     if policy not in POLICIES:
         raise ValueError(f"policy must be 'keep' or 'rescale', got {policy!r}")
     if policy == "keep" or optimizer is None:
