@@ -11,7 +11,9 @@ from softmax_temperature.early_learning.flows import SoftmaxCrossEntropy
 from softmax_temperature.networks.convolutional import MLP, ConvNet, SmallVGG
 from softmax_temperature.networks.resnets import WideResNet
 
-CLASSES, SAMPLES, SIDE = 4, 6, 8
+CLASSES = 4
+SAMPLES = 6
+SIDE = 8
 MAKERS: dict[str, Callable[[], nn.Module]] = {
     "mlp": lambda: MLP(CLASSES, widths=(12, 10), image_size=SIDE),
     "mlp-relu": lambda: MLP(
