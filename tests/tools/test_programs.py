@@ -32,14 +32,18 @@ def fill_the_disk() -> None:
         (
             fail,
             1,
-            "error: training: 1 of 2 cells failed; what is finished is kept "
-            "and will not run again.\n",
+            (
+                "error: training: 1 of 2 cells failed; what is finished is kept "
+                "and will not run again.\n"
+            ),
         ),
         (
             fill_the_disk,
             2,
-            "error: a.csv: cannot be read or written (No space left on device). "
-            "Free space",
+            (
+                "error: a.csv: cannot be read or written (No space left on device). "
+                "Free space"
+            ),
         ),
         (lambda: signal.raise_signal(signal.SIGINT), 130, "stopped by SIGINT"),
         (lambda: signal.raise_signal(signal.SIGTERM), 143, "stopped by SIGTERM"),
