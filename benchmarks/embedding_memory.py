@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from softmax_temperature.networks.preprocess import Preprocess
 from torch import Tensor, nn
 
-from softmax_temperature.networks.backbones import Preprocess
 from softmax_temperature.networks.embeddings import (
     EMBEDDINGS,
     extract,

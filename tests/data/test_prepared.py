@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from softmax_temperature.data.archives import JsonlArchive, NpzArchive
-from softmax_temperature.data.image_files import ClassFolders
+from softmax_temperature.data.class_folders import ClassFolders
 from softmax_temperature.data.prepared import PreparedData
 from softmax_temperature.runner.artifacts import ArtifactError
 from softmax_temperature.runner.errors import InputError

@@ -11,14 +11,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softmax_temperature.data.prepare import Rows, Rules, divide
+from softmax_temperature.data.division import Rows, Rules, divide
+from softmax_temperature.data.raw import RawDataset, RawPart
 from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.data.splits import (
     SPLITS,
     LeakError,
     Part,
-    RawDataset,
-    RawPart,
     SplitName,
     balanced_subset,
     limited,

@@ -1,4 +1,4 @@
-"""Data sets of translations: what is in the files, and one clear error for each fault."""
+"""Data sets of translations are read line by line; each fault is one clear error."""
 
 from pathlib import Path
 
@@ -10,9 +10,7 @@ from softmax_temperature.runner.errors import InputError
 
 
 def read(root: Path, *languages: str, **files: bytes) -> dict[str, Part]:
-    """A complete data set `letters`, or with other files; a double underscore is the
-    point of their names.
-    """
+    """A complete data set `letters`, with files replaced: train__en is train.en."""
     (root / "letters").mkdir(exist_ok=True)
     for name in [f"{part}.{language}" for part in SPLITS for language in ("en", "de")]:
         content = files.get(
@@ -44,6 +42,13 @@ def test_only_a_line_feed_ends_a_sentence(tmp_path: Path) -> None:
         odd,
         "last",
     )
+
+
+def test_a_byte_order_mark_and_empty_lines_at_the_end_are_dropped(
+    tmp_path: Path,
+) -> None:
+    pairs = read(tmp_path, train__en=b"\xef\xbb\xbfone\ntwo\n\n\r\n")
+    assert pairs["train"].data == ("one", "two")
 
 
 @pytest.mark.parametrize(

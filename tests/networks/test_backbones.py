@@ -14,14 +14,11 @@ import timm
 import torch
 import torchvision.models
 from safetensors.torch import load_file, save_file
+from softmax_temperature.networks.preprocess import torchvision_preprocess
+from softmax_temperature.networks.weights import locate_weights
 from torch import Tensor, nn
 
-from softmax_temperature.networks.backbones import (
-    LoadedBackbone,
-    load_backbone,
-    locate_weights,
-    torchvision_preprocess,
-)
+from softmax_temperature.networks.backbones import LoadedBackbone, load_backbone
 from softmax_temperature.networks.registry import (
     build_classifier,
     build_embedding_network,

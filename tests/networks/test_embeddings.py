@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import torch
+from softmax_temperature.networks.preprocess import Preprocess
 from torch import Tensor, nn
 
 from softmax_temperature.data.splits import LeakError
-from softmax_temperature.networks.backbones import Preprocess
 from softmax_temperature.networks.embeddings import (
     extract,
     open_embeddings,

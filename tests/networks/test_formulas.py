@@ -7,20 +7,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torchvision
+from softmax_temperature.networks.bottleneck_resnet import BottleneckResNet
+from softmax_temperature.networks.cifar_resnet import BasicBlock
+from softmax_temperature.networks.densenet import DenseNet
+from softmax_temperature.networks.small import MLP, ConvNet
+from softmax_temperature.networks.unet import UNet
+from softmax_temperature.networks.vgg import SmallVGG
+from softmax_temperature.networks.wide_resnet import WideResNet
 from torch import Tensor, nn
-
-from softmax_temperature.networks.convolutional import (
-    MLP,
-    ConvNet,
-    DenseNet,
-    SmallVGG,
-    UNet,
-)
-from softmax_temperature.networks.resnets import (
-    BasicBlock,
-    BottleneckResNet,
-    WideResNet,
-)
 
 
 def images(samples: int = 4, side: int = 16) -> Tensor:

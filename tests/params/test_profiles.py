@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from softmax_temperature.data.phrases import FARM
+from softmax_temperature.data.farm import FARM
 from softmax_temperature.params import Params
 from softmax_temperature.tools.profiles import profile_names, render_profile
 from softmax_temperature.training import scaled_epochs

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import torch
+from softmax_temperature.networks.vgg import SmallVGG
 
-from softmax_temperature.networks.convolutional import SmallVGG
 from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.runner.cells import Job
 from softmax_temperature.scaling import fit_temperature
