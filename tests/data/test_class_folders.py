@@ -1,4 +1,4 @@
-"""Class folders are listed in one order everywhere; faults are named with their path."""
+"""Class folders are listed in one order everywhere; faults are named by path."""
 
 import os
 import shutil

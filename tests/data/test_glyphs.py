@@ -1,6 +1,4 @@
-"""Glyphs: the same everywhere, balanced, and neither trivial nor impossible to tell
-apart.
-"""
+"""Glyphs are balanced, distinct and visible; scenes have true labels."""
 
 import numpy as np
 import pytest
@@ -17,9 +15,7 @@ from softmax_temperature.data.glyphs import (
 from softmax_temperature.runner.errors import InputError
 
 
-def test_a_glyph_data_set_is_balanced_and_visible_and_a_smaller_one_is_its_beginning() -> (
-    None
-):
+def test_a_glyph_data_set_is_balanced_and_a_smaller_one_is_its_beginning() -> None:
     raw = read_glyphs("glyphs-12", seed=0)
     assert raw.test is not None
     for part, each in ((raw.train, TRAIN_PER_CLASS), (raw.test, TEST_PER_CLASS)):

@@ -1,6 +1,4 @@
-"""Data sets with a class for every pixel: read as they are, divided, and refused where
-they are wrong.
-"""
+"""Images and label maps are read as they are; wrong ones are refused by name."""
 
 import shutil
 from collections.abc import Callable
@@ -33,8 +31,9 @@ def save(path: Path, pixels: np.ndarray) -> None:
 
 @pytest.fixture
 def town(tmp_path: Path) -> Path:
-    """A folder with 4 training, 2 validation and 3 test pairs of 32×48 pixels; each
-    image says what its labels are.
+    """A folder with 4 training, 2 validation and 3 test pairs of 32×48 pixels.
+
+    An image has 20 times its labels in each channel.
     """
     generator = np.random.default_rng(0)
     for part, count in (("train", 4), ("val", 2), ("test", 3)):
@@ -199,7 +198,7 @@ def test_images_are_set_aside_from_the_training_part(town: Path) -> None:
     del parts["validation"]
     with pytest.raises(
         InputError,
-        match=r"data set town: has no images/val\. Set cooling\.segmentation\.cooling_im",
+        match=r"town: has no images/val\. Set cooling\.segmentation\.cooling_images",
     ):
         set_aside(parts, None, seed=0)
 

@@ -1,6 +1,4 @@
-"""Splits are balanced and disjoint; test data reach no fit, and only training texts
-make a vocabulary.
-"""
+"""Splits are balanced and disjoint; test data reach no fit and no vocabulary."""
 
 from dataclasses import replace
 from typing import Any
@@ -172,7 +170,7 @@ def test_a_class_limit_takes_a_random_choice_and_renumbers_it() -> None:
     [
         (
             {"train_limit": 3},
-            r"birds.train_limit: leaves 1 of 4 classes .* Use at least 4, or set class_limit",
+            r"train_limit: leaves 1 of 4 classes .* Use at least 4, or set class_limit",
         ),
         (
             {"train_limit": 4},
@@ -191,9 +189,7 @@ def test_a_limit_that_leaves_too_little_is_refused(
         division(dataset(40, 8, 4), **limits)
 
 
-def test_a_validation_part_of_the_source_is_kept_whole_and_takes_nothing_from_the_train_part() -> (
-    None
-):
+def test_a_validation_part_of_the_source_is_kept_beside_the_whole_train_part() -> None:
     raw = replace(dataset(80, 16, 8), validation=raw_part(np.arange(24) % 8))
     _, (train, validation, _) = division(raw, train_limit=40)
     assert np.bincount(train.labels).tolist() == [5] * 8

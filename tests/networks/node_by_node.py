@@ -5,11 +5,11 @@ Tests compare their numbers, a benchmark their speed.
 """
 
 import torch
-from softmax_temperature.networks.tree_lstm import TreeLSTM
 from torch import Tensor
 
 from softmax_temperature.data.tokens import PADDING
 from softmax_temperature.data.trees import WORD
+from softmax_temperature.networks.tree_lstm import TreeLSTM
 
 
 def plain_states(model: TreeLSTM, trees: Tensor) -> Tensor:

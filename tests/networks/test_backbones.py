@@ -14,15 +14,15 @@ import timm
 import torch
 import torchvision.models
 from safetensors.torch import load_file, save_file
-from softmax_temperature.networks.preprocess import torchvision_preprocess
-from softmax_temperature.networks.weights import locate_weights
 from torch import Tensor, nn
 
 from softmax_temperature.networks.backbones import LoadedBackbone, load_backbone
+from softmax_temperature.networks.preprocess import torchvision_preprocess
 from softmax_temperature.networks.registry import (
     build_classifier,
     build_embedding_network,
 )
+from softmax_temperature.networks.weights import locate_weights
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.errors import InputError
 

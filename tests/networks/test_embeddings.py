@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from softmax_temperature.networks.preprocess import Preprocess
 from torch import Tensor, nn
 
 from softmax_temperature.data.splits import LeakError
@@ -17,6 +16,7 @@ from softmax_temperature.networks.embeddings import (
     open_embeddings,
     write_embeddings,
 )
+from softmax_temperature.networks.preprocess import Preprocess
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
 from softmax_temperature.runner.errors import InputError
 

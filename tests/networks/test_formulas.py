@@ -7,6 +7,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torchvision
+from torch import Tensor, nn
+
 from softmax_temperature.networks.bottleneck_resnet import BottleneckResNet
 from softmax_temperature.networks.cifar_resnet import BasicBlock
 from softmax_temperature.networks.densenet import DenseNet
@@ -14,7 +16,6 @@ from softmax_temperature.networks.small import MLP, ConvNet
 from softmax_temperature.networks.unet import UNet
 from softmax_temperature.networks.vgg import SmallVGG
 from softmax_temperature.networks.wide_resnet import WideResNet
-from torch import Tensor, nn
 
 
 def images(samples: int = 4, side: int = 16) -> Tensor:

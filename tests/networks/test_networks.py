@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from softmax_temperature.networks.unet import UNet
 from torch import nn
 
 from softmax_temperature.networks.registry import ARCHITECTURES, build_network
+from softmax_temperature.networks.unet import UNet
 from softmax_temperature.params.network import Network
 from softmax_temperature.runner.errors import InputError
 from tests.networks.test_formulas import images

@@ -8,15 +8,15 @@ import timm
 import torch
 import torchvision.models
 from PIL import Image
+from timm.data import create_transform, resolve_data_config
+from timm.models import get_pretrained_cfg
+from torch import Tensor
+
 from softmax_temperature.networks.preprocess import (
     Preprocess,
     timm_preprocess,
     torchvision_preprocess,
 )
-from timm.data import create_transform, resolve_data_config
-from timm.models import get_pretrained_cfg
-from torch import Tensor
-
 from softmax_temperature.runner.errors import InputError
 
 

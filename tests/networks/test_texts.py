@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from softmax_temperature.networks.gru import GRU
-from softmax_temperature.networks.text_cnn import TextCNN
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from softmax_temperature.data.tokens import PADDING
+from softmax_temperature.networks.gru import GRU
 from softmax_temperature.networks.layers import drawn_from, last_layer_inputs
+from softmax_temperature.networks.text_cnn import TextCNN
 
 VOCABULARY, LENGTH = 13, 40
 LENGTHS = (40, 1, 25, 11, 12, 10, 33) + 33 * (17,)

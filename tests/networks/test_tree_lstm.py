@@ -4,12 +4,12 @@ outputs and gradients.
 
 import torch
 import torch.nn.functional as F
-from softmax_temperature.networks.tree_lstm import TreeLSTM
 from torch import Tensor
 
 from softmax_temperature.data.tokens import PADDING
 from softmax_temperature.data.trees import LABEL, encode_trees, parse_tree
 from softmax_temperature.networks.layers import drawn_from
+from softmax_temperature.networks.tree_lstm import TreeLSTM
 from tests.networks.node_by_node import plain_states
 
 WORDS = ("a", "b", "c", "d", "e")
