@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from softmax_temperature.networks.unet import UNet
 from torch import Tensor, nn
 
 from softmax_temperature.data.splits import SplitName
@@ -15,6 +14,7 @@ from softmax_temperature.data.trees import encode_trees, parse_tree
 from softmax_temperature.losses import make_objective
 from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.registry import ARCHITECTURES
+from softmax_temperature.networks.unet import UNet
 from softmax_temperature.params.focal import Transformer
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.training import (

@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 import torch
-from softmax_temperature.networks.preprocess import Preprocess
 from torch import Tensor, nn
 
 from softmax_temperature.cosine_classifier import TemperatureGridTrainer
@@ -26,6 +25,7 @@ from softmax_temperature.early_learning.courses import Problem, Start, event_tim
 from softmax_temperature.early_learning.flows import Settings, SoftmaxCrossEntropy
 from softmax_temperature.losses import make_objective
 from softmax_temperature.networks.embeddings import extract
+from softmax_temperature.networks.preprocess import Preprocess
 from softmax_temperature.networks.registry import ARCHITECTURES
 from softmax_temperature.params.classifier_temperature import GridTraining
 from softmax_temperature.params.focal import BeamSearch

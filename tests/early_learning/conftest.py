@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from softmax_temperature.networks.small import MLP, ConvNet
-from softmax_temperature.networks.vgg import SmallVGG
-from softmax_temperature.networks.wide_resnet import WideResNet
 from torch import Tensor, nn
 
 from softmax_temperature.early_learning.courses import Problem
 from softmax_temperature.early_learning.flows import SoftmaxCrossEntropy
+from softmax_temperature.networks.small import MLP, ConvNet
+from softmax_temperature.networks.vgg import SmallVGG
+from softmax_temperature.networks.wide_resnet import WideResNet
 
 CLASSES, SAMPLES, SIDE = 4, 6, 8
 MAKERS: dict[str, Callable[[], nn.Module]] = {

@@ -6,10 +6,10 @@ import math
 
 import pytest
 import torch
-from softmax_temperature.networks.preprocess import Preprocess
 from torch import nn
 
 from softmax_temperature.losses import make_objective
+from softmax_temperature.networks.preprocess import Preprocess
 from softmax_temperature.params.shared import PretrainRecipe
 from softmax_temperature.training.pretraining import (
     PreprocessedImages,

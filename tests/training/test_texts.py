@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from softmax_temperature.networks.text_cnn import TextCNN
 from torch import Tensor, nn
 
 from softmax_temperature.data.trees import (
@@ -21,6 +20,7 @@ from softmax_temperature.data.trees import (
 )
 from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.registry import count_parameters
+from softmax_temperature.networks.text_cnn import TextCNN
 from softmax_temperature.training import Trainer
 from softmax_temperature.training.texts import TokenSet, TreeSet, over_labelled_nodes
 from softmax_temperature.training.word_embeddings import (
