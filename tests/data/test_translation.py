@@ -21,27 +21,21 @@ def read(root: Path, *languages: str, **files: bytes) -> dict[str, Part]:
 
 
 def test_lines_are_pairs_in_both_directions(tmp_path: Path) -> None:
-    forward, back = read(tmp_path), read(tmp_path, "de", "en")
-    test = forward["test"]
-    assert (test.data, test.labels) == (
-        ("one test.en", "two test.en"),
-        ("one test.de", "two test.de"),
-    )
+    forward = read(tmp_path)
+    back = read(tmp_path, "de", "en")
+    assert forward["test"].data == ("one test.en", "two test.en")
+    assert forward["test"].labels == ("one test.de", "two test.de")
     for split in SPLITS:
-        assert (back[split].data, back[split].labels) == (
-            forward[split].labels,
-            forward[split].data,
-        )
+        assert back[split].data == forward[split].labels
+        assert back[split].labels == forward[split].data
 
 
 def test_only_a_line_feed_ends_a_sentence(tmp_path: Path) -> None:
     # str.splitlines would see five lines in the first sentence, and every later pair
     # would be wrong.
     odd = "a\u2028b\x0bc\x85d\x1ce"
-    assert read(tmp_path, test__en=f"{odd}\r\n last ".encode())["test"].data == (
-        odd,
-        "last",
-    )
+    pairs = read(tmp_path, test__en=f"{odd}\r\n last ".encode())
+    assert pairs["test"].data == (odd, "last")
 
 
 def test_a_byte_order_mark_and_empty_lines_at_the_end_are_dropped(

@@ -36,7 +36,7 @@ _ENTRIES = _read_catalogue()
 BY_HAND: dict[str, str] = {
     name: entry.pop("by_hand") for name, entry in _ENTRIES.items() if "by_hand" in entry
 }
-"""Where to get a data set that no program may download, and how to lay it out."""
+"""Instructions to get and lay out data sets that no program may download."""
 
 URLS: dict[str, dict[str, tuple[str, str]]] = {
     name: {file: (url, sha256) for file, (url, sha256) in entry.pop("files").items()}

@@ -22,7 +22,7 @@ TEST_FRACTION = 0.25
 
 @dataclass(frozen=True)
 class Rules:
-    """How much of a data set is used, and how it is split; a limit of None takes all.
+    """The size of a data set in use, and of its splits; a limit of None takes all.
 
     `train_limit` counts training and validation samples together.
     """

@@ -307,8 +307,8 @@ def _compared_image(character: str) -> NDArray[np.float64]:
 def _bitmaps(character: str) -> tuple[Image.Image, ...]:
     """A character in every font that has it."""
     code_point = ord(character)
-    others = [font for font in _OTHER_FONTS if code_point in _code_points(font)]
-    return tuple(_bitmap(character, font) for font in (*_COMMON_FONTS, *others))
+    optional = [font for font in _OTHER_FONTS if code_point in _code_points(font)]
+    return tuple(_bitmap(character, font) for font in (*_COMMON_FONTS, *optional))
 
 
 def _bitmap(character: str, font: str) -> Image.Image:

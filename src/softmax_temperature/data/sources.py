@@ -1,4 +1,4 @@
-"""Where a data set comes from: built in, an archive in data.root, or torchvision.
+"""Sources of data sets: built in, an archive in data.root, or torchvision.
 
 Otherwise one error says what to put where.
 """

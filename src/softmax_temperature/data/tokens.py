@@ -25,7 +25,7 @@ RESERVED = 2
 """The number of the first word of the vocabulary."""
 
 Keep = Literal["start", "end"]
-"""Which end of a long text is read."""
+"""The end of a long text that is read."""
 
 # No text can hold these two words, since letters and punctuation marks are never in
 # one token. They are not registered as special tokens of the library, which would find

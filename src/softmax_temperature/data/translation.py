@@ -86,9 +86,9 @@ def _files(
         general = (
             f"Put {', '.join(missing)} into {folder}, one sentence per line in UTF-8."
         )
-        what = f"has no {missing[0]}" if folder.is_dir() else f"not found in {root}"
+        fault = f"has no {missing[0]}" if folder.is_dir() else f"not found in {root}"
         raise InputError(
-            what,
+            fault,
             where=f"data set {name}",
             remedy=BY_HAND.get(name, general).format(folder=folder),
         )

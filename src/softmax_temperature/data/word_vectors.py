@@ -86,21 +86,23 @@ def read_word_vectors(path: Path, words: Sequence[str], *, width: int) -> WordVe
         )
     numbers = {word: number for number, word in enumerate(words, start=RESERVED)}
     vectors = torch.zeros(len(words) + RESERVED, width)
-    known = torch.zeros(len(vectors), dtype=torch.bool)
+    has_vector = torch.zeros(len(vectors), dtype=torch.bool)
     entries = _npz(path, width) if path.suffix == ".npz" else _lines(path, width)
     for word, values in entries:
         number = numbers.pop(word, None)  # The first vector of a word counts.
         if number is None:
             continue
-        known[number] = True
+        has_vector[number] = True
         vectors[number] = math.nan
         with suppress(ValueError):  # A word that is no number stays NaN.
             vectors[number] = torch.from_numpy(np.asarray(values, dtype=np.float32))
-    _check(path, words, vectors, known)
-    return WordVectors(vectors, known)
+    _check(path, words, vectors, has_vector)
+    return WordVectors(vectors, has_vector)
 
 
-def _check(path: Path, words: Sequence[str], vectors: Tensor, known: Tensor) -> None:
+def _check(
+    path: Path, words: Sequence[str], vectors: Tensor, has_vector: Tensor
+) -> None:
     is_wrong = ~vectors.isfinite().all(1)
     if is_wrong.any():
         number = int(is_wrong.nonzero()[0])
@@ -109,7 +111,7 @@ def _check(path: Path, words: Sequence[str], vectors: Tensor, known: Tensor) -> 
             where=str(path),
             remedy=_REMEDY,
         )
-    if words and not known.any():
+    if words and not has_vector.any():
         raise InputError(
             f"has none of the {len(words):,} words with {vectors.shape[1]} numbers "
             "after it, as the network's embedding has",

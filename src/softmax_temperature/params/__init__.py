@@ -182,9 +182,9 @@ def validate(content: Any, *, where: str) -> Params:
     try:
         return Params.model_validate(content)
     except ValidationError as error:
-        key, what = fault(error)
+        key, message = fault(error)
         raise InputError(
-            what,
+            message,
             where=f"{where}: {key}" if key else where,
             remedy="Correct it in params.yaml, or apply a profile again.",
         ) from error

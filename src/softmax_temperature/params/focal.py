@@ -47,7 +47,7 @@ class Embeddings(Section):
 
 
 class TaskTraining(Section):
-    """How a task's data are read and evaluated.
+    """The form of a task's data, and its evaluation.
 
     Test images are also scored with noise of the standard deviation `gaussian_noise`,
     for pixels on the scale 0 to 1. Parse trees use the vocabulary of `text` alone. If

@@ -98,6 +98,6 @@ class Recipe(Section):
         try:
             return type(self).model_validate(values)
         except ValidationError as error:
-            key, what = fault(error)
-            message = f"{key}: {what}" if key else what
-            raise ValueError(f"{by}, recipe: {message}") from error
+            key, message = fault(error)
+            where = f"{by}, recipe: {key}" if key else f"{by}, recipe"
+            raise ValueError(f"{where}: {message}") from error

@@ -63,7 +63,7 @@ class Data(Section):
 
 
 class Dataset(Section):
-    """How much of a data set is used; null takes all. Limits keep classes balanced.
+    """The part of a data set in use; null takes all. Limits keep classes balanced.
 
     `source` is the name that it is found under, if that is not its key: one source may
     be prepared in several ways, and several may be joined. `pool` puts the source's own

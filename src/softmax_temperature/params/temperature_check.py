@@ -25,7 +25,7 @@ PLAIN = "plain"
 COOLED = "cooled"
 """The same start, trained with Cooling."""
 CONFIRMED = "confirmed-"
-"""What the start of a confirmation begins with."""
+"""The first letters of the start of a confirmation."""
 _PAIR = "pair-"
 _NORM = "norm-"
 
