@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from softmax_temperature.networks.preprocess import Preprocess
 from torch import Tensor, nn
 
 from softmax_temperature.networks.embeddings import (
@@ -24,6 +23,7 @@ from softmax_temperature.networks.embeddings import (
     extract,
     write_embeddings,
 )
+from softmax_temperature.networks.preprocess import Preprocess
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.machine import keep_freed_memory
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from softmax_temperature.networks.tree_lstm import TreeLSTM
 from torch import Tensor
 
 from benchmarks.timing import gpu_gibibytes, seconds
 from softmax_temperature.data.trees import LABEL, UNLABELLED, encode_trees, parse_tree
+from softmax_temperature.networks.tree_lstm import TreeLSTM
 from tests.networks.node_by_node import plain_states
 
 WORDS, MOST = 1000, 38  # Of the vocabulary, and of a sentence.
