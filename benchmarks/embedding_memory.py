@@ -17,12 +17,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.networks.backbones import Preprocess
 from softmax_temperature.networks.embeddings import (
     EMBEDDINGS,
     extract,
     write_embeddings,
 )
+from softmax_temperature.networks.preprocess import Preprocess
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.machine import keep_freed_memory
 

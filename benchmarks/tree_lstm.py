@@ -18,8 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from benchmarks.timing import gpu_gibibytes, seconds
-from softmax_temperature.data.tokens import LABEL, UNLABELLED, encode_trees, parse_tree
-from softmax_temperature.networks.texts import TreeLSTM
+from softmax_temperature.data.trees import LABEL, UNLABELLED, encode_trees, parse_tree
+from softmax_temperature.networks.tree_lstm import TreeLSTM
 from tests.networks.node_by_node import plain_states
 
 # Words of the vocabulary, and at most of a sentence.

@@ -10,13 +10,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.networks.convolutional import DenseNet, SmallVGG, UNet
+from softmax_temperature.networks.bottleneck_resnet import BottleneckResNet
+from softmax_temperature.networks.cifar_resnet import CifarResNet
+from softmax_temperature.networks.densenet import DenseNet
 from softmax_temperature.networks.layers import CReLU
-from softmax_temperature.networks.resnets import (
-    BottleneckResNet,
-    CifarResNet,
-    WideResNet,
-)
+from softmax_temperature.networks.unet import UNet
+from softmax_temperature.networks.vgg import SmallVGG
+from softmax_temperature.networks.wide_resnet import WideResNet
 
 CLASSES = 4
 MakeNetwork = Callable[..., nn.Module]

@@ -8,8 +8,9 @@ from torch import Tensor, nn
 
 from softmax_temperature.early_learning.courses import Problem
 from softmax_temperature.early_learning.flows import SoftmaxCrossEntropy
-from softmax_temperature.networks.convolutional import MLP, ConvNet, SmallVGG
-from softmax_temperature.networks.resnets import WideResNet
+from softmax_temperature.networks.small import MLP, ConvNet
+from softmax_temperature.networks.vgg import SmallVGG
+from softmax_temperature.networks.wide_resnet import WideResNet
 
 CLASSES = 4
 SAMPLES = 6

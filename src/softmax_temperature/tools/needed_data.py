@@ -16,7 +16,7 @@ from softmax_temperature.data.segmentation import segmentation_digest
 from softmax_temperature.data.sources import find_archive, find_dataset, is_built_in
 from softmax_temperature.data.translation import translation_digest
 from softmax_temperature.data.word_vectors import read_word_vectors, word_vectors_digest
-from softmax_temperature.networks.backbones import locate_weights
+from softmax_temperature.networks.weights import locate_weights
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.artifacts import atomic_file, digest_of_file
