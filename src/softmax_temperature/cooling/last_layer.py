@@ -2,8 +2,12 @@
 paper, Definition 3.1).
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
+
+from softmax_temperature.metrics.checks import check_one_tensor
 
 BUFFER = "cooling_temperature"
 
@@ -56,10 +60,8 @@ def set_last_layer_temperature(model: nn.Module, temperature: float) -> None:
     model.get_buffer(BUFFER).fill_(temperature)
 
 
-def divide(module: nn.Module, _images: object, logits: object) -> Tensor:
+def divide(module: nn.Module, _images: object, logits: Any) -> Tensor:
     """The forward hook of a held network."""
-    if not isinstance(logits, Tensor):
-        raise TypeError(
-            f"model must return one tensor of logits to be cooled, got {type(logits).__name__}"
-        )
-    return logits / module.get_buffer(BUFFER)
+    check_one_tensor(logits, "model", "cooled")
+    cooled: Tensor = logits / module.get_buffer(BUFFER)
+    return cooled

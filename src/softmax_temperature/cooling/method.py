@@ -22,7 +22,12 @@ from softmax_temperature.cooling.redistribution import (
     plan_redistribution,
     rescale_parameters,
 )
-from softmax_temperature.metrics.checks import as_rows, check_positive
+from softmax_temperature.metrics.checks import as_rows, check_logits, check_positive
+from softmax_temperature.metrics.probability_check import (
+    NO_SOFTMAX,
+    check_no_softmax_at_end,
+    check_not_probs,
+)
 from softmax_temperature.scaling import TemperatureFit, fit_temperature
 
 # Maximal and reset temperature of the special cases of Algorithm 3.1 ("Summary",
@@ -109,6 +114,7 @@ class Cooling:
             )
         if not (reset_temperature == max_temperature == math.inf):
             check_positive(reset_temperature, "reset_temperature")
+        check_no_softmax_at_end(model, "model")
         self.model, self.mode, self.factor, self.refit = (
             model,
             mode,
@@ -159,7 +165,11 @@ class Cooling:
         check_policy(optimizer, policy)
         present = self.temperature
         check_positive(present, "cooling_temperature")
-        fit = fit_temperature(*as_rows(logits, labels), criterion="nll")
+        rows, classes = as_rows(logits, labels)
+        check_logits(rows, values=False)
+        # In front of the buffer, where a softmax gives rows that sum to one.
+        check_not_probs(rows * present if present != 1 else rows, remedy=NO_SOFTMAX)
+        fit = fit_temperature(rows, classes, criterion="nll")
         if fit.at_bound:
             # Deviation: the paper does not say what happens when the likelihood has no
             # optimum, as with a small held-out set that is classified without an error.

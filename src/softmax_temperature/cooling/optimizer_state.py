@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import torch
 from torch import nn, optim
 
+from softmax_temperature.metrics.checks import ArgumentError
+
 POLICIES = ("keep", "rescale")
 
 _ADAM = {"exp_avg": 1, "exp_avg_sq": 2, "max_exp_avg_sq": 2}
@@ -57,11 +59,12 @@ def check_policy(optimizer: optim.Optimizer | None, policy: str) -> None:
     """
     if policy not in POLICIES:
         raise ValueError(f"policy must be 'keep' or 'rescale', got {policy!r}")
-    if (
-        policy == "rescale"
-        and optimizer is not None
-        and type(optimizer) not in GRADIENT_POWERS
-    ):
+    if policy == "rescale" and optimizer is None:
+        raise ArgumentError(
+            "optimizer must be given for policy 'rescale', got None",
+            "Give the one whose state is to be carried over.",
+        )
+    if policy == "rescale" and type(optimizer) not in GRADIENT_POWERS:
         known = ", ".join(each.__name__ for each in GRADIENT_POWERS)
         raise ValueError(
             f"optimizer must be one of {known} for policy 'rescale', got {type(optimizer).__name__}"
