@@ -23,7 +23,7 @@ SUM_TOLERANCE_OF_FEW = 1e-4
 # several columns it takes more rows: scikit-learn's own checks fit noise in [0, 1].
 SIGMOID_SHARE = 0.95
 SIGMOID_RANGE = 0.3
-SIGMOID_ROWS = 50
+SIGMOID_ROWS = 60
 # Probabilities are rounded to so many decimals, if at all.
 DECIMALS = (1, 2, 3)
 LARGEST_MISS = 0.5  # Of a sum of one that is taken for rounding.

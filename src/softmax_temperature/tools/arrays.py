@@ -99,12 +99,6 @@ def read_rows(
     }
     if other_path:
         return arrays, _read_pair(matrix, other_path, other_labels, (), columns)
-    if other_labels and not own:
-        raise InputError(
-            f"labels {other} rows that are not there",
-            where=f"--{other}-labels",
-            remedy=f"Give the rows: --{other}.",
-        )
     if len(own) == 1 or other_labels:
         what = f"{other} rows lack their {'labels' if matrix in own else matrix}"
         raise InputError(what, where=str(path), remedy=f"Give {' and '.join(within)}.")
