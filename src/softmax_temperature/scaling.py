@@ -113,6 +113,7 @@ def apply_temperature(logits: Tensor, temperature: float) -> Tensor:
     positive.
     """
     check_logits(logits)
+    check_not_probs(logits)
     check_positive(temperature, "temperature")
     return logits / temperature
 

@@ -22,7 +22,12 @@ from softmax_temperature.cooling.redistribution import (
     plan_redistribution,
     rescale_parameters,
 )
-from softmax_temperature.metrics.checks import as_rows, check_logits, check_positive
+from softmax_temperature.metrics.checks import (
+    as_rows,
+    check_at_least_zero,
+    check_logits,
+    check_positive,
+)
 from softmax_temperature.metrics.probability_check import (
     NO_SOFTMAX,
     check_no_softmax_at_end,
@@ -101,13 +106,14 @@ class Cooling:
         reset_temperature: float = 100.0,
         refit: str = "whole",
     ) -> None:
+        if not isinstance(model, nn.Module):
+            raise TypeError(f"model must be a torch module, got {type(model).__name__}")
         for name, value, choices in (("mode", mode, MODES), ("refit", refit, REFITS)):
             if value not in choices:
                 raise ValueError(
                     f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}"
                 )
-        if not (math.isfinite(factor) and factor >= 0):
-            raise ValueError(f"factor must be finite and at least 0, got {factor}")
+        check_at_least_zero(factor, "factor")
         if not max_temperature >= 0:
             raise ValueError(
                 f"max_temperature must be at least 0, got {max_temperature}"

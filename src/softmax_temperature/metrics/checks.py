@@ -123,7 +123,7 @@ def check_one_tensor(output: Any, name: str, purpose: str) -> None:
         raise TypeError(
             f"{name} must return one tensor of logits to be {purpose}, got "
             f"{type(output).__name__}. "
-            "Give a module that returns the logits alone."
+            "Give a module that returns the logits alone, as outputs.logits."
         )
 
 
@@ -209,6 +209,19 @@ def check_positive(value: float, name: str) -> None:
         )
 
 
+def check_at_least_zero(value: float, name: str) -> None:
+    """Refuse a number that is not finite and at least zero."""
+    try:
+        valid = bool(0 <= value < math.inf)
+    except TypeError:  # Text, None or a list.
+        valid = False
+    if not valid:
+        raise ArgumentError(
+            f"{name} must be finite and at least 0, got {value!r}",
+            "Give such a number.",
+        )
+
+
 def check_count(value: int, name: str, *, least: int) -> int:
     """Refuse a count that is not an integer of at least `least`; returns it as an int,
     because numpy's integers are no JSON.
@@ -286,8 +299,7 @@ def check_gamma(gamma: float | Tensor) -> None:
     `check_batch`.
     """
     if not isinstance(gamma, Tensor):
-        if not 0 <= gamma < math.inf:
-            raise ValueError(f"gamma must be finite and at least 0, got {gamma}")
+        check_at_least_zero(gamma, "gamma")
     elif _may_be_read(gamma) and not ((gamma >= 0) & torch.isfinite(gamma)).all():
         raise ValueError(
             f"gamma must be finite and at least 0, got {gamma.min().item()} to {gamma.max().item()}"

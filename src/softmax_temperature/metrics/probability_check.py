@@ -26,6 +26,7 @@ SIGMOID_RANGE = 0.3
 SIGMOID_ROWS = 60
 # Probabilities are rounded to so many decimals, if at all.
 DECIMALS = (1, 2, 3)
+ROUNDING = 1e-4  # Of a rounded number in units of its last decimal, in float32.
 LARGEST_MISS = 0.5  # Of a sum of one that is taken for rounding.
 
 LOGITS_INSTEAD = "Give logits from before the softmax, or the logarithms (torch.log)."
@@ -53,7 +54,7 @@ def check_not_probs(
             raise ArgumentError(
                 f"{name} are {noun}: {100 * share:.0f} % of the rows lie in "
                 f"[0, {whole}] and sum to {whole}",
-                remedy,
+                remedy if whole == 1 else f"Divide by {whole}. {remedy}",
             )
     inside = (low >= 0) & (high <= 1 + PROBABILITY_TOLERANCE)
     share = inside.double().mean().item()
@@ -83,12 +84,20 @@ def sum_tolerance(probs: Tensor, rows: int) -> float:
     """
     if rows < FEW_ROWS:
         return max(SUM_TOLERANCE_OF_FEW, float(torch.finfo(probs.dtype).eps))
+    decimals = rounded_decimals(probs)
+    if decimals is None:
+        return SUM_TOLERANCE
+    most = probs.shape[1] / 2 / 10**decimals
+    return max(SUM_TOLERANCE, min(most, LARGEST_MISS))
+
+
+def rounded_decimals(probs: Tensor) -> int | None:
+    """The number of decimals that probabilities are rounded to, or None."""
     for decimals in DECIMALS:
         scaled = probs * 10**decimals
-        if bool((scaled - scaled.round()).abs().max() < SUM_TOLERANCE_OF_FEW):
-            most = probs.shape[1] / 2 / 10**decimals
-            return max(SUM_TOLERANCE, min(most, LARGEST_MISS))
-    return SUM_TOLERANCE
+        if bool((scaled - scaled.round()).abs().max() < ROUNDING):
+            return decimals
+    return None
 
 
 def _share_of_sums(candidates: Tensor, rows: int) -> float:

@@ -20,6 +20,7 @@ from softmax_temperature.metrics.checks import (
 from softmax_temperature.metrics.probability_check import (
     FEW_ROWS,
     check_not_probs,
+    rounded_decimals,
     sum_tolerance,
 )
 from softmax_temperature.runner.errors import InputError
@@ -267,6 +268,8 @@ def checked_logits(
     check_logits(table, name=f"{name}{kind}")
     numbers = class_numbers(classes, table.shape, f"{name}labels")
     check_labels(numbers, table, name=f"{name}labels")
+    if kind == "probs":
+        _refuse_rounded_zeros(values, numbers, f"{name}probs")
     return table, numbers
 
 
@@ -304,7 +307,7 @@ def class_numbers(
 def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
     """Labels as int64; ValueError if they are none."""
     if values.dtype.kind not in "fiub":
-        example = values.flat[0] if values.size else values.dtype
+        example = str(values.flat[0]) if values.size else "nothing"
         raise ArgumentError(
             f"{name} must be whole numbers, got {example!r}",
             "Number the classes: np.unique(labels, return_inverse=True)[1].",
@@ -355,6 +358,25 @@ def _decisions(name: str) -> ArgumentError:
         "classes",
         "Give what the classes were predicted from.",
     )
+
+
+def _refuse_rounded_zeros(
+    values: NDArray[np.float64], labels: Tensor, name: str
+) -> None:
+    """Refuse rounded probabilities that are 0 for a label: the logarithm of 0 decides
+    every temperature.
+    """
+    if values.shape[1] == 1:
+        values = np.hstack([1 - values, values])
+    of_label = values[np.arange(len(values)), labels.numpy()]
+    zeros = np.flatnonzero(of_label == 0)
+    decimals = rounded_decimals(torch.from_numpy(values))
+    if len(zeros) and decimals is not None:
+        raise ArgumentError(
+            f"{name} are rounded to {decimals} decimals, and 0 for the label "
+            f"in row {zeros[0]}",
+            "Save them with all digits.",
+        )
 
 
 def _log_probs(values: NDArray[np.float64], name: str) -> Tensor:

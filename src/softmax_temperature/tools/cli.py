@@ -405,7 +405,10 @@ def main() -> None:
         if "\n" in line:  # The help, where there are no arguments.
             error.show()
             sys.exit(error.exit_code)
-        subcommand = error.ctx.info_name if error.ctx and error.ctx.parent else ""
-        line = f"{line.rstrip('.')}. See: softmax-temperature {subcommand} --help"
+        line = line.replace("Value error, ", "")
+        end = "" if line.endswith((".", "?")) else "."
+        inside = error.ctx is not None and error.ctx.parent is not None
+        subcommand = f" {error.ctx.info_name}" if inside else ""
+        line = f"{line}{end} See: softmax-temperature{subcommand} --help"
     print(f"error: {line}", file=sys.stderr)
     sys.exit(2)

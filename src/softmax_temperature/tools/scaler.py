@@ -113,6 +113,10 @@ class TemperatureScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         part of its `state_dict`.
         """
         check_is_fitted(self)
+        if not isinstance(network, nn.Module):
+            raise TypeError(
+                f"network must be a torch module, got {type(network).__name__}"
+            )
         check_no_softmax_at_end(network, "network")
         return TemperatureScaled(network, self.temperature_)
 

@@ -56,6 +56,8 @@ def arrays_of(
 
     `required` is which of the two are asked for; `columns` are names and patterns.
     """
+    if not len(table):
+        raise InputError("has no rows", where=where, remedy="Give some.")
     names = [str(name).strip() for name in table.columns]
     table = table.set_axis(names, axis=1)
     labels = [name for name in names if name.lower() in LABEL_NAMES]
@@ -183,9 +185,9 @@ def _single(name: str, matrix: str, where: str) -> list[str]:
     """
     if name != "0" and name.lower() not in SINGLE_NAMES[matrix]:
         raise InputError(
-            f"has one column, {name!r}, which does not say that it holds {matrix}",
+            f"has one column, {name[:40]!r}, which does not say that it holds {matrix}",
             where=where,
-            remedy="Call it logit (of class 1), or give one column per class.",
+            remedy="Call it logit (of class 1); or separate columns by commas.",
         )
     return [name]
 
@@ -215,7 +217,8 @@ def _refuse_others(
     where: str,
 ) -> None:
     """Refuse columns beside one group of numbered ones, and groups beside another."""
-    pattern = f"{max(groups, key=lambda prefix: len(groups[prefix]), default='')}*"
+    largest = max(groups, key=lambda prefix: len(groups[prefix]), default="")
+    pattern = f"{largest}*" if largest else "[0-9]*"
     if unnumbered:
         example = f" such as {pattern!r}" if groups else ", for instance cat,dog"
         raise InputError(
