@@ -60,7 +60,7 @@ def test_columns_without_numbers_are_chosen_in_the_order_of_the_option(
         read(frame, tmp_path)
     chosen = read(frame, tmp_path, ("dog", "cat"))
     np.testing.assert_allclose(chosen["logits"], LOGITS[:, 1::-1])
-    with pytest.raises(InputError, match="no column 'dgo' .* Did you mean 'dog'"):
+    with pytest.raises(InputError, match=r"no column 'dgo' .* Did you mean 'dog'"):
         read(frame, tmp_path, ("cat", "dgo"))
     with pytest.raises(InputError, match="'cat' is named twice"):
         read(frame, tmp_path, ("cat", "cat"))

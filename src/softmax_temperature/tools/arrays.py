@@ -138,6 +138,8 @@ def read_arrays(
     """
     content = read_content(path)
     if isinstance(content, pd.DataFrame):
+        if not len(content):
+            raise InputError("has no rows", where=str(path), remedy="Save it again.")
         content = arrays_of(
             content, matrix, where=str(path), required=required, columns=columns
         )

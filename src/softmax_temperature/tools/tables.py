@@ -56,8 +56,6 @@ def arrays_of(
 
     `required` is which of the two are asked for; `columns` are names and patterns.
     """
-    if not len(table):
-        raise InputError("has no rows", where=where, remedy="Give some.")
     names = [str(name).strip() for name in table.columns]
     table = table.set_axis(names, axis=1)
     labels = [name for name in names if name.lower() in LABEL_NAMES]
