@@ -108,8 +108,9 @@ def _share_of_sums(candidates: Tensor, rows: int) -> float:
     if not len(soft):
         return 0.0
     misses = (soft.sum(dim=1, dtype=torch.float64) - 1).abs()
-    to_one = float((misses <= sum_tolerance(soft, rows)).sum())
-    return to_one / (rows - len(candidates) + len(soft))
+    to_one = int((misses <= sum_tolerance(soft, rows)).sum())
+    judged = int(rows - len(candidates) + len(soft))
+    return to_one / judged
 
 
 def _spread(candidates: Tensor) -> bool:

@@ -348,9 +348,12 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
 
 def _refuse_decisions(values: NDArray[np.float64], name: str) -> None:
     """Refuse predicted classes, or one-hot ones, that were given as logits."""
-    one_hot = values.shape[1] > 1 and np.isin(values, (0, 1)).all()
-    whole = values.shape[1] == 1 and (values == np.floor(values)).all()
-    if one_hot or (whole and len(values) >= FEW_ROWS):
+    if values.shape[1] == 1:
+        whole = bool((values == np.floor(values)).all())
+        if whole and len(values) >= FEW_ROWS:
+            raise _decisions(name)
+    # The first row spares a look at all of a large table.
+    elif np.isin(values[0], (0, 1)).all() and np.isin(values, (0, 1)).all():
         raise _decisions(name)
 
 
