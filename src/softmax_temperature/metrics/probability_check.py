@@ -87,7 +87,7 @@ def sum_tolerance(probs: Tensor, rows: int) -> float:
     decimals = rounded_decimals(probs)
     if decimals is None:
         return SUM_TOLERANCE
-    most = probs.shape[1] / 2 / 10**decimals
+    most = probs.shape[1] / 2 / 10.0**decimals
     return max(SUM_TOLERANCE, min(most, LARGEST_MISS))
 
 
