@@ -108,3 +108,12 @@ def test_unknown_policies_and_optimizers_are_refused() -> None:
         ValueError, match="policy must be 'keep' or 'rescale', got 'reset'"
     ):
         cooling.rescale_optimizer_state(optimizer, {parameter: math.nan}, "reset")
+
+
+def test_a_policy_without_the_optimizer_whose_state_it_rescales_is_refused() -> None:
+    held = cooling.Cooling(torch.nn.Linear(2, 3))
+    logits = torch.randn(30, 3, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(
+        ValueError, match="optimizer must be given for policy 'rescale'"
+    ):
+        held.cool(logits, torch.arange(30) % 3, policy="rescale")

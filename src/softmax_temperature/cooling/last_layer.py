@@ -3,8 +3,12 @@
 Cooling paper, Definition 3.1.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
+
+from softmax_temperature.metrics.checks import check_one_tensor
 
 BUFFER = "cooling_temperature"
 
@@ -59,11 +63,8 @@ def set_last_layer_temperature(model: nn.Module, temperature: float) -> None:
     model.get_buffer(BUFFER).fill_(temperature)
 
 
-def divide(module: nn.Module, _images: object, logits: object) -> Tensor:
-    """Divide logits by the temperature; the forward hook of a held network."""
-    if not isinstance(logits, Tensor):
-        raise TypeError(
-            "model must return one tensor of logits to be cooled, got "
-            f"{type(logits).__name__}"
-        )
-    return logits / module.get_buffer(BUFFER)
+def divide(module: nn.Module, _images: object, logits: Any) -> Tensor:
+    """The forward hook of a held network."""
+    check_one_tensor(logits, "model", "cooled")
+    cooled: Tensor = logits / module.get_buffer(BUFFER)
+    return cooled

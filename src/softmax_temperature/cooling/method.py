@@ -24,7 +24,17 @@ from softmax_temperature.cooling.redistribution import (
     plan_redistribution,
     rescale_parameters,
 )
-from softmax_temperature.metrics.checks import as_rows, check_positive
+from softmax_temperature.metrics.checks import (
+    as_rows,
+    check_at_least_zero,
+    check_logits,
+    check_positive,
+)
+from softmax_temperature.metrics.probability_check import (
+    NO_SOFTMAX,
+    check_no_softmax_at_end,
+    check_not_probs,
+)
 from softmax_temperature.scaling import TemperatureFit, fit_temperature
 
 # Maximal and reset temperature of the special cases of Algorithm 3.1 ("Summary",
@@ -100,16 +110,18 @@ class Cooling:
         reset_temperature: float = 100.0,
         refit: str = "whole",
     ) -> None:
+        if not isinstance(model, nn.Module):
+            raise TypeError(f"model must be a torch module, got {type(model).__name__}")
         _check_choice("mode", mode, MODES)
         _check_choice("refit", refit, REFITS)
-        if not (math.isfinite(factor) and factor >= 0):
-            raise ValueError(f"factor must be finite and at least 0, got {factor}")
+        check_at_least_zero(factor, "factor")
         if not max_temperature >= 0:
             raise ValueError(
                 f"max_temperature must be at least 0, got {max_temperature}"
             )
         if not (reset_temperature == max_temperature == math.inf):
             check_positive(reset_temperature, "reset_temperature")
+        check_no_softmax_at_end(model, "model")
         self.model = model
         self.mode = mode
         self.factor = float(factor)
@@ -159,7 +171,11 @@ class Cooling:
         check_policy(optimizer, policy)
         present = self.temperature
         check_positive(present, "cooling_temperature")
-        fit = fit_temperature(*as_rows(logits, labels), criterion="nll")
+        rows, classes = as_rows(logits, labels)
+        check_logits(rows, values=False)
+        # In front of the buffer, where a softmax gives rows that sum to one.
+        check_not_probs(rows * present if present != 1 else rows, remedy=NO_SOFTMAX)
+        fit = fit_temperature(rows, classes, criterion="nll")
         if fit.at_bound:
             # Deviation: the paper does not say what happens when the likelihood has no
             # optimum, as with a small held-out set that is classified without an error.

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 import torch
 from torch import nn, optim
 
+from softmax_temperature.metrics.checks import ArgumentError
+
 POLICIES = ("keep", "rescale")
 
 _ADAM = {"exp_avg": 1, "exp_avg_sq": 2, "max_exp_avg_sq": 2}
@@ -58,8 +60,13 @@ def check_policy(optimizer: optim.Optimizer | None, policy: str) -> None:
     """Raise ValueError for an unknown policy, or an optimizer it cannot rescale."""
     if policy not in POLICIES:
         raise ValueError(f"policy must be 'keep' or 'rescale', got {policy!r}")
-    if policy == "keep" or optimizer is None:
+    if policy == "keep":
         return
+    if optimizer is None:
+        raise ArgumentError(
+            "optimizer must be given for policy 'rescale', got None",
+            "Give the one whose state is to be carried over.",
+        )
     if type(optimizer) not in GRADIENT_POWERS:
         supported = ", ".join(kind.__name__ for kind in GRADIENT_POWERS)
         raise ValueError(
