@@ -1,4 +1,5 @@
 import copy
+import math
 
 import pytest
 import torch
@@ -130,3 +131,19 @@ def test_no_move_is_no_drift_and_one_direction_is_seen_exactly(images: Tensor) -
         drift = sketch.drift(1.5 * seen, seen)
         assert drift.value == pytest.approx(0.5)
         assert drift.standard_error == pytest.approx(0, abs=1e-12)
+
+
+def test_standard_errors_by_hand(images: Tensor) -> None:
+    sketch = KernelSketch(FlatNetwork(make_network(), images), probes=4)
+    # One row per probe. The squares 1, 4, 9 and 16 have mean 7.5 and variance 43; the
+    # error of their mean is sqrt(43 / 4), and a root's relative error is half of that.
+    kernel = torch.tensor([[1.0], [2.0], [3.0], [4.0]], dtype=torch.float64)
+    relative_error = math.sqrt(43 / 4) / 7.5 / 2
+    norm = sketch.norm(kernel)
+    assert norm.value == pytest.approx(math.sqrt(7.5))
+    assert norm.standard_error == pytest.approx(norm.value * relative_error)
+    # Every square of the reference is 4, so it adds no error to the ratio.
+    reference = torch.full((4, 1), 2.0, dtype=torch.float64)
+    drift = sketch.drift(reference + kernel, reference)
+    assert drift.value == pytest.approx(math.sqrt(30 / 16))
+    assert drift.standard_error == pytest.approx(drift.value * relative_error)
