@@ -18,13 +18,15 @@ from softmax_temperature.metrics.checks import (
     check_positive,
 )
 
-TEMPERATURE_BOUNDS = (
-    1e-4,
-    1e4,
-)  # For the search on the likelihood; wide enough for logits of any sensible scale.
-TEMPERATURE_GRID = tuple(
-    tenths / 10 for tenths in range(1, 101)
-)  # 0.1, 0.2, ..., 10.0: focal paper, section 5.
+# The first bracket of the search on the likelihood, in its unit: a power of 1e8, and 1
+# for ordinary logits, whose largest margin lies between 1e-4 and 1e4.
+TEMPERATURE_BOUNDS = (1e-4, 1e4)
+UNIT_STEP = 1e8
+# Of the likelihood's optimum over the largest margin. Beyond them the slope at the
+# optimum is lost in the rounding of float64.
+RELATIVE_BOUNDS = (1e-8, 1e8)
+# 0.1, 0.2, ..., 10.0: focal paper, section 5.
+TEMPERATURE_GRID = tuple(tenths / 10 for tenths in range(1, 101))
 LOG_TOLERANCE = 1e-8  # Of log T; 1e-6 is promised.
 
 
@@ -39,6 +41,9 @@ class TemperatureFit:
     # Whether the search ended at one of its bounds; the temperature is then not an
     # optimum.
     at_bound: bool
+    # Whether it ended there because the label has the largest logit in every row: the
+    # lower the temperature, the better. Otherwise all classes equally likely are best.
+    separable: bool = False
 
 
 def fit_temperature(
@@ -48,14 +53,19 @@ def fit_temperature(
     section 5).
 
     "nll" finds the root of the slope of the negative log-likelihood, which is convex in
-    1 / T, on log T in [1e-4, 1e4] to 1e-6; logits that separate the labels, speak
-    against them or are constant have none, and end at a bound. "ece" tries the paper's
-    grid 0.1, 0.2, ..., 10.0 and keeps the first minimum of the expected calibration
-    error.
+    1 / T, on log T to 1e-6, whatever the scale of the logits: c times the logits have c
+    times the temperature. There is no root if the logits separate the labels (the label
+    has the largest logit in every row), or say nothing about them (the likelihood is
+    best where all classes are equally likely). Both are read off the data, and the
+    search then ends at a bound: 1e-4 or 1e4 for ordinary logits, and their multiples by
+    a power of 1e8 near the largest margin between two logits of a row for others. "ece"
+    tries the paper's grid 0.1, 0.2, ..., 10.0 and keeps the first minimum of the
+    expected calibration error.
 
     Args:
-        logits: Shape (n, classes), any float dtype; cast to float64.
-        labels: True classes, shape (n,), integers.
+        logits: Shape (n, classes), any float dtype; cast to float64. A class that is
+            masked in a row has the logit -inf there, and probability 0.
+        labels: True classes, shape (n,), integers; none of them masked.
         criterion: "nll" or "ece".
         bins: Number of bins of the calibration error; not used by "nll".
 
@@ -63,8 +73,8 @@ def fit_temperature(
         ValueError: If logits or labels are malformed, `criterion` is unknown or `bins`
             is below 1.
     """
-    check_logits(logits)
-    check_labels(labels, logits)
+    check_logits(logits, masked=True)
+    check_labels(labels, logits, masked=True)
     check_count(bins, "bins", least=1)
     if criterion not in ("nll", "ece"):
         raise ValueError(f"criterion must be 'nll' or 'ece', got {criterion!r}")
@@ -84,35 +94,49 @@ def temperature_interval(
     log-likelihood (source: ours).
 
     Normal on log T, with the sandwich variance of the estimate, which holds where the
-    model is wrong too. Logits (n, classes) and labels (n,) are those that the
-    temperature was fitted on, not at a bound.
+    model is wrong too. Where such an interval of 1 / T would hold 0, as near chance, it
+    is normal on 1 / T, and the upper end is infinite. Logits (n, classes) and labels
+    (n,) are those that the temperature was fitted on, not at a bound.
     """
-    check_logits(logits)
-    check_labels(labels, logits)
+    check_logits(logits, masked=True)
+    check_labels(labels, logits, masked=True)
     check_positive(temperature, "temperature")
-    scaled = logits.double() / temperature
-    probs = torch.softmax(scaled, dim=1)
-    expected = (probs * scaled).sum(dim=1)
-    # Slope and curvature of each sample's loss in log(1 / T).
-    slopes = expected - scaled.gather(1, labels.long()[:, None]).squeeze(1)
-    curvature = (probs * (scaled - expected[:, None]).square()).sum()
-    deviation = (slopes.square().sum().sqrt() / curvature).item()
-    factor = math.exp(NormalDist().inv_cdf((1 + level) / 2) * deviation)
+    squared_slopes = 0.0
+    curvature = 0.0
+    for piece, classes in zip(_pieces(logits), _pieces(labels, logits), strict=True):
+        scaled = piece.detach().double() / temperature
+        probs = torch.softmax(scaled, dim=1)
+        # A masked class has no share in any sum: 0 times infinity is not a number.
+        scaled = scaled.masked_fill(scaled.isneginf(), 0.0)
+        expected = (probs * scaled).sum(dim=1)
+        # Slope and curvature of each sample's loss in log(1 / T).
+        slopes = expected - scaled.gather(1, classes.long()[:, None]).squeeze(1)
+        squared_slopes += slopes.square().sum().item()
+        curvature += (probs * (scaled - expected[:, None]).square()).sum().item()
+    quantile = NormalDist().inv_cdf((1 + level) / 2)
+    # Half the width on log T, and half the relative width on 1 / T.
+    half_width = quantile * math.sqrt(squared_slopes) / curvature
+    if half_width >= 1:
+        return temperature / (1 + half_width), math.inf
+    factor = math.exp(half_width)
     return temperature / factor, temperature * factor
 
 
 def apply_temperature(logits: Tensor, temperature: float) -> Tensor:
     """The logits, shape (n, classes), divided by the temperature, which is finite and
-    positive.
+    positive; -inf where a class is masked.
     """
-    check_logits(logits)
+    check_logits(logits, masked=True)
     check_positive(temperature, "temperature")
     return logits / temperature
 
 
 def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
     of_label = margins.gather(1, labels[:, None]).squeeze(1).mean().item()
-    low, high = TEMPERATURE_BOUNDS
+    largest = _largest_margin(margins)
+    # A masked class then has weight 0 at every temperature, and 0 times its margin is
+    # 0.
+    margins.clamp_(min=torch.finfo(margins.dtype).min)
 
     def slope(log_temperature: float) -> float:
         """Of the likelihood's negative logarithm, in 1 / T: mean logit under the model
@@ -120,18 +144,36 @@ def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
         """
         return _mean_margin(margins, math.exp(-log_temperature)) - of_label
 
-    if slope(math.log(high)) >= 0:
-        temperature = high
-    elif slope(math.log(low)) <= 0:
-        temperature = low
-    else:
-        temperature = math.exp(
-            brentq(slope, math.log(low), math.log(high), xtol=LOG_TOLERANCE)
-        )
-    value = _mean_log_sum(margins, 1 / temperature) - of_label / temperature
-    return TemperatureFit(
-        temperature, value, at_bound=temperature in TEMPERATURE_BOUNDS
+    def fitted(temperature: float, **state: bool) -> TemperatureFit:
+        value = _mean_log_sum(margins, 1 / temperature) - of_label / temperature
+        return TemperatureFit(temperature, value, **state)
+
+    unit = UNIT_STEP ** round(math.log(largest, UNIT_STEP)) if largest > 0 else 1.0
+    low = unit * TEMPERATURE_BOUNDS[0]
+    high = unit * TEMPERATURE_BOUNDS[1]
+    if largest == 0 or slope(math.log(largest * RELATIVE_BOUNDS[1])) >= 0:
+        return fitted(high, at_bound=True)
+    if slope(math.log(largest * RELATIVE_BOUNDS[0])) <= 0:
+        return fitted(low, at_bound=True, separable=True)
+    while slope(math.log(high)) >= 0:
+        low = high
+        high *= UNIT_STEP
+    while slope(math.log(low)) <= 0:
+        high = low
+        low /= UNIT_STEP
+    root = brentq(slope, math.log(low), math.log(high), xtol=LOG_TOLERANCE)
+    return fitted(math.exp(root), at_bound=False)
+
+
+def _largest_margin(margins: Tensor) -> float:
+    """The largest distance of a logit to the largest one of its row, without masked
+    classes.
+    """
+    lowest = (
+        piece.masked_fill(piece.isneginf(), 0.0).min().item()
+        for piece in _pieces(margins)
     )
+    return -min(lowest)
 
 
 def _mean_margin(margins: Tensor, inverse_temperature: float) -> float:
@@ -181,7 +223,8 @@ def _fit_calibration_error(
     )
 
 
-def _pieces(margins: Tensor) -> tuple[Tensor, ...]:
-    """Rows in groups that bound the temporaries."""
-    pieces: tuple[Tensor, ...] = margins.split(max(1, CHUNK // margins.shape[1]))
+def _pieces(rows: Tensor, table: Tensor | None = None) -> tuple[Tensor, ...]:
+    """Rows in groups that bound the temporaries of a table, by default their own."""
+    classes = (rows if table is None else table).shape[1]
+    pieces: tuple[Tensor, ...] = rows.split(max(1, CHUNK // classes))
     return pieces

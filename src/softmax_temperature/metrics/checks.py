@@ -16,9 +16,12 @@ def all_finite(values: Tensor) -> bool:
     return bool(torch.stack(torch.aminmax(values.detach())).isfinite().all())
 
 
-def check_logits(logits: Tensor, *, name: str = "logits", values: bool = True) -> None:
+def check_logits(
+    logits: Tensor, *, name: str = "logits", values: bool = True, masked: bool = False
+) -> None:
     """Refuse logits that are not finite floats of shape (n, classes), n >= 1, classes
-    >= 2; `values` are optional.
+    >= 2; `values` are optional, and a class may be `masked` in a row by a logit of
+    -inf, if another is left.
     """
     if not isinstance(logits, Tensor):
         raise TypeError(f"{name} must be a torch tensor, got {type(logits).__name__}")
@@ -28,7 +31,17 @@ def check_logits(logits: Tensor, *, name: str = "logits", values: bool = True) -
         raise ValueError(
             f"{name} must have shape (n, classes), n >= 1, classes >= 2, got {tuple(logits.shape)}"
         )
-    if values and not all_finite(logits):
+    if values and masked:
+        # The largest logit of a row is infinite or not a number where the row has a
+        # logit that is, or no class is left.
+        largest = logits.detach().amax(dim=1)
+        if not all_finite(largest):
+            row = int(torch.nonzero(~torch.isfinite(largest))[0])
+            raise ValueError(
+                f"{name} must be finite, or -inf where a class is masked and another "
+                f"is left, got a largest logit of {largest[row].item()} in row {row}"
+            )
+    elif values and not all_finite(logits):
         row, column = torch.nonzero(~torch.isfinite(logits))[0].tolist()
         raise ValueError(
             f"{name} must be finite, got {logits[row, column].item()} in row {row}, class {column}"
@@ -55,10 +68,15 @@ def check_probs(probs: Tensor) -> None:
 
 
 def check_labels(
-    labels: Tensor, scores: Tensor, *, name: str = "labels", values: bool = True
+    labels: Tensor,
+    scores: Tensor,
+    *,
+    name: str = "labels",
+    values: bool = True,
+    masked: bool = False,
 ) -> None:
     """Refuse labels that are not integers in [0, classes), one per row of `scores` and
-    on its device.
+    on its device; if classes may be `masked`, also labels with a score of -inf.
     """
     rows, classes = scores.shape
     if not isinstance(labels, Tensor):
@@ -79,6 +97,19 @@ def check_labels(
             raise ValueError(
                 f"{name} must be in [0, {classes}), got {low if low < 0 else high}"
             )
+        if masked:
+            _check_unmasked(labels, scores, name)
+
+
+def _check_unmasked(labels: Tensor, scores: Tensor, name: str) -> None:
+    """Refuse labels of classes that are masked."""
+    of_label = scores.detach().gather(1, labels.long()[:, None]).squeeze(1)
+    if bool(of_label.isneginf().any()):
+        row = int(torch.nonzero(of_label.isneginf())[0])
+        raise ValueError(
+            f"{name} must not be a masked class, got {labels[row].item()} in row {row}, "
+            "where its logit is -inf"
+        )
 
 
 def check_embeddings(embeddings: Tensor, name: str = "embeddings") -> Tensor:
