@@ -87,7 +87,9 @@ def test_outside_the_range_the_constant_leads() -> None:
     assert "dim" in found.outside
     assert "heuristic" not in found.rules
     assert found.inverse_temperature == shipped().constant
-    assert found.expected_loss == shipped().lost["best constant"][0]
+    # Points, as the text says; the heuristic's file has fractions.
+    assert found.expected_loss == 100 * shipped().lost["best constant"][0]
+    assert f"expected to lose {found.expected_loss:.1f} points" in str(found)
     assert "outside the fitted range" in str(found).splitlines()[0]
 
 

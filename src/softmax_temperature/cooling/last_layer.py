@@ -2,6 +2,9 @@
 paper, Definition 3.1).
 """
 
+import gc
+import sys
+
 import torch
 from torch import Tensor, nn
 
@@ -17,12 +20,20 @@ def hold(model: nn.Module) -> None:
     which starts at 1; in place.
 
     The buffer has the dtype of the parameters, but at least float32; a network that is
-    held already keeps its temperature. Raises ValueError for a compiled network: its
-    own copy of the forward function would not see the buffer.
+    held already keeps its temperature. Raises ValueError for a network that is compiled
+    or part of a compiled one: the compiled forward function would not see the buffer.
     """
-    if hasattr(model, "_orig_mod"):
+    if _is_compiled(model):
         raise ValueError(
-            "model must be held before torch.compile, got a compiled one: hand over the network itself"
+            "model must be held before torch.compile, got a compiled one: hand over the "
+            "network itself, before it is compiled"
+        )
+    whole = _compiled_whole(model)
+    if whole is not None:
+        raise ValueError(
+            f"model must be held before torch.compile, got a part of {whole}, which is "
+            "compiled and would not see the temperature: compile that network after "
+            "the part is held"
         )
     if BUFFER not in dict(model.named_buffers(recurse=False)):
         parameter = next(
@@ -36,6 +47,34 @@ def hold(model: nn.Module) -> None:
         # A function of the module, not of an object beside it: copies of the network
         # divide by their own buffers.
         model.register_forward_hook(divide)
+
+
+def _is_compiled(model: nn.Module) -> bool:
+    """Whether the network is what torch.compile returned, or compiled in place."""
+    in_place = getattr(model, "_compiled_call_impl", None) is not None
+    return in_place or hasattr(model, "_orig_mod")
+
+
+def _compiled_whole(model: nn.Module) -> str | None:
+    """The class of a compiled network that the model is a part of, if there is one."""
+    if "torch._dynamo" not in sys.modules:
+        return None  # Nothing is compiled.
+    if not _compiled_networks_around(model):
+        return None
+    gc.collect()  # It may have been deleted since.
+    wholes = _compiled_networks_around(model)
+    return type(getattr(wholes[0], "_orig_mod", wholes[0])).__name__ if wholes else None
+
+
+def _compiled_networks_around(model: nn.Module) -> list[nn.Module]:
+    # A module does not know the modules that it is a part of; the garbage collector
+    # knows all objects. Their classes are asked, as `isinstance` asks lazy objects too.
+    modules = (each for each in gc.get_objects() if issubclass(type(each), nn.Module))
+    return [
+        module
+        for module in modules
+        if _is_compiled(module) and any(part is model for part in module.modules())
+    ]
 
 
 def last_layer_temperature(model: nn.Module) -> float:

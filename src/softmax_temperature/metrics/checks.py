@@ -32,15 +32,14 @@ def check_logits(
             f"{name} must have shape (n, classes), n >= 1, classes >= 2, got {tuple(logits.shape)}"
         )
     if values and masked:
-        # The largest logit of a row is infinite or not a number where the row has a
-        # logit that is, or no class is left.
+        # The largest logit of a row is infinite or not a number where one of them is,
+        # or where no class is left.
         largest = logits.detach().amax(dim=1)
         if not all_finite(largest):
             row = int(torch.nonzero(~torch.isfinite(largest))[0])
-            raise ValueError(
-                f"{name} must be finite, or -inf where a class is masked and another "
-                f"is left, got a largest logit of {largest[row].item()} in row {row}"
-            )
+            value = largest[row].item()
+            rule = "or -inf where a class is masked and another is left"
+            raise ValueError(f"{name} must be finite, got {value} in row {row}, {rule}")
     elif values and not all_finite(logits):
         row, column = torch.nonzero(~torch.isfinite(logits))[0].tolist()
         raise ValueError(

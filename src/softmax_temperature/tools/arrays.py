@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from softmax_temperature.data.splits import stratified_holdout
+from softmax_temperature.data.splits import random_holdout
 from softmax_temperature.metrics.checks import check_labels, check_logits
 from softmax_temperature.runner.errors import InputError
 
@@ -252,14 +252,15 @@ def checked_logits(
             f"{name}logits must be numbers of shape (n, classes), got {values.dtype} {values.shape}"
         )
     values = _as_logits(values.reshape(len(values), -1).astype(np.float64), kind, name)
-    check_logits(table := torch.from_numpy(values), name=f"{name}logits")
+    table = torch.from_numpy(values)
+    check_logits(table, name=f"{name}logits", masked=True)
     if classes.shape == values.shape and ((classes == 0) | (classes == 1)).all():
         classes = classes.argmax(axis=1)
     numbers = whole_numbers(
         classes.reshape(-1) if classes.shape == (len(values), 1) else classes,
         f"{name}labels",
     )
-    check_labels(numbers, table, name=f"{name}labels")
+    check_labels(numbers, table, name=f"{name}labels", masked=True)
     return table, numbers
 
 
@@ -271,16 +272,28 @@ def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
 
 
 def split_rows(
-    rows: Rows, fraction: float, generator: np.random.Generator
+    rows: Rows,
+    fraction: float,
+    generator: np.random.Generator,
+    *,
+    every_class: bool = False,
 ) -> tuple[Rows, Rows]:
-    """The rows without a random fraction of every class, and that fraction."""
-    held_out = torch.from_numpy(
-        stratified_holdout(rows[1].numpy(), fraction, generator)
-    )
-    return (rows[0][~held_out], rows[1][~held_out]), (
-        rows[0][held_out],
-        rows[1][held_out],
-    )
+    """The rows without a random fraction of them, and that fraction, which every class
+    shares as nearly as whole rows allow.
+
+    With `every_class` the rows without have one of each class left to train on, for
+    fractions up to a half: a class of one row gives none.
+    """
+    labels = rows[1].numpy()
+    drawn = np.ones(len(labels), dtype=np.bool_)
+    if every_class:
+        drawn = np.bincount(labels)[labels] > 1
+    held_out = np.zeros(len(labels), dtype=np.bool_)
+    if drawn.any():
+        held_out[drawn] = random_holdout(labels[drawn], fraction, generator)
+    chosen = torch.from_numpy(held_out)
+    rest = rows[0][~chosen], rows[1][~chosen]
+    return rest, (rows[0][chosen], rows[1][chosen])
 
 
 def _as_logits(

@@ -12,13 +12,14 @@ from typing import Annotated, Any
 import typer
 
 from softmax_temperature import __version__
+from softmax_temperature.runner.console import print_any_text
 from softmax_temperature.runner.errors import InputError
 
 EXIT_CODES = "Exit codes: 0 done; 1 something is damaged; 2 wrong input, one line saying what, where and what to do."
 TABLE = "npz, npy, safetensors, pt, csv or parquet; a table has a column label, and the other columns are the matrix."
 LOGITS = f"Logits (n, classes) and labels. {TABLE}"
 BACKBONE = "For images: of params.yaml, or of timm or torchvision (timm/resnet18)."
-FIT_ON = "Without validation rows: fit on a random half of every class, report on the other; or all, which flatters."
+FIT_ON = "Without validation rows: fit on a random half, report on the other; or all, which flatters."
 DATA = f"Embeddings (n, dim) and labels, perhaps test_embeddings and test_labels. {TABLE} Or a folder of class folders."
 app = typer.Typer(
     no_args_is_help=True,
@@ -178,6 +179,9 @@ def calibrate(
     bins: Annotated[
         int, typer.Option(help="Bins of the calibration errors and of the diagram.")
     ] = 15,
+    ignore_index: Annotated[
+        int, typer.Option(help="Leave rows and pixels with this label out.")
+    ] = -100,
     bootstrap: Annotated[
         int, typer.Option(help="Resamples for the 90 % intervals; 0 for none.")
     ] = 1000,
@@ -207,6 +211,7 @@ def calibrate(
         "kind": "probs" if probs else "logits",
         "fit_on": fit_on,
         "bins": bins,
+        "ignore_index": ignore_index,
         "seed": seed,
     }
     given |= {
@@ -294,6 +299,7 @@ def suggest(
 
 def main() -> None:
     """Entry point: the user's errors are printed on one line and exit with 2."""
+    print_any_text()
     try:
         app()
     except (InputError, ModuleNotFoundError) as error:

@@ -19,6 +19,7 @@ from softmax_temperature.networks.backbones import locate_weights
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.artifacts import atomic_file, digest_of_file
+from softmax_temperature.runner.console import print_any_text
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.profiles import render_profile
 
@@ -119,6 +120,7 @@ def main(name: str, *options: str) -> int:
     """Print a line for each thing needed; 0 if all is there, 1 if not, 2 for an unknown
     profile.
     """
+    print_any_text()
     try:
         _, params = render_profile(name)
     except InputError as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 from softmax_temperature.params import read_params
+from softmax_temperature.runner.console import print_any_text
 from softmax_temperature.runner.errors import CellsFailed, InputError, disk_faults
 from softmax_temperature.stages import Stage
 
@@ -100,6 +101,7 @@ def exit_code(work: Callable[[], None]) -> int:
     Exit codes: 0 done, 1 some cells failed (the others are kept), 2 something that the
     user supplied is wrong; 130 and 143 stopped by SIGINT and SIGTERM.
     """
+    print_any_text()
     received = [signal.SIGINT]
 
     def interrupt(number: int, _: FrameType | None) -> None:
