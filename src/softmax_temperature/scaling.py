@@ -18,13 +18,13 @@ from softmax_temperature.metrics.checks import (
     check_positive,
 )
 
-# The first bracket of the search on the likelihood, in its unit: a power of 1e8, and 1
-# for ordinary logits, whose largest margin lies between 1e-4 and 1e4.
+# The bracket of the search on the likelihood for ordinary logits; for others it moves by
+# steps.
 TEMPERATURE_BOUNDS = (1e-4, 1e4)
-UNIT_STEP = 1e8
-# Of the likelihood's optimum over the largest margin. Beyond them the slope at the
+BRACKET_STEP = 1e8
+# Of the temperature over the mean margin of the labels. Beyond it the slope at the
 # optimum is lost in the rounding of float64.
-RELATIVE_BOUNDS = (1e-8, 1e8)
+LARGEST_RATIO = 1e8
 # 0.1, 0.2, ..., 10.0: focal paper, section 5.
 TEMPERATURE_GRID = tuple(tenths / 10 for tenths in range(1, 101))
 LOG_TOLERANCE = 1e-8  # Of log T; 1e-6 is promised.
@@ -57,8 +57,8 @@ def fit_temperature(
     times the temperature. There is no root if the logits separate the labels (the label
     has the largest logit in every row), or say nothing about them (the likelihood is
     best where all classes are equally likely). Both are read off the data, and the
-    search then ends at a bound: 1e-4 or 1e4 for ordinary logits, and their multiples by
-    a power of 1e8 near the largest margin between two logits of a row for others. "ece"
+    search then ends at a bound: 1e-4 or 1e4 for ordinary logits, and these times a
+    power of 1e8 for much larger or smaller ones. "ece"
     tries the paper's grid 0.1, 0.2, ..., 10.0 and keeps the first minimum of the
     expected calibration error.
 
@@ -148,21 +148,27 @@ def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
         value = _mean_log_sum(margins, 1 / temperature) - of_label / temperature
         return TemperatureFit(temperature, value, **state)
 
-    unit = UNIT_STEP ** round(math.log(largest, UNIT_STEP)) if largest > 0 else 1.0
-    low = unit * TEMPERATURE_BOUNDS[0]
-    high = unit * TEMPERATURE_BOUNDS[1]
-    if largest == 0 or slope(math.log(largest * RELATIVE_BOUNDS[1])) >= 0:
-        return fitted(high, at_bound=True)
-    if slope(math.log(largest * RELATIVE_BOUNDS[0])) <= 0:
-        return fitted(low, at_bound=True, separable=True)
-    while slope(math.log(high)) >= 0:
-        low = high
-        high *= UNIT_STEP
-    while slope(math.log(low)) <= 0:
-        high = low
-        low /= UNIT_STEP
+    # Not the largest margin: a class may be masked by a logit of -1e9.
+    scale = -of_label or largest
+    step = round(math.log(scale, BRACKET_STEP)) if scale > 0 else 0
+    separable = of_label == 0 and largest > 0
+    if separable:
+        return fitted(_bracket(step)[0], at_bound=True, separable=True)
+    if scale == 0 or slope(math.log(LARGEST_RATIO * scale)) >= 0:
+        return fitted(_bracket(step)[1], at_bound=True)
+    while slope(math.log(_bracket(step)[1])) >= 0:
+        step += 1
+    while slope(math.log(_bracket(step)[0])) <= 0:
+        step -= 1
+    low, high = _bracket(step)
     root = brentq(slope, math.log(low), math.log(high), xtol=LOG_TOLERANCE)
     return fitted(math.exp(root), at_bound=False)
+
+
+def _bracket(step: int) -> tuple[float, float]:
+    """The bracket of the search, moved up by a number of steps; they join."""
+    low, high = TEMPERATURE_BOUNDS
+    return low * BRACKET_STEP**step, high * BRACKET_STEP**step
 
 
 def _largest_margin(margins: Tensor) -> float:

@@ -4,6 +4,8 @@ on logits in memory or files.
 
 import math
 from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -55,6 +57,7 @@ ROWS = (
     ("Classwise-ECE (%)", "classwise_calibration_error", 100),
 )
 ECE = "expected_calibration_error"
+SMALL = 100_000  # Logits that one thread reports on as fast as several.
 TOP = 5  # Of the top-5 accuracy, which is 1 for so few classes.
 
 
@@ -294,9 +297,12 @@ def calibrate_files(
     )
     own = (held_out["logits"], held_out["labels"]) if held_out else None
     where = f"{logits}, {labels}" if labels else logits
-    with user_data(
-        where,
-        "Give finite logits, (n, classes), and a class from 0 for each row; leave other rows out.",
+    with (
+        user_data(
+            where,
+            "Give finite logits, (n, classes), and a class from 0 for each row; leave other rows out.",
+        ),
+        _threads_for(arrays["logits"].size),
     ):
         report = calibrate(
             arrays["logits"], arrays["labels"], validation=own, **options
@@ -318,6 +324,19 @@ def calibrate_files(
         if html is not None:
             write_text(html, report.html(logits.name, sources))
     return report
+
+
+@contextmanager
+def _threads_for(numbers: int) -> Iterator[None]:
+    """Compute with one thread where there are few numbers: others take longer to wake
+    than they save.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1 if numbers < SMALL else threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _rows(
