@@ -14,8 +14,7 @@ import matplotlib as mpl
 import matplotlib.style
 import numpy as np
 import pandas as pd
-from cycler import cycler
-from matplotlib import font_manager
+from matplotlib import font_manager, rcsetup
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
@@ -67,7 +66,7 @@ _DRAWN: Any = {
     "axes.labelcolor": ".15",
     "axes.labelsize": 0.8 * 12,
     "axes.linewidth": 0.8 * 1.25,
-    "axes.prop_cycle": cycler("color", HUES),
+    "axes.prop_cycle": rcsetup.cycler("color", HUES),
     "grid.color": ".8",
     "grid.linewidth": 0.8,
     "legend.fontsize": 0.8 * 11,
