@@ -139,6 +139,42 @@ def verify(as_json: Json = False) -> None:
 
 
 @command
+def compare(
+    revision: Annotated[
+        str, typer.Argument(help="The commit, branch or tag to compare with.")
+    ] = "HEAD",
+    study: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The study.", show_default="params.yaml's profile"
+        ),
+    ] = None,
+    other: Annotated[
+        str | None,
+        typer.Option(
+            "--with", metavar="NAME", help="Another study, in place of a commit."
+        ),
+    ] = None,
+) -> None:
+    """Say whether the results in this folder are those of a commit.
+
+    Counts the files that are equal, and names the largest relative difference of a
+    number and every verdict that differs. Exits with 1 if it is not a reproduction.
+    """
+    from softmax_temperature.params import read_params
+    from softmax_temperature.tools import compare as comparing
+
+    first = study or read_params(Path("params.yaml")).profile
+    if other is not None:
+        comparison = comparing.compare_studies(first, other)
+    else:
+        comparison = comparing.compare_with_commit(first, revision)
+    print(comparison)
+    if not comparison.reproduced:
+        raise typer.Exit(1)
+
+
+@command
 def scorecard(
     write: Annotated[
         Path | None,
