@@ -18,6 +18,7 @@ from torch import Tensor
 from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.metrics import (
     calibration_report,
+    expected_calibration_error_change,
     paired_difference,
     reliability_bins,
 )
@@ -29,6 +30,7 @@ from softmax_temperature.scaling import (
     fit_temperature,
     temperature_interval,
 )
+from softmax_temperature.tools.advice import Advice, Evidence, advise
 from softmax_temperature.tools.arrays import (
     Rows,
     checked_logits,
@@ -62,7 +64,8 @@ class CalibrationReport:
 
     # Everything as JSON values, in fractions and nats: `temperature` (by criterion:
     # temperature, value, at_bound, low, high), `metrics` (before, nll, ece),
-    # `differences` (nll minus before), `rows`, `settings`, `verdict`.
+    # `differences` (nll minus before), `rows`, `settings`, `verdict`, and `advice`, which
+    # the verdict puts into words: "scale" or "leave" the logits.
     data: dict[str, Any]
     logits: dict[str, Tensor]  # Of the reported rows, by arm: before, nll, ece.
     labels: Tensor  # Of the reported rows.
@@ -89,14 +92,11 @@ class CalibrationReport:
         """Reliability diagrams before and after scaling, with the number of samples in
         each bin.
         """
-        bins, probs = (
-            self.data["settings"]["bins"],
-            {arm: torch.softmax(some, 1) for arm, some in self.logits.items()},
-        )
-        tables = {
-            self.heading(arm): reliability_bins(some, self.labels, bins=bins)
-            for arm, some in probs.items()
-        }
+        bins = self.data["settings"]["bins"]
+        tables = {}
+        for arm, logits in self.logits.items():
+            probs = torch.softmax(logits, dim=1)
+            tables[self.heading(arm)] = reliability_bins(probs, self.labels, bins=bins)
         return reliability_diagram(tables, title=title)
 
     def __str__(self) -> str:
@@ -180,11 +180,15 @@ class CalibrationReport:
     def notes(self) -> list[str]:
         """How to read the numbers."""
         floor = "An ECE near the noise floor, which a perfectly calibrated model shows too, is no evidence."
-        what = f"In brackets: 90 % intervals over {(count := self.data['settings']['bootstrap']):,} resamples"
+        count = self.data["settings"]["bootstrap"]
+        if not count:
+            return [floor]
         return [
             floor,
-            f"{what}; those of calibration errors are corrected for their bias.",
-        ][: 2 if count else 1]
+            f"In brackets: 90 % intervals, of scores over {count:,} resamples.",
+            "Those of calibration errors are of the true error, which the plain one exceeds on average.",
+            "The MCE has none: no interval of it covers.",
+        ]
 
 
 def calibrate(
@@ -221,7 +225,7 @@ def calibrate(
         >>> from softmax_temperature import sample_logits
         >>> report = calibrate(*sample_logits(), bootstrap=0)
         >>> report.data["verdict"]
-        'Overconfident: divide the logits by 2.72 [2.53, 2.91]; ECE 8.6 → 4.2 %.'
+        'Overconfident: divide the logits by 2.72 [2.53, 2.91]; ECE 8.6 → 4.2 % (change -4.5 [-7.5, -2.9]).'
         >>> report.to_frame().loc["accuracy", ("before", "value")].round(4)
         np.float64(0.8752)
     """
@@ -370,31 +374,42 @@ def _report(
             name: difference._asdict() for name, difference in differences.items()
         },
     }
-    data["verdict"] = _verdict(fit, metrics, data["differences"].get(ECE))
+    scale, data["verdict"] = _advice(fit, metrics, _ece_change(arms, labels, options))
+    data["advice"] = "scale" if scale else "leave"
     return CalibrationReport(data, arms, labels)
 
 
-def _verdict(
-    fit: dict[str, Any], metrics: dict[str, Any], change: dict[str, float] | None
-) -> str:
+def _ece_change(
+    arms: dict[str, Tensor], labels: Tensor, options: dict[str, int]
+) -> tuple[float, float]:
+    """The 90 % interval of the change of the ECE by scaling."""
+    change = expected_calibration_error_change(
+        arms["nll"], arms["before"], labels, bins=options["bins"]
+    )
+    return change.low, change.high
+
+
+def _advice(
+    fit: dict[str, Any], metrics: dict[str, Any], change: tuple[float, float]
+) -> Advice:
     if fit["at_bound"]:
         word = (
             "separate the labels"
             if fit["temperature"] < 1
             else "say nothing about the labels"
         )
-        return f"No temperature fits: the logits {word} (search ended at T = {fit['temperature']:g})."
-    value, low, high = fit["temperature"], fit["low"], fit["high"]
-    state = (
-        "Overconfident"
-        if low > 1
-        else "Underconfident"
-        if high < 1
-        else "Neither over- nor underconfident"
+        return Advice(
+            scale=False,
+            sentence=f"No temperature fits: the logits {word} (search ended at T = {fit['temperature']:g}).",
+        )
+    return advise(
+        Evidence(
+            temperature=fit["temperature"],
+            low=fit["low"],
+            high=fit["high"],
+            before=metrics["before"][ECE],
+            after=metrics["nll"][ECE],
+            change=change,
+            noise_floor=metrics["before"]["noise_floor"],
+        )
     )
-    before, after = (100 * metrics[arm][ECE] for arm in ("before", "nll"))
-    text = f"{state}: divide the logits by {value:.2f} [{low:.2f}, {high:.2f}]; ECE {before:.1f} → {after:.1f} %"
-    if change is not None:
-        value, low, high = (100 * change[name] for name in ("value", "low", "high"))
-        text += f" (change {value:+.1f} [{low:+.1f}, {high:+.1f}])"
-    return f"{text}."
