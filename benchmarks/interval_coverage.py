@@ -30,7 +30,7 @@ from softmax_temperature.metrics.calibration import (
 Floats = NDArray[np.float64]
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "calibration_intervals.md"
 BINS = 15
-REPETITIONS = 300
+REPETITIONS = 200
 POPULATION = 200_000
 PIECE = 20_000
 GRID = 40  # Temperatures at which the truth is computed; between them it is linear.

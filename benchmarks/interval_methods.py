@@ -59,7 +59,9 @@ class Moments(NamedTuple):
         """The ECE minus its bias as in Kumar et al. (2019), shape (rows,)."""
         gaps = np.abs(self.means)
         deviations = self.deviations
-        return (2 * gaps - _mean_absolute(gaps, deviations)).sum(axis=1)
+        corrected: Floats = 2 * gaps - _mean_absolute(gaps, deviations)
+        errors: Floats = corrected.sum(axis=1)
+        return errors
 
     @property
     def squared(self) -> Floats:
@@ -67,7 +69,9 @@ class Moments(NamedTuple):
         2024), shape (rows,).
         """
         shares = np.maximum(self.shares, 1 / self.samples)
-        return ((self.means**2 - self.deviations**2) / shares).sum(axis=1)
+        corrected: Floats = (self.means**2 - self.deviations**2) / shares
+        errors: Floats = corrected.sum(axis=1)
+        return errors
 
 
 class Pair(NamedTuple):
@@ -233,7 +237,8 @@ def _inverted(here: Pair, seed: int) -> list[Interval]:
 def _shrunk(gaps: Floats, deviations: Floats, total: float) -> Floats:
     """The gaps, each less a multiple of its standard error, that sum to the total."""
     if total >= gaps.sum():
-        return gaps * total / max(gaps.sum(), 1e-12)
+        stretched: Floats = gaps * total / max(gaps.sum(), 1e-12)
+        return stretched
     low = 0.0
     high = float((gaps / np.maximum(deviations, 1e-12)).max())
     for _ in range(40):
@@ -242,7 +247,8 @@ def _shrunk(gaps: Floats, deviations: Floats, total: float) -> Floats:
             low = middle
         else:
             high = middle
-    return np.maximum(gaps - high * deviations, 0)
+    shrunk: Floats = np.maximum(gaps - high * deviations, 0)
+    return shrunk
 
 
 def _halves(samples: int, seed: int) -> Tensor:

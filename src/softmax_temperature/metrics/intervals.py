@@ -108,15 +108,15 @@ def top_label_error(
     squares = torch.maximum(observed, calibrated)
     deviations = _deviations(means, squares, samples)
     least_deviations = _deviations(means, torch.minimum(observed, calibrated), samples)
-    sign = torch.sign(gaps.sum())
     value = means.abs().sum().item()
     return BinnedError(
         value=value,
         least_bias=_least_bias(value, least_deviations),
         largest_bias=_largest_bias(means, deviations),
-        parts=gaps * (membership @ means.sign()),
-        total_parts=gaps * sign,
-        unseen_variance=(squares - observed).sum().item() / samples,
+        parts=gaps * (membership @ _signs(means)),
+        total_parts=gaps * _signs(means.sum()),
+        # The next prediction may be the first wrong one.
+        unseen_variance=(squares - observed).sum().item() / samples + 1 / samples**2,
     )
 
 
@@ -162,7 +162,7 @@ def classwise_error(
     """The Classwise-ECE of logits (n, classes) and labels (n,), whose cells these are."""
     samples, classes = logits.shape
     deviations = _deviations(cells.means, cells.squares, samples)
-    signs = cells.means.sign()
+    signs = _signs(cells.means)
     parts = [
         (signs[index] * gaps).sum(dim=1)
         for _, gaps, index in _class_pieces(logits, labels, bins)
@@ -174,7 +174,7 @@ def classwise_error(
         largest_bias=_largest_bias(cells.means, deviations) / classes,
         parts=torch.cat(parts) / classes,
         total_parts=None,
-        unseen_variance=cells.unseen_square / (samples * classes**2),
+        unseen_variance=(cells.unseen_square + 1 / samples) / (samples * classes**2),
     )
 
 
@@ -185,6 +185,11 @@ def _class_pieces(
     for piece, piece_labels in row_pieces(logits, labels):
         probs = torch.softmax(piece, dim=1)
         yield probs, class_gaps(probs, piece_labels), class_cells(probs, bins)
+
+
+def _signs(means: Tensor) -> Tensor:
+    """1 or -1; a mean of exactly zero varies as others do, and has a sign, too."""
+    return 1.0 - 2.0 * (means < 0).double()
 
 
 def _deviations(means: Tensor, squares: Tensor, samples: int) -> Tensor:

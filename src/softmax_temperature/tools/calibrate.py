@@ -2,9 +2,11 @@
 on logits in memory or files.
 """
 
+from __future__ import annotations
+
 import io
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -56,6 +58,27 @@ ROWS = (
 ECE = "expected_calibration_error"
 
 
+class ScaledLogits(Mapping[str, Tensor]):
+    """Logits (n, classes) by arm, divided by its temperature when they are asked for:
+    those of a language model are too large to keep for every arm.
+    """
+
+    def __init__(self, logits: Tensor, temperatures: dict[str, float]) -> None:
+        self._logits = logits
+        self._temperatures = temperatures
+
+    def __getitem__(self, arm: str) -> Tensor:
+        if arm == "before":
+            return self._logits
+        return apply_temperature(self._logits, self._temperatures[arm])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("before", *self._temperatures))
+
+    def __len__(self) -> int:
+        return 1 + len(self._temperatures)
+
+
 @dataclass(frozen=True)
 class CalibrationReport:
     """Metrics before and after scaling, with 90 % intervals; `print`, `plot`,
@@ -67,7 +90,7 @@ class CalibrationReport:
     # `differences` (nll minus before), `rows`, `settings`, `verdict`, and `advice`, which
     # the verdict puts into words: "scale" or "leave" the logits.
     data: dict[str, Any]
-    logits: dict[str, Tensor]  # Of the reported rows, by arm: before, nll, ece.
+    logits: ScaledLogits  # Of the reported rows, by arm: before, nll, ece.
     labels: Tensor  # Of the reported rows.
 
     @property
@@ -94,8 +117,8 @@ class CalibrationReport:
         """
         bins = self.data["settings"]["bins"]
         tables = {}
-        for arm, logits in self.logits.items():
-            probs = torch.softmax(logits, dim=1)
+        for arm in self.logits:
+            probs = torch.softmax(self.logits[arm], dim=1)
             tables[self.heading(arm)] = reliability_bins(probs, self.labels, bins=bins)
         return reliability_diagram(tables, title=title)
 
@@ -236,26 +259,19 @@ def calibrate(
         raise ArgumentError(
             f"fit_on must be 'half' or 'all', got {fit_on!r}", "Give one of the two."
         )
-    rows = checked_logits(logits, labels, kind)
     if validation is not None:
         _check_validation(validation, fit_on)
-        fit_on, fitted, reported = (
-            "validation",
-            checked_logits(*validation, kind, name="validation "),
-            rows,
-        )
-        if fitted[0].shape[1] != rows[0].shape[1]:
-            raise ArgumentError(
-                f"validation {kind} have {fitted[0].shape[1]} classes, "
-                f"{kind} {rows[0].shape[1]}",
-                "Give the same classes in both.",
-            )
+        fit_on = "validation"
+        fitted, reported = _given_rows(logits, labels, kind, validation)
     elif fit_on == "half":
+        # The rows themselves are freed: a language model's are large.
         fitted, reported = split_rows(
-            rows, 0.5, generator_for(seed, "calibrate", "half")
+            checked_logits(logits, labels, kind),
+            0.5,
+            generator_for(seed, "calibrate", "half"),
         )
     else:
-        fitted = reported = rows
+        fitted = reported = checked_logits(logits, labels, kind)
     for purpose, (_, some) in (
         ("to fit the temperature on", fitted),
         ("to report on", reported),
@@ -337,6 +353,21 @@ def calibrate_files(
     return report
 
 
+def _given_rows(
+    logits: Any, labels: Any, kind: Kind, validation: tuple[Any, Any]
+) -> tuple[Rows, Rows]:
+    """Checked rows to fit the temperature on, and to report on."""
+    reported = checked_logits(logits, labels, kind)
+    fitted = checked_logits(*validation, kind, name="validation ")
+    if fitted[0].shape[1] != reported[0].shape[1]:
+        raise ArgumentError(
+            f"validation {kind} have {fitted[0].shape[1]} classes, "
+            f"{kind} {reported[0].shape[1]}",
+            "Give the same classes in both.",
+        )
+    return fitted, reported
+
+
 def _report(
     fitted: Rows, reported: Rows, settings: dict[str, Any]
 ) -> CalibrationReport:
@@ -353,13 +384,9 @@ def _report(
         else temperature_interval(*fitted, fit["temperature"])
     )
     fit |= {"low": low, "high": high}
-    arms = {"before": logits} | {
-        by: apply_temperature(logits, one["temperature"])
-        for by, one in temperature.items()
-    }
-    metrics = {
-        arm: calibration_report(some, labels, **options) for arm, some in arms.items()
-    }
+    temperatures = {by: found["temperature"] for by, found in temperature.items()}
+    arms = ScaledLogits(logits, temperatures)
+    metrics = {arm: calibration_report(arms[arm], labels, **options) for arm in arms}
     differences = (
         paired_difference(arms["nll"], logits, labels, **options)
         if options["bootstrap"]
@@ -380,7 +407,7 @@ def _report(
 
 
 def _ece_change(
-    arms: dict[str, Tensor], labels: Tensor, options: dict[str, int]
+    arms: ScaledLogits, labels: Tensor, options: dict[str, int]
 ) -> tuple[float, float]:
     """The 90 % interval of the change of the ECE by scaling."""
     change = expected_calibration_error_change(
