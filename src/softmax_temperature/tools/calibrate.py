@@ -248,7 +248,7 @@ def calibrate(
         >>> from softmax_temperature import sample_logits
         >>> report = calibrate(*sample_logits(), bootstrap=0)
         >>> report.data["verdict"]
-        'Overconfident: divide the logits by 2.72 [2.53, 2.91]; ECE 8.6 → 4.2 % (change -4.5 [-7.5, -2.9]).'
+        'Overconfident: divide the logits by 2.72 [2.53, 2.91]; ECE 8.6 → 4.2 % (change -4.5 [-8.9, -0.4]).'
         >>> report.to_frame().loc["accuracy", ("before", "value")].round(4)
         np.float64(0.8752)
     """
