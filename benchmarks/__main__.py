@@ -40,6 +40,7 @@ BENCHMARKS = (
     "temperature_grid",
     "statistics",
     "calibration",
+    "calibration_memory",
     "training",
     "cooling_step",
     "side_by_side",
@@ -93,6 +94,10 @@ PROMISES: dict[str, tuple[Promise, ...]] = {
     "calibration": (
         Promise("loop_ratio", 30.0, at_least=True),
         Promise("library_ratio", 5.0, at_least=True),
+    ),
+    "calibration_memory": (
+        Promise("over_gibibytes", 1.0, at_least=False),
+        Promise("cpu_seconds", 60.0, at_least=False),
     ),
     "training": (
         Promise("vgg_ratio", 1.5, at_least=True),

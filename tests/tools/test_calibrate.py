@@ -21,10 +21,10 @@ from softmax_temperature.scaling import (
     temperature_interval,
 )
 from softmax_temperature.tools import cli
+from softmax_temperature.tools.advice import three_digits
 from softmax_temperature.tools.calibrate import (
     calibrate,
     calibrate_files,
-    three_digits,
 )
 
 Drawn = tuple[torch.Tensor, torch.Tensor]

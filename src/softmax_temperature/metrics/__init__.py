@@ -26,6 +26,7 @@ from softmax_temperature.metrics.report import (
     Difference,
     calibration_report,
     confident_report,
+    expected_calibration_error_change,
     paired_difference,
 )
 from softmax_temperature.metrics.scores import (
@@ -52,4 +53,5 @@ __all__ += [
     "out_of_distribution_interval",
 ]
 __all__ += ["Difference", "calibration_report", "confident_report", "paired_difference"]
+__all__ += ["expected_calibration_error_change"]
 __all__ += ["brier_score", "negative_log_likelihood", "top_accuracy"]

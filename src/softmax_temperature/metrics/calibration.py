@@ -3,6 +3,7 @@ one is noise at this n.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,9 +13,9 @@ from torch import Tensor
 
 from softmax_temperature.metrics.checks import check_count, check_labels, check_probs
 
-CHUNK = (
-    2**21
-)  # Elements of the largest float64 temporary: 16 MiB, small enough for the allocator to keep and reuse.
+# Elements of the largest float64 temporary: 16 MiB, small enough for the allocator to
+# keep and reuse.
+CHUNK = 2**21
 NOISE_DRAWS = 500  # The standard error of their mean is 1 % of the floor.
 
 
@@ -47,14 +48,7 @@ def reliability_bins(
     ECE takes.
     """
     confidences, correct = _top_label(probs, labels, bins)
-    index = equal_width_bins(confidences, bins)
-    counts = torch.bincount(index, minlength=bins)
-    edges = torch.arange(bins + 1, dtype=torch.float64, device=counts.device) / bins
-    return ReliabilityBins(
-        edges,
-        counts,
-        *(binned_sums(index, each, bins) / counts for each in (confidences, correct)),
-    )
+    return bins_of_predictions(confidences, correct, bins)
 
 
 def expected_calibration_error(
@@ -110,18 +104,11 @@ def classwise_calibration_error(
     # that occurs.
     _check(probs, labels, bins)
     samples, classes = probs.shape
-    offsets = torch.arange(classes, device=probs.device) * bins
     sums = torch.zeros(classes * bins, dtype=torch.float64, device=probs.device)
-    rows = max(1, CHUNK // classes)
-    for some, their_labels in zip(
-        probs.detach().split(rows), labels.long().split(rows), strict=True
-    ):
-        exact = some.double()
-        gaps, index = (
-            class_gaps(exact, their_labels),
-            equal_width_bins(exact, bins) + offsets,
-        )
-        sums += binned_sums(index.flatten(), gaps.flatten(), len(sums))
+    for exact, exact_labels in row_pieces(probs, labels.long()):
+        gaps = class_gaps(exact, exact_labels)
+        cells = class_cells(exact, bins)
+        sums += binned_sums(cells.flatten(), gaps.flatten(), len(sums))
     return sums.abs().sum() / (samples * classes)
 
 
@@ -135,18 +122,7 @@ def noise_floor(probs: Tensor, *, bins: int = 15, seed: int = 0) -> Tensor:
     check_probs(probs)
     check_count(bins, "bins", least=1)
     check_count(seed, "seed", least=0)
-    confidences = probs.detach().double().amax(dim=1)
-    membership = F.one_hot(equal_width_bins(confidences, bins), bins).double()
-    expected = confidences @ membership
-    generator = np.random.default_rng(seed)
-    errors, rows = [], max(1, CHUNK // len(confidences))
-    for start in range(0, NOISE_DRAWS, rows):
-        uniform = generator.random((min(rows, NOISE_DRAWS - start), len(confidences)))
-        right = (
-            torch.from_numpy(uniform).to(confidences.device) < confidences
-        ).double()
-        errors.append((right @ membership - expected).abs().sum(dim=1))
-    return torch.cat(errors).mean() / len(confidences)
+    return floor_of_confidences(probs.detach().double().amax(dim=1), bins, seed)
 
 
 def debiased_calibration_error(
@@ -160,14 +136,7 @@ def debiased_calibration_error(
     bias. Below zero where the bias exceeds the ECE: "calibrated". The correction is of
     first order, and removes four tenths of a perfectly calibrated model's bias.
     """
-    table = reliability_bins(probs, labels, bins=bins)
-    filled = table.counts > 0
-    accuracy, gaps = table.accuracy[filled], table.gaps[filled].abs()
-    deviation = torch.sqrt(accuracy * (1 - accuracy) / table.counts[filled])
-    scaled = gaps / deviation.clamp(min=torch.finfo(gaps.dtype).tiny)
-    spread = deviation * math.sqrt(2 / math.pi) * torch.exp(-scaled.square() / 2)
-    expected = spread + gaps * torch.erf(scaled / math.sqrt(2))
-    return (table.shares[filled] * (2 * gaps - expected)).sum()
+    return debiased_error(reliability_bins(probs, labels, bins=bins))
 
 
 def _check(probs: Tensor, labels: Tensor, bins: int) -> None:
@@ -185,10 +154,63 @@ def _top_label(probs: Tensor, labels: Tensor, bins: int) -> tuple[Tensor, Tensor
     return confidences, (predicted == labels).double()
 
 
+def row_pieces(scores: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Consecutive rows of scores (n, classes), as float64, and of labels (n,); few
+    enough of them that a temporary of their shape is small.
+    """
+    rows = max(1, CHUNK // scores.shape[1])
+    pieces = zip(scores.detach().split(rows), labels.split(rows), strict=True)
+    for piece, piece_labels in pieces:
+        yield piece.double(), piece_labels
+
+
+def bins_of_predictions(
+    confidences: Tensor, correct: Tensor, bins: int
+) -> ReliabilityBins:
+    """The equal-width bins of predictions, each of shape (n,), float64."""
+    index = equal_width_bins(confidences, bins)
+    counts = torch.bincount(index, minlength=bins)
+    edges = torch.arange(bins + 1, dtype=torch.float64, device=counts.device) / bins
+    mean_confidence = binned_sums(index, confidences, bins) / counts
+    accuracy = binned_sums(index, correct, bins) / counts
+    return ReliabilityBins(edges, counts, mean_confidence, accuracy)
+
+
+def floor_of_confidences(confidences: Tensor, bins: int, seed: int) -> Tensor:
+    """The noise floor of predictions with these confidences (n,), float64."""
+    membership = F.one_hot(equal_width_bins(confidences, bins), bins).double()
+    expected = confidences @ membership
+    generator = np.random.default_rng(seed)
+    rows = max(1, CHUNK // len(confidences))
+    errors = []
+    for start in range(0, NOISE_DRAWS, rows):
+        uniform = generator.random((min(rows, NOISE_DRAWS - start), len(confidences)))
+        right = torch.from_numpy(uniform).to(confidences.device) < confidences
+        errors.append((right.double() @ membership - expected).abs().sum(dim=1))
+    return torch.cat(errors).mean() / len(confidences)
+
+
+def debiased_error(table: ReliabilityBins) -> Tensor:
+    """The ECE of equal-width bins minus its estimated bias."""
+    filled = table.counts > 0
+    accuracy, gaps = table.accuracy[filled], table.gaps[filled].abs()
+    deviation = torch.sqrt(accuracy * (1 - accuracy) / table.counts[filled])
+    scaled = gaps / deviation.clamp(min=torch.finfo(gaps.dtype).tiny)
+    spread = deviation * math.sqrt(2 / math.pi) * torch.exp(-scaled.square() / 2)
+    expected = spread + gaps * torch.erf(scaled / math.sqrt(2))
+    return (table.shares[filled] * (2 * gaps - expected)).sum()
+
+
 def class_gaps(probs: Tensor, labels: Tensor) -> Tensor:
     """One-hot label minus probability, shape (n, classes)."""
     gaps = -probs
     return gaps.scatter_add_(1, labels[:, None], torch.ones_like(gaps[:, :1]))
+
+
+def class_cells(probs: Tensor, bins: int) -> Tensor:
+    """Index of the cell, a class and a bin of its probability, shape (n, classes)."""
+    first = torch.arange(probs.shape[1], device=probs.device) * bins
+    return equal_width_bins(probs, bins) + first
 
 
 def equal_width_bins(values: Tensor, bins: int) -> Tensor:

@@ -1,8 +1,9 @@
-"""All metrics of an arm, or the difference of two, with bootstrap intervals (focal
-paper, section 5, appendix G).
+"""All metrics of an arm, or the difference of two, with 90 % intervals (focal paper,
+section 5, appendix G).
 
-Every metric is made of sums over samples, so that a bootstrap resample is a matrix
-product.
+Scores are means over samples, and their intervals are percentiles over bootstrap
+resamples, each a matrix product. Calibration errors have intervals of their own: see
+`metrics.intervals`. The logits are read in pieces, and no temporary is of their size.
 """
 
 from __future__ import annotations
@@ -17,17 +18,26 @@ from torch import Tensor
 
 from softmax_temperature.metrics.calibration import (
     CHUNK,
-    class_gaps,
-    debiased_calibration_error,
+    ReliabilityBins,
+    bins_of_predictions,
+    debiased_error,
     equal_mass_membership,
     equal_width_bins,
-    noise_floor,
+    floor_of_confidences,
+    row_pieces,
 )
 from softmax_temperature.metrics.checks import (
     ArgumentError,
     check_count,
     check_labels,
     check_logits,
+)
+from softmax_temperature.metrics.intervals import (
+    BinnedError,
+    ClassCells,
+    change_interval,
+    classwise_error,
+    top_label_error,
 )
 from softmax_temperature.metrics.scores import label_ranks, squared_distances
 
@@ -36,8 +46,8 @@ INTERVAL = (0.05, 0.95)  # 90 %, focal paper, section 5.
 
 
 class Difference(NamedTuple):
-    """A metric of arm a minus that of arm b, and its 90 % interval over resamples that
-    both arms share.
+    """A metric of arm a minus that of arm b, and its 90 % interval, which knows that
+    both arms have the same samples.
     """
 
     value: float
@@ -53,34 +63,40 @@ def calibration_report(
 
     Logits (n, classes) of any float dtype are cast to float64, `labels` (n,) are
     integers; `bootstrap` is the number of resamples for the intervals, 1000 in the
-    paper, 0 for none, and `seed` theirs and the noise floor's. Returns plain numbers:
-    `samples`, `classes`, `bins`, `bootstrap`; the metrics of this package by their
-    names and `top5_accuracy`; and `intervals`, name to (low, high): the 5th and 95th
-    percentile over the resamples. A calibration error is biased upwards, that of a
-    resample twice as much, so its interval is reflected at the value (the basic
-    bootstrap), and extended to hold it. Raises ValueError if a shape, value or number
-    is wrong.
+    paper, 0 for no intervals at all, and `seed` theirs and the noise floor's. Returns
+    plain numbers: `samples`, `classes`, `bins`, `bootstrap`; the metrics of this
+    package by their names and `top5_accuracy`; and `intervals`, name to (low, high).
+
+    The interval of a score is from the 5th to the 95th percentile over the resamples.
+    A calibration error is the plain one of these samples, which noise enlarges; its
+    interval is that of the true error of the same bins on endless samples, and holds
+    the plain one (`metrics.intervals`). The maximum calibration error has none: no
+    interval of it covers. Raises ValueError if a shape, value or number is wrong.
     """
-    # Deviation: the released error bars are reflected for every metric, (2 value -
-    # high, 2 value - low). Here those of calibration errors are, which are biased; they
-    # hold the value and stay above 0. The others are plain percentiles.
+    # Deviation: the released error bars are percentiles over resamples, reflected for
+    # every metric, (2 value - high, 2 value - low). Of calibration errors after scaling
+    # they cover the true value half of the time.
     _check(logits, labels, bins, bootstrap, seed)
     bins = int(bins)  # A numpy integer is no JSON.
     bootstrap = int(bootstrap)
-    exact = logits.detach().double()
-    probs = torch.softmax(exact, dim=1)
-    estimates, resampled = _evaluated(exact, labels, bins, bootstrap, seed)
+    targets = labels.long()
+    evidence = Evidence.of(logits, targets, bins)
+    intervals: dict[str, tuple[float, float]] = {}
+    if bootstrap:
+        resampled = _resampled_means(evidence.scores, bootstrap, seed)
+        intervals |= _percentiles(dict(zip(SCORES, resampled.unbind(1), strict=True)))
+        errors = evidence.errors(logits, targets, bins)
+        intervals |= {name: error.interval for name, error in errors.items()}
+    floor = floor_of_confidences(evidence.confidences, bins, seed)
     return {
-        "samples": len(exact),
-        "classes": exact.shape[1],
+        "samples": logits.shape[0],
+        "classes": logits.shape[1],
         "bins": bins,
         "bootstrap": bootstrap,
-        **estimates,
-        "debiased_calibration_error": debiased_calibration_error(
-            probs, labels, bins=bins
-        ).item(),
-        "noise_floor": noise_floor(probs, bins=bins, seed=seed).item(),
-        "intervals": _intervals(resampled, estimates, least=0.0),
+        **evidence.estimates,
+        "debiased_calibration_error": debiased_error(evidence.table).item(),
+        "noise_floor": floor.item(),
+        "intervals": intervals,
     }
 
 
@@ -98,25 +114,26 @@ def paired_difference(
 
     Both arms see the same resamples, so what they share cancels. Logits (n, classes) of
     both arms, in the same order; the other arguments and errors are those of
-    `calibration_report`.
+    `calibration_report`. Nothing without resamples.
     """
-    if logits_a.shape != logits_b.shape:
-        raise ValueError(
-            f"logits_b must have shape {tuple(logits_a.shape)} like logits_a, got {tuple(logits_b.shape)}"
-        )
-    for name, logits in (("logits_a", logits_a), ("logits_b", logits_b)):
-        _check(logits, labels, bins, bootstrap, seed, name=name)
-    (a, resampled_a), (b, resampled_b) = (
-        _evaluated(logits.detach().double(), labels, bins, bootstrap, seed)
-        for logits in (logits_a, logits_b)
-    )
-    differences = {name: value - b[name] for name, value in a.items()}
-    bounds = _intervals(
-        {name: each - resampled_b[name] for name, each in resampled_a.items()},
-        differences,
-        least=-1.0,
-    )
-    return {name: Difference(differences[name], *bounds[name]) for name in bounds}
+    _check_pair(logits_a, logits_b, labels, bins, bootstrap, seed)
+    if not bootstrap:
+        return {}
+    targets = labels.long()
+    a = Evidence.of(logits_a, targets, bins)
+    b = Evidence.of(logits_b, targets, bins)
+    resampled = _resampled_means(a.scores - b.scores, bootstrap, seed)
+    bounds = _percentiles(dict(zip(SCORES, resampled.unbind(1), strict=True)))
+    errors_a = a.errors(logits_a, targets, bins)
+    errors_b = b.errors(logits_b, targets, bins)
+    for name, error in errors_a.items():
+        bounds[name] = change_interval(error, errors_b[name])
+    estimates_a = a.estimates
+    estimates_b = b.estimates
+    return {
+        name: Difference(estimates_a[name] - estimates_b[name], low, high)
+        for name, (low, high) in bounds.items()
+    }
 
 
 def confident_report(
@@ -148,20 +165,15 @@ def confident_report(
     count, right = kinds.sum(0).tolist()
     resampled: dict[str, Tensor] = {}
     if bootstrap:
-        counts = torch.cat(
-            [
-                weights @ kinds
-                for weights in resample_weights(len(kinds), bootstrap, seed)
-            ]
-        )
-        resampled["confident_share"] = counts[:, 0] / len(kinds)
+        shares = _resampled_means(kinds, bootstrap, seed)
+        resampled["confident_share"] = shares[:, 0]
         if count:
-            some = counts[counts[:, 0] > 0]
-            resampled["confident_accuracy"] = some[:, 1] / some[:, 0]
+            drawn = shares[shares[:, 0] > 0]
+            resampled["confident_accuracy"] = drawn[:, 1] / drawn[:, 0]
     return {
         "confident_share": count / len(kinds),
         "confident_accuracy": right / count if count else None,
-        "intervals": _intervals(resampled, {}),
+        "intervals": _percentiles(resampled),
     }
 
 
@@ -181,42 +193,39 @@ def _check(
     check_count(seed, "seed", least=0)
 
 
-def _evaluated(
-    logits: Tensor, labels: Tensor, bins: int, bootstrap: int, seed: int
-) -> tuple[dict[str, float], dict[str, Tensor]]:
-    """Every metric, and its values on the resamples, shape (bootstrap,)."""
-    arm = Evidence.of(logits, labels.long(), bins)
-    estimates = {
-        name: value.item()
-        for name, value in arm.metrics(logits.new_ones(1, len(logits))).items()
-    }
-    weights = resample_weights(len(logits), bootstrap, seed)
-    pieces = [arm.metrics(some.to(logits.device)) for some in weights]
-    return estimates, {
-        name: torch.cat([piece[name] for piece in pieces])
-        for name in estimates
-        if pieces
-    }
+def _check_pair(
+    logits_a: Tensor,
+    logits_b: Tensor,
+    labels: Tensor,
+    bins: int,
+    bootstrap: int,
+    seed: int,
+) -> None:
+    if logits_a.shape != logits_b.shape:
+        raise ValueError(
+            f"logits_b must have shape {tuple(logits_a.shape)} like logits_a, got "
+            f"{tuple(logits_b.shape)}"
+        )
+    _check(logits_a, labels, bins, bootstrap, seed, name="logits_a")
+    _check(logits_b, labels, bins, bootstrap, seed, name="logits_b")
 
 
-def _intervals(
-    resampled: dict[str, Tensor], estimates: dict[str, float], *, least: float = 0.0
-) -> dict[str, tuple[float, float]]:
-    """Percentiles; those of calibration errors are reflected at the estimates, which
-    corrects their bias once.
-    """
+def _resampled_means(values: Tensor, resamples: int, seed: int) -> Tensor:
+    """Means of the columns of values (n, columns) on each resample."""
+    samples = len(values)
+    sums = [
+        weights.to(values.device) @ values
+        for weights in resample_weights(samples, resamples, seed)
+    ]
+    return torch.cat(sums) / samples
+
+
+def _percentiles(resampled: dict[str, Tensor]) -> dict[str, tuple[float, float]]:
+    """The ends of the interval of each metric from its values on the resamples."""
     intervals = {}
     for name, values in resampled.items():
         low, high = torch.quantile(values, values.new_tensor(INTERVAL)).tolist()
-        if name.endswith("calibration_error"):
-            value = estimates[name]
-            # An error of few samples may be all bias, and the reflected interval lie
-            # below it.
-            low, high = (
-                max(least, min(2 * value - high, value)),
-                max(2 * value - low, value),
-            )
-        intervals[name] = low, high
+        intervals[name] = (low, high)
     return intervals
 
 
@@ -242,78 +251,106 @@ def resample_weights(
         yield torch.from_numpy(counts.reshape(count, samples).astype(np.float64))
 
 
-class Evidence(NamedTuple):
-    """Contributions of each sample; weighted sums of them give every metric of the
-    report.
+def expected_calibration_error_change(
+    logits_a: Tensor, logits_b: Tensor, labels: Tensor, *, bins: int = 15
+) -> Difference:
+    """The ECE of arm a minus that of arm b, as `paired_difference` has it, without
+    resamples; the same arguments and errors.
     """
+    _check_pair(logits_a, logits_b, labels, bins, bootstrap=0, seed=0)
+    a, b = (
+        _expected_error(logits, labels.long(), bins) for logits in (logits_a, logits_b)
+    )
+    return Difference(a.value - b.value, *change_interval(a, b))
 
-    # (n, columns): SCORES; gaps and counts of equal-width bins; gaps of equal-mass
-    # bins; gaps of each class, all bins.
-    dense: Tensor
-    # Sparse (classes * (bins - 1), n): the gaps of each class in each bin but the
-    # first, which few classes leave.
-    upper: Tensor
-    bins: int
+
+class Evidence(NamedTuple):
+    """All that the report needs of an arm on a sample, but the logits."""
+
+    scores: Tensor  # What each sample adds to the means of SCORES, shape (n, 4).
+    table: ReliabilityBins
+    expected: BinnedError
+    adaptive: BinnedError
+    confidences: Tensor  # Of the predictions, shape (n,).
+    cells: ClassCells
 
     @classmethod
     def of(cls, logits: Tensor, labels: Tensor, bins: int) -> Evidence:
-        """The evidence in checked logits (n, classes), float64, and labels (n,), int64."""
-        probs = torch.softmax(logits, dim=1)
-        ranks = label_ranks(logits, labels)
-        correct = (ranks == 0).double()
-        # The prediction is the first largest logit: softmax may round two logits to one
-        # probability.
-        confidences = probs.gather(1, logits.argmax(dim=1, keepdim=True)).squeeze(1)
-        gaps = (correct - confidences)[:, None]
-        in_bin = F.one_hot(equal_width_bins(confidences, bins), bins).double()
-        losses = F.cross_entropy(logits, labels, reduction="none")
-        scores = torch.stack(
-            [correct, (ranks < 5).double(), losses, squared_distances(probs, labels)],
-            dim=1,
+        """The evidence in checked logits (n, classes) and labels (n,), int64."""
+        scores, confidences = _scores_and_confidences(logits, labels)
+        correct = scores[:, SCORES.index("accuracy")]
+        equal_mass = equal_mass_membership(confidences, bins)
+        return cls(
+            scores=scores,
+            table=bins_of_predictions(confidences, correct, bins),
+            expected=_equal_width_error(confidences, correct, bins),
+            adaptive=top_label_error(confidences, correct, equal_mass),
+            confidences=confidences,
+            cells=ClassCells.of(logits, labels, bins),
         )
-        by_class = class_gaps(probs, labels)
-        dense = [
-            scores,
-            gaps * in_bin,
-            in_bin,
-            gaps * equal_mass_membership(confidences, bins),
-            by_class,
-        ]
 
-        index = equal_width_bins(probs, bins)
-        sample, column = torch.nonzero(index, as_tuple=True)
-        positions = torch.stack(
-            [column * (bins - 1) + index[sample, column] - 1, sample]
-        )
-        shape = (probs.shape[1] * (bins - 1), len(probs))
-        # The positions are right by construction; saying so explicitly keeps torch from
-        # warning that it does not look.
-        upper = torch.sparse_coo_tensor(
-            positions, by_class[sample, column], shape, check_invariants=False
-        )
-        return cls(torch.cat(dense, 1), upper.coalesce(), bins)
-
-    def metrics(self, weights: Tensor) -> dict[str, Tensor]:
-        """Every metric, shape (resamples,), for weights (resamples, n): how often each
-        sample is drawn.
-        """
-        samples = weights.shape[1]
-        classes = self.dense.shape[1] - len(SCORES) - 3 * self.bins
-        sums = weights @ self.dense
-        scores, gaps, counts, equal_mass, totals = sums.split(
-            [len(SCORES), *[self.bins] * 3, classes], dim=1
-        )
-        upper = (
-            torch.sparse.mm(self.upper, weights.t().contiguous())
-            .t()
-            .unflatten(1, (classes, self.bins - 1))
-        )
-        first = totals - upper.sum(dim=2)
-        classwise = upper.abs().sum(dim=(1, 2)) + first.abs().sum(dim=1)
+    @property
+    def estimates(self) -> dict[str, float]:
+        """Every metric that two arms can be compared on."""
+        means = self.scores.mean(dim=0).tolist()
+        classes = len(self.cells.means) // len(self.table.counts)
         return {
-            **dict(zip(SCORES, (scores / samples).unbind(dim=1), strict=True)),
-            "expected_calibration_error": gaps.abs().sum(dim=1) / samples,
-            "maximum_calibration_error": (gaps.abs() / counts.clamp(min=1)).amax(dim=1),
-            "adaptive_calibration_error": equal_mass.abs().sum(dim=1) / samples,
-            "classwise_calibration_error": classwise / (samples * classes),
+            **dict(zip(SCORES, means, strict=True)),
+            "expected_calibration_error": self.expected.value,
+            "maximum_calibration_error": self.table.gaps.abs().max().item(),
+            "adaptive_calibration_error": self.adaptive.value,
+            "classwise_calibration_error": self.cells.means.abs().sum().item()
+            / classes,
         }
+
+    def errors(
+        self, logits: Tensor, labels: Tensor, bins: int
+    ) -> dict[str, BinnedError]:
+        """The calibration errors that have an interval, by name; all but the maximum:
+        no interval of a largest gap covered (docs/calibration_intervals.md).
+        """
+        return {
+            "expected_calibration_error": self.expected,
+            "adaptive_calibration_error": self.adaptive,
+            "classwise_calibration_error": classwise_error(
+                logits, labels, bins, self.cells
+            ),
+        }
+
+
+def _expected_error(logits: Tensor, labels: Tensor, bins: int) -> BinnedError:
+    """The ECE of logits (n, classes) and labels (n,)."""
+    scores, confidences = _scores_and_confidences(logits, labels)
+    return _equal_width_error(confidences, scores[:, SCORES.index("accuracy")], bins)
+
+
+def _equal_width_error(confidences: Tensor, correct: Tensor, bins: int) -> BinnedError:
+    membership = F.one_hot(equal_width_bins(confidences, bins), bins).double()
+    return top_label_error(confidences, correct, membership)
+
+
+def _scores_and_confidences(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """The scores (n, 4) and confidences (n,) of logits (n, classes), in pieces."""
+    pieces = [
+        _scores(piece, piece_labels)
+        for piece, piece_labels in row_pieces(logits, labels)
+    ]
+    scores = torch.cat([piece_scores for piece_scores, _ in pieces])
+    return scores, torch.cat([confidences for _, confidences in pieces])
+
+
+def _scores(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """The scores (n, 4) and confidences (n,) of logits (n, classes), float64."""
+    probs = torch.softmax(logits, dim=1)
+    ranks = label_ranks(logits, labels)
+    losses = F.cross_entropy(logits, labels, reduction="none")
+    columns = [
+        (ranks == 0).double(),
+        (ranks < 5).double(),
+        losses,
+        squared_distances(probs, labels),
+    ]
+    # The prediction is the first largest logit: softmax may round two logits to one
+    # probability.
+    predicted = logits.argmax(dim=1, keepdim=True)
+    return torch.stack(columns, dim=1), probs.gather(1, predicted).squeeze(1)

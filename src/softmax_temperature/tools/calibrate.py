@@ -2,9 +2,11 @@
 on logits in memory or files.
 """
 
+from __future__ import annotations
+
 import math
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,6 +23,7 @@ from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.data.splits import random_holdout
 from softmax_temperature.metrics import (
     calibration_report,
+    expected_calibration_error_change,
     paired_difference,
     reliability_bins,
 )
@@ -32,6 +35,7 @@ from softmax_temperature.scaling import (
     fit_temperature,
     temperature_interval,
 )
+from softmax_temperature.tools.advice import Advice, Evidence, advise, three_digits
 from softmax_temperature.tools.arrays import (
     Rows,
     as_numpy,
@@ -40,7 +44,11 @@ from softmax_temperature.tools.arrays import (
     split_rows,
     user_data,
 )
-from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
+from softmax_temperature.tools.label_maps import (
+    IGNORE_INDEX,
+    check_map_labels,
+    labelled_rows,
+)
 from softmax_temperature.tools.reliability import reliability_diagram
 
 Kind = Literal["logits", "probs"]
@@ -61,6 +69,27 @@ SMALL = 100_000  # Logits that one thread reports on as fast as several.
 TOP = 5  # Of the top-5 accuracy, which is 1 for so few classes.
 
 
+class ScaledLogits(Mapping[str, Tensor]):
+    """Logits (n, classes) by arm, divided by its temperature when they are asked for:
+    those of a language model are too large to keep for every arm.
+    """
+
+    def __init__(self, logits: Tensor, temperatures: dict[str, float]) -> None:
+        self._logits = logits
+        self._temperatures = temperatures
+
+    def __getitem__(self, arm: str) -> Tensor:
+        if arm == "before":
+            return self._logits
+        return apply_temperature(self._logits, self._temperatures[arm])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("before", *self._temperatures))
+
+    def __len__(self) -> int:
+        return 1 + len(self._temperatures)
+
+
 @dataclass(frozen=True)
 class CalibrationReport:
     """Metrics before and after scaling, with 90 % intervals; `print`, `plot`,
@@ -69,10 +98,11 @@ class CalibrationReport:
 
     # Everything as JSON values, in fractions and nats: `temperature` (by criterion:
     # temperature, value, at_bound, separable; by likelihood also low and high, which is
-    # None where it is infinite), `metrics` (before, nll, ece),
-    # `differences` (nll minus before), `rows`, `settings`, `verdict`.
+    # None where it is infinite), `metrics` (before, nll, ece), `differences` (nll minus
+    # before), `rows`, `settings`, `verdict`, and `advice`, which the verdict puts into
+    # words: "scale" or "leave" the logits.
     data: dict[str, Any]
-    logits: dict[str, Tensor]  # Of the reported rows, by arm: before, nll, ece.
+    logits: ScaledLogits  # Of the reported rows, by arm: before, nll, ece.
     labels: Tensor  # Of the reported rows.
 
     @property
@@ -97,14 +127,11 @@ class CalibrationReport:
         """Reliability diagrams before and after scaling, with the number of samples in
         each bin.
         """
-        bins, probs = (
-            self.data["settings"]["bins"],
-            {arm: torch.softmax(some, 1) for arm, some in self.logits.items()},
-        )
-        tables = {
-            self.heading(arm): reliability_bins(some, self.labels, bins=bins)
-            for arm, some in probs.items()
-        }
+        bins = self.data["settings"]["bins"]
+        tables = {}
+        for arm in self.logits:
+            probs = torch.softmax(self.logits[arm], dim=1)
+            tables[self.heading(arm)] = reliability_bins(probs, self.labels, bins=bins)
         return reliability_diagram(tables, title=title)
 
     def __str__(self) -> str:
@@ -186,11 +213,15 @@ class CalibrationReport:
     def notes(self) -> list[str]:
         """How to read the numbers."""
         floor = "An ECE near the noise floor, which a perfectly calibrated model shows too, is no evidence."
-        what = f"In brackets: 90 % intervals over {(count := self.data['settings']['bootstrap']):,} resamples"
+        count = self.data["settings"]["bootstrap"]
+        if not count:
+            return [floor]
         return [
             floor,
-            f"{what}; those of calibration errors are corrected for their bias.",
-        ][: 2 if count else 1]
+            f"In brackets: 90 % intervals, of scores over {count:,} resamples.",
+            "Those of calibration errors are of the true error, which the plain one exceeds on average.",
+            "The MCE has none: no interval of it covers.",
+        ]
 
 
 def calibrate(
@@ -232,7 +263,7 @@ def calibrate(
         >>> from softmax_temperature import sample_logits
         >>> report = calibrate(*sample_logits(), bootstrap=0)
         >>> report.data["verdict"]
-        'Overconfident: divide the logits by 2.60 [2.41, 2.80]; ECE 11.2 → 4.7 %.'
+        'Overconfident: divide the logits by 2.60 [2.41, 2.80]; ECE 11.2 → 4.7 % (change -6.5 [-11.6, -4.0]).'
         >>> report.to_frame().loc["accuracy", ("before", "value")].round(4)
         np.float64(0.8427)
     """
@@ -243,32 +274,15 @@ def calibrate(
         raise ArgumentError(
             f"fit_on must be 'half' or 'all', got {fit_on!r}", "Give one of the two."
         )
-    rows = _rows((logits, labels), kind, ignore_index)
     if validation is not None:
         _check_validation(validation, fit_on)
         fit_on = "validation"
-        fitted = _rows(validation, kind, ignore_index, name="validation ")
-        reported = rows
-        if fitted[0].shape[1] != rows[0].shape[1]:
-            raise ArgumentError(
-                f"validation {kind} have {fitted[0].shape[1]} classes, "
-                f"{kind} {rows[0].shape[1]}",
-                "Give the same classes in both.",
-            )
+        fitted, reported = _given_rows(logits, labels, kind, validation, ignore_index)
     elif fit_on == "half":
-        generator = generator_for(seed, "calibrate", "half")
-        images = as_numpy(logits)
-        if images.ndim > 2 and len(images) > 1:
-            # The pixels of an image say nearly the same, so no image is in both halves.
-            maps = as_numpy(labels)
-            half = random_holdout(np.zeros(len(images), np.int64), 0.5, generator)
-            fitted = _rows((images[~half], maps[~half]), kind, ignore_index)
-            reported = _rows((images[half], maps[half]), kind, ignore_index)
-        else:
-            fitted, reported = split_rows(rows, 0.5, generator)
+        fitted, reported = _halves(logits, labels, kind, ignore_index, seed)
     else:
-        fitted = rows
-        reported = rows
+        fitted = _rows((logits, labels), kind, ignore_index)
+        reported = fitted
     for purpose, (_, some) in (
         ("to fit the temperature on", fitted),
         ("to report on", reported),
@@ -352,8 +366,9 @@ def calibrate_files(
 
 @contextmanager
 def _threads_for(numbers: int) -> Iterator[None]:
-    """Compute with one thread where there are few numbers: others take longer to wake
-    than they save.
+    """Compute with one thread where there are few numbers.
+
+    The other threads would take longer to wake than they save.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1 if numbers < SMALL else threads)
@@ -369,6 +384,43 @@ def _rows(
     """Checked logits and classes of the rows or pixels that have a class."""
     values, classes = labelled_rows(*arrays, ignore_index, name=name)
     return checked_logits(values, classes, kind, name=name)
+
+
+def _given_rows(
+    logits: Any,
+    labels: Any,
+    kind: Kind,
+    validation: tuple[Any, Any],
+    ignore_index: int,
+) -> tuple[Rows, Rows]:
+    """Checked rows to fit the temperature on, and to report on."""
+    reported = _rows((logits, labels), kind, ignore_index)
+    fitted = _rows(validation, kind, ignore_index, name="validation ")
+    if fitted[0].shape[1] != reported[0].shape[1]:
+        raise ArgumentError(
+            f"validation {kind} have {fitted[0].shape[1]} classes, "
+            f"{kind} {reported[0].shape[1]}",
+            "Give the same classes in both.",
+        )
+    return fitted, reported
+
+
+def _halves(
+    logits: Any, labels: Any, kind: Kind, ignore_index: int, seed: int
+) -> tuple[Rows, Rows]:
+    """A random half to fit the temperature on, and the other half to report on."""
+    generator = generator_for(seed, "calibrate", "half")
+    images = as_numpy(logits)
+    if images.ndim > 2 and len(images) > 1:
+        # The pixels of an image say nearly the same, so no image is in both halves.
+        maps = as_numpy(labels)
+        check_map_labels(images, maps)
+        half = random_holdout(np.zeros(len(images), np.int64), 0.5, generator)
+        fitted = _rows((images[~half], maps[~half]), kind, ignore_index)
+        reported = _rows((images[half], maps[half]), kind, ignore_index)
+        return fitted, reported
+    # The undivided rows are freed on return: those of a language model are large.
+    return split_rows(_rows((logits, labels), kind, ignore_index), 0.5, generator)
 
 
 def _report(
@@ -387,13 +439,9 @@ def _report(
         else temperature_interval(*fitted, fit["temperature"])
     )
     fit |= {"low": low, "high": high}
-    arms = {"before": logits} | {
-        by: apply_temperature(logits, one["temperature"])
-        for by, one in temperature.items()
-    }
-    metrics = {
-        arm: calibration_report(some, labels, **options) for arm, some in arms.items()
-    }
+    temperatures = {by: found["temperature"] for by, found in temperature.items()}
+    arms = ScaledLogits(logits, temperatures)
+    metrics = {arm: calibration_report(arms[arm], labels, **options) for arm in arms}
     differences = (
         paired_difference(arms["nll"], logits, labels, **options)
         if options["bootstrap"]
@@ -408,42 +456,45 @@ def _report(
             name: difference._asdict() for name, difference in differences.items()
         },
     }
-    data["verdict"] = _verdict(fit, metrics, data["differences"].get(ECE))
+    scale, data["verdict"] = _advice(fit, metrics, _ece_change(arms, labels, options))
+    data["advice"] = "scale" if scale else "leave"
     if fit["high"] == math.inf:
         fit["high"] = None  # JSON has no infinity.
     return CalibrationReport(data, arms, labels)
 
 
-def three_digits(value: float) -> str:
-    """A positive number as text, of at least three significant digits."""
-    if not 1e-4 <= value < 1e7:
-        return f"{value:.2e}" if 0 < value < math.inf else f"{value:g}"
-    decimals = max(0, 2 - math.floor(math.log10(value)))
-    return f"{value:,.{decimals}f}"
+def _ece_change(
+    arms: ScaledLogits, labels: Tensor, options: dict[str, int]
+) -> tuple[float, float]:
+    """The 90 % interval of the change of the ECE by scaling."""
+    change = expected_calibration_error_change(
+        arms["nll"], arms["before"], labels, bins=options["bins"]
+    )
+    return change.low, change.high
 
 
-def _verdict(
-    fit: dict[str, Any], metrics: dict[str, Any], change: dict[str, float] | None
-) -> str:
+def _advice(
+    fit: dict[str, Any], metrics: dict[str, Any], change: tuple[float, float]
+) -> Advice:
     if fit["at_bound"]:
         word = (
             "separate the labels"
             if fit["separable"]
             else "say nothing about the labels"
         )
-        return f"No temperature fits: the logits {word} (search ended at T = {fit['temperature']:g})."
-    low = fit["low"]
-    high = fit["high"]
-    state = "Neither over- nor underconfident"
-    if low > 1:
-        state = "Overconfident"
-    elif high < 1:
-        state = "Underconfident"
-    interval = f"[{three_digits(low)}, {three_digits(high)}]"
-    before, after = (100 * metrics[arm][ECE] for arm in ("before", "nll"))
-    text = f"{state}: divide the logits by {three_digits(fit['temperature'])} "
-    text += f"{interval}; ECE {before:.1f} → {after:.1f} %"
-    if change is not None:
-        value, low, high = (100 * change[name] for name in ("value", "low", "high"))
-        text += f" (change {value:+.1f} [{low:+.1f}, {high:+.1f}])"
-    return f"{text}."
+        sentence = (
+            f"No temperature fits: the logits {word} (search ended at T = "
+            f"{fit['temperature']:g})."
+        )
+        return Advice(scale=False, sentence=sentence)
+    return advise(
+        Evidence(
+            temperature=fit["temperature"],
+            low=fit["low"],
+            high=fit["high"],
+            before=metrics["before"][ECE],
+            after=metrics["nll"][ECE],
+            change=change,
+            noise_floor=metrics["before"]["noise_floor"],
+        )
+    )

@@ -23,12 +23,7 @@ def labelled_rows(
     values = as_numpy(logits)
     classes = as_numpy(labels)
     if values.ndim > 2:
-        expected = (values.shape[0], *values.shape[2:])
-        if classes.shape != expected:
-            raise ValueError(
-                f"{name}labels must have shape {expected}, one class per pixel of "
-                f"{name}logits {values.shape}, got {classes.shape}"
-            )
+        check_map_labels(values, classes, name=name)
         values = np.moveaxis(values, 1, -1).reshape(-1, values.shape[1])
         classes = classes.reshape(-1)
     one_each = classes.shape in {(len(values),), (len(values), 1)}
@@ -43,3 +38,15 @@ def labelled_rows(
             "rows that have one, or another ignore_index"
         )
     return values[~void], classes[~void]
+
+
+def check_map_labels(
+    logits: NDArray[Any], labels: NDArray[Any], *, name: str = ""
+) -> None:
+    """Refuse labels that are not one class per pixel of logits (n, classes, ...)."""
+    expected = (logits.shape[0], *logits.shape[2:])
+    if labels.shape != expected:
+        raise ValueError(
+            f"{name}labels must have shape {expected}, one class per pixel of "
+            f"{name}logits {logits.shape}, got {labels.shape}"
+        )

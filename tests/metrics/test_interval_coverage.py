@@ -1,0 +1,36 @@
+"""The tables of docs/calibration_intervals.md are measured, and its intervals cover."""
+
+import pytest
+
+from benchmarks.interval_coverage import ERRORS, PAGE, SETTINGS, Setting, measure
+
+LEAST = 0.87  # Of intervals at 90 %, in 200 samples.
+
+
+def documented(setting: Setting, name: str) -> list[float]:
+    """The shares of covered intervals that the page shows, before, after and change."""
+    rows = [
+        [cell.strip() for cell in line.strip("|\n").split("|")]
+        for line in PAGE.read_text(encoding="utf-8").splitlines()
+        if line.startswith(f"| {setting} | {name} |")
+    ]
+    (row,) = rows
+    return [float(cell) / 100 for cell in row[4:7]]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+@pytest.mark.parametrize("name", ERRORS.values())
+def test_the_documented_intervals_cover(setting: Setting, name: str) -> None:
+    assert min(documented(setting, name)) >= LEAST
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_intervals_cover_the_error_of_the_population(setting: Setting) -> None:
+    found = measure(setting)
+    for key, name in ERRORS.items():
+        assert min(found.covered[key]) >= LEAST, name
+        assert found.covered[key] == pytest.approx(documented(setting, name), abs=0.04)
+    assert found.temperature >= LEAST - 0.02
+    if setting.temperature == 1:
+        assert found.advised <= 0.05

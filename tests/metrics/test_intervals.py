@@ -1,0 +1,195 @@
+"""Intervals of calibration errors: their parts by hand and by simulation, and the bounds
+that they keep; their coverage is tested in `test_interval_coverage.py`.
+"""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from softmax_temperature import metrics
+from softmax_temperature.metrics.calibration import equal_mass_membership
+from softmax_temperature.metrics.intervals import (
+    ONE_SIDED,
+    BinnedError,
+    ClassCells,
+    change_interval,
+    classwise_error,
+    top_label_error,
+)
+
+
+def one_bin(confidences: Tensor, correct: Tensor) -> BinnedError:
+    """The error with one bin."""
+    everything = torch.ones(len(confidences), 1, dtype=torch.float64)
+    return top_label_error(confidences, correct, everything)
+
+
+def drawn(samples: int, temperature: float, seed: int) -> tuple[Tensor, Tensor]:
+    """Logits of five classes and labels from softmax(z / T)."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = 3 * torch.randn(samples, 5, generator=generator, dtype=torch.float64)
+    probs = torch.softmax(logits / temperature, dim=1)
+    return logits, torch.multinomial(probs, 1, generator=generator).squeeze(1)
+
+
+def test_of_one_bin_the_interval_is_as_a_hand_computes_it() -> None:
+    # 100 predictions of confidence 0.5, of which half are right: the mean gap is 0, its
+    # standard error 0.5 / 10. The bias of |0 + 0.05 x| is 0.05 sqrt(2 / pi).
+    half = torch.full((100,), 0.5, dtype=torch.float64)
+    error = one_bin(half, (torch.arange(100) % 2).double())
+    assert error.value == 0
+    assert error.largest_bias == pytest.approx(0.05 * math.sqrt(2 / math.pi))
+    deviation = math.hypot(0.05, 0.01)  # And 1 / n, for a first mistake.
+    assert error.interval == pytest.approx((0.0, 1.6449 * deviation), abs=1e-5)
+    # All right: a gap of 0.5 is clear of 0, and none of the samples varies.
+    error = one_bin(half, torch.ones(100, dtype=torch.float64))
+    assert error.value == 0.5
+    assert error.largest_bias == 0
+    margins = (0.5 - 1.6449 * 0.01, 0.5 + 1.6449 * 0.01)
+    assert error.interval == pytest.approx(margins, abs=1e-5)
+
+
+def test_right_predictions_alone_do_not_show_that_confidence_was_too_low() -> None:
+    # Of a calibrated model with confidence 0.98, 30 predictions are all right in 55 of
+    # 100 samples.
+    sure = torch.full((30,), 0.98, dtype=torch.float64)
+    low, high = one_bin(sure, torch.ones(30, dtype=torch.float64)).interval
+    assert low == 0
+    assert high > 0.05
+
+
+def test_the_largest_bias_is_that_of_gaps_that_are_zero() -> None:
+    # Of a calibrated model, the bias is the noise floor.
+    logits, labels = drawn(20_000, 1.0, seed=0)
+    probs = torch.softmax(logits, dim=1)
+    confidences, predicted = probs.max(dim=1)
+    correct = (predicted == labels).double()
+    membership = equal_mass_membership(confidences, 15)
+    error = top_label_error(confidences, correct, membership)
+    deviations = (confidences * (1 - confidences)) @ membership
+    floor = deviations.sqrt().sum().item() / 20_000 * math.sqrt(2 / math.pi)
+    assert error.largest_bias == pytest.approx(floor, rel=0.03)
+
+
+@pytest.mark.parametrize("multiple", [0.0, 0.5, 2.0])
+def test_no_gaps_have_less_bias_than_the_least(multiple: float) -> None:
+    # Errors of bins with standard errors from 1 to 2 %, seen with noise many times.
+    generator = np.random.default_rng(0)
+    deviations = np.linspace(0.01, 0.02, 15)
+    alike = multiple * deviations
+    uneven = np.zeros(15)
+    uneven[0] = alike.sum()
+    noise = generator.standard_normal((20_000, 15)) * deviations
+    biases = [
+        np.abs(gaps + noise).sum(axis=1).mean() - gaps.sum() for gaps in (alike, uneven)
+    ]
+    assert biases[0] <= biases[1] + 1e-4
+    # The bound is computed where the noise was unusually low: it is below the bias.
+    value = np.abs(alike + noise).sum(axis=1).mean()
+    bound = least_bias(value, deviations)
+    assert 0 <= bound <= biases[0]
+    assert bound >= 0.2 * biases[0] or multiple > 0
+
+
+def least_bias(value: float, deviations: np.ndarray) -> float:  # type: ignore[type-arg]
+    from softmax_temperature.metrics.intervals import _least_bias
+
+    return _least_bias(value, torch.from_numpy(deviations))
+
+
+def test_classwise_moments_are_those_of_a_loop_over_cells() -> None:
+    logits, labels = drawn(400, 2.0, seed=1)
+    cells = ClassCells.of(logits, labels, 15)
+    error = classwise_error(logits, labels, 15, cells)
+    probs = torch.softmax(logits, dim=1).numpy()
+    gaps = np.eye(5)[labels.numpy()] - probs
+    bins = np.minimum(np.ceil(probs * 15).astype(int) - 1, 14).clip(0)
+    factors = [
+        max(1.0, (gaps**2)[bins == b].sum() / (probs * (1 - probs))[bins == b].sum())
+        for b in range(15)
+    ]
+    parts = np.zeros(400)
+    for k in range(5):
+        for b in range(15):
+            inside = bins[:, k] == b
+            mean = gaps[inside, k].sum() / 400
+            variance = (probs * (1 - probs))[inside, k].sum() / 400
+            cell = 15 * k + b
+            assert cells.means[cell].item() == pytest.approx(mean, abs=1e-12)
+            assert cells.squares[cell].item() == pytest.approx(factors[b] * variance)
+            parts[inside] += (1 if mean >= 0 else -1) * gaps[inside, k] / 5
+    assert error.parts.numpy() == pytest.approx(parts, abs=1e-12)
+    assert error.value == pytest.approx(parts.mean())
+    plain = metrics.classwise_calibration_error(torch.softmax(logits, dim=1), labels)
+    assert error.value == pytest.approx(plain.item())
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("samples", [1, 20, 1000])
+def test_intervals_keep_their_bounds_and_hold_the_plain_error(
+    samples: int, temperature: float
+) -> None:
+    logits, labels = drawn(samples, temperature, seed=samples)
+    report = metrics.calibration_report(logits, labels, bootstrap=5)
+    errors = {
+        name: ends
+        for name, ends in report["intervals"].items()
+        if name.endswith("calibration_error")
+    }
+    assert len(errors) == 3
+    for name, (low, high) in errors.items():
+        assert 0 <= low <= report[name] <= high <= 1, name
+        assert high > report[name], name
+    changes = metrics.paired_difference(logits / 2, logits, labels, bootstrap=5)
+    for name in errors:
+        value, low, high = changes[name]
+        assert -1 <= low <= value <= high <= 1, name
+        assert low < value < high, name
+
+
+def test_the_maximum_error_has_no_interval() -> None:
+    logits, labels = drawn(200, 2.0, seed=3)
+    report = metrics.calibration_report(logits, labels, bootstrap=5)
+    changes = metrics.paired_difference(logits, 2 * logits, labels, bootstrap=5)
+    assert report["maximum_calibration_error"] > 0
+    assert "maximum_calibration_error" not in {*report["intervals"], *changes}
+
+
+def test_a_change_turns_its_sign_with_the_order_of_the_arms() -> None:
+    logits, labels = drawn(500, 2.0, seed=4)
+    there = metrics.expected_calibration_error_change(logits / 2, logits, labels)
+    back = metrics.expected_calibration_error_change(logits, logits / 2, labels)
+    assert there == pytest.approx((-back.value, -back.high, -back.low))
+    assert there.high < 0
+    paired = metrics.paired_difference(logits / 2, logits, labels, bootstrap=3)
+    assert paired["expected_calibration_error"] == there
+
+
+def test_of_clear_gaps_the_interval_is_the_normal_one() -> None:
+    # With 50,000 samples at T = 3 every bin's gap is clear of zero, and none is biased.
+    logits, labels = drawn(50_000, 3.0, seed=5)
+    report = metrics.calibration_report(logits, labels, bootstrap=1)
+    name = "expected_calibration_error"
+    low, high = report["intervals"][name]
+    assert high - report[name] == pytest.approx(report[name] - low, rel=0.1)
+    probs, predicted = torch.softmax(logits, dim=1).max(dim=1)
+    gaps = (predicted == labels).double() - probs
+    deviation = gaps.std().item() / math.sqrt(50_000)
+    assert high - report[name] == pytest.approx(ONE_SIDED * deviation, rel=0.02)
+
+
+def test_a_change_between_equal_arms_is_none() -> None:
+    logits, labels = drawn(300, 1.0, seed=6)
+    error = metrics.expected_calibration_error_change(logits, logits, labels)
+    assert error.value == 0
+    assert error.low == -error.high
+    found = top_label_error(
+        torch.full((9,), 0.6, dtype=torch.float64),
+        torch.ones(9, dtype=torch.float64),
+        torch.ones(9, 1, dtype=torch.float64),
+    )
+    low, high = change_interval(found, found)
+    assert low < 0 < high

@@ -1,0 +1,127 @@
+"""The advice of a calibration report follows from its numbers."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from softmax_temperature.tools import cli
+from softmax_temperature.tools.advice import Evidence, advise, three_digits
+from softmax_temperature.tools.calibrate import CalibrationReport, calibrate
+
+CLEAR = Evidence(
+    temperature=2.716,
+    low=2.53,
+    high=2.91,
+    before=0.0862,
+    after=0.0416,
+    change=(-0.075, -0.029),
+    noise_floor=0.03,
+)
+LEAVE = "No miscalibration found; leave the logits as they are: "
+
+
+def report_of(temperature: float, seed: int, rows: int = 600) -> CalibrationReport:
+    """A report on labels from softmax(z / T)."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = 3 * torch.randn(rows, 5, generator=generator)
+    probs = torch.softmax(logits / temperature, dim=1)
+    labels = torch.multinomial(probs, 1, generator=generator).squeeze(1)
+    return calibrate(logits, labels, bootstrap=0, seed=seed)
+
+
+def test_clear_evidence_says_what_to_divide_by_and_what_that_does() -> None:
+    advice = advise(CLEAR)
+    assert advice.scale
+    assert advice.sentence == (
+        "Overconfident: divide the logits by 2.72 [2.53, 2.91]; "
+        "ECE 8.6 → 4.2 % (change -4.5 [-7.5, -2.9])."
+    )
+    under = CLEAR._replace(temperature=0.5, low=0.4, high=0.6)
+    assert advise(under).sentence.startswith(
+        "Underconfident: divide the logits by 0.500"
+    )
+
+
+@pytest.mark.parametrize(
+    ("evidence", "reason"),
+    [
+        (CLEAR._replace(temperature=1.01, low=0.95), "T = 1.01 [0.950, 2.91] may be 1"),
+        (
+            CLEAR._replace(noise_floor=0.09),
+            "an ECE of 8.6 % is not above its noise floor, 9.0 %",
+        ),
+        (
+            CLEAR._replace(after=0.0932, change=(-0.01, 0.02)),
+            "scaling by it may not lower the ECE (change +0.7 [-1.0, +2.0] points)",
+        ),
+        (
+            CLEAR._replace(change=(-0.09, 0.0)),
+            "scaling by it may not lower the ECE (change -4.5 [-9.0, +0.0] points)",
+        ),
+    ],
+)
+def test_each_doubt_alone_leaves_the_logits_as_they_are(
+    evidence: Evidence, reason: str
+) -> None:
+    assert advise(evidence) == (False, f"{LEAVE}{reason}.")
+
+
+def test_all_doubts_are_named() -> None:
+    evidence = CLEAR._replace(low=0.9, noise_floor=0.1, change=(-0.1, 0.1))
+    assert advise(evidence).sentence.count("; ") == 3
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.0, "1.00"),
+        (2.716, "2.72"),
+        (0.00123, "0.00123"),
+        (12.34, "12.3"),
+        (944_837.0, "944,837"),
+        (1.2e-7, "1.20e-07"),
+    ],
+)
+def test_numbers_have_at_least_three_significant_digits(
+    value: float, text: str
+) -> None:
+    assert three_digits(value) == text
+
+
+def test_of_calibrated_models_few_are_told_to_scale() -> None:
+    # None of 60 is expected; with one in ten told wrongly, three or fewer would be seen
+    # 14 times in 100, and with the former rule (always) never.
+    told = [report_of(1.0, seed).data["advice"] for seed in range(60)]
+    assert told.count("scale") <= 3
+    report = report_of(1.0, 0)
+    assert report.data["verdict"].startswith(LEAVE)
+
+
+def test_of_overconfident_models_nearly_all_are_told_to_scale() -> None:
+    told = [report_of(2.5, seed, rows=1500).data["advice"] for seed in range(20)]
+    assert told.count("scale") >= 19
+
+
+def test_text_page_and_json_give_the_same_advice(tmp_path: Path) -> None:
+    report = report_of(1.0, 0)
+    sentence = report.data["verdict"]
+    assert str(report).startswith(sentence)
+    assert "divide the logits by" not in report.html() + str(report)
+    assert sentence.split(":")[0] in report.html()
+    file = tmp_path / "logits.npz"
+    np.savez(file, logits=report.logits["before"].numpy(), labels=report.labels.numpy())
+    options: list[Any] = ["--json", "--bootstrap", 0, "--output", tmp_path / "made"]
+    command = ["calibrate", file, *options]
+    done = CliRunner().invoke(cli.app, [str(word) for word in command])
+    printed = json.loads(done.stdout)
+    assert printed["advice"] == "leave"
+    assert printed["verdict"].startswith(LEAVE)
+    written = json.loads((tmp_path / "made" / "report.json").read_text())
+    assert written["verdict"] == printed["verdict"]
+    assert replace(report).data["advice"] == "leave"
