@@ -19,7 +19,7 @@ import torch
 
 from benchmarks.precision import fastest_precision
 from benchmarks.timing import seconds
-from softmax_temperature.losses import make_objective
+from softmax_temperature.losses import make_loss
 from softmax_temperature.networks.registry import build_network
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
@@ -123,7 +123,7 @@ def cooled(
     recipe = Recipe.model_validate(RECIPE | {"precision": precision})
     trainer = Trainer(
         network,
-        make_objective("cross_entropy", {}),
+        make_loss("cross_entropy", {}),
         train,
         recipe,
         seed=0,

@@ -15,7 +15,7 @@ import torch
 from benchmarks.__main__ import PROMISES, measured
 from benchmarks.timing import gpu_gibibytes, seconds
 from benchmarks.training import MEAN, NETWORKS, STD, random_images
-from softmax_temperature.losses import make_objective
+from softmax_temperature.losses import make_loss
 from softmax_temperature.networks.registry import build_network
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
@@ -130,7 +130,7 @@ def training(network: Network, batch_size: int, device: str) -> Trainer:
     recipe = Recipe.model_validate(RECIPE | {"batch_size": batch_size})
     model, objective = (
         build_network(network, classes=10, seed=0),
-        make_objective("cross_entropy", {}),
+        make_loss("cross_entropy", {}),
     )
     return Trainer(model, objective, images, recipe, seed=0, device=device)
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from softmax_temperature.data.splits import SplitName
 from softmax_temperature.data.tokens import encode_trees, parse_tree
-from softmax_temperature.losses import make_objective
+from softmax_temperature.losses import make_loss
 from softmax_temperature.networks.convolutional import UNet
 from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.registry import ARCHITECTURES
@@ -26,16 +26,16 @@ from softmax_temperature.training import (
     Watch,
 )
 from softmax_temperature.training.cooling import CoolingCallback, PixelCoolingCallback
-from softmax_temperature.training.pixels import PixelScores, pixel_cross_entropy
-from softmax_temperature.training.texts import TokenSet, TreeSet, over_labelled_nodes
+from softmax_temperature.training.pixels import PixelCrossEntropyLoss, PixelScores
+from softmax_temperature.training.texts import OverLabelledNodes, TokenSet, TreeSet
 from softmax_temperature.training.translation.network import make_network
 from softmax_temperature.training.translation.scores import TokenScores
 from softmax_temperature.training.translation.sentences import (
     END,
     LengthBatches,
+    PerToken,
     Ragged,
     SentencePairs,
-    per_token,
 )
 from softmax_temperature.training.word_embeddings import EmbeddingSteps
 
@@ -167,9 +167,9 @@ def classification(
     **recipe: Any,
 ) -> Training:
     """A training with everything that looks at one."""
-    objective, train = make_objective(loss, LOSSES[loss]), sets["train"]
+    objective, train = make_loss(loss, LOSSES[loss]), sets["train"]
     if isinstance(train, TreeSet):
-        train, objective = train.labelled_nodes(), over_labelled_nodes(objective)
+        train, objective = train.labelled_nodes(), OverLabelledNodes(objective)
     trainer = Trainer(
         network,
         objective,
@@ -268,7 +268,7 @@ def transformer(device: str) -> Training:
         RECIPE
         | {"batch_size": 1, "optimizer": "adam", "lr": 0.005, "schedule": schedule}
     )
-    objective = per_token(make_objective("label_smoothing", {}))
+    objective = PerToken(make_loss("label_smoothing", {}))
     trainer = Trainer(network, objective, train, recipe, seed=5, device=device)
     return Training(trainer, {"scores": TokenScores(held)})
 
@@ -280,7 +280,7 @@ def unet(device: str) -> Training:
         network, sets["validation"], void=VOID, factor=1.0, seed=0, most=3000
     )  # type: ignore[arg-type]
     trainer = Trainer(
-        network, pixel_cross_entropy(VOID), sets["train"], recipe, seed=5, device=device
+        network, PixelCrossEntropyLoss(VOID), sets["train"], recipe, seed=5, device=device
     )
     scores = PixelScores(
         sets["test"], void=VOID, temperature=lambda: cooling.temperature

@@ -23,7 +23,7 @@ from softmax_temperature.cosine_classifier import TemperatureGridTrainer
 from softmax_temperature.data.splits import Part
 from softmax_temperature.early_learning.courses import Problem, Start, event_times
 from softmax_temperature.early_learning.flows import Settings, SoftmaxCrossEntropy
-from softmax_temperature.losses import make_objective
+from softmax_temperature.losses import make_loss
 from softmax_temperature.networks.backbones import Preprocess
 from softmax_temperature.networks.embeddings import extract
 from softmax_temperature.networks.registry import ARCHITECTURES
@@ -445,7 +445,7 @@ def test_a_backbone_is_trained_without_waits_in_its_steps(gpu: Device) -> None:
         ),
     )
     samples = PreprocessedImages(images.inputs, images.labels, PREPROCESS)
-    network, objective = WholeNetwork(backbone()), make_objective("cross_entropy", {})
+    network, objective = WholeNetwork(backbone()), make_loss("cross_entropy", {})
     training = Trainer(
         network, objective, samples, pretraining_recipe(recipe), seed=1, device=gpu.name
     )

@@ -7,11 +7,9 @@ from typing import Any, Literal, get_args
 
 import pytest
 
-from softmax_temperature import losses
 from softmax_temperature.networks import registry
 from softmax_temperature.params import read_params, read_yaml, validate
 from softmax_temperature.params.network import Architecture
-from softmax_temperature.params.recipe import Loss
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages.classifier_temperature import batch_of
 from softmax_temperature.tools.profiles import render_profile
@@ -173,7 +171,6 @@ def test_a_broken_file_is_named_and_a_tag_constructs_nothing(
 
 def test_the_names_in_params_are_those_of_the_registries() -> None:
     assert tuple(sorted(registry.ARCHITECTURES)) == get_args(Architecture)
-    assert tuple(sorted(losses.OBJECTIVES)) == get_args(Loss)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from softmax_temperature.losses import CrossEntropyLoss
 from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.resnets import CifarResNet
 from softmax_temperature.params.recipe import Recipe
@@ -83,7 +83,7 @@ def make_trainer(
     def make(
         network: nn.Module | str = "two-layers",
         *,
-        objective: Any = lambda logits, labels, _: F.cross_entropy(logits, labels),
+        objective: Any = CrossEntropyLoss(),  # noqa: B008
         images: ImageSet | None = None,
         seed: int = 7,
         **changes: Any,

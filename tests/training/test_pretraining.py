@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from softmax_temperature.losses import make_objective
+from softmax_temperature.losses import make_loss
 from softmax_temperature.networks.backbones import Preprocess
 from softmax_temperature.params.shared import PretrainRecipe
 from softmax_temperature.training.pretraining import (
@@ -46,7 +46,7 @@ def test_the_first_step_is_that_of_torch_and_the_last_learning_rate_is_nearly_ze
     )
     samples, objective = (
         PreprocessedImages(images, labels, PREPROCESS),
-        make_objective("cross_entropy", {}),
+        make_loss("cross_entropy", {}),
     )
     training = Trainer(
         WholeNetwork(network),

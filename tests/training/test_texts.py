@@ -22,7 +22,7 @@ from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.registry import count_parameters
 from softmax_temperature.networks.texts import TextCNN
 from softmax_temperature.training import Trainer
-from softmax_temperature.training.texts import TokenSet, TreeSet, over_labelled_nodes
+from softmax_temperature.training.texts import OverLabelledNodes, TokenSet, TreeSet
 from softmax_temperature.training.word_embeddings import (
     EmbeddingSteps,
     embedding_of,
@@ -88,7 +88,7 @@ def test_an_objective_is_summed_over_the_nodes_of_a_tree_and_averaged_over_trees
     logits = torch.randn(
         3, 4, outputs, generator=torch.Generator().manual_seed(0), dtype=torch.float64
     )
-    over_nodes = over_labelled_nodes(
+    over_nodes = OverLabelledNodes(
         lambda some, truth, position: position * F.cross_entropy(some, truth)
     )
     of_trees = [

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from softmax_temperature.losses import make_objective
+from softmax_temperature.losses import make_loss
 from softmax_temperature.params.recipe import Schedule
 from softmax_temperature.runner.artifacts import canonical_json
 from softmax_temperature.runner.cells import Job
@@ -274,7 +274,7 @@ def test_a_rate_that_is_too_large_is_a_divergence_with_every_loss(
     make_trainer: MakeTrainer, loss: str
 ) -> None:
     explodes = {"name": "steps", "milestones": [1.0], "factor": 1e30}
-    objective = make_objective(loss, LOSSES[loss])
+    objective = make_loss(loss, LOSSES[loss])
     trainer = make_trainer(
         "resnet", objective=objective, schedule=explodes, batch_size=4
     )

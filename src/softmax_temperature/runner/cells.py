@@ -36,6 +36,7 @@ from softmax_temperature.runner.checkpoints import Checkpointer
 from softmax_temperature.runner.engines import run_tasks
 from softmax_temperature.runner.errors import CellsFailed, InputError, disk_faults
 from softmax_temperature.runner.fingerprint import code_digest
+from softmax_temperature.runner.implementations import implementations, module_of
 from softmax_temperature.runner.machine import (
     machine,
     prepare_torch,
@@ -114,12 +115,22 @@ class Cell:
         inputs = {
             name: open_artifact(path).digest for name, path in self.inputs.items()
         }
-        module = self.run.__module__
         return {
             "parameters": self.parameters,
             "inputs": inputs,
-            "code": {module: code_digest(module)},
+            "code": self.code(),
         }
+
+    def code(self) -> dict[str, str]:
+        """The digests of the code: of the function's module, and of each class that the
+        plan names, under "module:Class".
+        """
+        module = self.run.__module__
+        code = {module: code_digest(module)}
+        for value in self.plan.values():
+            for reference in implementations(value):
+                code[reference] = code_digest(module_of(reference))
+        return code
 
 
 @dataclass(frozen=True)

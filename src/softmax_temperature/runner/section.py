@@ -34,6 +34,12 @@ class Section(BaseModel):
         )
         return values
 
+    def implementations(self) -> tuple[str, ...]:
+        """The classes that the section names, as "package.module:Class"; they are code
+        of the cells that are given it.
+        """
+        return ()
+
 
 class Compute(Section):
     """How cells run; not a part of their fingerprints.

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.data.segmentation import segmentation_digest
 from softmax_temperature.data.splits import HELD_OUT
-from softmax_temperature.losses import make_objective
+from softmax_temperature.losses.registry import make_loss
 from softmax_temperature.networks.convolutional import UNet
 from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.registry import build_network, check_networks
@@ -37,8 +37,8 @@ from softmax_temperature.stages import (
 from softmax_temperature.training import Norms, Watch
 from softmax_temperature.training.cooling import CoolingCallback, PixelCoolingCallback
 from softmax_temperature.training.pixels import (
+    PixelCrossEntropyLoss,
     PixelScores,
-    pixel_cross_entropy,
     pixel_predictions,
 )
 from softmax_temperature.training.prepared_sets import segmentation_sets, training_sets
@@ -63,7 +63,7 @@ def train_cooling(params: Params) -> Iterator[Cell]:
         (experiment.network for experiment in paper.experiments.values()),
     )
     for arm in paper.arms.values():
-        make_objective(arm.loss, arm.options)
+        make_loss(arm.loss, arm.options)
     for name, schedule, chosen, seed in paper.trainings():
         network = params.networks[paper.experiments[name].network]
         plan = {
@@ -102,10 +102,8 @@ def _train(
     data = training_sets(job.inputs["images"], root)
     images = data.sets
     model = build_network(network, classes=data.classes, seed=training_seed)
-    objective = make_objective(arm.loss, arm.options)
-    training = TrainingRun(
-        job, recipe, training_seed, model, objective, images["train"]
-    )
+    loss = make_loss(arm.loss, arm.options)
+    training = TrainingRun(job, recipe, training_seed, model, loss, images["train"])
     settings = arm.model_dump(exclude={"loss", "options"})
     cooling = (
         None
@@ -188,7 +186,7 @@ def _segment(
         task.recipe,
         training_seed,
         model,
-        pixel_cross_entropy(void),
+        PixelCrossEntropyLoss(void),
         images["train"],
     )
     scores = PixelScores(

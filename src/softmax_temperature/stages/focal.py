@@ -16,7 +16,7 @@ from softmax_temperature.data.prepared import open_prepared
 from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.data.splits import HELD_OUT
 from softmax_temperature.data.word_vectors import word_vectors_digest
-from softmax_temperature.losses import make_objective
+from softmax_temperature.losses.registry import make_loss
 from softmax_temperature.networks.registry import build_network, check_networks
 from softmax_temperature.params import Params
 from softmax_temperature.params.focal import Arm, TaskTraining, Watching
@@ -34,7 +34,7 @@ from softmax_temperature.stages import (
 from softmax_temperature.training import BestEpoch, Samples, Watch, scaled_epochs
 from softmax_temperature.training.prepared_sets import image_set, training_sets
 from softmax_temperature.training.run import TrainingRun
-from softmax_temperature.training.texts import TreeSet, over_labelled_nodes
+from softmax_temperature.training.texts import OverLabelledNodes, TreeSet
 from softmax_temperature.training.word_embeddings import EmbeddingSteps, start_embedding
 
 OUT_OF_DISTRIBUTION, SHIFTED = "out_of_distribution/", "shifted/"
@@ -48,9 +48,8 @@ def train_focal(params: Params) -> Iterator[Cell]:
     check_networks(params.networks, (task.network for task in paper.tasks.values()))
     for name, arm, seed in paper.trainings():
         task, chosen = paper.tasks[name], paper.arm_of(name, arm)
-        make_objective(
-            chosen.loss, chosen.options
-        )  # Refuses wrong options before any training.
+        # Refuses wrong options before any training.
+        make_loss(chosen.loss, chosen.options)
         # CIFAR-10-C is used where it is found beside the data sets; noise of our own
         # otherwise.
         is_noisy_cifar = (
@@ -132,10 +131,12 @@ def _train(
         root=root,
         sha256=vectors_sha256,
     )
-    objective, trained = make_objective(arm.loss, arm.options), sets["train"]
+    loss = make_loss(arm.loss, arm.options)
+    trained = sets["train"]
     if isinstance(trained, TreeSet):
-        trained, objective = trained.labelled_nodes(), over_labelled_nodes(objective)
-    training = TrainingRun(job, recipe, training_seed, model, objective, trained)
+        loss = OverLabelledNodes(loss)
+        trained = trained.labelled_nodes()
+    training = TrainingRun(job, recipe, training_seed, model, loss, trained)
     if task.embeddings and task.embeddings.step:
         training.trainer.after_batch.append(
             EmbeddingSteps(training.trainer, task.embeddings.step)

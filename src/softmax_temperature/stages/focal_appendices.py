@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.data.splits import limited
 from softmax_temperature.data.translation import read_translation, translation_digest
-from softmax_temperature.losses import make_objective
+from softmax_temperature.losses.registry import make_loss
 from softmax_temperature.params import Params
 from softmax_temperature.params.focal import Arm, LinearTraining, TranslationTask
 from softmax_temperature.runner.artifacts import write_json, write_text
@@ -26,8 +26,8 @@ from softmax_temperature.training.translation import scores
 from softmax_temperature.training.translation.network import make_network
 from softmax_temperature.training.translation.sentences import (
     LengthBatches,
+    PerToken,
     SentencePairs,
-    per_token,
 )
 
 TENSORS = "linear.safetensors"
@@ -128,11 +128,11 @@ def _train_translation(
         split: LengthBatches.of(some, **of_tokens) for split, some in pairs.items()
     }
     model = make_network(vocabulary.size, task.network, seed=training_seed)
-    objective = per_token(make_objective(arm.loss, arm.options))
+    loss = PerToken(make_loss(arm.loss, arm.options))
     # The loop's samples are batches already.
     one_by_one = task.recipe.changed({"batch_size": 1})
     training = TrainingRun(
-        job, one_by_one, training_seed, model, objective, batches["train"]
+        job, one_by_one, training_seed, model, loss, batches["train"]
     )
     watch = scores.TokenScores(batches["validation"])
     best_epoch = BestEpoch(watch, lambda row: -row["nll"])

@@ -10,7 +10,7 @@ from safetensors.torch import save_model
 from softmax_temperature.data.glyphs import draw_pretraining_glyphs
 from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.data.splits import stratified_holdout
-from softmax_temperature.losses import make_objective
+from softmax_temperature.losses.cross_entropy import CrossEntropyLoss
 from softmax_temperature.networks.backbones import described_preprocess
 from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.registry import WEIGHTS, build_classifier
@@ -70,7 +70,7 @@ def _pretrain(job: Job, *, spec: Backbone, how: Pretrain, data_seed: int) -> Non
     samples = PreprocessedImages(
         images[~held_out], labels[~held_out], described_preprocess(spec)
     )
-    objective = make_objective("cross_entropy", {})
+    objective = CrossEntropyLoss(ignore_index=None)
     training = TrainingRun(
         job,
         pretraining_recipe(how),

@@ -10,7 +10,7 @@ import torch
 from softmax_temperature import dataset_statistics
 from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.data.splits import HELD_OUT
-from softmax_temperature.losses import make_objective
+from softmax_temperature.losses.tempered_cross_entropy import TemperedCrossEntropyLoss
 from softmax_temperature.networks.registry import check_networks
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Network
@@ -140,12 +140,10 @@ def train(
         data.sets,
         build_start(network, start, classes=data.classes, seed=training_seed),
     )
-    objective = make_objective("tempered_cross_entropy", {"inverse_temperature": at})
+    loss = TemperedCrossEntropyLoss(at, ignore_index=None)
     whole = Recipe(**recipe, lr=optimizer_rate(learning_rate, at))
-    training = TrainingRun(job, whole, training_seed, model, objective, sets["train"])
-    initial_norm = start_norm(
-        training.trainer, sets["validation"], start, inverse_temperature=at
-    )
+    training = TrainingRun(job, whole, training_seed, model, loss, sets["train"])
+    initial_norm = start_norm(training.trainer, sets["validation"], start)
     how: dict[str, Any] = {
         "period": "epoch",
         "optimizer_state": "keep",
@@ -155,9 +153,7 @@ def train(
         CoolingCallback(model, sets["validation"], **how) if start == COOLED else None
     )
     sample = sets["train"].sample(looks.watch_images)
-    watch = Watch(
-        {**sets, "train": sample}, inverse_temperature=at, every=looks.watch_every
-    )
+    watch = Watch({**sets, "train": sample}, every=looks.watch_every)
     training.run(cooling=cooling, watch=watch)
     training.save_logits(LOGITS, {split: sets[split] for split in HELD_OUT})
     described = start == PLAIN and at == 1 and training.finite

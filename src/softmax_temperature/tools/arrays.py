@@ -251,7 +251,11 @@ def checked_logits(
         raise ValueError(
             f"{name}logits must be numbers of shape (n, classes), got {values.dtype} {values.shape}"
         )
-    values = _as_logits(values.reshape(len(values), -1).astype(np.float64), kind, name)
+    # A probability of 0 is one too small for its own dtype, no smaller.
+    floating = values.dtype if values.dtype.kind == "f" else np.float64
+    least = float(np.finfo(floating).smallest_subnormal)
+    values = values.reshape(len(values), -1).astype(np.float64)
+    values = _as_logits(values, kind, name, least=least)
     check_logits(table := torch.from_numpy(values), name=f"{name}logits")
     if classes.shape == values.shape and ((classes == 0) | (classes == 1)).all():
         classes = classes.argmax(axis=1)
@@ -284,7 +288,7 @@ def split_rows(
 
 
 def _as_logits(
-    values: NDArray[np.float64], kind: str, name: str
+    values: NDArray[np.float64], kind: str, name: str, *, least: float
 ) -> NDArray[np.float64]:
     if values.shape[1] == 1:  # Of class 1 of two.
         values = np.hstack(
@@ -301,8 +305,4 @@ def _as_logits(
         raise ValueError(
             f"{name}probs must be rows of numbers in [0, 1] that sum to one"
         )
-    return (
-        np.log(np.clip(values, np.finfo(np.float32).tiny, None))
-        if kind == "probs"
-        else values
-    )
+    return np.log(np.clip(values, least, None)) if kind == "probs" else values

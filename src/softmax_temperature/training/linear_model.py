@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from softmax_temperature.data.splits import Part
-from softmax_temperature.losses import focal_loss
+from softmax_temperature.losses.focal import focal_loss
 from softmax_temperature.params.focal import LinearTraining
 
 # Deviation: appendix C describes its data in words alone. They are those of

@@ -29,16 +29,15 @@ def build_start(spec: Network, start: str, *, classes: int, seed: int) -> nn.Mod
     )
 
 
-def start_norm(
-    trainer: Trainer, held_out: Samples, start: str, *, inverse_temperature: float
-) -> float:
+def start_norm(trainer: Trainer, held_out: Samples, start: str) -> float:
     """The mean norm of the tempered logits before the first step, brought to that of
     "norm-n".
     """
 
     def norm() -> float:
         logits, _ = trainer.evaluate(held_out.inputs)
-        return float((inverse_temperature * logits).double().norm(dim=1).mean())
+        tempered = trainer.objective.tempered(logits)
+        return float(tempered.double().norm(dim=1).mean())
 
     if (
         isinstance(trainer.network, CorrelatedPair)

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.losses import Objective
+from softmax_temperature.losses.base import Loss
 from softmax_temperature.metrics.scores import (
     confusion_matrix,
     mean_intersection_over_union,
@@ -20,20 +20,27 @@ from softmax_temperature.training.trainer import Callback, Trainer
 BATCH = 16  # Images; logits of 150 classes for 256×256 pixels then take 630 MB.
 
 
-def pixel_cross_entropy(void: int) -> Objective:
+class PixelCrossEntropyLoss(Loss):
     """Mean of -log p over the pixels of the batch whose label is not `void`, nats; 0
-    where there are none.
+    where there are none, so that such a batch leaves the network as it is.
     """
 
-    # It never changes.
-    def loss(logits: Tensor, labels: Tensor, position: float) -> Tensor:  # noqa: ARG001
+    def __init__(self, void: int) -> None:
+        super().__init__()
+        self.void = void
+
+    def forward(
+        self,
+        logits: Tensor,
+        labels: Tensor,
+        epoch: float | None = None,  # noqa: ARG002
+    ) -> Tensor:
+        """The loss of a batch: logits (b, classes, height, width)."""
         # As a table: with channels last nothing moves, and torch's loss of maps has no
         # deterministic form on a GPU.
         table, classes = pixel_table(logits), labels.flatten().long()
-        total = F.cross_entropy(table, classes, ignore_index=void, reduction="sum")
-        return total / (classes != void).sum().clamp(min=1)
-
-    return loss
+        total = F.cross_entropy(table, classes, ignore_index=self.void, reduction="sum")
+        return total / (classes != self.void).sum().clamp(min=1)
 
 
 def pixel_table(logits: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from typing import Any
 from safetensors.torch import save_file, save_model
 from torch import Tensor, nn
 
-from softmax_temperature.losses import Objective
+from softmax_temperature.losses.base import Loss
 from softmax_temperature.networks.registry import WEIGHTS, count_parameters
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import write_json
@@ -29,7 +29,7 @@ class TrainingRun:
         recipe: Recipe,
         seed: int,
         network: nn.Module,
-        objective: Objective,
+        objective: Loss,
         samples: Samples,
     ) -> None:
         self.trainer = Trainer(

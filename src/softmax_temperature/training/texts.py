@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from softmax_temperature.data.tokens import LABEL, PADDING, UNLABELLED
-from softmax_temperature.losses import Objective
+from softmax_temperature.losses.base import Loss
 from softmax_temperature.networks.layers import upload
 from softmax_temperature.training.samples import HostSamples
 
@@ -57,12 +57,19 @@ class TreeSet(HostSamples):
 # of Tai et al. 2015 averages over nodes.
 
 
-def over_labelled_nodes(objective: Objective) -> Objective:
-    """An objective summed over the labelled nodes (b, nodes) of each tree, or its root
-    (b,), as a mean over trees.
+class OverLabelledNodes(Loss):
+    """A loss summed over the labelled nodes (b, nodes) of each tree, or its root (b,),
+    as a mean over trees.
     """
 
-    def loss(logits: Tensor, labels: Tensor, position: float) -> Tensor:
+    def __init__(self, loss: Loss) -> None:
+        super().__init__()
+        self.loss = loss
+
+    def forward(
+        self, logits: Tensor, labels: Tensor, epoch: float | None = None
+    ) -> Tensor:
+        """The loss of a batch: logits (b, nodes, classes) or (b, classes)."""
         known = (
             ((labels != UNLABELLED) & (labels < logits.shape[-1]))
             .flatten()
@@ -71,6 +78,9 @@ def over_labelled_nodes(objective: Objective) -> Objective:
         )
         rows, truth = upload(logits.device, known, labels.flatten()[known])
         share = torch.tensor(len(known)) / len(labels)
-        return objective(logits.flatten(0, -2)[rows], truth, position) * share
+        total: Tensor = self.loss(logits.flatten(0, -2)[rows], truth, epoch) * share
+        return total
 
-    return loss
+    def tempered(self, logits: Tensor) -> Tensor:
+        """The logits whose softmax the loss evaluates."""
+        return self.loss.tempered(logits)

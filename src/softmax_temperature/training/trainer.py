@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from softmax_temperature.data.seeds import seed_of
-from softmax_temperature.losses import Objective
+from softmax_temperature.losses.base import Loss
 from softmax_temperature.metrics.checks import all_finite
 from softmax_temperature.networks.layers import last_layer_inputs
 from softmax_temperature.params.recipe import Recipe, Schedule
@@ -45,7 +45,7 @@ class Trainer:
     def __init__(
         self,
         network: nn.Module,
-        objective: Objective,
+        objective: Loss,
         samples: Samples,
         recipe: Recipe,
         *,
@@ -255,7 +255,8 @@ class Trainer:
         # every batch would stall its queue.
         if self.device == "cpu" and not all_finite(logits):
             raise Diverged(f"logits are not finite in epoch {self.epochs_done + 1}")
-        loss = self.objective(logits, self.samples.labels[label_rows], position)
+        labels = self.samples.labels[label_rows]
+        loss: Tensor = self.objective(logits, labels, position)
         self.optimizer.zero_grad()
         (loss * len(label_rows) if self.recipe.reduction == "sum" else loss).backward()
         if self.recipe.clip_norm is not None:

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.utils import get_total_norm
 
 from softmax_temperature.data.splits import SplitName
-from softmax_temperature.losses import Objective
+from softmax_temperature.losses.base import Loss
 from softmax_temperature.metrics import expected_calibration_error
 from softmax_temperature.metrics.calibration import reliability_bins
 from softmax_temperature.training.samples import Samples
@@ -41,8 +41,8 @@ class Watch(Callback):
     `gradient_norms` one for each of `gradient_epochs` and bin (focal paper, Figure 3);
     `reliability` one for each of `reliability_epochs` and bin (Figure A.1; None where
     it is empty). Epochs count from 1; evaluated are every `every`-th, the first, the
-    `final` last ones and those two sets. `inverse_temperature` multiplies the logits
-    that `history` describes.
+    `final` last ones and those two sets. `history` describes the logits as the
+    trainer's loss tempers them.
     """
 
     kept = ("history", "gradient_norms", "reliability")
@@ -53,16 +53,12 @@ class Watch(Callback):
         *,
         gradient_epochs: frozenset[int] = frozenset(),
         reliability_epochs: frozenset[int] = frozenset(),
-        inverse_temperature: float = 1.0,
         every: int = 1,
         final: int = 1,
     ) -> None:
-        self._splits, self._inverse_temperature, self._every, self._final = (
-            splits,
-            inverse_temperature,
-            every,
-            final,
-        )
+        self._splits = splits
+        self._every = every
+        self._final = final
         self._gradient_epochs, self._reliability_epochs = (
             gradient_epochs,
             reliability_epochs,
@@ -92,9 +88,8 @@ class Watch(Callback):
                 "loss": trainer.loss,
                 "weight_norm": weight_norm,
             }
-            described = describe_logits(
-                self._inverse_temperature * logits, split.labels
-            )
+            tempered = trainer.objective.tempered(logits)
+            described = describe_logits(tempered, split.labels)
             self.history.append(
                 {**about, "feature_norm": feature_norms.mean().item(), **described}
             )
@@ -224,7 +219,7 @@ def last_layer_gradient_norms(
     logits: Tensor,
     labels: Tensor,
     feature_norms: Tensor,
-    objective: Objective,
+    objective: Loss,
     position: float,
 ) -> Tensor:
     """Norm of each sample's gradient with respect to the last layer's weights (focal

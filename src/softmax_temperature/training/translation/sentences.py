@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from softmax_temperature.losses import Objective
+from softmax_temperature.losses.base import Loss
 from softmax_temperature.networks.layers import upload
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.errors import InputError
@@ -178,13 +178,23 @@ class LengthBatches(HostSamples):
         return self.pairs.teacher_forced(self.batches[int(inputs)])
 
 
-def per_token(objective: Objective) -> Objective:
+class PerToken(Loss):
     """The mean loss over the tokens of a batch, with labels as `LengthBatches` has
     them; padding has none.
     """
 
-    def loss(logits: Tensor, labels: Tensor, position: float) -> Tensor:
-        [truth] = upload(logits.device, labels[labels != PADDING])
-        return objective(logits, truth, position)
+    def __init__(self, loss: Loss) -> None:
+        super().__init__()
+        self.loss = loss
 
-    return loss
+    def forward(
+        self, logits: Tensor, labels: Tensor, epoch: float | None = None
+    ) -> Tensor:
+        """The loss of a batch: logits (tokens, vocabulary), labels padded."""
+        [truth] = upload(logits.device, labels[labels != PADDING])
+        mean: Tensor = self.loss(logits, truth, epoch)
+        return mean
+
+    def tempered(self, logits: Tensor) -> Tensor:
+        """The logits whose softmax the loss evaluates."""
+        return self.loss.tempered(logits)

@@ -1,0 +1,46 @@
+"""The tables of the losses and networks that params.yaml names, and the modules that
+hold them.
+
+A cell's code is that of the classes it names: a new entry reruns no other cell.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from softmax_temperature.runner.errors import nearest
+from softmax_temperature.runner.implementations import REFERENCE
+
+LOSSES = {
+    "brier": "softmax_temperature.losses.brier:BrierLoss",
+    "cross_entropy": "softmax_temperature.losses.cross_entropy:CrossEntropyLoss",
+    "focal": "softmax_temperature.losses.focal:FocalLoss",
+    "label_smoothing": "softmax_temperature.losses.label_smoothing:LabelSmoothingLoss",
+    "mmce": "softmax_temperature.losses.mmce_loss:MMCELoss",
+    "sample_dependent_focal": (
+        "softmax_temperature.losses.sample_dependent_focal:SampleDependentFocalLoss"
+    ),
+    "scheduled_focal": "softmax_temperature.losses.scheduled_focal:ScheduledFocalLoss",
+    "tempered_cross_entropy": (
+        "softmax_temperature.losses.tempered_cross_entropy:TemperedCrossEntropyLoss"
+    ),
+}
+
+REGISTRIES = {"softmax_temperature.losses.registry": LOSSES}
+"""The tables, by the modules that look classes up in them."""
+
+
+def _named_in(table: Mapping[str, str], kind: str) -> AfterValidator:
+    def check(name: str) -> str:
+        if name not in table and not REFERENCE.fullmatch(name):
+            raise ValueError(
+                f"unknown {kind} {name!r}. {nearest(name, table)} A class of your own "
+                f"is package.module:Class."
+            )
+        return name
+
+    return AfterValidator(check)
+
+
+LossName = Annotated[str, _named_in(LOSSES, "loss")]
