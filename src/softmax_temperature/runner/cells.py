@@ -127,10 +127,17 @@ class Cell:
         """
         module = self.run.__module__
         code = {module: code_digest(module)}
-        for value in self.plan.values():
-            for reference in implementations(value):
-                code[reference] = code_digest(module_of(reference))
+        for reference in self.implementations():
+            code[reference] = code_digest(module_of(reference))
         return code
+
+    def implementations(self) -> list[str]:
+        """The classes that the plan names, as "module:Class"."""
+        return [
+            reference
+            for value in self.plan.values()
+            for reference in implementations(value)
+        ]
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,13 @@ def code_digest(module: str) -> str:
     return digest_of({"modules": modules, "libraries": libraries})
 
 
+def project_files(module: str) -> list[Path]:
+    """The files of the project's own modules, beside params.yaml, that a module's code
+    is in.
+    """
+    return [source_path(name) for name in import_closure(module) if _in_project(name)]
+
+
 def source_path(module: str) -> Path:
     """The file that holds a module; one of this package is found without importing it."""
     if not _in_package(module):

@@ -2,6 +2,8 @@
 stage's cells.
 """
 
+from __future__ import annotations
+
 import argparse
 import signal
 import sys
@@ -9,10 +11,15 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
-from softmax_temperature.params import read_params
+from softmax_temperature.params import read_params, read_yaml
 from softmax_temperature.runner.errors import CellsFailed, InputError, disk_faults
+from softmax_temperature.runner.implementations import module_of
 from softmax_temperature.stages import Stage
+
+if TYPE_CHECKING:
+    from softmax_temperature.runner.cells import Cell
 
 PROGRAMS: dict[str, tuple[str, ...]] = {
     "fetch": ("fetch.fetch",),
@@ -72,8 +79,10 @@ def stage_program(
         params = read_params(options.params)
         for stage in stages_of(program):
             if options.only in (None, stage.name):
+                cells = stage.cells(params)
+                require_dependencies(program, cells)
                 run_cells(
-                    stage.cells(params),
+                    cells,
                     output=stage.output,
                     compute=params.compute,
                     seed=params.seed,
@@ -92,6 +101,35 @@ def stages_of(program: str) -> list[Stage]:
         getattr(import_module(f"softmax_temperature.stages.{module}"), name)
         for module, name in places
     ]
+
+
+def require_dependencies(program: str, cells: Sequence[Cell]) -> None:
+    """Raise InputError if dvc.yaml does not list the project's own modules that cells
+    use: `dvc repro` would not notice that one has changed.
+    """
+    from softmax_temperature.runner.fingerprint import project_files
+
+    graph = Path("dvc.yaml")
+    files = {
+        file
+        for cell in cells
+        for reference in cell.implementations()
+        for file in project_files(module_of(reference))
+    }
+    if not files or not graph.is_file():
+        return
+    for name, stage in read_yaml(graph)["stages"].items():
+        if Path(stage["cmd"].split()[1]).stem != program:
+            continue
+        listed = [Path(dependency).resolve() for dependency in stage["deps"]]
+        for file in sorted(files):
+            if not any(file.resolve().is_relative_to(each) for each in listed):
+                shown = file.resolve().relative_to(Path.cwd().resolve())
+                raise InputError(
+                    f"does not depend on {shown.as_posix()}, which its cells use",
+                    where=f"dvc.yaml: stage {name}",
+                    remedy=f"Add `- {shown.as_posix()}` to its `deps`.",
+                )
 
 
 def exit_code(work: Callable[[], None]) -> int:
