@@ -182,6 +182,8 @@ def may_be_read(tensor: Tensor) -> bool:
 
 def split_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Logits and labels as tables with one row per sample or pixel."""
+    if not isinstance(logits, Tensor) or logits.ndim < 2:
+        check_logits(logits, values=False)
     if is_soft(logits, labels):
         if logits.ndim == 2:
             return logits, labels
