@@ -125,7 +125,8 @@ def deviations(modules: Iterable[str]) -> pd.DataFrame:
     # A registry imports its classes when a cell names them.
     for registry, table in REGISTRIES.items():
         if registry in names:
-            names.update(map(module_of, table.values()))
+            for reference in table.values():
+                names.update(import_closure(module_of(reference), excluded=excluded))
     found = [
         (name, text)
         for name in sorted(names)
