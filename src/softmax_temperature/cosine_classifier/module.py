@@ -6,7 +6,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from softmax_temperature.metrics.checks import check_count, check_positive
+from softmax_temperature.metrics.checks import (
+    ArgumentError,
+    check_count,
+    check_positive,
+)
 
 
 class CosineClassifier(nn.Module):
@@ -57,6 +61,11 @@ class CosineClassifier(nn.Module):
         check_count(in_features, "in_features", least=1)
         check_count(classes, "classes", least=1)
         self.suggestion = None
+        if sample is not None and inverse_temperature != "auto":
+            raise ArgumentError(
+                f"sample is for inverse_temperature 'auto', got {inverse_temperature!r}",
+                "Leave one of them out.",
+            )
         if inverse_temperature == "auto":
             # Imported here, because tools imports this package.
             from softmax_temperature.tools.suggest import suggest_temperature
@@ -64,6 +73,12 @@ class CosineClassifier(nn.Module):
             if sample is None:
                 raise ValueError(
                     "inverse_temperature 'auto' needs sample=(embeddings, labels)"
+                )
+            if sample[0].ndim != 2 or sample[0].shape[1] != in_features:
+                raise ArgumentError(
+                    f"sample must have embeddings of shape (n, {in_features}), "
+                    f"got {tuple(sample[0].shape)}",
+                    "Give those that the classifier will see.",
                 )
             self.suggestion = suggest_temperature(*sample)
             inverse_temperature = self.suggestion.inverse_temperature

@@ -10,8 +10,11 @@ from softmax_temperature.metrics.checks import (
     PROBABILITY_TOLERANCE,
     all_finite,
     as_rows,
+    check_count,
     check_labels,
     check_logits,
+    check_weight,
+    check_weighted_classes,
 )
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -72,7 +75,10 @@ class SampleLoss(Loss):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
+        check_weight(weight)
         check_reduction(reduction)
+        if ignore_index is not None:
+            ignore_index = check_count(ignore_index, "ignore_index", least=-(2**63))
         self.register_buffer("weight", weight)
         self.ignore_index = ignore_index
         self.reduction = reduction
@@ -157,11 +163,7 @@ class SampleLoss(Loss):
         """The weights of the classes in a dtype; ValueError unless (classes,)."""
         if self.weight is None:
             return None
-        if self.weight.shape != (classes,):
-            raise ValueError(
-                f"weight must have shape ({classes},), one per class, "
-                f"got {tuple(self.weight.shape)}"
-            )
+        check_weighted_classes(self.weight, classes)
         return self.weight.to(dtype)
 
     def extra_repr(self) -> str:

@@ -17,7 +17,7 @@ from softmax_temperature.losses.base import (
     widened,
 )
 from softmax_temperature.losses.probabilities import log_prob_and_complement
-from softmax_temperature.metrics.checks import check_positive
+from softmax_temperature.metrics.checks import check_flag, check_positive
 
 MOST_ROWS = 16_384
 """Samples of a batch: the matrix of all pairs then takes 1 GiB in float32."""
@@ -149,8 +149,7 @@ class MMCELoss(SampleLoss):
         super().__init__(weight, ignore_index=ignore_index)
         if not 0 <= penalty < math.inf:
             raise ValueError(f"penalty must be finite and at least 0, got {penalty}")
-        if not isinstance(as_released, bool):
-            raise TypeError(f"as_released must be true or false, got {as_released!r}")
+        check_flag(as_released, "as_released")
         self.penalty = penalty
         self.as_released = as_released
 

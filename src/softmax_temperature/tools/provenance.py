@@ -1,6 +1,4 @@
-"""What results rest on: the records of all cells in `records.json`, machines and
-minutes in `environment.json`.
-"""
+"""Origin of results: `records.json` lists cells, `environment.json` their machines."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -30,98 +28,105 @@ from softmax_temperature.stages import PREPARED, label
 
 
 def provenance(outputs: Sequence[Path]) -> dict[str, Any]:
-    """The content of `records.json`: what the artifacts of some stages were made from,
-    without times and machines.
+    """The content of `records.json`: the origin of artifacts, but no times or machines.
 
-    Of each cell its inputs (name to digest of another cell's result), and the digests
-    of its parameters and code, whose values follow, because cells share them. Papers
-    share the folder of data sets: unused ones are left out.
+    Each cell has its inputs (name to digest of another cell's result) and the digests
+    of its parameters and code. Parameters and code follow once per digest, because
+    cells share them. Prepared data sets that no cell reads are left out, because papers
+    share their folder.
+
+    Args:
+        outputs: Outputs of the stages on which a paper's results rest.
     """
     artifacts = [
         open_artifact(folder) for output in outputs for folder in find_artifacts(output)
     ]
-    used = {
-        digest for artifact in artifacts for digest in artifact.about["inputs"].values()
-    }
-    found: dict[str, Any] = {"cells": [], "parameters": {}, "code": {}}
+    used_digests: set[str] = set()
     for artifact in artifacts:
-        if artifact.folder.is_relative_to(PREPARED) and artifact.digest not in used:
+        used_digests.update(artifact.about["inputs"].values())
+    cells = []
+    shared: dict[str, dict[str, Any]] = {"parameters": {}, "code": {}}
+    for artifact in artifacts:
+        is_data_set = artifact.folder.is_relative_to(PREPARED)
+        if is_data_set and artifact.digest not in used_digests:
             continue
-        row = {
-            name: artifact.about[name]
-            for name in ("stage", "cell", "inputs", "fingerprint")
-        }
-        seed = artifact.about["seed"]
-        row |= {
-            "project_seed": seed,
-            "seed": seed_of(seed, row["stage"], row["cell"]),
+        about = artifact.about
+        cell = {
+            "stage": about["stage"],
+            "cell": about["cell"],
+            "inputs": about["inputs"],
+            "fingerprint": about["fingerprint"],
+            "project_seed": about["seed"],
+            "seed": seed_of(about["seed"], about["stage"], about["cell"]),
             "result": artifact.digest,
         }
-        for name in ("parameters", "code"):
-            value = artifact.about[name]
-            row[name] = digest_of(value)
-            found[name][row[name]] = value
-        found["cells"].append(row)
-    return found
+        for name, values in shared.items():
+            digest = digest_of(about[name])
+            cell[name] = digest
+            values[digest] = about[name]
+        cells.append(cell)
+    return {"cells": cells, **shared}
 
 
 def record_run(profile: str, paper: str, params: Path, outputs: Iterable[Path]) -> None:
-    """Write the parameters in force and the paper's part of `environment.json` beside
-    the papers' folders.
+    """Write the parameters in force, and the paper's part of `environment.json`.
 
-    `outputs` are the stage outputs that the paper's results rest on. Times and machines
-    differ between runs that give equal results. So they stay as they were as long as
-    `records.json` does: such a rerun changes no file.
+    Times and machines differ between runs with equal results. So the paper's part stays
+    as it is while `records.json` stays the same, and such a rerun changes no file.
+
+    Args:
+        profile: The profile of the parameters.
+        paper: Slug of the paper.
+        params: File with the parameters in force.
+        outputs: Outputs of the stages on which the paper's results rest.
     """
     folder = RESULTS / profile
     write_text(folder / PARAMETERS, params.read_text(encoding="utf-8"))
-    papers, records = read_json(folder / ENVIRONMENT) or {}, folder / paper / RECORDS
-    digest = digest_of_file(records)
+    papers = read_json(folder / ENVIRONMENT) or {}
+    digest = digest_of_file(folder / paper / RECORDS)
     if papers.get(paper, {}).get("records") != digest:
-        write_json(
-            folder / ENVIRONMENT,
-            papers | {paper: {"records": digest, **_environment(outputs)}},
-        )
+        papers = papers | {paper: {"records": digest, **_environment(outputs)}}
+        write_json(folder / ENVIRONMENT, papers)
 
 
 def recorded_minutes(path: Path) -> dict[str, float | None]:
-    """Minutes of all cells of each stage, by its label, as the last run of the profile
-    recorded them.
-    """
-    papers = (read_json(path) or {}).values()
-    return {
-        stage: minutes
-        for paper in papers
-        for stage, minutes in paper["cell_minutes"].items()
-    }
+    """Minutes of all cells of each stage, by its label, from an `environment.json`."""
+    minutes: dict[str, float | None] = {}
+    for paper in (read_json(path) or {}).values():
+        minutes |= paper["cell_minutes"]
+    return minutes
 
 
 def _environment(outputs: Iterable[Path]) -> dict[str, Any]:
-    """Machines and versions that the cells ran on, and minutes by stage; None where a
-    cell's timing is missing.
+    """Machines and versions on which the cells ran, and minutes by stage.
+
+    Minutes are None if the timing of a cell is missing.
     """
     machines: list[Any] = []
     minutes: dict[str, float | None] = {}
     for output in outputs:
-        cells = [open_artifact(folder).about for folder in find_artifacts(output)]
-        timings = [
-            read_timing(work_folder(cell["stage"], cell["cell"], cell["fingerprint"]))
-            for cell in cells
-        ]
-        known = [timing for timing in timings if timing]
-        seconds = sum(timing["seconds"] for timing in known)
-        minutes[label(output)] = (
-            round(seconds / 60, 2) if len(known) == len(timings) else None
-        )
-        for timing in known:
-            place = {name: timing[name] for name in ("machine", "versions")}
-            machines += [place] if place not in machines else []
+        timings = [_timing_of(folder) for folder in find_artifacts(output)]
+        recorded = [timing for timing in timings if timing]
+        seconds = sum(timing["seconds"] for timing in recorded)
+        complete = len(recorded) == len(timings)
+        minutes[label(output)] = round(seconds / 60, 2) if complete else None
+        for timing in recorded:
+            machine = {"machine": timing["machine"], "versions": timing["versions"]}
+            if machine not in machines:
+                machines.append(machine)
     return {"machines": machines, "cell_minutes": minutes}
 
 
+def _timing_of(artifact: Path) -> dict[str, Any] | None:
+    about = open_artifact(artifact).about
+    work = work_folder(about["stage"], about["cell"], about["fingerprint"])
+    return read_timing(work)
+
+
 def read_timing(work: Path) -> dict[str, Any] | None:
-    """Seconds, machine and versions of the run in a work folder; None if it ran
-    elsewhere or the file is damaged.
+    """Seconds, machine and versions of the run in a work folder.
+
+    None if it ran on another machine, or the file is damaged.
     """
     with suppress(ArtifactError, FileNotFoundError):
         return read_sealed(work / TIMING)
