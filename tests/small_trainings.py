@@ -13,7 +13,7 @@ from softmax_temperature.data.splits import SplitName
 from softmax_temperature.data.trees import encode_trees, parse_tree
 from softmax_temperature.losses import make_loss
 from softmax_temperature.networks.layers import drawn_from
-from softmax_temperature.networks.registry import ARCHITECTURES
+from softmax_temperature.networks.registry import network_class
 from softmax_temperature.networks.unet import UNet
 from softmax_temperature.params.focal import Transformer
 from softmax_temperature.params.recipe import Recipe
@@ -147,7 +147,7 @@ def splits(make: Callable[..., Samples], *counts: int) -> dict[SplitName, Sample
 
 def small_vgg(**options: Any) -> nn.Module:
     network: nn.Module = seeded(
-        ARCHITECTURES["vgg"],
+        network_class("vgg"),
         CLASSES,
         widths=(8, 8, 16, 16),
         dense=16,
@@ -209,7 +209,7 @@ def vgg(
 
 
 def resnet(device: str, **options: Any) -> Training:
-    network = seeded(ARCHITECTURES["bottleneck_resnet"], (1, 1, 1, 1), CLASSES, width=4)
+    network = seeded(network_class("bottleneck_resnet"), (1, 1, 1, 1), CLASSES, width=4)
     return classification(
         device, network, splits(images, 40, 24, 20), **AUGMENTED | options
     )
@@ -217,7 +217,7 @@ def resnet(device: str, **options: Any) -> Training:
 
 def text_cnn(device: str, **options: Any) -> Training:
     network = seeded(
-        ARCHITECTURES["text_cnn"],
+        network_class("text_cnn"),
         VOCABULARY,
         embedding=8,
         filters=8,
@@ -234,7 +234,7 @@ def text_cnn(device: str, **options: Any) -> Training:
 
 def gru(device: str, **options: Any) -> Training:
     network = seeded(
-        ARCHITECTURES["gru"], VOCABULARY, embedding=8, hidden=8, num_classes=2
+        network_class("gru"), VOCABULARY, embedding=8, hidden=8, num_classes=2
     )
     return classification(
         device,
@@ -247,7 +247,7 @@ def gru(device: str, **options: Any) -> Training:
 
 
 def tree_lstm(device: str, **options: Any) -> Training:
-    network = seeded(ARCHITECTURES["tree_lstm"], VOCABULARY, embedding=8, hidden=6)
+    network = seeded(network_class("tree_lstm"), VOCABULARY, embedding=8, hidden=6)
     sets = splits(trees, 28, 12, 12)
     return classification(
         device, network, sets, batch_size=7, optimizer="adagrad", lr=0.05, **options

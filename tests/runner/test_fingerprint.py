@@ -9,6 +9,7 @@ from shutil import copytree
 
 import pytest
 
+from softmax_temperature.params.implementations import NETWORKS
 from softmax_temperature.runner import fingerprint
 from softmax_temperature.runner.fingerprint import (
     EXCLUDED,
@@ -16,6 +17,10 @@ from softmax_temperature.runner.fingerprint import (
     import_closure,
     source_path,
 )
+from softmax_temperature.stages.cooling import train_cooling
+from softmax_temperature.stages.early_learning import early_learning
+from softmax_temperature.stages.focal import train_focal
+from softmax_temperature.tools.profiles import render_profile
 from tests.conftest import ROOT
 
 STAGES = sorted(
@@ -155,6 +160,17 @@ def test_a_new_loss_runs_the_cells_of_its_own_arm_and_an_edited_one_those_of_its
         "train_focal/digits/MMCE",
         "train_focal/digits/MMCE-written",
     }
+
+
+def test_an_edited_network_is_code_of_the_cells_that_name_it_alone() -> None:
+    _, smoke = render_profile("smoke", ROOT / "profiles")
+    vgg = NETWORKS["vgg"]
+    for stage in (train_cooling, train_focal, early_learning):
+        for cell in stage.cells(smoke):
+            named = cell.parameters["network"]["architecture"] == "vgg"
+            assert (vgg in cell.code()) == named
+            closure = import_closure(cell.run.__module__)
+            assert f"{PACKAGE}.networks.vgg" not in closure
 
 
 def test_no_code_of_a_cell_is_imported_by_a_name_for_users() -> None:

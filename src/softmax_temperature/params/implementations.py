@@ -27,7 +27,24 @@ LOSSES = {
     ),
 }
 
-REGISTRIES = {"softmax_temperature.losses.registry": LOSSES}
+NETWORKS = {
+    "bottleneck_resnet": (
+        "softmax_temperature.networks.bottleneck_resnet:BottleneckResNet"
+    ),
+    "cifar_resnet": "softmax_temperature.networks.cifar_resnet:CifarResNet",
+    "convnet": "softmax_temperature.networks.small:ConvNet",
+    "densenet": "softmax_temperature.networks.densenet:DenseNet",
+    "gru": "softmax_temperature.networks.gru:GRU",
+    "mlp": "softmax_temperature.networks.small:MLP",
+    "text_cnn": "softmax_temperature.networks.text_cnn:TextCNN",
+    "tree_lstm": "softmax_temperature.networks.tree_lstm:TreeLSTM",
+    "vgg": "softmax_temperature.networks.vgg:SmallVGG",
+    "wide_resnet": "softmax_temperature.networks.wide_resnet:WideResNet",
+}
+REGISTRIES = {
+    "softmax_temperature.losses.registry": LOSSES,
+    "softmax_temperature.networks.registry": NETWORKS,
+}
 """The tables, by the modules that look classes up in them."""
 
 
@@ -44,3 +61,4 @@ def _named_in(table: Mapping[str, str], kind: str) -> AfterValidator:
 
 
 LossName = Annotated[str, _named_in(LOSSES, "loss")]
+NetworkName = Annotated[str, _named_in(NETWORKS, "architecture")]
