@@ -18,6 +18,7 @@ from softmax_temperature.runner.implementations import load_class, reference_to
 
 WEIGHTS = "weights.safetensors"
 """The file with the weights of a network that the pipeline trained."""
+_DRAWING = ("normal_", "uniform_", "div_")
 
 
 def network_class(name: str) -> Any:
