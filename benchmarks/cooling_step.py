@@ -19,6 +19,7 @@ import torch
 
 from benchmarks.precision import fastest_precision
 from benchmarks.timing import seconds
+from softmax_temperature.data.splits import SplitName
 from softmax_temperature.losses import make_objective
 from softmax_temperature.networks.registry import build_network
 from softmax_temperature.params.network import Network
@@ -70,8 +71,10 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         "cuda" if torch.cuda.is_available() else "cpu",
         fastest_precision(),
     )
-    train = random_images(QUICK_IMAGES if quick else TRAIN_IMAGES, seed=0)
-    held_out = random_images(HELD_OUT_IMAGES, seed=1)
+    train = random_images(
+        QUICK_IMAGES if quick else TRAIN_IMAGES, seed=0, split="train"
+    )
+    held_out = random_images(HELD_OUT_IMAGES, seed=1, split="validation")
     epochs, steps = [], {mode: [] for mode in MODES}
     trainers = {
         mode: cooled(mode, train, held_out, device, precision) for mode in MODES
@@ -100,7 +103,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     return {**result, "share": max(result[f"{mode}_share"] for mode in MODES)}
 
 
-def random_images(count: int, *, seed: int) -> ImageSet:
+def random_images(count: int, *, seed: int, split: SplitName) -> ImageSet:
     """Noise, and labels that its brightness gives away but for a few, so that there is
     a temperature to find.
     """
@@ -112,6 +115,7 @@ def random_images(count: int, *, seed: int) -> ImageSet:
     return ImageSet(
         images,
         torch.where(wrong, torch.randint(10, (count,), generator=generator), labels),
+        split,
     )
 
 

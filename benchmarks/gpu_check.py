@@ -125,7 +125,9 @@ def training(network: Network, batch_size: int, device: str) -> Trainer:
     """A training with `STEPS` steps in each epoch."""
     pixels, labels = random_images(STEPS * batch_size)
     images = ImageSet(
-        torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy()), torch.from_numpy(labels)
+        torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy()),
+        torch.from_numpy(labels),
+        "train",
     )
     recipe = Recipe.model_validate(RECIPE | {"batch_size": batch_size})
     model, objective = (

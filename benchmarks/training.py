@@ -159,7 +159,9 @@ def our_epoch(
         }
     )
     images = ImageSet(
-        torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy()), torch.from_numpy(labels)
+        torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy()),
+        torch.from_numpy(labels),
+        "train",
     )
     model = build_network(network, classes=10, seed=0)
     trainer = Trainer(
