@@ -1,111 +1,99 @@
-"""What the programs in `pipeline/` share: arguments, exit codes, and the call of a
-stage's cells.
-"""
+"""What the programs in `pipeline/` share: arguments, exit codes, and running cells."""
 
-import argparse
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from importlib import import_module
+from collections.abc import Callable, Collection, Sequence
+from functools import wraps
 from pathlib import Path
 from types import FrameType
+from typing import Annotated, Any
+
+import typer
 
 from softmax_temperature.params import read_params
-from softmax_temperature.runner.errors import CellsFailed, InputError, disk_faults
-from softmax_temperature.stages import Stage
+from softmax_temperature.runner.errors import (
+    CellsFailed,
+    InputError,
+    disk_faults,
+    nearest,
+)
+from softmax_temperature.stages import REGISTRY, stages_of
 
-PROGRAMS: dict[str, tuple[str, ...]] = {
-    "fetch": ("fetch.fetch",),
-    "embed": ("pretraining.pretrain", "embeddings.embed"),
-    "search": (
-        "classifier_temperature.describe",
-        "classifier_temperature.search",
-        "classifier_temperature.rescaling",
-        "heuristic.heuristic",
-    ),
-    "train_focal": (
-        "focal.train_focal",
-        "focal_evaluation.evaluate_focal",
-        "focal_appendices.focal_linear",
-        "focal_appendices.train_translation",
-    ),
-    "train_cooling": ("cooling.train_cooling", "cooling.train_segmentation"),
-    "train_temperature_check": (
-        "temperature_check.train_temperature_check",
-        "temperature_check.confirm_temperature_check",
-        "early_learning.early_learning",
-    ),
-}
-"""What a program in `pipeline/` runs, in this order: stages that consist of cells, by
-module and name.
-"""
-
-
-def parser(description: str | None) -> argparse.ArgumentParser:
-    """The arguments that every stage program takes."""
-    arguments = argparse.ArgumentParser(description=description)
-    arguments.add_argument(
-        "--params",
-        type=Path,
-        default=Path("params.yaml"),
-        help="parameter file (params.yaml)",
-    )
-    return arguments
+PARAMS = Path("params.yaml")
+ParamsFile = Annotated[Path, typer.Option(help="The parameter file.")]
+Paper = Annotated[str, typer.Option(help="A paper's slug.")]
+Only = Annotated[
+    str | None, typer.Option(help="One stage, if the stages that it reads have run.")
+]
 
 
 def stage_program(
     program: str, description: str | None, arguments: Sequence[str] | None = None
 ) -> int:
     """Run the cells of a program's stages; returns the exit code."""
-    names = [place.rpartition(".")[2] for place in PROGRAMS[program]]
-    reader = parser(description)
-    reader.add_argument(
-        "--only", choices=names, help="one stage, where those that it reads have run"
-    )
-    options = reader.parse_args(arguments)
+    names = [entry.name for entry in REGISTRY if entry.program == program]
 
-    def work() -> None:
-        from softmax_temperature.runner.cells import (
-            run_cells,
-        )  # Imports torch, which `--help` must not wait for.
+    def work(params: ParamsFile = PARAMS, only: Only = None) -> None:
+        # Torch takes seconds to import, which `--help` must not wait for.
+        from softmax_temperature.runner.cells import run_cells
 
-        params = read_params(options.params)
+        if only is not None:
+            require_choice("--only", only, names)
+        parameters = read_params(params)
         for stage in stages_of(program):
-            if options.only in (None, stage.name):
+            if only in (None, stage.name):
                 run_cells(
-                    stage.cells(params),
+                    stage.cells(parameters),
                     output=stage.output,
-                    compute=params.compute,
-                    seed=params.seed,
+                    compute=parameters.compute,
+                    seed=parameters.seed,
                 )
 
-    return exit_code(work)
+    return run_program(work, description, arguments)
 
 
-def stages_of(program: str) -> list[Stage]:
-    """The stages of a program: none if they do not consist of cells.
+def run_program(
+    work: Callable[..., None],
+    description: str | None,
+    arguments: Sequence[str] | None = None,
+) -> int:
+    """Call `work` with the options of the command line; returns the exit code.
 
-    Their modules are imported now, because the papers' stages need different libraries.
+    The annotations of `work` declare the options. `arguments` replace those of the
+    command line.
     """
-    places = [place.split(".") for place in PROGRAMS.get(program, ())]
-    return [
-        getattr(import_module(f"softmax_temperature.stages.{module}"), name)
-        for module, name in places
-    ]
+
+    @wraps(work)
+    def command(**options: Any) -> None:
+        raise typer.Exit(exit_code(lambda: work(**options)))
+
+    # Without rich, which takes a fifth of a second to import.
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(help=description)(command)
+    try:
+        app(args=arguments)
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def require_choice(option: str, choice: str, choices: Collection[str]) -> None:
+    """Raise InputError unless the value of an option is one of its choices."""
+    if choice not in choices:
+        raise InputError(f"unknown name {choice!r}", option, nearest(choice, choices))
 
 
 def exit_code(work: Callable[[], None]) -> int:
-    """Do the work, and say what stopped it.
+    """Do the work, print what stopped it, and return the exit code.
 
-    Exit codes: 0 done, 1 some cells failed (the others are kept), 2 something that the
-    user supplied is wrong; 130 and 143 stopped by SIGINT and SIGTERM.
+    Exit codes: 0 done; 1 some cells failed, and the others are kept; 2 the user supplied
+    something wrong; 130 and 143 stopped by SIGINT and SIGTERM.
     """
     received = [signal.SIGINT]
 
     def interrupt(number: int, _: FrameType | None) -> None:
-        signal.signal(
-            number, signal.SIG_IGN
-        )  # Another one must not interrupt the cleaning up.
+        # A second signal must not interrupt the cleaning up.
+        signal.signal(number, signal.SIG_IGN)
         received.append(signal.Signals(number))
         raise KeyboardInterrupt
 
@@ -116,13 +104,16 @@ def exit_code(work: Callable[[], None]) -> int:
     except KeyboardInterrupt:
         name = received[-1].name
         print(
-            f"stopped by {name}: what is finished is kept, and the next run continues there",
+            f"stopped by {name}: finished cells are kept, and the next run continues",
             file=sys.stderr,
         )
         return 128 + received[-1]
-    except (InputError, CellsFailed) as error:
+    except InputError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2 if isinstance(error, InputError) else 1
+        return 2
+    except CellsFailed as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     finally:
         signal.signal(signal.SIGTERM, before)
     return 0
