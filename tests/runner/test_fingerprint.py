@@ -96,7 +96,7 @@ from pathlib import Path
 from softmax_temperature.params import validate
 from softmax_temperature.runner.artifacts import digest_of
 from softmax_temperature.tools.profiles import render_profile
-from softmax_temperature.tools.programs import PROGRAMS, stages_of
+from softmax_temperature.stages import REGISTRY, stages_of
 
 profiles, arms = Path(sys.argv[1]), json.loads(sys.argv[2])
 content = render_profile("smoke", profiles)[1].model_dump()
@@ -104,7 +104,7 @@ content["focal"]["arms"] |= arms
 content["focal"]["tasks"]["digits"]["arms"] = None
 params = validate(content, where="smoke")
 cells = {}
-for program in PROGRAMS:
+for program in dict.fromkeys(entry.program for entry in REGISTRY):
     for stage in stages_of(program):
         for cell in stage.cells(params):
             parts = [cell.parameters, cell.code(), sorted(map(str, cell.inputs))]
