@@ -14,7 +14,7 @@ import torch
 from benchmarks.__main__ import PROMISES, measured
 from benchmarks.timing import gpu_gibibytes, seconds
 from benchmarks.training import MEAN, NETWORKS, STD, random_images
-from softmax_temperature.losses import make_objective
+from softmax_temperature.losses import make_loss
 from softmax_temperature.networks.registry import build_network
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
@@ -116,10 +116,10 @@ def training(network: Network, batch_size: int, device: str) -> Trainer:
     """A training with `STEPS` steps in each epoch."""
     pixels, labels = random_images(STEPS * batch_size)
     channels_first = torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy())
-    images = ImageSet(channels_first, torch.from_numpy(labels))
+    images = ImageSet(channels_first, torch.from_numpy(labels), "train")
     recipe = Recipe.model_validate(RECIPE | {"batch_size": batch_size})
     model = build_network(network, classes=10, seed=0)
-    objective = make_objective("cross_entropy", {})
+    objective = make_loss("cross_entropy", {})
     return Trainer(model, objective, images, recipe, seed=0, device=device)
 
 

@@ -34,7 +34,7 @@ from torchvision import transforms
 
 from benchmarks import timing
 from benchmarks.precision import fastest_precision
-from softmax_temperature.losses import make_objective
+from softmax_temperature.losses import make_loss
 from softmax_temperature.networks.registry import build_network
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
@@ -163,11 +163,11 @@ def our_epoch(
         }
     )
     channels_first = torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy())
-    images = ImageSet(channels_first, torch.from_numpy(labels))
+    images = ImageSet(channels_first, torch.from_numpy(labels), "train")
     model = build_network(network, classes=10, seed=0)
     trainer = Trainer(
         model,
-        make_objective("cross_entropy", {}),
+        make_loss("cross_entropy", {}),
         images,
         recipe,
         seed=0,

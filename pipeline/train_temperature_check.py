@@ -1,6 +1,4 @@
-"""Train the temperature_check paper's sweeps, then fresh seeds at the best rates, and
-measure early learning.
-"""
+"""Train and confirm temperature_check's sweeps, and measure early learning."""
 
 import sys
 

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from softmax_temperature.data.splits import SplitName
 from softmax_temperature.data.trees import encode_trees, parse_tree
-from softmax_temperature.losses import make_objective
+from softmax_temperature.losses import make_loss
 from softmax_temperature.networks.layers import drawn_from
-from softmax_temperature.networks.registry import ARCHITECTURES
+from softmax_temperature.networks.registry import network_class
 from softmax_temperature.networks.unet import UNet
 from softmax_temperature.params.focal import Transformer
 from softmax_temperature.params.recipe import Recipe
@@ -26,16 +26,16 @@ from softmax_temperature.training import (
     Watch,
 )
 from softmax_temperature.training.cooling import CoolingCallback, PixelCoolingCallback
-from softmax_temperature.training.pixels import PixelScores, pixel_cross_entropy
-from softmax_temperature.training.texts import TokenSet, TreeSet, over_labelled_nodes
+from softmax_temperature.training.pixels import PixelCrossEntropyLoss, PixelScores
+from softmax_temperature.training.texts import OverLabelledNodes, TokenSet, TreeSet
 from softmax_temperature.training.translation.network import make_network
 from softmax_temperature.training.translation.scores import TokenScores
 from softmax_temperature.training.translation.sentences import (
     END,
     LengthBatches,
+    PerToken,
     Ragged,
     SentencePairs,
-    per_token,
 )
 from softmax_temperature.training.word_embeddings import EmbeddingSteps
 
@@ -84,30 +84,34 @@ def seeded(build: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         return build(*arguments, **options)
 
 
-def images(count: int, seed: int = 0, size: int = 16) -> ImageSet:
+def images(
+    count: int, seed: int = 0, size: int = 16, split: SplitName = "train"
+) -> ImageSet:
     generator = torch.Generator().manual_seed(seed)
     pixels = torch.randint(0, 200, (count, 3, size, size), generator=generator)
     labels = torch.randint(CLASSES, (count,), generator=generator)
     for channel in range(3):
         pixels[labels == channel, channel] += 50
-    return ImageSet(pixels.to(torch.uint8), labels)
+    return ImageSet(pixels.to(torch.uint8), labels, split)
 
 
-def segmented(count: int, seed: int = 0) -> ImageSet:
+def segmented(count: int, seed: int = 0, split: SplitName = "train") -> ImageSet:
     pixels = images(count, seed, size=32).inputs
     labels = (pixels[:, 0] > 120).to(torch.uint8).masked_fill(pixels[:, 1] > 230, VOID)
-    return ImageSet(pixels, labels)
+    return ImageSet(pixels, labels, split)
 
 
-def texts(count: int, seed: int = 0, length: int = 40) -> TokenSet:
+def texts(
+    count: int, seed: int = 0, length: int = 40, split: SplitName = "train"
+) -> TokenSet:
     generator = torch.Generator().manual_seed(seed)
     tokens = torch.randint(2, VOCABULARY, (count, length), generator=generator)
     lengths = torch.randint(1, length + 1, (count, 1), generator=generator)
     tokens[torch.arange(length) >= lengths] = 0
-    return TokenSet(tokens, tokens[:, 0] % 2)
+    return TokenSet(tokens, tokens[:, 0] % 2, split)
 
 
-def trees(count: int, seed: int = 0) -> TreeSet:
+def trees(count: int, seed: int = 0, split: SplitName = "train") -> TreeSet:
     draw = np.random.default_rng(seed)
 
     def text(depth: int) -> str:
@@ -122,10 +126,10 @@ def trees(count: int, seed: int = 0) -> TreeSet:
         [parse_tree(text(5)) for _ in range(count)],
         tuple(f"w{number}" for number in range(18)),
     )
-    return TreeSet(encoded, torch.arange(count) % 2)
+    return TreeSet(encoded, torch.arange(count) % 2, split)
 
 
-def pairs(count: int, seed: int = 0) -> SentencePairs:
+def pairs(count: int, seed: int = 0, split: SplitName = "train") -> SentencePairs:
     draw = np.random.default_rng(seed)
     sides = (
         [
@@ -134,20 +138,20 @@ def pairs(count: int, seed: int = 0) -> SentencePairs:
         ]
         for _ in "st"
     )
-    return SentencePairs(*map(Ragged.of, sides))
+    return SentencePairs(*map(Ragged.of, sides), split)
 
 
 def splits(make: Callable[..., Samples], *counts: int) -> dict[SplitName, Samples]:
     names: tuple[SplitName, ...] = ("train", "validation", "test")
     return {
-        name: make(count, seed)
+        name: make(count, seed, split=name)
         for seed, (name, count) in enumerate(zip(names, counts, strict=True))
     }
 
 
 def small_vgg(**options: Any) -> nn.Module:
     network: nn.Module = seeded(
-        ARCHITECTURES["vgg"],
+        network_class("vgg"),
         CLASSES,
         widths=(8, 8, 16, 16),
         dense=16,
@@ -167,9 +171,9 @@ def classification(
     **recipe: Any,
 ) -> Training:
     """A training with everything that looks at one."""
-    objective, train = make_objective(loss, LOSSES[loss]), sets["train"]
+    objective, train = make_loss(loss, LOSSES[loss]), sets["train"]
     if isinstance(train, TreeSet):
-        train, objective = train.labelled_nodes(), over_labelled_nodes(objective)
+        train, objective = train.labelled_nodes(), OverLabelledNodes(objective)
     trainer = Trainer(
         network,
         objective,
@@ -209,7 +213,7 @@ def vgg(
 
 
 def resnet(device: str, **options: Any) -> Training:
-    network = seeded(ARCHITECTURES["bottleneck_resnet"], (1, 1, 1, 1), CLASSES, width=4)
+    network = seeded(network_class("bottleneck_resnet"), (1, 1, 1, 1), CLASSES, width=4)
     return classification(
         device, network, splits(images, 40, 24, 20), **AUGMENTED | options
     )
@@ -217,7 +221,7 @@ def resnet(device: str, **options: Any) -> Training:
 
 def text_cnn(device: str, **options: Any) -> Training:
     network = seeded(
-        ARCHITECTURES["text_cnn"],
+        network_class("text_cnn"),
         VOCABULARY,
         embedding=8,
         filters=8,
@@ -234,7 +238,7 @@ def text_cnn(device: str, **options: Any) -> Training:
 
 def gru(device: str, **options: Any) -> Training:
     network = seeded(
-        ARCHITECTURES["gru"], VOCABULARY, embedding=8, hidden=8, num_classes=2
+        network_class("gru"), VOCABULARY, embedding=8, hidden=8, num_classes=2
     )
     return classification(
         device,
@@ -247,7 +251,7 @@ def gru(device: str, **options: Any) -> Training:
 
 
 def tree_lstm(device: str, **options: Any) -> Training:
-    network = seeded(ARCHITECTURES["tree_lstm"], VOCABULARY, embedding=8, hidden=6)
+    network = seeded(network_class("tree_lstm"), VOCABULARY, embedding=8, hidden=6)
     sets = splits(trees, 28, 12, 12)
     return classification(
         device, network, sets, batch_size=7, optimizer="adagrad", lr=0.05, **options
@@ -260,15 +264,14 @@ def transformer(device: str) -> Training:
         Transformer(width=8, heads=2, layers=1, inner=16, dropout=0.1),
         seed=0,
     )
-    train, held = (
-        LengthBatches.of(pairs(30, seed), tokens=60, seed=1) for seed in (0, 1)
-    )
+    train = LengthBatches.of(pairs(30, 0), tokens=60, seed=1)
+    held = LengthBatches.of(pairs(30, 1, split="validation"), tokens=60, seed=1)
     schedule = {"name": "inverse_square_root", "warmup": 1.0}
     recipe = Recipe.model_validate(
         RECIPE
         | {"batch_size": 1, "optimizer": "adam", "lr": 0.005, "schedule": schedule}
     )
-    objective = per_token(make_objective("label_smoothing", {}))
+    objective = PerToken(make_loss("label_smoothing", {}))
     trainer = Trainer(network, objective, train, recipe, seed=5, device=device)
     return Training(trainer, {"scores": TokenScores(held)})
 
@@ -280,7 +283,12 @@ def unet(device: str) -> Training:
         network, sets["validation"], void=VOID, factor=1.0, seed=0, most=3000
     )  # type: ignore[arg-type]
     trainer = Trainer(
-        network, pixel_cross_entropy(VOID), sets["train"], recipe, seed=5, device=device
+        network,
+        PixelCrossEntropyLoss(VOID),
+        sets["train"],
+        recipe,
+        seed=5,
+        device=device,
     )
     scores = PixelScores(
         sets["test"], void=VOID, temperature=lambda: cooling.temperature

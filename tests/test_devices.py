@@ -23,10 +23,10 @@ from softmax_temperature.cosine_classifier import TemperatureGridTrainer
 from softmax_temperature.data.splits import Part
 from softmax_temperature.early_learning.courses import Problem, Start, event_times
 from softmax_temperature.early_learning.flows import Settings, SoftmaxCrossEntropy
-from softmax_temperature.losses import make_objective
+from softmax_temperature.losses import make_loss
 from softmax_temperature.networks.embeddings import extract
 from softmax_temperature.networks.preprocess import Preprocess
-from softmax_temperature.networks.registry import ARCHITECTURES
+from softmax_temperature.networks.registry import network_class
 from softmax_temperature.params.classifier_temperature import GridTraining
 from softmax_temperature.params.focal import BeamSearch
 from softmax_temperature.params.shared import PretrainRecipe
@@ -420,7 +420,7 @@ PREPROCESS = Preprocess(16, 18, "bilinear", (0.5, 0.4, 0.3), (0.2, 0.2, 0.2))
 
 def backbone() -> nn.Module:
     network: nn.Module = small.seeded(
-        ARCHITECTURES["cifar_resnet"], 1, small.CLASSES, widths=(4, 8, 16)
+        network_class("cifar_resnet"), 1, small.CLASSES, widths=(4, 8, 16)
     )
     return network
 
@@ -444,8 +444,8 @@ def test_a_backbone_is_trained_without_waits_in_its_steps(gpu: Device) -> None:
             epochs=2, batch_size=8, lr=0.05, momentum=0.9, weight_decay=1e-4
         ),
     )
-    samples = PreprocessedImages(images.inputs, images.labels, PREPROCESS)
-    network, objective = WholeNetwork(backbone()), make_objective("cross_entropy", {})
+    samples = PreprocessedImages(images.inputs, images.labels, "train", PREPROCESS)
+    network, objective = WholeNetwork(backbone()), make_loss("cross_entropy", {})
     training = Trainer(
         network, objective, samples, pretraining_recipe(recipe), seed=1, device=gpu.name
     )
@@ -484,7 +484,7 @@ def test_sentences_are_translated_and_scored(gpu: Device) -> None:
 def test_early_learning_is_that_of_the_cpu(gpu: Device) -> None:
     found = []
     for device in (gpu.name, "cpu"):
-        build = partial(small.seeded, ARCHITECTURES["mlp"], 3, (8,), image_size=4)
+        build = partial(small.seeded, network_class("mlp"), 3, (8,), image_size=4)
         networks = [build().double().eval().to(device) for _ in range(2)]
         inputs = torch.randn(
             9, 3, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)

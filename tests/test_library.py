@@ -34,6 +34,43 @@ def test_a_cosine_classifier_multiplies_cosines_and_saves_what_it_multiplies_the
     torch.testing.assert_close(other(embeddings), classifier(embeddings))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_cosine_classifier_in_half_precision_has_the_cosines_of_its_weights(
+    dtype: torch.dtype,
+) -> None:
+    torch.manual_seed(0)
+    classifier = CosineClassifier(4, 3, 16.0).to(dtype)
+    rows = [[0.0] * 4, [6e4, 0, 0, 0], [1e-7, 0, 0, -1e-7], [1.0, 2.0, 3.0, 4.0]]
+    embeddings = torch.tensor(rows, dtype=dtype, requires_grad=True)
+    logits = classifier(embeddings)
+    assert logits.dtype == dtype
+    expected = 16 * torch.cosine_similarity(
+        embeddings[:, None].double(), classifier.weight.double(), dim=-1, eps=1e-300
+    )
+    torch.testing.assert_close(logits.double(), expected, rtol=1e-2, atol=1e-3)
+    assert logits[0].eq(0).all()
+    logits[1:].sum().backward()
+    assert classifier.weight.grad is not None
+    assert classifier.weight.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-13, 1e30])
+def test_a_cosine_does_not_depend_on_the_size_of_an_embedding(size: float) -> None:
+    torch.manual_seed(0)
+    classifier = CosineClassifier(4, 3, 16.0)
+    embeddings = torch.randn(5, 4)
+    torch.testing.assert_close(classifier(size * embeddings), classifier(embeddings))
+
+
+def test_a_cosine_classifier_shows_its_arguments_and_refuses_others() -> None:
+    shown = "CosineClassifier(in_features=4, classes=3, inverse_temperature=16)"
+    assert repr(CosineClassifier(4, 3, 16.0)) == shown
+    with pytest.raises(ValueError, match=r"shape \(..., 4\), got \(2, 5\)"):
+        CosineClassifier(4, 3, 16.0)(torch.zeros(2, 5))
+    with pytest.raises(ValueError, match="classes must be an integer of at least 1"):
+        CosineClassifier(4, 0, 16.0)
+
+
 def test_auto_is_what_the_heuristic_suggests_for_a_sample() -> None:
     embeddings = torch.randn(40, 6, generator=torch.manual_seed(0))
     sample = embeddings, torch.arange(40) % 4

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from softmax_temperature.cosine_classifier.module import (
         CosineClassifier as CosineClassifier,
     )
-    from softmax_temperature.losses.modules import BrierLoss as BrierLoss
-    from softmax_temperature.losses.modules import FocalLoss as FocalLoss
-    from softmax_temperature.losses.modules import MMCELoss as MMCELoss
-    from softmax_temperature.losses.modules import (
+    from softmax_temperature.losses.brier import BrierLoss as BrierLoss
+    from softmax_temperature.losses.focal import FocalLoss as FocalLoss
+    from softmax_temperature.losses.mmce_loss import MMCELoss as MMCELoss
+    from softmax_temperature.losses.sample_dependent_focal import (
         SampleDependentFocalLoss as SampleDependentFocalLoss,
     )
     from softmax_temperature.tools.arrays import sample_logits as sample_logits
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 __version__ = version("softmax-temperature")
 
 _MODULES = {
-    "BrierLoss": "losses.modules",
+    "BrierLoss": "losses.brier",
     "Cooling": "cooling",
     "CosineClassifier": "cosine_classifier.module",
-    "FocalLoss": "losses.modules",
-    "MMCELoss": "losses.modules",
-    "SampleDependentFocalLoss": "losses.modules",
+    "FocalLoss": "losses.focal",
+    "MMCELoss": "losses.mmce_loss",
+    "SampleDependentFocalLoss": "losses.sample_dependent_focal",
     "TemperatureScaler": "tools.scaler",
     "calibrate": "tools.calibrate",
     "sample_logits": "tools.arrays",

@@ -120,10 +120,38 @@ def test_values_and_gradients_are_finite_in_every_batch(
             "finite, got inf in row",
         ),
         (
-            lambda z, y: losses.focal_loss(
-                torch.where(z == z.max(), -math.inf, z), y, 1
+            lambda z, y: losses.focal_loss(z - math.inf, y, 1),
+            "logits must leave a class unmasked, got -inf alone in row 0",
+        ),
+        (
+            lambda z, y: losses.focal_loss(z.scatter(1, y[:, None], -math.inf), y, 1),
+            r"labels must not name a masked class, got class \d in row 0",
+        ),
+        (
+            lambda z, _: losses.brier_loss(z, z.softmax(1) * 1.1),
+            "soft labels must be probabilities.* got a sum of 1.1 in row 0",
+        ),
+        (
+            lambda z, _: losses.brier_loss(
+                z[:, :3] * 0, torch.tensor([[1.5, -1, 0.5]] * 20)
             ),
-            "finite, got -inf in row",
+            "soft labels must be probabilities",
+        ),
+        (
+            lambda z, _: losses.focal_loss(
+                torch.where(z == z.max(), -math.inf, z), z.softmax(1), 1
+            ),
+            "soft labels must give a masked class no probability, row",
+        ),
+        (
+            lambda z, _: losses.mmce(z, z.softmax(1)),
+            "class indices .*got torch.float64 of shape",
+        ),
+        (
+            lambda z, y: losses.weighted_mmce(
+                z[:1].expand(16_385, -1), y[:1].expand(16_385)
+            ),
+            "at most 16,384 rows, because MMCE compares all pairs, got 16,385",
         ),
         (lambda z, y: losses.brier_loss(z, y + 5), "labels must be in"),
         (lambda z, y: losses.brier_loss(z[0], y), "logits must have shape"),
@@ -176,7 +204,9 @@ def test_bad_input_is_refused_by_name(call: Loss, message: str) -> None:
 
 
 def test_focal_loss_by_hand_and_gamma_zero_is_the_cross_entropy() -> None:
-    assert torch.equal(losses.focal_loss(*batch(), 0), F.cross_entropy(*batch()))
+    torch.testing.assert_close(
+        losses.focal_loss(*batch(), 0), F.cross_entropy(*batch())
+    )
     # Probabilities of the true classes 3/4 and 1/2, gamma 2: (1/16) log(4/3) and (1/4)
     # log 2.
     logits, labels = confident(0.75, 0.5), torch.tensor([0, 0])
@@ -239,6 +269,25 @@ def test_gamma_star_is_the_smallest_gamma_that_keeps_g_below_one(p0: float) -> N
         assert ratio(p, gamma) <= 1 + 1e-9
         assert ratio(p, gamma) < 1 - 1e-9 or (p == p0 and gamma == star)
     assert ratio(p0, 0.99 * star) > 1
+
+
+# By the formula in 400 digits (mpmath): W loses half of its digits or all below 0.5.
+@pytest.mark.parametrize(
+    ("p0", "star"),
+    [
+        (1e-12, 4919469619473.81),
+        (0.001, 3113.12195861473),
+        (0.49, 0.0524473316184584),
+        (0.499, 0.00512265554811782),
+        (0.49999, 5.10952387039709e-5),
+        (0.4999999, 5.10939284454565e-7),
+        (0.49999999999, 5.10939194381845e-11),
+    ],
+)
+def test_gamma_star_is_exact_from_the_smallest_probability_to_one_half(
+    p0: float, star: float
+) -> None:
+    assert losses.gamma_star(p0).item() == pytest.approx(star, rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 objective is what its name says.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,8 @@ from softmax_temperature import (
     SampleDependentFocalLoss,
     losses,
 )
-from softmax_temperature.losses import OBJECTIVES, make_objective
+from softmax_temperature.losses import make_loss
+from softmax_temperature.params.implementations import LOSSES as NAMES
 from softmax_temperature.runner.errors import InputError
 
 MODULES = (FocalLoss(3.0), SampleDependentFocalLoss(), BrierLoss(), MMCELoss())
@@ -150,9 +152,9 @@ def test_each_is_the_loss_it_names(
     name: str, options: dict[str, Any], expected: Loss
 ) -> None:
     logits, labels = table()
-    objective = make_objective(name, options)
-    for position in (0.0, 1.5, 349.9):
-        assert objective(logits, labels, position).item() == pytest.approx(
+    loss = make_loss(name, options)
+    for epoch in (0.0, 1.5, 349.9):
+        assert loss(logits, labels, epoch).item() == pytest.approx(
             expected(logits, labels).item(), rel=1e-12
         )
 
@@ -160,9 +162,9 @@ def test_each_is_the_loss_it_names(
 def test_every_loss_is_tested_and_scheduled_focal_loss_changes_at_its_milestones() -> (
     None
 ):
-    assert {name for name, _, _ in LOSSES} == set(OBJECTIVES)
+    assert {name for name, _, _ in LOSSES} == set(NAMES)
     logits, labels = table()
-    changing = make_objective(
+    changing = make_loss(
         "scheduled_focal", {"gammas": [5.0, 3.0, 1.0], "milestones": [100, 250]}
     )
     for position, gamma in (
@@ -201,8 +203,228 @@ def test_a_wrong_option_is_refused_before_any_training(
         InputError,
         match=rf"loss '{name}': does not take the options .*{says}.*Correct `options`",
     ):
-        make_objective(name, options)
+        make_loss(name, options)
     with pytest.raises(
         InputError, match=r"loss 'fokal': no such loss\. Did you mean 'focal'\?"
     ):
-        make_objective("fokal", options)
+        make_loss("fokal", options)
+
+
+# ---- batches without a label that counts, soft labels, masked classes, and repr
+
+VOID = 255
+FOR_VOID: dict[str, Callable[..., nn.Module]] = {
+    "focal": lambda **options: FocalLoss(2.0, **options),
+    "FLSD": SampleDependentFocalLoss,
+    "FLSc": losses.ScheduledFocalLoss,
+    "Brier": BrierLoss,
+    "cross-entropy": losses.CrossEntropyLoss,
+    "tempered": lambda **options: losses.TemperedCrossEntropyLoss(2.0, **options),
+    "smoothing": losses.LabelSmoothingLoss,
+}
+
+
+@pytest.mark.parametrize("name", [*FOR_VOID, "MMCE"])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("weight", [None, torch.ones(3, dtype=torch.float64)])
+def test_a_batch_that_is_all_void_is_nan_zero_or_zeros_as_in_torch(
+    name: str, reduction: str, weight: Tensor | None
+) -> None:
+    logits, labels = pixels()
+    void = torch.full_like(labels, VOID, dtype=torch.uint8)
+    options: dict[str, Any] = {"ignore_index": VOID, "weight": weight}
+    if name == "MMCE":  # Always a mean.
+        loss, reduction = MMCELoss(**options), "mean"
+    else:
+        loss = FOR_VOID[name](**options, reduction=reduction)
+    for z, y in ((logits, void), (logits[:, :, 0, 0], void[:, 0, 0])):
+        leaf = z.clone().requires_grad_()
+        value = loss(leaf, y, 0.0)
+        theirs = F.cross_entropy(
+            z, y.long(), weight, ignore_index=VOID, reduction=reduction
+        )
+        torch.testing.assert_close(value, theirs, equal_nan=True)
+        (gradient,) = torch.autograd.grad(value.sum(), leaf)
+        assert not gradient.any()
+
+
+def test_a_label_is_widened_before_it_is_compared_with_the_ignored_one() -> None:
+    logits = torch.zeros(1, 200)
+    label = torch.tensor([156], dtype=torch.uint8)  # -100 modulo 256.
+    assert FocalLoss(0.0)(logits, label).item() == pytest.approx(5.298317)  # log 200
+
+
+SOFT: dict[str, tuple[nn.Module, nn.Module]] = {
+    "focal": (FocalLoss(0.0), nn.CrossEntropyLoss()),
+    "cross-entropy": (losses.CrossEntropyLoss(), nn.CrossEntropyLoss()),
+    "smoothing": (
+        losses.LabelSmoothingLoss(0.2),
+        nn.CrossEntropyLoss(label_smoothing=0.2 * 3 / 2),
+    ),
+}
+
+
+WEIGHT = torch.tensor([0.2, 1.0, 3.0], dtype=torch.float64)
+
+
+# torch weighs the smoothed part by all classes.
+@pytest.mark.parametrize(
+    ("name", "weight"),
+    [
+        ("focal", None),
+        ("focal", WEIGHT),
+        ("cross-entropy", None),
+        ("cross-entropy", WEIGHT),
+        ("smoothing", None),
+    ],
+)
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_soft_labels_are_taken_as_torchs_cross_entropy_takes_them(
+    name: str, weight: Tensor | None, reduction: str
+) -> None:
+    logits, _ = pixels()
+    soft = torch.softmax(logits.flip(0), dim=1)
+    for loss in SOFT[name]:
+        loss.weight, loss.reduction = weight, reduction
+    ours, theirs = SOFT[name]
+    for z, q in ((logits, soft), (logits[:, :, 0, 0], soft[:, :, 0, 0])):
+        torch.testing.assert_close(ours(z, q), theirs(z, q))
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        FocalLoss(3.0),
+        losses.ScheduledFocalLoss(),
+        BrierLoss(),
+        losses.LabelSmoothingLoss(0.1),
+        losses.CrossEntropyLoss(),
+        losses.TemperedCrossEntropyLoss(2.0),
+    ],
+    ids=lambda loss: type(loss).__name__,
+)
+def test_one_hot_labels_are_those_of_their_classes(loss: nn.Module) -> None:
+    logits, labels = table()
+    leaf = logits.requires_grad_()
+    one_hot = F.one_hot(labels, 5).double()
+    value, of_classes = loss(leaf, one_hot, 0.0), loss(leaf, labels, 0.0)
+    torch.testing.assert_close(value, of_classes)
+    torch.testing.assert_close(
+        torch.autograd.grad(value, leaf), torch.autograd.grad(of_classes, leaf)
+    )
+
+
+def test_soft_labels_by_hand() -> None:
+    # p = 3/4, 1/4 and q = 1/2 each, gamma 2: ((1/4)^2 log 4/3 + (3/4)^2 log 4) / 2.
+    logits = torch.tensor([[3.0, 1.0]], dtype=torch.float64).log()
+    soft = torch.full((1, 2), 0.5, dtype=torch.float64)
+    focal = (math.log(4 / 3) / 16 + 9 * math.log(4) / 16) / 2
+    assert losses.focal_loss(logits, soft, 2.0).item() == pytest.approx(focal)
+    gamma = torch.tensor([2.0])
+    assert losses.focal_loss(logits, soft, gamma).item() == pytest.approx(focal)
+    assert losses.brier_loss(logits, soft).item() == pytest.approx(2 / 16)
+    cross_entropy = (math.log(4 / 3) + math.log(4)) / 2
+    assert losses.label_smoothing_loss(logits, soft).item() == pytest.approx(
+        cross_entropy
+    )
+    value = losses.rescaled_cross_entropy(logits, soft, 1.0)
+    assert value.item() == pytest.approx(cross_entropy)
+
+
+def test_a_loss_that_is_not_defined_for_soft_labels_says_so() -> None:
+    logits, _ = table()
+    for loss in (SampleDependentFocalLoss(), MMCELoss()):
+        with pytest.raises(
+            ValueError,
+            match=rf"class indices: {type(loss).__name__} is not defined for soft labels",
+        ):
+            loss(logits, logits.softmax(1))
+    with pytest.raises(ValueError, match="ignore_index must be negative or None"):
+        FocalLoss(ignore_index=2)(logits, logits.softmax(1))
+
+
+MASKED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    **{name: make() for name, make in FOR_VOID.items() if name != "FLSc"},
+    "FLSc": lambda z, y: losses.ScheduledFocalLoss()(z, y, 0.0),
+    "MMCE": MMCELoss(),
+    "mmce": losses.mmce,
+    "rescaled": lambda z, y: losses.rescaled_cross_entropy(z, y, 3.0),
+    "soft focal": lambda z, y: losses.focal_loss(z, one_hot(z, y), 2.0),
+    "soft Brier": lambda z, y: losses.brier_loss(z, one_hot(z, y)),
+    "soft smoothing": lambda z, y: losses.label_smoothing_loss(z, one_hot(z, y)),
+    "soft cross-entropy": lambda z, y: losses.CrossEntropyLoss()(z, one_hot(z, y)),
+    "soft rescaled": lambda z, y: losses.rescaled_cross_entropy(z, one_hot(z, y), 3.0),
+}
+
+
+def one_hot(logits: Tensor, labels: Tensor) -> Tensor:
+    return F.one_hot(labels, logits.shape[1]).to(logits.dtype)
+
+
+@pytest.mark.parametrize("name", MASKED)
+@pytest.mark.parametrize("classes_left", [3, 2, 1])
+def test_masked_classes_are_as_classes_that_are_not_there(
+    name: str, classes_left: int
+) -> None:
+    logits, _ = table()
+    labels = torch.arange(40) % classes_left
+    masked = logits.clone()
+    masked[:, classes_left:] = -torch.inf
+    masked.requires_grad_()
+    value = MASKED[name](masked, labels)
+    (gradient,) = torch.autograd.grad(value, masked)
+    assert not gradient[:, classes_left:].any()
+    if classes_left == 1:  # All is certain.
+        assert value.item() == pytest.approx(0, abs=1e-12)
+        assert not gradient.any()
+        return
+    rest = logits[:, :classes_left].clone().requires_grad_()
+    expected = MASKED[name](rest, labels)
+    torch.testing.assert_close(value, expected)
+    torch.testing.assert_close(
+        gradient[:, :classes_left], torch.autograd.grad(expected, rest)[0]
+    )
+
+
+def test_maps_that_mmce_cannot_compare_pairwise_are_refused_before_memory_runs_out() -> (
+    None
+):
+    logits = torch.zeros(2, 2, 256, 256)
+    with pytest.raises(ValueError, match="got 131,072, whose pairs take 64 GiB"):
+        MMCELoss()(logits, torch.zeros(2, 256, 256, dtype=torch.int64))
+
+
+def test_a_weight_of_another_number_of_classes_is_refused() -> None:
+    logits, labels = table()
+    for name, make in FOR_VOID.items():
+        for targets in (labels, logits.softmax(1)):
+            if name == "FLSD" and targets is not labels:
+                continue
+            with pytest.raises(ValueError, match=r"weight must have shape \(5,\)"):
+                make(weight=torch.ones(3))(logits, targets, 0.0)
+
+
+def test_a_loss_shows_its_arguments() -> None:
+    assert (
+        repr(FocalLoss(2.0))
+        == "FocalLoss(gamma=2.0, ignore_index=-100, reduction='mean')"
+    )
+    weighted = SampleDependentFocalLoss("532", torch.tensor([1.0, 2.0]), ignore_index=3)
+    assert "policy='532', ignore_index=3" in repr(weighted)
+    assert repr(weighted).endswith("weight=[1.0, 2.0])")
+    assert "penalty=2.0, as_released=True" in repr(MMCELoss(as_released=True))
+    assert "weight=<1000 classes>" in repr(BrierLoss(torch.ones(1000)))
+    assert "smoothing=0.05" in repr(losses.LabelSmoothingLoss())
+    assert "gammas=(5.0, 3.0, 1.0)" in repr(losses.ScheduledFocalLoss())
+    assert "inverse_temperature=2.0" in repr(losses.TemperedCrossEntropyLoss(2.0))
+
+
+def test_a_loss_of_the_epoch_refuses_to_guess_it() -> None:
+    with pytest.raises(ValueError, match="epoch must be given"):
+        losses.ScheduledFocalLoss()(*table())
+
+
+def test_an_unknown_reduction_is_refused_at_once() -> None:
+    for make in FOR_VOID.values():
+        with pytest.raises(ValueError, match="reduction must be one of 'mean'"):
+            make(reduction="max")

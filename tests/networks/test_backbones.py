@@ -16,12 +16,12 @@ import torchvision.models
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from softmax_temperature.networks.backbones import LoadedBackbone, load_backbone
-from softmax_temperature.networks.preprocess import torchvision_preprocess
-from softmax_temperature.networks.registry import (
+from softmax_temperature.networks.backbone_networks import (
     build_classifier,
     build_embedding_network,
 )
+from softmax_temperature.networks.backbones import LoadedBackbone, load_backbone
+from softmax_temperature.networks.preprocess import torchvision_preprocess
 from softmax_temperature.networks.weights import locate_weights
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.errors import InputError

@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from softmax_temperature.networks.registry import (
-    ARCHITECTURES,
     build_network,
     count_parameters,
+    network_class,
 )
 from softmax_temperature.networks.unet import UNet
 from softmax_temperature.params.network import Network
@@ -63,7 +63,7 @@ def test_weights_depend_on_the_seed_alone() -> None:
 def test_images_are_independent_and_every_parameter_has_a_gradient(name: str) -> None:
     torch.manual_seed(0)
     architecture, arguments = TINY[name]
-    network: Any = ARCHITECTURES[architecture](**arguments, num_classes=CLASSES)
+    network: Any = network_class(architecture)(**arguments, num_classes=CLASSES)
     network.double().eval()
     logits = network(images())
     assert logits.shape == (4, CLASSES)
@@ -137,7 +137,7 @@ def layers_with_weights(network: nn.Module) -> list[str]:
 def test_a_network_has_its_published_parameters_and_layers(name: str) -> None:
     architecture, arguments, parameters, layers = SIZES[name]
     with torch.device("meta"):
-        network = ARCHITECTURES[architecture](**arguments)
+        network = network_class(architecture)(**arguments)
     assert count_parameters(network) == parameters
     assert len(layers_with_weights(network)) == layers
 

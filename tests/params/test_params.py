@@ -1,16 +1,16 @@
 """Wrong parameters are refused with the file, the key and the nearest valid name."""
 
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import pytest
+import torch
 
-from softmax_temperature import losses
-from softmax_temperature.networks import registry
+from softmax_temperature.losses import Loss
 from softmax_temperature.params import read_params, read_yaml, validate
-from softmax_temperature.params.network import Architecture
-from softmax_temperature.params.recipe import Loss
+from softmax_temperature.params.implementations import LOSSES, NETWORKS
 from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.implementations import load_class
 from softmax_temperature.stages.classifier_temperature import batch_of
 from softmax_temperature.tools.profiles import render_profile
 from tests.conftest import ROOT
@@ -183,9 +183,15 @@ def test_a_broken_file_is_named_and_a_tag_constructs_nothing(
     assert not Path("made").exists()
 
 
-def test_the_names_in_params_are_those_of_the_registries() -> None:
-    assert tuple(sorted(registry.ARCHITECTURES)) == get_args(Architecture)
-    assert tuple(sorted(losses.OBJECTIVES)) == get_args(Loss)
+@pytest.mark.parametrize(
+    ("table", "base"), [(LOSSES, Loss), (NETWORKS, torch.nn.Module)]
+)
+def test_every_name_in_params_is_that_of_a_class(
+    table: dict[str, str], base: type
+) -> None:
+    assert list(table) == sorted(table)
+    for reference in table.values():
+        assert issubclass(load_class(reference, base), base)
 
 
 @pytest.mark.parametrize(

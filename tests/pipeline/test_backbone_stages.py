@@ -10,8 +10,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from softmax_temperature.networks.backbone_networks import build_classifier
 from softmax_temperature.networks.embeddings import open_embeddings
-from softmax_temperature.networks.registry import build_classifier
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.artifacts import open_artifact, write_json

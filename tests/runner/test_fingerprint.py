@@ -1,5 +1,6 @@
 """The closure follows imports, and the digest follows code rather than words about it."""
 
+import json
 import subprocess
 import sys
 from importlib.metadata import packages_distributions, version
@@ -8,6 +9,7 @@ from shutil import copytree
 
 import pytest
 
+from softmax_temperature.params.implementations import NETWORKS
 from softmax_temperature.runner import fingerprint
 from softmax_temperature.runner.fingerprint import (
     EXCLUDED,
@@ -15,6 +17,11 @@ from softmax_temperature.runner.fingerprint import (
     import_closure,
     source_path,
 )
+from softmax_temperature.stages.cooling import train_cooling
+from softmax_temperature.stages.early_learning import early_learning
+from softmax_temperature.stages.focal import train_focal
+from softmax_temperature.tools.profiles import render_profile
+from tests.conftest import ROOT
 
 STAGES = sorted(
     f"{PACKAGE}.stages.{path.stem}"
@@ -81,3 +88,92 @@ def test_science_changes_the_digest_but_not_the_runner_params_or_words(
     assert _digest(package) == before
     trainer.write_text(f"{trainer.read_text()}\nADDED = 1\n")
     assert _digest(package) != before
+
+
+CELLS = """
+import json, sys
+from pathlib import Path
+from softmax_temperature.params import validate
+from softmax_temperature.runner.artifacts import digest_of
+from softmax_temperature.tools.profiles import render_profile
+from softmax_temperature.stages import REGISTRY, stages_of
+
+profiles, arms = Path(sys.argv[1]), json.loads(sys.argv[2])
+content = render_profile("smoke", profiles)[1].model_dump()
+content["focal"]["arms"] |= arms
+content["focal"]["tasks"]["digits"]["arms"] = None
+params = validate(content, where="smoke")
+cells = {}
+for program in dict.fromkeys(entry.program for entry in REGISTRY):
+    for stage in stages_of(program):
+        for cell in stage.cells(params):
+            parts = [cell.parameters, cell.code(), sorted(map(str, cell.inputs))]
+            cells[f"{stage.name}/{cell.name}"] = digest_of(parts)
+print(json.dumps(cells))
+"""
+POLY = """
+from softmax_temperature.losses.base import SampleLoss
+from softmax_temperature.losses.probabilities import log_prob_and_complement
+
+
+class PolyLoss(SampleLoss):
+    def losses(self, logits, labels, epoch):
+        log_true, log_others = log_prob_and_complement(logits, labels)
+        return -log_true + log_others.exp()
+"""
+ENTRY = '"poly": "softmax_temperature.losses.poly:PolyLoss",'
+
+
+def _cells(package: Path, arms: str = "{}") -> dict[str, str]:
+    """Of every cell of profile smoke, the digest of all but the data that it reads."""
+    command = [sys.executable, "-c", CELLS, str(ROOT / "profiles"), arms]
+    printed = subprocess.run(
+        command,
+        env={"PYTHONPATH": str(package)},
+        text=True,
+        capture_output=True,
+        check=True,
+    ).stdout
+    content: dict[str, str] = json.loads(printed)
+    return content
+
+
+def test_a_new_loss_runs_the_cells_of_its_own_arm_and_an_edited_one_those_of_its_arms(
+    package: Path,
+) -> None:
+    before = _cells(package)
+    losses = package / PACKAGE / "losses"
+    (losses / "poly.py").write_text(POLY)
+    table = package / PACKAGE / "params/implementations.py"
+    text = table.read_text()
+    table.write_text(text.replace("LOSSES = {", f"LOSSES = {{{ENTRY}", 1))
+    with (losses / "mmce_loss.py").open("a") as file:
+        file.write("\nADDED = 1\n")
+    after = _cells(package, '{"Poly": {"loss": "poly"}}')
+    assert len(before) > 150
+    assert {name.rpartition("/")[0] for name in after.keys() - before.keys()} == {
+        "train_focal/digits/Poly",
+        "evaluate_focal/digits/Poly",
+    }
+    different = {name for name in before if after[name] != before[name]}
+    assert {name.rpartition("/")[0] for name in different} == {
+        "train_focal/digits/MMCE",
+        "train_focal/digits/MMCE-written",
+    }
+
+
+def test_an_edited_network_is_code_of_the_cells_that_name_it_alone() -> None:
+    _, smoke = render_profile("smoke", ROOT / "profiles")
+    vgg = NETWORKS["vgg"]
+    for stage in (train_cooling, train_focal, early_learning):
+        for cell in stage.cells(smoke):
+            named = cell.parameters["network"]["architecture"] == "vgg"
+            assert (vgg in cell.code()) == named
+            closure = import_closure(cell.run.__module__)
+            assert f"{PACKAGE}.networks.vgg" not in closure
+
+
+def test_no_code_of_a_cell_is_imported_by_a_name_for_users() -> None:
+    graph = fingerprint._graph(frozenset())
+    for package in fingerprint._NAMES_FOR_USERS - {PACKAGE}:
+        assert graph.find_modules_that_directly_import(package) == set()

@@ -315,6 +315,28 @@ def test_bars_of_few_samples_show_their_error() -> None:
     ]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_probabilities_too_small_for_float32_keep_their_logits(
+    dtype: torch.dtype,
+) -> None:
+    # A sharp network: its logits times 100 still have probabilities in float64.
+    generator = torch.Generator().manual_seed(0)
+    soft = torch.randn(400, 3, generator=generator, dtype=torch.float64)
+    labels = torch.multinomial(soft.softmax(1), 1, generator=generator).squeeze(1)
+    sharp = 100.0 * soft
+    probs = sharp.softmax(1).to(dtype)
+    assert (dtype == torch.float64) == bool((probs > 0).all())
+    options = {"fit_on": "all", "bootstrap": 0}
+    ours = calibrate(probs, labels, kind="probs", **options).temperature
+    right = calibrate(sharp, labels, **options).temperature
+    if dtype == torch.float64:
+        assert ours == pytest.approx(right, rel=1e-6)
+    else:  # A zero is taken for the smallest number that float32 has.
+        floor = torch.tensor(2.0**-149, dtype=torch.float64)
+        least = calibrate(probs.double().clamp(min=floor).log(), labels, **options)
+        assert ours == pytest.approx(least.temperature, rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -1,4 +1,4 @@
-"""Programs end with the right exit code, and one line for the user."""
+"""Programs end with the code that says what happened, and one line for the user."""
 
 import errno
 import os
@@ -25,40 +25,31 @@ def fill_the_disk() -> None:
 
 
 @pytest.mark.parametrize(
-    ("work", "code", "message"),
+    ("work", "code", "said"),
     [
         (lambda: None, 0, ""),
         (refuse, 2, "error: a.csv: is empty. Fill it.\n"),
         (
             fail,
             1,
-            (
-                "error: training: 1 of 2 cells failed; what is finished is kept "
-                "and will not run again.\n"
-            ),
+            "error: training: 1 of 2 cells failed; finished cells are kept and will not run again.\n",
         ),
         (
             fill_the_disk,
             2,
-            (
-                "error: a.csv: cannot be read or written (No space left on device). "
-                "Free space"
-            ),
+            "error: a.csv: cannot be read or written (No space left on device). Free space",
         ),
         (lambda: signal.raise_signal(signal.SIGINT), 130, "stopped by SIGINT"),
         (lambda: signal.raise_signal(signal.SIGTERM), 143, "stopped by SIGTERM"),
     ],
 )
 def test_exit_codes(
-    work: Callable[[], None],
-    code: int,
-    message: str,
-    capsys: pytest.CaptureFixture[str],
+    work: Callable[[], None], code: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = signal.getsignal(signal.SIGTERM)
     assert exit_code(work) == code
     printed = capsys.readouterr()
-    assert printed.err.startswith(message)
+    assert printed.err.startswith(said)
     assert printed.out == ""
     assert signal.getsignal(signal.SIGTERM) is before
 
@@ -89,3 +80,26 @@ def test_a_program_runs_its_stages_in_order_or_one_of_them(
     assert stage_program("train_cooling", None, []) == 0
     assert stage_program("train_cooling", None, ["--only", "train_segmentation"]) == 0
     assert ran == ["training", "segmentation", "segmentation"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--only", "train_segmentatio"], "error: --only: unknown name"),
+        (["--onl", "train_segmentation"], "No such option: --onl"),
+        (["--params", "nowhere.yaml"], "error: nowhere.yaml: "),
+    ],
+)
+def test_wrong_options_end_with_2_and_name_the_option(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert stage_program("train_cooling", None, arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_help_lists_the_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert stage_program("fetch", "Prepare the data sets.", ["--help"]) == 0
+    said = capsys.readouterr().out
+    assert "Prepare the data sets." in said
+    assert "--params" in said
+    assert "--only" in said

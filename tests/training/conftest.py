@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from softmax_temperature.losses import CrossEntropyLoss
 from softmax_temperature.networks.cifar_resnet import CifarResNet
 from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.params.recipe import Recipe
@@ -54,7 +54,9 @@ def make_recipe() -> Callable[..., Recipe]:
 @pytest.fixture
 def make_images() -> Callable[..., ImageSet]:
     """Noise, brighter in one channel or in none; sorted by nothing."""
-    return lambda count=21, seed=0: small.images(count, seed, size=SIZE)
+    return lambda count=21, seed=0, split="train": small.images(
+        count, seed, size=SIZE, split=split
+    )
 
 
 @pytest.fixture
@@ -83,7 +85,7 @@ def make_trainer(
     def make(
         network: nn.Module | str = "two-layers",
         *,
-        objective: Any = lambda logits, labels, _: F.cross_entropy(logits, labels),
+        objective: Any = CrossEntropyLoss(),  # noqa: B008
         images: ImageSet | None = None,
         seed: int = 7,
         **changes: Any,

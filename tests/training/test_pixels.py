@@ -18,8 +18,8 @@ from softmax_temperature.training import Diverged, ImageSet, Trainer
 from softmax_temperature.training.cooling import PixelCoolingCallback
 from softmax_temperature.training.pixels import (
     BATCH,
+    PixelCrossEntropyLoss,
     PixelScores,
-    pixel_cross_entropy,
     pixel_logits,
     pixel_predictions,
     pixel_table,
@@ -39,7 +39,7 @@ def scenes(count: int, seed: int = 0, *, right: float = 1.0) -> ImageSet:
     images.scatter_add_(1, labels[:, None], torch.full_like(labels[:, None], 120))
     labels[torch.rand(labels.shape, generator=generator) > right] = 0
     labels[torch.rand(labels.shape, generator=generator) < 0.1] = VOID
-    return ImageSet(images.to(torch.uint8), labels.to(torch.uint8))
+    return ImageSet(images.to(torch.uint8), labels.to(torch.uint8), "train")
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def make_unet(make_trainer: MakeTrainer) -> MakeTrainer:
         with drawn_from(0):
             network: nn.Module = UNet(CLASSES, width)
         given = {
-            "objective": pixel_cross_entropy(VOID),
+            "objective": PixelCrossEntropyLoss(VOID),
             "images": scenes(8),
             "batch_size": 4,
             **changes,
@@ -71,14 +71,14 @@ def test_the_loss_is_the_mean_over_labelled_pixels() -> None:
         ].item()
         for image, row, column in (labels != VOID).nonzero().tolist()
     ]
-    assert pixel_cross_entropy(VOID)(logits, labels, 0.0).item() == pytest.approx(
+    assert PixelCrossEntropyLoss(VOID)(logits, labels, 0.0).item() == pytest.approx(
         sum(slow) / len(slow)
     )
 
 
 def test_a_batch_without_a_class_has_no_loss_and_no_gradient() -> None:
     logits = torch.randn(1, CLASSES, 2, 2, requires_grad=True)
-    loss = pixel_cross_entropy(VOID)(
+    loss = PixelCrossEntropyLoss(VOID)(
         logits, torch.full((1, 2, 2), VOID, dtype=torch.uint8), 0.0
     )
     (gradient,) = torch.autograd.grad(loss, logits)

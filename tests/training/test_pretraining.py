@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from softmax_temperature.losses import make_objective
+from softmax_temperature.losses import make_loss
 from softmax_temperature.networks.preprocess import Preprocess
 from softmax_temperature.params.shared import PretrainRecipe
 from softmax_temperature.training.pretraining import (
@@ -45,8 +45,8 @@ def test_the_first_step_is_that_of_torch_and_the_last_learning_rate_is_nearly_ze
         list(network.parameters()),
     )
     samples, objective = (
-        PreprocessedImages(images, labels, PREPROCESS),
-        make_objective("cross_entropy", {}),
+        PreprocessedImages(images, labels, "train", PREPROCESS),
+        make_loss("cross_entropy", {}),
     )
     training = Trainer(
         WholeNetwork(network),

@@ -24,7 +24,7 @@ import torch
 from safetensors.torch import save_file
 from softmax_temperature.early_learning.pair import CorrelatedPair
 from softmax_temperature.params.network import Network
-from softmax_temperature.losses import make_objective
+from softmax_temperature.losses import make_loss
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.cells import Job
 from softmax_temperature.training import Callback, Trainer, train
@@ -40,7 +40,7 @@ def new_trainer(loss="cross_entropy", batch_norm=False, pair=False, **changes):
     network = build_network(spec, classes=4, seed=1)
     network = CorrelatedPair(network, build_network(spec, classes=4, seed=2), 0.5) if pair else network
     recipe = Recipe.model_validate(RECIPE | AUGMENTED | {"planned_epochs": 3} | changes)
-    return Trainer(network, make_objective(loss, {}), images(45, size=8), recipe, seed=7, device="cpu")
+    return Trainer(network, make_loss(loss, {}), images(45, size=8), recipe, seed=7, device="cpu")
 
 class Interrupts(Callback):
     epoch, kept = 2, ()

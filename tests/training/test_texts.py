@@ -22,7 +22,7 @@ from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.registry import count_parameters
 from softmax_temperature.networks.text_cnn import TextCNN
 from softmax_temperature.training import Trainer
-from softmax_temperature.training.texts import TokenSet, TreeSet, over_labelled_nodes
+from softmax_temperature.training.texts import OverLabelledNodes, TokenSet, TreeSet
 from softmax_temperature.training.word_embeddings import (
     EmbeddingSteps,
     embedding_of,
@@ -59,7 +59,7 @@ def sentences(count: int = 96) -> TreeSet:
     trees = encode_trees(
         [parse_tree(text) for text in texts], ("not", "good", "bad", "film")
     )
-    return TreeSet(trees, trees[:, 0, LABEL])
+    return TreeSet(trees, trees[:, 0, LABEL], "train")
 
 
 def test_labels_are_those_of_roots_or_of_nodes() -> None:
@@ -88,7 +88,7 @@ def test_an_objective_is_summed_over_the_nodes_of_a_tree_and_averaged_over_trees
     logits = torch.randn(
         3, 4, outputs, generator=torch.Generator().manual_seed(0), dtype=torch.float64
     )
-    over_nodes = over_labelled_nodes(
+    over_nodes = OverLabelledNodes(
         lambda some, truth, position: position * F.cross_entropy(some, truth)
     )
     of_trees = [
@@ -138,7 +138,7 @@ def start(make_trainer: MakeTrainer) -> MakeTrainer:
     tokens = torch.randint(
         1, WORDS - 1, (20, 9), generator=torch.Generator().manual_seed(2)
     )
-    texts = TokenSet(tokens, (tokens == 3).any(1).long())
+    texts = TokenSet(tokens, (tokens == 3).any(1).long(), "train")
     recipe = {"optimizer": "adagrad", "weight_decay": 0.1, "batch_size": 20, **TEXT}
     return lambda model: make_trainer(model, images=texts, **recipe)
 

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from softmax_temperature.losses import make_objective
+from softmax_temperature.losses import make_loss
 from softmax_temperature.params.recipe import Schedule
 from softmax_temperature.runner.artifacts import canonical_json
 from softmax_temperature.runner.cells import Job
@@ -128,6 +128,7 @@ def plain_epochs(
     [
         ("resnet", sgd, {"weight_decay": 0.1}),
         ("resnet", sgd, {"reduction": "sum", "clip_norm": 2.0, "lr": 0.02}),
+        ("two-layers", sgd, {"reduction": "sum", "lr": 0.005}),
         ("two-layers", sgd, {"clip_norm": 0.3, "weight_decay": 0.1}),
         (
             "two-layers",
@@ -184,7 +185,7 @@ def rows_of(
         return logits.square().mean()
 
     trainer = make_trainer(
-        images=ImageSet(images.inputs, torch.arange(len(images))),
+        images=ImageSet(images.inputs, torch.arange(len(images)), "train"),
         objective=objective,
         **changes,
     )
@@ -221,7 +222,10 @@ def test_images_are_augmented_for_training_and_not_for_evaluation(
     ramp = torch.arange(10, 16, dtype=torch.uint8).expand(64, 3, 6, 6).contiguous()
     kept = {"mean": [0.0] * 3, "std": [1.0] * 3, "batch_size": 64}
     trainer = make_trainer(
-        images=ImageSet(ramp, torch.arange(64) % 4), crop_padding=1, flip=True, **kept
+        images=ImageSet(ramp, torch.arange(64) % 4, "train"),
+        crop_padding=1,
+        flip=True,
+        **kept,
     )
     seen: list[Tensor] = []
     trainer.network.get_submodule("hidden").register_forward_pre_hook(
@@ -243,7 +247,7 @@ def test_dropout_differs_between_epochs_and_seeds_and_leaves_the_generator_alone
 ) -> None:
     # All images are the same, so that their order has no say in what is zero.
     images = ImageSet(
-        make_images(1).inputs.expand(24, -1, -1, -1), torch.arange(24) % 4
+        make_images(1).inputs.expand(24, -1, -1, -1), torch.arange(24) % 4, "train"
     )
 
     def dropped(seed: int) -> list[Tensor]:
@@ -274,7 +278,7 @@ def test_a_rate_that_is_too_large_is_a_divergence_with_every_loss(
     make_trainer: MakeTrainer, loss: str
 ) -> None:
     explodes = {"name": "steps", "milestones": [1.0], "factor": 1e30}
-    objective = make_objective(loss, LOSSES[loss])
+    objective = make_loss(loss, LOSSES[loss])
     trainer = make_trainer(
         "resnet", objective=objective, schedule=explodes, batch_size=4
     )
@@ -384,7 +388,7 @@ def start(
         trainer = make_trainer(
             network, crop_padding=1, flip=True, **{"optimizer": optimizer, **changes}
         )
-        splits = {"train": make_images(), "test": make_images(10, seed=2)}
+        splits = {"train": make_images(), "test": make_images(10, seed=2, split="test")}
         return trainer, Watch(
             splits, gradient_epochs=frozenset({1, 3}), reliability_epochs=frozenset({2})
         )

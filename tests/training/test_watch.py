@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.losses import make_objective
+from softmax_temperature.losses import make_loss
 from softmax_temperature.training import BestEpoch, Norms, Trainer, Watch, scaled_epochs
 from softmax_temperature.training.watch import (
     _norm_counts,
@@ -94,7 +94,7 @@ def test_gradient_norms_are_those_of_a_real_layer_one_sample_at_a_time(
         nn.Linear(7, 4).double(),
         3 * torch.randn(20, 7, dtype=torch.float64),
     )
-    labels, objective = torch.arange(20) % 4, make_objective(loss, options)
+    labels, objective = torch.arange(20) % 4, make_loss(loss, options)
     expected = []
     for feature, label in zip(features, labels, strict=True):
         layer.zero_grad()
@@ -110,7 +110,7 @@ def test_gradient_norms_are_those_of_a_real_layer_one_sample_at_a_time(
 
 def test_where_a_loss_couples_samples_their_shares_make_up_its_gradient() -> None:
     logits, labels = batch(12)
-    objective, leaf = make_objective("mmce", {}), logits.double().requires_grad_()
+    objective, leaf = make_loss("mmce", {}), logits.double().requires_grad_()
     # With features that are one-hot, each sample has a column of the weights' gradient
     # for itself.
     layer = nn.Linear(12, 4, bias=False).double()
@@ -138,14 +138,12 @@ def test_scaled_epochs_by_hand() -> None:
 @pytest.fixture
 def watched(make_trainer: MakeTrainer, make_images: Any) -> tuple[Trainer, Watch]:
     """Three epochs of focal loss; the second is looked at closely."""
-    objective = make_objective(
-        "scheduled_focal", {"gammas": [5.0, 1.0], "milestones": [4]}
-    )
+    objective = make_loss("scheduled_focal", {"gammas": [5.0, 1.0], "milestones": [4]})
     trainer = make_trainer(
         "resnet", objective=objective, images=make_images(32), planned_epochs=6
     )
     splits = {
-        "validation": make_images(11, seed=1),
+        "validation": make_images(11, seed=1, split="validation"),
         "train": make_images(32).sample(15),
     }
     watch = Watch(
@@ -188,7 +186,7 @@ def test_close_looks_are_at_the_training_images_after_their_epochs(
     # Two of three epochs are four of six: the second gamma has begun.
     again = make_trainer(
         "resnet",
-        objective=make_objective("focal", {"gamma": 5.0}),
+        objective=make_loss("focal", {"gamma": 5.0}),
         images=make_images(32),
     )
     again.epoch()
@@ -196,7 +194,7 @@ def test_close_looks_are_at_the_training_images_after_their_epochs(
     sample = make_images(32).sample(15)
     logits, norms = again.evaluate(sample.inputs)
     expected = last_layer_gradient_norms(
-        logits, sample.labels, norms, make_objective("focal", {"gamma": 1.0}), 0
+        logits, sample.labels, norms, make_loss("focal", {"gamma": 1.0}), 0
     )
     assert watch.gradient_norms == _norm_counts(2, expected)
 

@@ -6,25 +6,35 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from softmax_temperature.metrics.checks import ArgumentError, check_positive
+from softmax_temperature.metrics.checks import (
+    ArgumentError,
+    check_count,
+    check_positive,
+)
 
 
 class CosineClassifier(nn.Module):
     """Logits are cosines of embeddings and class weights, times a fixed inverse
     temperature.
 
+    Lengths are divided out in float32 at least, so that a layer in half precision has
+    the cosines of its rounded weights. An embedding of zeros has the cosine 0.
+
     Args:
         in_features: Length of an embedding.
         classes: Number of classes.
-        inverse_temperature: Multiplies the cosines; or "auto", what
-            `suggest_temperature` says of `sample`.
+        inverse_temperature: Multiplies the cosines; or "auto", the suggestion of
+            `suggest_temperature` for `sample`.
         sample: Embeddings (n, in_features) and labels (n,) for "auto".
 
     Attributes:
         weight: Shape (classes, in_features), of random directions and length 1 at the
             start.
         inverse_temperature: A scalar buffer, part of `state_dict()`.
-        suggestion: What "auto" rests on, or None.
+        suggestion: The suggestion that "auto" rests on, or None.
+
+    Raises:
+        ValueError: If an argument is out of range, or "auto" lacks its sample.
 
     Divide the cross-entropy by `inverse_temperature`, as the paper does: one learning
     rate then serves every value.
@@ -48,6 +58,8 @@ class CosineClassifier(nn.Module):
         sample: tuple[Tensor, Tensor] | None = None,
     ) -> None:
         super().__init__()
+        check_count(in_features, "in_features", least=1)
+        check_count(classes, "classes", least=1)
         self.suggestion = None
         if sample is not None and inverse_temperature != "auto":
             raise ArgumentError(
@@ -55,9 +67,8 @@ class CosineClassifier(nn.Module):
                 "Leave one of them out.",
             )
         if inverse_temperature == "auto":
-            from softmax_temperature.tools.suggest import (
-                suggest_temperature,
-            )  # It knows this package.
+            # Imported here, because tools imports this package.
+            from softmax_temperature.tools.suggest import suggest_temperature
 
             if sample is None:
                 raise ValueError(
@@ -80,9 +91,34 @@ class CosineClassifier(nn.Module):
         )
 
     def forward(self, embeddings: Tensor) -> Tensor:
-        """Logits (..., classes) of embeddings (..., in_features)."""
-        cosines = functional.linear(
-            functional.normalize(embeddings, dim=-1),
-            functional.normalize(self.weight, dim=-1),
+        """Logits (..., classes) of embeddings (..., in_features), in their dtype."""
+        in_features = self.weight.shape[1]
+        if embeddings.shape[-1:] != (in_features,):
+            raise ValueError(
+                f"embeddings must have shape (..., {in_features}), "
+                f"got {tuple(embeddings.shape)}"
+            )
+        cosines = functional.linear(_directions(embeddings), _directions(self.weight))
+        logits = self.inverse_temperature * cosines
+        return logits.to(embeddings.dtype) if _is_narrow(embeddings) else logits
+
+    def extra_repr(self) -> str:
+        """The arguments, for `repr`."""
+        classes, in_features = self.weight.shape
+        return (
+            f"in_features={in_features}, classes={classes}, "
+            f"inverse_temperature={self.inverse_temperature.item():.6g}"
         )
-        return self.inverse_temperature * cosines
+
+
+def _directions(vectors: Tensor) -> Tensor:
+    """Vectors (..., dim) of length 1, in float32 at least; zeros stay zeros."""
+    wide = vectors.float() if _is_narrow(vectors) else vectors
+    # The largest entry, taken out first, keeps squares in range. It is a constant for
+    # the gradient, because a direction does not depend on it.
+    largest = wide.detach().abs().amax(dim=-1, keepdim=True)
+    return functional.normalize(wide / torch.where(largest > 0, largest, 1), dim=-1)
+
+
+def _is_narrow(tensor: Tensor) -> bool:
+    return tensor.dtype.itemsize < 4

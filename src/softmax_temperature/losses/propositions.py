@@ -11,12 +11,9 @@ import torch.nn.functional as F
 from scipy.optimize import brentq
 from torch import Tensor
 
-from softmax_temperature.losses.focal import (
-    focal_loss,
-    gamma_star,
-    gradient_ratio,
-    true_class_probs,
-)
+from softmax_temperature.losses.focal import focal_loss
+from softmax_temperature.losses.sample_dependent_focal import true_class_probs
+from softmax_temperature.losses.theory import gamma_star, gradient_ratio
 
 SAMPLES, FEATURES, CLASSES = 1000, 8, 10
 # Standard deviation of the random logits: true classes get probabilities from 1e-9 to

@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from softmax_temperature.networks.backbone_networks import (
+    backbone_error,
+    build_embedding_network,
+)
 from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.preprocess import (
     Preprocess,
     described_preprocess,
     timm_preprocess,
     torchvision_preprocess,
-)
-from softmax_temperature.networks.registry import (
-    backbone_error,
-    build_embedding_network,
 )
 from softmax_temperature.networks.weights import (
     digest_of_weights,

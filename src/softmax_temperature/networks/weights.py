@@ -16,7 +16,7 @@ from huggingface_hub.errors import HfHubHTTPError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from softmax_temperature.networks.registry import backbone_error, require_known
+from softmax_temperature.networks.backbone_networks import backbone_error, require_known
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.errors import InputError
 

@@ -11,8 +11,10 @@ from pydantic import (
     model_validator,
 )
 
-from softmax_temperature.params.recipe import Loss, Recipe, Schedule
+from softmax_temperature.params.implementations import LOSSES, LossName
+from softmax_temperature.params.recipe import Recipe, Schedule
 from softmax_temperature.params.shared import Name
+from softmax_temperature.runner.implementations import reference_to
 from softmax_temperature.runner.section import Section, all_known
 
 NO_COOLING = "none"
@@ -43,8 +45,12 @@ class CoolingSettings(Section):
 class Arm(CoolingSettings):
     """A mode of Cooling, or "none", with a loss and the loss's `options`."""
 
-    loss: Loss = "cross_entropy"
+    loss: LossName = "cross_entropy"
     options: dict[str, Any] = {}
+
+    def implementations(self) -> tuple[str, ...]:
+        """The class of the loss."""
+        return (reference_to(self.loss, LOSSES, "loss"),)
 
 
 class Experiment(Section):

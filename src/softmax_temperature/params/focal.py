@@ -12,8 +12,10 @@ from pydantic import (
     model_validator,
 )
 
-from softmax_temperature.params.recipe import Loss, Recipe
+from softmax_temperature.params.implementations import LOSSES, LossName
+from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.params.shared import Ascending, Fraction, Momentum, Name, Text
+from softmax_temperature.runner.implementations import reference_to
 from softmax_temperature.runner.section import Section, all_known
 
 REFERENCE = "CE"
@@ -31,9 +33,13 @@ class ArmChange(Section):
 class Arm(Section):
     """A loss with its `options`; `recipe` replaces values of the task's."""
 
-    loss: Loss
+    loss: LossName
     options: dict[str, Any] = {}
     recipe: dict[str, Any] = {}
+
+    def implementations(self) -> tuple[str, ...]:
+        """The class of the loss."""
+        return (reference_to(self.loss, LOSSES, "loss"),)
 
 
 class Embeddings(Section):

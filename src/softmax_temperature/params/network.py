@@ -4,21 +4,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
+from softmax_temperature.params.implementations import NETWORKS, NetworkName
+from softmax_temperature.runner.implementations import reference_to
 from softmax_temperature.runner.section import Section
-
-Architecture = Literal[
-    "bottleneck_resnet",
-    "cifar_resnet",
-    "convnet",
-    "densenet",
-    "gru",
-    "mlp",
-    "text_cnn",
-    "tree_lstm",
-    "vgg",
-    "wide_resnet",
-]
-"""The names of `networks.registry`, which would import torch."""
 
 
 class Network(Section):
@@ -29,9 +17,13 @@ class Network(Section):
     `workers` parts. It changes no result and no cell's fingerprint.
     """
 
-    architecture: Architecture
+    architecture: NetworkName
     arguments: dict[str, Any] = {}
     gpu_share: Annotated[float, Field(gt=0, le=1)] | None = Field(None, exclude=True)
+
+    def implementations(self) -> tuple[str, ...]:
+        """The class of the network."""
+        return (reference_to(self.architecture, NETWORKS, "network"),)
 
 
 class Backbone(Section):

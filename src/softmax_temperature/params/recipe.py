@@ -15,18 +15,6 @@ from pydantic import (
 from softmax_temperature.params.shared import Momentum, Precision, fault
 from softmax_temperature.runner.section import Section
 
-Loss = Literal[
-    "brier",
-    "cross_entropy",
-    "focal",
-    "label_smoothing",
-    "mmce",
-    "sample_dependent_focal",
-    "scheduled_focal",
-    "tempered_cross_entropy",
-]
-"""The names of `losses.OBJECTIVES`, which would import torch."""
-
 
 class Schedule(Section):
     """The learning rate as a factor of `lr`, over `planned_epochs`.

@@ -10,18 +10,24 @@ import ast
 import sys
 from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
 
 import grimp
 
 from softmax_temperature.runner.artifacts import digest_of, digest_of_text
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.implementations import search_project_folder
 
 PACKAGE = "softmax_temperature"
 EXCLUDED = frozenset({"runner", "params", "papers", "tools"})
 """Rooms whose code is no part of a result. The parameters' values are: a cell is given
 them.
 """
+# Packages whose __init__ only names things for users, and imports them when asked.
+_NAMES_FOR_USERS = frozenset({PACKAGE, f"{PACKAGE}.losses"})
 # Libraries that are not named like their modules.
 _DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "ruamel": "ruamel.yaml"}
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -34,24 +40,37 @@ def import_closure(
     """The modules of this package that `module` imports, directly or not, itself and
     its packages included, sorted.
 
-    Not the package's root, which names things for users, excluded rooms, and what is
-    imported for type checking alone.
+    Not packages that name things for users, excluded rooms, and what is imported for
+    type checking alone. A module of the project's own, beside params.yaml, comes with
+    the project's other modules that it imports.
     """
     if not _in_package(module):
-        return (module,)
-    found = [
-        module,
-        *filter(_in_package, _graph(excluded).find_upstream_modules(module)),
-    ]
-    return tuple(
-        sorted(
-            {
-                name.rsplit(".", cut)[0]
-                for name in found
-                for cut in range(name.count("."))
-            }
-        )
-    )
+        return _closure_of_project_module(module, excluded)
+    upstream = _graph(excluded).find_upstream_modules(module)
+    modules = {module, *filter(_in_package, upstream)}
+    parents = {parent for name in modules for parent in _parents(name)}
+    return tuple(sorted((modules | parents) - _NAMES_FOR_USERS))
+
+
+def _closure_of_project_module(
+    module: str, excluded: frozenset[str]
+) -> tuple[str, ...]:
+    modules: set[str] = set()
+    pending = [module]
+    while pending:
+        name = pending.pop()
+        if name in modules:
+            continue
+        modules.add(name)
+        if _in_package(name):
+            modules.update(import_closure(name, excluded=excluded))
+            continue
+        pending += filter(_in_project, _parents(name))
+        known = set(filter(_in_package, _graph(excluded).modules))
+        for imported in _imported_names(name):
+            if imported in known or _in_project(imported):
+                pending.append(imported)
+    return tuple(sorted(modules - _NAMES_FOR_USERS))
 
 
 @cache
@@ -62,21 +81,97 @@ def code_digest(module: str) -> str:
     Within one process this is the code as it was when first asked for.
     """
     closure = import_closure(module)
-    imports = map(
-        _graph(EXCLUDED).find_modules_directly_imported_by, filter(_in_package, closure)
-    )
-    used = {name for names in imports for name in names if not _in_package(name)}
+    imported = {library for name in closure for library in _libraries(name)}
     modules = {name: digest_of_text(code_only(source_path(name))) for name in closure}
-    libraries = {name: _version(name) for name in used - sys.stdlib_module_names}
+    libraries = {name: _version(name) for name in imported - sys.stdlib_module_names}
     return digest_of({"modules": modules, "libraries": libraries})
+
+
+def project_files(module: str) -> list[Path]:
+    """The files of the project's own modules, beside params.yaml, that a module's code
+    is in.
+    """
+    return [source_path(name) for name in import_closure(module) if _in_project(name)]
 
 
 def source_path(module: str) -> Path:
     """The file that holds a module; one of this package is found without importing it."""
     if not _in_package(module):
-        return Path(str(sys.modules[module].__file__))
+        return _project_file(module)
     path = Path(__file__).parents[1].joinpath(*module.split(".")[1:])
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def _project_file(module: str) -> Path:
+    file = getattr(sys.modules.get(module), "__file__", None)
+    search_project_folder()
+    with suppress(ImportError, ValueError):
+        spec = None if file else find_spec(module)
+        file = spec.origin if spec is not None and spec.has_location else file
+    if file:
+        return Path(file)
+    raise InputError(
+        "there is no such module",
+        where=module,
+        remedy="Put it beside params.yaml, or install its package.",
+    )
+
+
+def _in_project(module: str) -> bool:
+    """Whether a module's file lies in the current folder, and not in its environment."""
+    top = module.partition(".")[0]
+    if top == PACKAGE or top in sys.stdlib_module_names:
+        return False
+    # The top first: looking for a module imports the packages that it is in.
+    for name in (top, module):
+        try:
+            path = _project_file(name).resolve()
+        except InputError:
+            return False
+        if not path.is_relative_to(Path.cwd()) or "site-packages" in path.parts:
+            return False
+    return True
+
+
+def _imported_names(module: str) -> set[str]:
+    """The modules that a file may import: of `from a import b`, a and a.b.
+
+    Names that a package offers to users stand for the modules that define them.
+    """
+    names: set[str] = set()
+    path = source_path(module)
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parent = "." * node.level + (node.module or "")
+            origin = resolve_name(parent, package) if node.level else parent
+            names.add(origin)
+            names.update(_defining_module(origin, alias.name) for alias in node.names)
+    return names
+
+
+def _defining_module(package: str, name: str) -> str:
+    if package in _NAMES_FOR_USERS:
+        modules = import_module(package)._MODULES  # noqa: SLF001 - our own table
+        if name in modules:
+            return f"{package}.{modules[name]}"
+    return f"{package}.{name}"
+
+
+def _libraries(module: str) -> set[str]:
+    """The top-level names of the libraries that a module imports."""
+    if _in_package(module):
+        imported = _graph(EXCLUDED).find_modules_directly_imported_by(module)
+    else:
+        imported = {name for name in _imported_names(module) if not _in_project(name)}
+    return {name.split(".")[0] for name in imported if not _in_package(name)}
+
+
+def _parents(module: str) -> set[str]:
+    """The packages that a module is in."""
+    return {module.rsplit(".", cut)[0] for cut in range(1, module.count(".") + 1)}
 
 
 @cache

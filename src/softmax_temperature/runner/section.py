@@ -1,6 +1,4 @@
-"""Typed values: the base of a cell's plan and of all sections of `params.yaml`, and
-`Compute`.
-"""
+"""Typed values: the base of all sections of `params.yaml`, and the section compute."""
 
 from collections.abc import Collection, Iterable
 from typing import Any, Literal
@@ -26,17 +24,19 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _keys_exist(cls, values: Any) -> Any:
-        all_known(
-            "",
-            map(str, values if isinstance(values, dict) else ()),
-            cls.model_fields,
-            "parameter",
-        )
+        if isinstance(values, dict):
+            all_known("", map(str, values), cls.model_fields, "parameter")
         return values
+
+    def implementations(self) -> tuple[str, ...]:
+        """The classes that the section names, as "package.module:Class"; they are code
+        of the cells that are given it.
+        """
+        return ()
 
 
 class Compute(Section):
-    """How cells run; not a part of their fingerprints.
+    """The way cells run; not a part of their fingerprints.
 
     Engine and workers change no result; threads and device change its last bits.
     `ray_address` null: a running cluster's in RAY_ADDRESS, or this machine.
@@ -60,6 +60,6 @@ def all_known(
     """Refuse a name that refers to nothing, with the nearest one that exists."""
     for name in names:
         if name not in valid:
-            raise ValueError(
-                f"{key}{': ' * bool(key)}unknown {kind} {name!r}. {nearest(name, valid)}"
-            )
+            where = f"{key}: " if key else ""
+            remedy = nearest(name, valid)
+            raise ValueError(f"{where}unknown {kind} {name!r}. {remedy}")

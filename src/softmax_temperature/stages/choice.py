@@ -1,17 +1,17 @@
-"""What the stage confirm_temperature_check and the tables of its paper choose by one
-rule: the learning rate.
-"""
+"""The rule by which the stages and tables of temperature_check choose a rate."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 
 def best_rate(accuracies: Mapping[Any, Sequence[float]]) -> float:
-    """The learning rate with the highest mean validation accuracy over seeds; of equal
-    ones, the lowest.
+    """The learning rate with the highest mean validation accuracy over seeds.
+
+    Of equal rates it is the lowest.
     """
-    best: float = max(
-        sorted(accuracies),
-        key=lambda rate: sum(accuracies[rate]) / len(accuracies[rate]),
-    )
+
+    def mean_accuracy(rate: float) -> float:
+        return sum(accuracies[rate]) / len(accuracies[rate])
+
+    best: float = max(sorted(accuracies), key=mean_accuracy)
     return best

@@ -1,13 +1,12 @@
-"""Stage evaluate_focal: metrics, temperature scaling, intervals and out-of-distribution
-scores of every training.
-"""
+"""Stage evaluate_focal: metrics, temperature scaling, intervals of all trainings."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from torch import Tensor
 
 from softmax_temperature import metrics
+from softmax_temperature.data.logits import Logits, read_logits
 from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.data.splits import HELD_OUT
 from softmax_temperature.params import Params
@@ -16,7 +15,6 @@ from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.scaling import fit_temperature
 from softmax_temperature.stages import (
-    FOCAL_EVALUATION,
     FOCAL_TRAINING,
     LAST_LOGITS,
     LOGITS,
@@ -26,15 +24,19 @@ from softmax_temperature.stages import (
 SCALINGS = ("none", "ece", "nll")
 CONFIDENT = 0.99  # Appendix H.
 CURVE_POINTS = 100
-SHIFT_METRICS = ("accuracy", "negative_log_likelihood", "expected_calibration_error")
+SHIFT_METRICS = (
+    "samples",
+    "accuracy",
+    "negative_log_likelihood",
+    "expected_calibration_error",
+)
 Rows = list[dict[str, Any]]
+Sets = dict[str, Logits]
 
 
-@stage("focal", FOCAL_EVALUATION)
+@stage
 def evaluate_focal(params: Params) -> Iterator[Cell]:
-    """One cell per training; it also reads that of the reference arm with the same
-    seed.
-    """
+    """One cell per training, which also reads the reference arm with the same seed."""
     paper = params.focal
     for task, arm, seed in paper.trainings():
         inputs = {"training": FOCAL_TRAINING / task / arm / str(seed)}
@@ -58,121 +60,123 @@ def _evaluate(job: Job, *, bootstrap: int, resampling_seed: int, select: str) ->
     one where its logits are kept; the other files are about the selected one.
     """
     settings = {"bootstrap": bootstrap, "seed": resampling_seed}
-    rows: dict[str, Rows] = {
-        name: [] for name in ("runs", "differences", "ood", "roc", "shift")
-    }
-    reference = (
-        _logits(job.inputs["reference"], LOGITS) if "reference" in job.inputs else {}
-    )
-    for evaluated, file in ((select, LOGITS), ("last", LAST_LOGITS)):
-        logits = _logits(job.inputs["training"], file)
-        for scaling in SCALINGS if logits else ():
-            scaled, about = _scaled(logits, scaling)
-            test, labels = scaled["test.logits"], scaled["test.labels"]
-            report = metrics.calibration_report(test, labels, **settings)
-            confident = metrics.confident_report(
-                test, labels, threshold=CONFIDENT, **settings
-            )
-            own = {"evaluated": evaluated, "scaling": scaling, **about}
-            rows["runs"].append(own | _row(report) | _row(confident))
-            if file == LOGITS:
-                other = (
-                    _scaled(reference, scaling)[0]["test.logits"] if reference else None
-                )
-                for name, found in _compared(scaled, other, settings).items():
-                    rows[name] += [{"scaling": scaling, **row} for row in found]
-    for name, some in rows.items():
-        write_json(job.output / f"{name}.json", some)
+    training = job.inputs["training"]
+    selected = _logits(training, LOGITS)
+    last = _logits(training, LAST_LOGITS)
+    reference: Sets = {}
+    if "reference" in job.inputs:
+        reference = _logits(job.inputs["reference"], LOGITS)
+    runs: Rows = []
+    compared: dict[str, Rows] = {"differences": [], "ood": [], "roc": [], "shift": []}
+    if selected:
+        for scaling in SCALINGS:
+            scaled, fit = _scaled(selected, scaling)
+            names = {"evaluated": select, "scaling": scaling}
+            runs.append(names | fit | _test_row(scaled, settings))
+            scaled_reference = _scaled(reference, scaling)[0] if reference else None
+            rows_by_file = _compared(scaled, scaled_reference, settings)
+            for name, rows in rows_by_file.items():
+                compared[name] += [{"scaling": scaling, **row} for row in rows]
+    if last:
+        for scaling in SCALINGS:
+            scaled, fit = _scaled(last, scaling)
+            names = {"evaluated": "last", "scaling": scaling}
+            runs.append(names | fit | _test_row(scaled, settings))
+    write_json(job.output / "runs.json", runs)
+    write_json(job.output / "differences.json", compared["differences"])
+    write_json(job.output / "ood.json", compared["ood"])
+    write_json(job.output / "roc.json", compared["roc"])
+    write_json(job.output / "shift.json", compared["shift"])
 
 
-def _logits(training: Artifact, file: str) -> dict[str, Tensor]:
-    """Logits and labels by split, float64; none when the training diverged, or has no
-    such file.
-    """
-    if training.json("record.json")["diverged"] or (
-        file == LAST_LOGITS and file not in training.files
-    ):
+def _logits(training: Artifact, file: str) -> Sets:
+    """Logits in float64 by set; none if the training diverged or has no such file."""
+    if training.json("record.json")["diverged"]:
         return {}
-    tensors = training.tensors(file)
-    return {
-        name: tensor.double() if name.endswith("logits") else tensor
-        for name, tensor in tensors.items()
-    }
+    if file == LAST_LOGITS and file not in training.files:
+        return {}
+    stored = read_logits(training, file)
+    return {name: logits.double() for name, logits in stored.items()}
 
 
-def _scaled(
-    logits: dict[str, Tensor], scaling: str
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The logits over the temperature that validation data choose, with the labels; and
-    that temperature.
-    """
-    temperature, at_bound = 1.0, False
+def _scaled(sets: Sets, scaling: str) -> tuple[Sets, dict[str, Any]]:
+    """The logits over the temperature that is fitted on validation data."""
+    temperature = 1.0
+    at_bound = False
     if scaling != "none":
-        fit = fit_temperature(
-            logits["validation.logits"], logits["validation.labels"], criterion=scaling
-        )
-        temperature, at_bound = fit.temperature, fit.at_bound
-    scaled = {
-        name: one / temperature if name.endswith("logits") else one
-        for name, one in logits.items()
-    }
+        fit = fit_temperature(*sets["validation"].for_fitting(), criterion=scaling)
+        temperature = fit.temperature
+        at_bound = fit.at_bound
+    scaled = {name: logits.divided_by(temperature) for name, logits in sets.items()}
     return scaled, {"temperature": temperature, "at_bound": at_bound}
 
 
-def _row(report: dict[str, Any], names: Iterable[str] = ()) -> dict[str, Any]:
-    """Metrics of a report, these or all, each with the ends of its interval where it
-    has one.
-    """
-    row = {
-        name: report[name]
-        for name in names
-        or report.keys() - {"classes", "bins", "bootstrap", "intervals"}
-    }
+def _test_row(sets: Sets, settings: dict[str, int]) -> dict[str, Any]:
+    """The metrics on test data, and those of confident predictions (appendix H)."""
+    test, labels = sets["test"].for_evaluation()
+    report = metrics.calibration_report(test, labels, **settings)
+    confident = metrics.confident_report(test, labels, threshold=CONFIDENT, **settings)
+    return _row(report) | _row(confident)
+
+
+def _row(report: dict[str, Any], names: Collection[str] = ()) -> dict[str, Any]:
+    """Metrics of a report, with the ends of their intervals; all without `names`."""
+    settings = {"classes", "bins", "bootstrap", "intervals"}
+    row = {name: report[name] for name in names or report.keys() - settings}
     for name, (low, high) in report["intervals"].items():
-        row |= {f"{name}_low": low, f"{name}_high": high} if name in row else {}
+        if name in row:
+            row[f"{name}_low"] = low
+            row[f"{name}_high"] = high
     return row
 
 
 def _compared(
-    logits: dict[str, Tensor], reference: Tensor | None, settings: dict[str, int]
+    sets: Sets, reference: Sets | None, settings: dict[str, int]
 ) -> dict[str, Rows]:
-    """Test data against the reference arm, on shifted data sets, and beside those out
-    of the distribution.
+    """Rows of comparisons of the test data, by file.
+
+    Test data are compared with the reference arm's logits, with shifted data sets, and
+    with data sets outside the distribution.
     """
-    test, labels = logits["test.logits"], logits["test.labels"]
     rows: dict[str, Rows] = {"differences": [], "ood": [], "roc": [], "shift": []}
+    test, labels = sets["test"].for_evaluation()
     if reference is not None:
-        differences = metrics.paired_difference(test, reference, labels, **settings)
-        rows["differences"] = [
-            {"metric": name, **one._asdict()} for name, one in differences.items()
-        ]
-    for name in sorted({key.rpartition(".")[0] for key in logits} - set(HELD_OUT)):
-        others = logits[f"{name}.logits"]
-        if f"{name}.labels" in logits:
-            report = metrics.calibration_report(
-                others, logits[f"{name}.labels"], **settings
-            )
-            rows["shift"].append(
-                {"shifted": name, **_row(report, ("samples", *SHIFT_METRICS))}
-            )
+        differences = metrics.paired_difference(
+            test, reference["test"].values, labels, **settings
+        )
+        for metric, difference in differences.items():
+            rows["differences"].append({"metric": metric, **difference._asdict()})
+    for name in sorted(sets.keys() - set(HELD_OUT)):
+        if sets[name].labels is not None:
+            shifted, classes = sets[name].for_evaluation()
+            report = metrics.calibration_report(shifted, classes, **settings)
+            rows["shift"].append({"shifted": name, **_row(report, SHIFT_METRICS)})
         else:
-            area = float(
-                metrics.out_of_distribution_auroc(test, others, score="entropy")
-            )
-            low, high = metrics.out_of_distribution_interval(
-                test, others, score="entropy", **settings
-            )
-            score = {
-                "samples": len(others),
-                "auroc": area,
-                "auroc_low": low,
-                "auroc_high": high,
-            }
-            rows["ood"].append({"ood": name, **score})
-            curve = metrics.out_of_distribution_curve(test, others, points=CURVE_POINTS)
-            axes = ("false_positive_rate", "true_positive_rate")
-            rows["roc"] += [
-                {"ood": name, **dict(zip(axes, point, strict=True))}
-                for point in curve.tolist()
-            ]
+            outliers = sets[name].values
+            rows["ood"].append({"ood": name, **_auroc(test, outliers, settings)})
+            for point in _roc(test, outliers):
+                rows["roc"].append({"ood": name, **point})
     return rows
+
+
+def _auroc(test: Tensor, outliers: Tensor, settings: dict[str, int]) -> dict[str, Any]:
+    """The area under the ROC curve of the entropy, with its interval."""
+    area = metrics.out_of_distribution_auroc(test, outliers, score="entropy")
+    low, high = metrics.out_of_distribution_interval(
+        test, outliers, score="entropy", **settings
+    )
+    return {
+        "samples": len(outliers),
+        "auroc": float(area),
+        "auroc_low": low,
+        "auroc_high": high,
+    }
+
+
+def _roc(test: Tensor, outliers: Tensor) -> Rows:
+    """The points of that curve."""
+    curve = metrics.out_of_distribution_curve(test, outliers, points=CURVE_POINTS)
+    return [
+        {"false_positive_rate": false_positives, "true_positive_rate": true_positives}
+        for false_positives, true_positives in curve.tolist()
+    ]

@@ -272,7 +272,8 @@ def checked_logits(
             "Give the logits first.",
         )
     if kind == "probs":
-        table = _log_probs(values, f"{name}probs")
+        least = _smallest_positive(as_numpy(logits).dtype)
+        table = _log_probs(values, f"{name}probs", least=least)
     else:
         _refuse_decisions(values, f"{name}logits")
         table = torch.from_numpy(values)
@@ -396,7 +397,13 @@ def _refuse_rounded_zeros(
         )
 
 
-def _log_probs(values: NDArray[np.float64], name: str) -> Tensor:
+def _smallest_positive(dtype: np.dtype[Any]) -> float:
+    """The smallest positive number of a dtype: a probability of 0 is taken for it."""
+    floating = dtype if dtype.kind == "f" else np.float64
+    return float(np.finfo(floating).smallest_subnormal)
+
+
+def _log_probs(values: NDArray[np.float64], name: str, *, least: float) -> Tensor:
     """The logarithms of probabilities (n, classes), or (n, 1) of class 1 of two."""
     if values.shape[1] == 1:
         values = np.hstack([1 - values, values])
@@ -411,4 +418,4 @@ def _log_probs(values: NDArray[np.float64], name: str) -> Tensor:
             f"in row {row}",
             "If these are logits, leave kind='probs' (--probs) out.",
         )
-    return torch.from_numpy(np.log(np.clip(values, np.finfo(np.float32).tiny, None)))
+    return torch.from_numpy(np.log(np.clip(values, least, None)))

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from safetensors.torch import save_file, save_model
+from safetensors.torch import save_model
 from torch import Tensor, nn
 
-from softmax_temperature.losses import Objective
+from softmax_temperature.data.logits import Logits, write_logits
+from softmax_temperature.losses.base import Loss
 from softmax_temperature.networks.registry import WEIGHTS, count_parameters
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import write_json
@@ -18,8 +19,8 @@ from softmax_temperature.training.trainer import Callback, Diverged, Trainer, tr
 class TrainingRun:
     """A network in training, and the files that its cell leaves.
 
-    `seed` draws order and augmentation, and all arms have the same, so that their
-    differences are paired. A training that diverged is a result, which its record says:
+    `seed` draws order and augmentation. All arms have the same seed, so that their
+    differences are paired. A training that diverged is a result: its record says so,
     its weights and rows end where they were last finite, and it has no logits.
     """
 
@@ -29,23 +30,29 @@ class TrainingRun:
         recipe: Recipe,
         seed: int,
         network: nn.Module,
-        objective: Objective,
+        objective: Loss,
         samples: Samples,
     ) -> None:
         self.trainer = Trainer(
             network, objective, samples, recipe, seed=seed, device=job.device
         )
-        self.finite, self._job = True, job
+        self.finite = True
+        self._job = job
 
     def run(self, **callbacks: Callback | None) -> None:
-        """Train to the end of the recipe, or until it diverges; after each epoch the
-        callbacks follow in this order.
+        """Train to the end of the recipe, or until the training diverges.
+
+        The callbacks are called after each epoch, in this order.
         """
-        called = {name: each for name, each in callbacks.items() if each is not None}
-        self.trainer.after_batch += [
-            each.after_batch for each in called.values() if hasattr(each, "after_batch")
-        ]
-        self.finite = not train(self.trainer, called, self._job)
+        called: dict[str, Callback] = {}
+        for name, callback in callbacks.items():
+            if callback is None:
+                continue
+            called[name] = callback
+            if hasattr(callback, "after_batch"):
+                self.trainer.after_batch.append(callback.after_batch)
+        diverged = train(self.trainer, called, self._job)
+        self.finite = not diverged
 
     def save_logits(
         self,
@@ -53,39 +60,42 @@ class TrainingRun:
         sets: Mapping[str, Samples],
         outliers: Mapping[str, Tensor] | None = None,
     ) -> None:
-        """Write logits and labels of sets, and logits of outliers; nothing if they are
-        not finite.
+        """Write logits and labels of sets, and logits of outliers, by name.
+
+        Nothing is written if one of them is not finite.
         """
         if not self.finite:
             return
-        inputs = {name: some.inputs for name, some in sets.items()} | dict(
-            outliers or {}
-        )
-        labels = {f"{name}.labels": some.labels for name, some in sets.items()}
+        logits: dict[str, Logits] = {}
         try:
-            logits = {
-                f"{name}.logits": self.trainer.evaluate(some)[0]
-                for name, some in inputs.items()
-            }
-            save_file(logits | labels, self._job.output / file)
+            for name, samples in sets.items():
+                values, _ = self.trainer.evaluate(samples.inputs)
+                logits[name] = Logits(samples.split, values, samples.labels)
+            for name, inputs in (outliers or {}).items():
+                values, _ = self.trainer.evaluate(inputs)
+                logits[name] = Logits("test", values)
         except Diverged:
             self.finite = False
+        else:
+            write_logits(self._job.output / file, logits)
 
-    def save(
-        self, about: Mapping[str, Any], *, weights: bool = True, **rows: Any
-    ) -> None:
-        """Write `weights.safetensors` if asked, `record.json` with `about` and what
-        became of it, and JSON by name.
-        """
-        trainer, recipe = self.trainer, self.trainer.recipe
+    def save_json(self, file: str, content: Any) -> None:
+        """Write one of the cell's JSON files."""
+        write_json(self._job.output / file, content)
+
+    def save_record(self, about: Mapping[str, Any]) -> None:
+        """Write `record.json`: `about`, the training's length, and its divergence."""
+        recipe = self.trainer.recipe
         record = {
             "epochs": recipe.epochs,
             "planned_epochs": recipe.planned_epochs,
-            "epochs_done": trainer.epochs_done,
+            "epochs_done": self.trainer.epochs_done,
             "diverged": not self.finite,
-            "parameters": count_parameters(trainer.network),
+            "parameters": count_parameters(self.trainer.network),
         }
-        for name, content in {**rows, "record": {**record, **about}}.items():
-            write_json(self._job.output / f"{name}.json", content)
-        if weights:
-            save_model(trainer.network.cpu(), str(self._job.output / WEIGHTS))
+        self.save_json("record.json", {**record, **about})
+
+    def save_weights(self) -> None:
+        """Write `weights.safetensors`; the network moves to the CPU."""
+        network = self.trainer.network.cpu()
+        save_model(network, str(self._job.output / WEIGHTS))

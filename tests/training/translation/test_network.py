@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.losses import focal_loss, make_objective
+from softmax_temperature.losses import FocalLoss, make_loss
 from softmax_temperature.params.focal import Transformer
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.training import Trainer
@@ -22,8 +22,8 @@ from softmax_temperature.training.translation.scores import TokenScores, token_l
 from softmax_temperature.training.translation.sentences import (
     PADDING,
     LengthBatches,
+    PerToken,
     SentencePairs,
-    per_token,
 )
 
 Make = Callable[..., TranslationTransformer]
@@ -33,7 +33,7 @@ def test_padding_changes_neither_logits_nor_loss_nor_gradients(
     make: Make, pairs: SentencePairs
 ) -> None:
     network, rows = make().double(), torch.arange(len(pairs))
-    objective = per_token(lambda logits, truth, _: focal_loss(logits, truth, 1.0))
+    objective = PerToken(FocalLoss(1.0))
 
     def results(columns: int) -> list[Tensor]:
         inputs, labels = (
@@ -126,7 +126,7 @@ def trainer(make: Make, pairs: SentencePairs, recipe: Recipe) -> Callable[..., T
     ) -> Trainer:
         batches, objective = (
             LengthBatches.of(pairs, tokens=24, seed=0),
-            per_token(make_objective(loss, LOSSES[loss])),
+            PerToken(make_loss(loss, LOSSES[loss])),
         )
         network = make(width=width, dropout=dropout)
         return Trainer(
@@ -143,7 +143,7 @@ def test_the_loss_is_a_mean_over_tokens_without_padding() -> None:
     truth = torch.tensor([4, 8, 2, 5, 2])
     labels = torch.cat([truth, torch.full((3,), PADDING)])[None]
     of_truth = torch.log_softmax(logits, 1)[torch.arange(5), truth]
-    loss = per_token(make_objective("focal", {"gamma": 1.0}))(logits, labels, 0.0)
+    loss = PerToken(make_loss("focal", {"gamma": 1.0}))(logits, labels, 0.0)
     assert loss.item() == pytest.approx(
         (-(1 - of_truth.exp()) * of_truth).mean().item()
     )

@@ -20,8 +20,8 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
-from softmax_temperature.losses import gradient_ratio
 from softmax_temperature.losses.propositions import optimal_probability, threshold
+from softmax_temperature.losses.theory import gradient_ratio
 from softmax_temperature.papers.focal import records as paper
 from softmax_temperature.papers.focal.records import Records
 from softmax_temperature.papers.shared import plots

@@ -20,8 +20,10 @@ from safetensors.numpy import save
 from softmax_temperature.papers.shared import results
 from softmax_temperature.papers.shared.claims import judge_all
 from softmax_temperature.papers.shared.tables import read_csv, rounded, write_csv
+from softmax_temperature.params.implementations import REGISTRIES
 from softmax_temperature.runner.artifacts import atomic_file, write_json
 from softmax_temperature.runner.fingerprint import import_closure, source_path
+from softmax_temperature.runner.implementations import module_of
 
 Records = TypeVar("Records")
 # The table at the top of the folder, `runs.csv`; the others are under `tables/`.
@@ -116,16 +118,18 @@ def deviations(modules: Iterable[str]) -> pd.DataFrame:
     """Every `# Deviation:` comment of some modules and of what they import: columns
     where (module) and what.
     """
-    names = sorted(
-        {
-            name
-            for module in modules
-            for name in import_closure(module, excluded=frozenset({"runner"}))
-        }
-    )
+    excluded = frozenset({"runner"})
+    names = {
+        name for module in modules for name in import_closure(module, excluded=excluded)
+    }
+    # A registry imports its classes when a cell names them.
+    for registry, table in REGISTRIES.items():
+        if registry in names:
+            for reference in table.values():
+                names.update(import_closure(module_of(reference), excluded=excluded))
     found = [
         (name, text)
-        for name in names
+        for name in sorted(names)
         for text in _DEVIATION.findall(source_path(name).read_text("utf-8"))
     ]
     rows = [

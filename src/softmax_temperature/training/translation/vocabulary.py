@@ -1,6 +1,4 @@
-"""Sentences as numbers: pieces of words of both languages, found in the training
-sentences and nowhere else.
-"""
+"""Sentences as numbers: pieces of words, learned from the training sentences alone."""
 
 from __future__ import annotations
 
@@ -14,7 +12,12 @@ from tokenizers.pre_tokenizers import Metaspace, Punctuation, Sequence
 from tokenizers.trainers import BpeTrainer
 
 from softmax_temperature.data.splits import Part
-from softmax_temperature.training.translation.sentences import END, UNKNOWN, Ragged
+from softmax_temperature.training.translation.sentences import (
+    END,
+    UNKNOWN,
+    Ragged,
+    SentencePairs,
+)
 
 # No piece can be one of them: a piece has no space. They are not registered as special
 # tokens of the library, which would find them in sentences, too.
@@ -26,8 +29,9 @@ _RESERVED = ("< padding >", "< start >", "< end >", "< unknown >")
 
 
 class Vocabulary:
-    """Pieces of words by byte-pair encoding, the same for both languages; the first
-    numbers are `_RESERVED`.
+    """Pieces of words by byte-pair encoding, the same for both languages.
+
+    The first numbers are `_RESERVED`.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -35,11 +39,10 @@ class Vocabulary:
 
     @classmethod
     def fit(cls, part: Part, *, size: int) -> Vocabulary:
-        """The vocabulary of a training split, LeakError for another one; the order of
-        its sentences does not matter.
+        """The vocabulary of a training split; another split raises LeakError.
 
-        `size` is the most numbers, the reserved four included; all characters have one,
-        even beyond it.
+        The order of the sentences does not matter. `size` is the most numbers, the
+        reserved four included; all characters have one, even beyond it.
         """
         counter = _splitter(BPE())
         trainer = BpeTrainer(
@@ -54,7 +57,7 @@ class Vocabulary:
 
     @property
     def size(self) -> int:
-        """How many numbers there are."""
+        """The number of pieces, the reserved ones included."""
         return int(self._tokenizer.get_vocab_size())
 
     def encode(self, sentences: Iterable[str]) -> Ragged:
@@ -63,6 +66,11 @@ class Vocabulary:
             list(sentences), add_special_tokens=False
         )
         return Ragged.of([[*encoding.ids, END] for encoding in encodings])
+
+    def encode_part(self, part: Part) -> SentencePairs:
+        """The sentences and translations of one split, in numbers."""
+        sources, targets = part.for_evaluation()
+        return SentencePairs(self.encode(sources), self.encode(targets), part.split)
 
     def decode(self, rows: Iterable[Iterable[int]]) -> list[str]:
         """Rows of numbers as text; reserved ones leave nothing."""
@@ -73,8 +81,9 @@ class Vocabulary:
         return texts
 
     def to_json(self) -> str:
-        """All of it, in the form that `tokenizers.Tokenizer.from_str` reads; equal
-        vocabularies give equal bytes.
+        """The vocabulary in the form that `tokenizers.Tokenizer.from_str` reads.
+
+        Equal vocabularies give equal bytes.
         """
         text: str = self._tokenizer.to_str(pretty=True)
         return text + "\n"

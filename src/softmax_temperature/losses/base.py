@@ -1,0 +1,302 @@
+"""The base classes of all losses, their reductions, and the checks of a batch."""
+
+from typing import Any, ClassVar, Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from softmax_temperature.metrics.checks import (
+    PROBABILITY_TOLERANCE,
+    all_finite,
+    as_rows,
+    check_count,
+    check_labels,
+    check_logits,
+    check_weight,
+    check_weighted_classes,
+)
+
+REDUCTIONS = ("mean", "sum", "none")
+WEIGHTS_SHOWN = 10
+
+
+class Loss(nn.Module):
+    """A loss that a training can minimise: `forward(logits, labels, epoch)`, in nats.
+
+    `epoch` is the position in the written recipe, in epochs; only losses that change
+    during a training need it.
+    """
+
+    @classmethod
+    def from_options(cls, **options: Any) -> Self:
+        """The loss with the `options` of params.yaml, for a training."""
+        return cls(**options)
+
+    def forward(
+        self, logits: Tensor, labels: Tensor, epoch: float | None = None
+    ) -> Tensor:
+        """Loss of a batch: logits (n, classes), labels (n,)."""
+        raise NotImplementedError
+
+    def tempered(self, logits: Tensor) -> Tensor:
+        """The logits whose softmax the loss evaluates: beta times the network's."""
+        return logits
+
+
+class SampleLoss(Loss):
+    """A loss that is a mean or sum of the losses of samples.
+
+    Called with logits (n, classes) and labels (n,), or (n, classes, ...) and (n, ...).
+    A subclass defines `losses`, and `soft_losses` if its loss is defined for soft
+    labels: probabilities, floating point, of the shape of the logits.
+
+    Args:
+        weight: Of each class, shape (classes,). The mean is over the weights of the
+            samples, as in `torch.nn.CrossEntropyLoss`; over samples for soft labels.
+        ignore_index: Label of samples that do not count, such as void pixels. None
+            skips the check, which forces a GPU to synchronise.
+        reduction: "mean", "sum", or "none". A batch in which no sample counts has the
+            mean NaN, the sum 0, and zeros.
+
+    Raises:
+        ValueError: For a wrong shape or value; values are checked on the CPU alone.
+    """
+
+    arguments: ClassVar[tuple[str, ...]] = ()
+    """Attributes that `repr` shows before those that all losses have."""
+    weight: Tensor | None
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        *,
+        ignore_index: int | None = -100,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__()
+        check_weight(weight)
+        check_reduction(reduction)
+        if ignore_index is not None:
+            ignore_index = check_count(ignore_index, "ignore_index", least=-(2**63))
+        self.register_buffer("weight", weight)
+        self.ignore_index = ignore_index
+        self.reduction = reduction
+
+    @classmethod
+    def from_options(cls, **options: Any) -> Self:
+        """The loss with the `options` of params.yaml; every label of a training counts."""
+        for name in ("weight", "ignore_index", "reduction"):
+            if name in options:
+                raise TypeError(f"{name} cannot be set in params.yaml")
+        return cls(**options, ignore_index=None)
+
+    def losses(self, logits: Tensor, labels: Tensor, epoch: float | None) -> Tensor:
+        """Loss of each sample, (n,); logits (n, classes) are at least float32."""
+        raise NotImplementedError
+
+    def soft_losses(
+        self,
+        logits: Tensor,  # noqa: ARG002
+        targets: Tensor,
+        epoch: float | None,  # noqa: ARG002
+    ) -> Tensor:
+        """Loss of each sample, weighted by class, (n,), for targets (n, classes)."""
+        raise ValueError(
+            f"labels must be class indices: {type(self).__name__} is not defined for "
+            f"soft labels, got {targets.dtype} of shape {tuple(targets.shape)}"
+        )
+
+    def forward(
+        self, logits: Tensor, labels: Tensor, epoch: float | None = None
+    ) -> Tensor:
+        """Loss of a batch, reduced, in the dtype of the logits."""
+        rows, targets = split_rows(logits, labels)
+        if is_soft(rows, targets):
+            losses = self.checked_soft_losses(rows, targets, epoch)
+            total = reduced(losses, self.reduction).to(logits.dtype)
+            shape = (logits.shape[0], *logits.shape[2:])
+            return total.view(shape) if self.reduction == "none" else total
+        rows, targets, counted = self.counted_rows(rows, targets)
+        if len(rows):
+            check_batch(rows, targets)
+            losses = self.losses(widened(rows), targets.long(), epoch)
+        else:
+            losses = widened(rows).sum(dim=1)
+        weight = self.class_weights(rows.shape[1], losses.dtype)
+        if weight is not None:
+            weights = weight[targets.long()]
+            losses = weights * losses
+            if self.reduction == "mean":
+                return (losses.sum() / weights.sum()).to(logits.dtype)
+        if self.reduction != "none":
+            return reduced(losses, self.reduction).to(logits.dtype)
+        if counted is not None:
+            losses = losses.new_zeros(len(counted)).masked_scatter(counted, losses)
+        return losses.to(logits.dtype).view(labels.shape)
+
+    def checked_soft_losses(
+        self, logits: Tensor, targets: Tensor, epoch: float | None
+    ) -> Tensor:
+        """`soft_losses` of a batch (n, classes) after the checks, at least float32."""
+        if self.ignore_index is not None and self.ignore_index >= 0:
+            raise ValueError(
+                f"ignore_index must be negative or None for soft labels, "
+                f"got {self.ignore_index}"
+            )
+        check_batch(logits, targets)
+        return self.soft_losses(widened(logits), targets.to(widened(logits)), epoch)
+
+    def counted_rows(
+        self, logits: Tensor, labels: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The rows that count, their labels, and which of all rows they are (None: all)."""
+        if self.ignore_index is None:
+            return logits, labels, None
+        # Widened first: the uint8 label 156 equals -100 as uint8.
+        counted = labels.long() != self.ignore_index
+        if counted.shape != logits.shape[:1]:
+            check_labels(labels, logits)
+        return logits[counted], labels[counted], counted
+
+    def class_weights(self, classes: int, dtype: torch.dtype) -> Tensor | None:
+        """The weights of the classes in a dtype; ValueError unless (classes,)."""
+        if self.weight is None:
+            return None
+        check_weighted_classes(self.weight, classes)
+        return self.weight.to(dtype)
+
+    def extra_repr(self) -> str:
+        """The arguments, for `repr`."""
+        names = (*self.arguments, "ignore_index", "reduction")
+        shown = [f"{name}={getattr(self, name)!r}" for name in names]
+        if self.weight is not None:
+            few = self.weight.numel() <= WEIGHTS_SHOWN
+            weight = self.weight.tolist() if few else f"<{self.weight.numel()} classes>"
+            shown.append(f"weight={weight}")
+        return ", ".join(shown)
+
+
+def may_be_read(tensor: Tensor) -> bool:
+    """Whether looking at values neither stalls an accelerator nor stops a compilation."""
+    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def split_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits and labels as tables with one row per sample or pixel."""
+    if not isinstance(logits, Tensor) or logits.ndim < 2:
+        check_logits(logits, values=False)
+    if is_soft(logits, labels):
+        if logits.ndim == 2:
+            return logits, labels
+        return (
+            logits.movedim(1, -1).flatten(0, -2),
+            labels.movedim(1, -1).flatten(0, -2),
+        )
+    return as_rows(logits, labels)
+
+
+def widened(tensor: Tensor) -> Tensor:
+    """The tensor in float32 if its dtype is narrower: differences of float16 logits
+    overflow.
+    """
+    return tensor.float() if tensor.dtype.itemsize < 4 else tensor
+
+
+def reduced(losses: Tensor, reduction: str) -> Tensor:
+    """The losses of samples, shape (n,), as one number or as they are."""
+    check_reduction(reduction)
+    if reduction == "none":
+        return losses
+    return losses.mean() if reduction == "mean" else losses.sum()
+
+
+def check_reduction(reduction: str) -> None:
+    """Refuse an unknown reduction."""
+    if reduction not in REDUCTIONS:
+        raise ValueError(
+            f"reduction must be one of {', '.join(map(repr, REDUCTIONS))}, "
+            f"got {reduction!r}"
+        )
+
+
+def is_soft(logits: Tensor, labels: Tensor) -> bool:
+    """Whether labels are probabilities, one per class, instead of class indices."""
+    return (
+        isinstance(labels, Tensor)
+        and labels.is_floating_point()
+        and labels.ndim >= 2
+        and labels.shape == logits.shape
+    )
+
+
+def one_hot_targets(logits: Tensor, labels: Tensor) -> Tensor:
+    """Labels as probabilities (n, classes): soft ones as they are, indices as one-hot."""
+    if is_soft(logits, labels):
+        return labels.to(logits)
+    return F.one_hot(labels.long(), logits.shape[1]).to(logits.dtype)
+
+
+def check_batch(logits: Tensor, labels: Tensor) -> None:
+    """Refuse a batch that no loss can take; values are read on the CPU alone.
+
+    Logits are finite, or -inf for a masked class, of which a row has at most classes -
+    1. Labels are class indices, or probabilities of the shape of the logits, and give
+    masked classes no probability.
+    """
+    check_logits(logits, values=False)
+    readable = may_be_read(logits)
+    masked = _masked_classes(logits) if readable else None
+    if is_soft(logits, labels):
+        if readable:
+            _check_soft_labels(labels, masked)
+        return
+    check_labels(labels, logits, values=readable)
+    if masked is not None:
+        on_mask = masked.gather(1, labels.long()[:, None]).squeeze(1)
+        if bool(on_mask.any()):
+            row = int(on_mask.int().argmax())
+            raise ValueError(
+                f"labels must not name a masked class, got class "
+                f"{labels[row].item()} in row {row}, whose logit is -inf"
+            )
+
+
+def _masked_classes(logits: Tensor) -> Tensor | None:
+    """Where logits are -inf, (n, classes), None if nowhere; ValueError if malformed."""
+    if all_finite(logits):
+        return None
+    masked = torch.isneginf(logits)
+    wrong = ~(torch.isfinite(logits) | masked)
+    if bool(wrong.any()):
+        row, column = torch.nonzero(wrong)[0].tolist()
+        raise ValueError(
+            f"logits must be finite, got {logits[row, column].item()} in row {row}, "
+            f"class {column}; only -inf, for a masked class, is allowed"
+        )
+    nothing_left = masked.all(dim=1)
+    if bool(nothing_left.any()):
+        row = int(nothing_left.int().argmax())
+        raise ValueError(
+            f"logits must leave a class unmasked, got -inf alone in row {row}"
+        )
+    return masked
+
+
+def _check_soft_labels(labels: Tensor, masked: Tensor | None) -> None:
+    """Refuse rows that are not probabilities, or that give some to a masked class."""
+    sums = labels.sum(dim=1, dtype=torch.float64)
+    tolerance = max(PROBABILITY_TOLERANCE, torch.finfo(labels.dtype).eps)
+    inside = ((labels >= 0) & (labels <= 1 + tolerance)).all(dim=1)
+    sound = inside & ((sums - 1).abs() <= tolerance)
+    if not bool(sound.all()):
+        row = int((~sound).int().argmax())
+        raise ValueError(
+            "soft labels must be probabilities, in [0, 1] with rows that sum to one, "
+            f"got a sum of {sums[row].item():.8g} in row {row}"
+        )
+    if masked is not None and bool((labels[masked] > 0).any()):
+        row = int(((labels > 0) & masked).any(dim=1).int().argmax())
+        raise ValueError(
+            f"soft labels must give a masked class no probability, row {row} does"
+        )

@@ -1,0 +1,64 @@
+"""The Brier loss (focal paper, section 5, baseline b)."""
+
+import torch
+from torch import Tensor
+
+from softmax_temperature.losses.base import (
+    SampleLoss,
+    check_batch,
+    one_hot_targets,
+    reduced,
+    widened,
+)
+from softmax_temperature.losses.probabilities import log_probs_and_complements
+
+
+def brier_loss(logits: Tensor, labels: Tensor, *, reduction: str = "mean") -> Tensor:
+    """Squared distance of the probabilities to the one-hot label, in [0, 2] (baseline
+    b), or to soft labels; the rest as `focal_loss`.
+    """
+    check_batch(logits, labels)
+    wide = widened(logits)
+    losses = squared_distances(wide, one_hot_targets(wide, labels))
+    return reduced(losses, reduction).to(logits.dtype)
+
+
+def squared_distances(logits: Tensor, targets: Tensor) -> Tensor:
+    """Squared distance of each sample's probabilities to its targets, (n,)."""
+    log_probs, log_complements = log_probs_and_complements(logits)
+    # Where a target is close to 1, a difference of complements has more digits.
+    differences = torch.where(
+        targets > 0.5,
+        (1 - targets) - log_complements.exp(),
+        log_probs.exp() - targets,
+    )
+    return differences.square().sum(dim=1)
+
+
+class BrierLoss(SampleLoss):
+    """Squared distance of the probabilities to the one-hot label, in [0, 2], or to soft
+    labels; arguments and shapes as `FocalLoss`.
+
+    >>> BrierLoss()(torch.zeros(1, 2), torch.tensor([1]))  # 0.5 ** 2 + 0.5 ** 2
+    tensor(0.5000)
+    """
+
+    def losses(
+        self,
+        logits: Tensor,
+        labels: Tensor,
+        epoch: float | None,  # noqa: ARG002
+    ) -> Tensor:
+        """Squared distance of each sample, (n,)."""
+        return squared_distances(logits, one_hot_targets(logits, labels))
+
+    def soft_losses(
+        self,
+        logits: Tensor,
+        targets: Tensor,
+        epoch: float | None,  # noqa: ARG002
+    ) -> Tensor:
+        """Squared distance of each sample, (n,), times the mean weight of its classes."""
+        losses = squared_distances(logits, targets)
+        weight = self.class_weights(logits.shape[1], logits.dtype)
+        return losses if weight is None else losses * (targets @ weight)

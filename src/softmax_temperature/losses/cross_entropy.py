@@ -1,0 +1,59 @@
+"""Cross-entropy, as torch computes it."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from softmax_temperature.losses.base import (
+    SampleLoss,
+    check_batch,
+    is_soft,
+    split_rows,
+    widened,
+)
+
+
+def soft_cross_entropy_terms(logits: Tensor, targets: Tensor) -> Tensor:
+    """-q log p of each class, (n, classes), for targets q (n, classes)."""
+    # A masked class has no target; 0 times its infinite logarithm would be NaN.
+    log_probs = F.log_softmax(logits, dim=1).masked_fill(torch.isneginf(logits), 0)
+    return -targets * log_probs
+
+
+class CrossEntropyLoss(SampleLoss):
+    """Cross-entropy, -log p, nats; arguments and shapes as `FocalLoss`.
+
+    For class indices it is `torch.nn.functional.cross_entropy`, bit for bit.
+    """
+
+    def forward(
+        self, logits: Tensor, labels: Tensor, epoch: float | None = None
+    ) -> Tensor:
+        """Loss of a batch, reduced, in the dtype of the logits."""
+        rows, targets = split_rows(logits, labels)
+        if is_soft(rows, targets):
+            return super().forward(logits, labels, epoch)
+        counted, counted_labels, _ = self.counted_rows(rows, targets)
+        if len(counted):
+            check_batch(counted, counted_labels)
+        wide = self.tempered(widened(rows))
+        loss = F.cross_entropy(
+            wide,
+            targets.long(),
+            self.class_weights(rows.shape[1], wide.dtype),
+            ignore_index=-100 if self.ignore_index is None else self.ignore_index,
+            reduction=self.reduction,
+        )
+        shape = labels.shape if self.reduction == "none" else ()
+        return loss.to(logits.dtype).view(shape)
+
+    def soft_losses(
+        self,
+        logits: Tensor,
+        targets: Tensor,
+        epoch: float | None,  # noqa: ARG002
+    ) -> Tensor:
+        """Cross-entropy of each sample, weighted by class, (n,)."""
+        terms = soft_cross_entropy_terms(self.tempered(logits), targets)
+        weight = self.class_weights(logits.shape[1], logits.dtype)
+        return (terms if weight is None else terms * weight).sum(dim=1)

@@ -1,0 +1,113 @@
+"""Cross-entropy with smoothed labels (focal paper, section 5, baseline c)."""
+
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from softmax_temperature.losses.base import (
+    SampleLoss,
+    check_batch,
+    is_soft,
+    may_be_read,
+    one_hot_targets,
+    split_rows,
+    widened,
+)
+from softmax_temperature.losses.cross_entropy import soft_cross_entropy_terms
+
+
+def label_smoothing_loss(
+    logits: Tensor, labels: Tensor, *, smoothing: float = 0.05
+) -> Tensor:
+    """Cross-entropy against smoothed labels, nats (baseline c).
+
+    The target is 1 - smoothing on the true class and smoothing / (classes - 1) on each
+    other one, masked classes not counted. Soft labels q become (1 - smoothing) q +
+    smoothing (1 - q) / (classes - 1). Raises ValueError if a shape disagrees, or
+    `smoothing` exceeds (classes - 1) / classes, a uniform target.
+    """
+    check_batch(logits, labels)
+    loss: Tensor = LabelSmoothingLoss(smoothing, ignore_index=None)(logits, labels)
+    return loss
+
+
+def smoothed_terms(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+    """The loss's terms of each class, (n, classes), for targets before smoothing."""
+    unmasked = ~torch.isneginf(logits)
+    # Where one class is left its log p is 0, whatever the target.
+    others = (unmasked.sum(dim=1, keepdim=True) - 1).clamp(min=1)
+    smoothed = (1 - smoothing) * targets + smoothing * (1 - targets) / others
+    return soft_cross_entropy_terms(logits, smoothed)
+
+
+class LabelSmoothingLoss(SampleLoss):
+    """Cross-entropy against smoothed labels, nats; see `losses.label_smoothing_loss`.
+
+    Arguments and shapes as `FocalLoss`; labels may be probabilities.
+    """
+
+    arguments: ClassVar[tuple[str, ...]] = ("smoothing",)
+
+    def __init__(
+        self,
+        smoothing: float = 0.05,
+        weight: Tensor | None = None,
+        *,
+        ignore_index: int | None = -100,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(weight, ignore_index=ignore_index, reduction=reduction)
+        if not 0 <= smoothing < 1:
+            raise ValueError(f"smoothing must be in [0, 1), got {smoothing}")
+        self.smoothing = smoothing
+
+    def forward(
+        self, logits: Tensor, labels: Tensor, epoch: float | None = None
+    ) -> Tensor:
+        """Loss of a batch, reduced, in the dtype of the logits."""
+        classes = logits.shape[1] if logits.ndim > 1 else 0
+        uniform = (classes - 1) / max(classes, 1)
+        if classes > 1 and self.smoothing > uniform:
+            raise ValueError(
+                f"smoothing must be in [0, {uniform:.6g}] for {classes} classes, "
+                f"got {self.smoothing}"
+            )
+        rows, targets = split_rows(logits, labels)
+        plain = self.weight is None and self.reduction == "mean"
+        if not plain or is_soft(rows, targets) or _may_be_masked(rows):
+            return super().forward(logits, labels, epoch)
+        rows, targets, _ = self.counted_rows(rows, targets)
+        if len(rows):
+            check_batch(rows, targets)
+        # torch spreads its mass over all classes, the true one too.
+        spread = min(self.smoothing / uniform, 1.0)
+        loss = F.cross_entropy(widened(rows), targets.long(), label_smoothing=spread)
+        return loss.to(logits.dtype)
+
+    def losses(
+        self,
+        logits: Tensor,
+        labels: Tensor,
+        epoch: float | None,  # noqa: ARG002
+    ) -> Tensor:
+        """Loss of each sample, (n,)."""
+        targets = one_hot_targets(logits, labels)
+        return smoothed_terms(logits, targets, self.smoothing).sum(dim=1)
+
+    def soft_losses(
+        self,
+        logits: Tensor,
+        targets: Tensor,
+        epoch: float | None,  # noqa: ARG002
+    ) -> Tensor:
+        """Loss of each sample, weighted by class, (n,)."""
+        terms = smoothed_terms(logits, targets, self.smoothing)
+        weight = self.class_weights(logits.shape[1], logits.dtype)
+        return (terms if weight is None else terms * weight).sum(dim=1)
+
+
+def _may_be_masked(logits: Tensor) -> bool:
+    """Whether a logit is -inf; on an accelerator that is not looked at, and may be."""
+    return not may_be_read(logits) or bool(torch.isneginf(logits).any())

@@ -1,0 +1,179 @@
+"""Maximum mean calibration error as a penalty (Kumar, Sarawagi and Jain, ICML 2018;
+focal paper, section 5 and appendix E).
+"""
+
+import math
+from typing import Any, ClassVar, Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from softmax_temperature.losses.base import (
+    SampleLoss,
+    check_batch,
+    is_soft,
+    split_rows,
+    widened,
+)
+from softmax_temperature.losses.probabilities import log_prob_and_complement
+from softmax_temperature.metrics.checks import check_flag, check_positive
+
+MOST_ROWS = 16_384
+"""Samples of a batch: the matrix of all pairs then takes 1 GiB in float32."""
+
+
+def mmce(
+    logits: Tensor,
+    labels: Tensor,
+    *,
+    kernel_width: float = 0.4,
+    as_released: bool = False,
+) -> Tensor:
+    """Maximum mean calibration error of a batch (Kumar, Sarawagi and Jain, ICML 2018),
+    a penalty.
+
+    The square root of sum_ij (c_i - r_i)(c_j - r_j) k(r_i, r_j) / n^2, with r the
+    confidence, c whether the prediction is right, and k(r, s) = exp(-|r - s| /
+    kernel_width). `as_released` leaves the root out. The gradient is zero where the
+    value is. Raises ValueError if a shape disagrees, a batch has more than 16,384
+    samples, or `kernel_width` is not finite and positive.
+    """
+    confidences, complements, correct = _top_label(logits, labels, kernel_width)
+    residuals = torch.where(correct, complements, -confidences) / len(confidences)
+    square = residuals @ _kernel(confidences, kernel_width) @ residuals
+    # Deviation: the released code returns the square; the definition that it cites
+    # takes the root, the default here.
+    return (square if as_released else _safe_root(square)).to(logits.dtype)
+
+
+def weighted_mmce(
+    logits: Tensor,
+    labels: Tensor,
+    *,
+    kernel_width: float = 0.4,
+    as_released: bool = False,
+) -> Tensor:
+    """Weighted maximum mean calibration error of a batch: the focal paper trains on
+    cross-entropy plus twice this.
+
+    The distance between the mean over right predictions of (1 - r) k(r, .) and that
+    over wrong ones of r k(r, .), zero where a batch has none. `as_released` divides
+    each double mean by the number of its pairs once more, and gives 0 for a batch that
+    is all right or all wrong. The rest is as for `mmce`.
+    """
+    confidences, complements, correct = _top_label(logits, labels, kernel_width)
+    is_right = correct.to(confidences.dtype)
+    right = is_right.sum()
+    wrong = (1 - is_right).sum()
+    right_mean = is_right * complements / right.clamp(min=1)
+    wrong_mean = (1 - is_right) * confidences / wrong.clamp(min=1)
+    kernel = _kernel(confidences, kernel_width)
+    if not as_released:
+        residuals = right_mean - wrong_mean
+        return _safe_root(residuals @ kernel @ residuals).to(logits.dtype)
+    # Deviation: the second division by the number of pairs is the released code's, as
+    # are its 1e-5 and 1e-10. Its terms can sum to less than -1e-10, where it returns
+    # NaN; here they stop at zero.
+    to_right = kernel @ right_mean
+    to_wrong = kernel @ wrong_mean
+    square = right_mean @ to_right / (right * right + 1e-5)
+    square = square + wrong_mean @ to_wrong / (wrong * wrong + 1e-5)
+    square = square - 2 * (right_mean @ to_wrong) / (right * wrong + 1e-5)
+    mixed = ((right > 0) & (wrong > 0)).to(square.dtype)
+    return (mixed * torch.sqrt(square.clamp(min=0) + 1e-10)).to(logits.dtype)
+
+
+def _top_label(
+    logits: Tensor, labels: Tensor, kernel_width: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Confidence and its complement, with gradient, and whether the prediction is
+    right, each of shape (n,).
+    """
+    check_positive(kernel_width, "kernel_width")
+    check_batch(logits, labels)
+    if is_soft(logits, labels):
+        raise ValueError(
+            f"labels must be class indices (n,): no prediction is right or wrong for "
+            f"soft labels, got {labels.dtype} of shape {tuple(labels.shape)}"
+        )
+    if len(logits) > MOST_ROWS:
+        gibibytes = len(logits) ** 2 * widened(logits[:0]).element_size() / 2**30
+        raise ValueError(
+            f"logits must have at most {MOST_ROWS:,} rows, because MMCE compares all "
+            f"pairs, got {len(logits):,}, whose pairs take {gibibytes:,.0f} GiB; draw a "
+            f"subset of the samples or pixels"
+        )
+    predicted = logits.argmax(dim=1)
+    log_top, log_others = log_prob_and_complement(widened(logits), predicted)
+    return log_top.exp(), log_others.exp(), predicted == labels
+
+
+def _kernel(confidences: Tensor, width: float) -> Tensor:
+    return torch.exp(-(confidences[:, None] - confidences[None, :]).abs() / width)
+
+
+def _safe_root(square: Tensor) -> Tensor:
+    """The square root, with value and gradient zero where rounding leaves nothing or
+    less under it.
+    """
+    # The inner `where` keeps the infinite slope of the root out of the backward pass,
+    # not only out of the value.
+    positive = square > 0
+    return torch.where(positive, torch.sqrt(torch.where(positive, square, 1)), 0)
+
+
+class MMCELoss(SampleLoss):
+    """Cross-entropy plus a multiple of the weighted maximum mean calibration error
+    (focal paper, appendix E), nats.
+
+    `penalty` is the multiple, lambda, `weight` of each class in the cross-entropy,
+    (classes,); `as_released` uses the penalty of the released code, see
+    `losses.weighted_mmce`. It compares all pairs of at most 16,384 samples or pixels,
+    and is always their mean. The rest is as for `FocalLoss`.
+
+    >>> MMCELoss()(torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0]))
+    tensor(2.0297)
+    """
+
+    arguments: ClassVar[tuple[str, ...]] = ("penalty", "as_released")
+
+    def __init__(
+        self,
+        penalty: float = 2.0,
+        weight: Tensor | None = None,
+        *,
+        ignore_index: int | None = -100,
+        as_released: bool = False,
+    ) -> None:
+        super().__init__(weight, ignore_index=ignore_index)
+        if not 0 <= penalty < math.inf:
+            raise ValueError(f"penalty must be finite and at least 0, got {penalty}")
+        check_flag(as_released, "as_released")
+        self.penalty = penalty
+        self.as_released = as_released
+
+    @classmethod
+    def from_options(cls, **options: Any) -> Self:
+        """The loss with the options `weight`, the paper's lambda, and `as_released`."""
+        penalty = {"penalty": options.pop("weight")} if "weight" in options else {}
+        return super().from_options(**penalty, **options)
+
+    def forward(
+        self,
+        logits: Tensor,
+        labels: Tensor,
+        epoch: float | None = None,  # noqa: ARG002
+    ) -> Tensor:
+        """The mean over the samples that count; NaN if there are none."""
+        rows, targets = split_rows(logits, labels)
+        if is_soft(rows, targets):
+            self.soft_losses(rows, targets, None)
+        rows, targets, _ = self.counted_rows(rows, targets)
+        wide = widened(rows)
+        if not len(rows):
+            return wide.sum(dim=1).mean().to(logits.dtype)
+        penalty = weighted_mmce(wide, targets, as_released=self.as_released)
+        weight = self.class_weights(rows.shape[1], wide.dtype)
+        cross_entropy = F.cross_entropy(wide, targets.long(), weight)
+        return (cross_entropy + self.penalty * penalty).to(logits.dtype)

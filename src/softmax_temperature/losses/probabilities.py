@@ -1,0 +1,46 @@
+"""Logarithms of p and 1 - p that are right to rounding for every p.
+
+A softmax in float32 rounds 1 - 2e-9 to 1, so that log p and 1 - p become 0, and their
+gradients too. The odds against a class, log((1 - p) / p), lose nothing. Logits may hold
+-inf for masked classes, where the gradient is 0.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def log_odds_against(logits: Tensor, classes: Tensor) -> Tensor:
+    """log((1 - p) / p) of a class of each row, (n,): logits (n, classes), classes (n,).
+
+    The least finite number where all other classes are masked.
+    """
+    index = classes.long()[:, None]
+    gaps = logits - logits.gather(1, index)
+    others = gaps.scatter(1, index, -torch.inf)
+    alone = torch.isneginf(others).all(dim=1)
+    # Replaced before the sum, because the gradient of its logarithm is NaN there.
+    log_odds = others.masked_fill(alone[:, None], 0).logsumexp(dim=1)
+    return log_odds.masked_fill(alone, torch.finfo(logits.dtype).min)
+
+
+def log_prob_and_complement(logits: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
+    """Log p and log(1 - p) of a class of each row, each (n,)."""
+    against = log_odds_against(logits, classes)
+    return F.logsigmoid(-against), F.logsigmoid(against)
+
+
+def log_probs_and_complements(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Log p and log(1 - p) of every class, each (n, classes).
+
+    Only the largest p of a row is ever close to 1, so the odds are needed for it alone.
+    """
+    top = logits.argmax(dim=1)
+    log_top, log_complement_of_top = log_prob_and_complement(logits, top)
+    index = top[:, None]
+    log_probs = F.log_softmax(logits, dim=1)
+    probs_below_top = log_probs.exp().scatter(1, index, 0)
+    log_complements = torch.log1p(-probs_below_top).scatter(
+        1, index, log_complement_of_top[:, None]
+    )
+    return log_probs.scatter(1, index, log_top[:, None]), log_complements

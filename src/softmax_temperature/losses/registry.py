@@ -1,0 +1,24 @@
+"""Losses by name: each is a class in a module of its own, imported when it is used."""
+
+from typing import Any
+
+from softmax_temperature.losses.base import Loss
+from softmax_temperature.params.implementations import LOSSES
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.implementations import load_class, reference_to
+
+
+def make_loss(name: str, options: dict[str, Any]) -> Loss:
+    """A loss by its name or by "package.module:Class"; InputError if there is none, or
+    it does not take the options.
+    """
+    loss = load_class(reference_to(name, LOSSES, "loss"), Loss)
+    try:
+        made: Loss = loss.from_options(**options)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"does not take the options {options} ({error})",
+            where=f"loss {name!r}",
+            remedy="Correct `options`.",
+        ) from error
+    return made

@@ -1,0 +1,63 @@
+"""Cross-entropy of logits times an inverse temperature, beta (temperature_check,
+abstract), and divided by it (classifier_temperature, section 3.1).
+"""
+
+from typing import ClassVar
+
+from torch import Tensor
+
+from softmax_temperature.losses.base import check_batch, is_soft, widened
+from softmax_temperature.losses.cross_entropy import (
+    CrossEntropyLoss,
+    soft_cross_entropy_terms,
+)
+from softmax_temperature.losses.probabilities import log_prob_and_complement
+from softmax_temperature.metrics.checks import check_positive
+
+
+def tempered_logits(logits: Tensor, inverse_temperature: float) -> Tensor:
+    """Logits times the inverse temperature."""
+    return inverse_temperature * logits
+
+
+def rescaled_cross_entropy(
+    logits: Tensor, labels: Tensor, inverse_temperature: float
+) -> Tensor:
+    """Cross-entropy of the scaled logits over the scale, CE(alpha z) / alpha
+    (classifier_temperature, section 3.1).
+
+    One learning rate then serves every alpha. Labels are class indices (n,) or
+    probabilities (n, classes). Raises ValueError for a wrong shape or an alpha that is
+    not positive.
+    """
+    check_positive(inverse_temperature, "inverse_temperature")
+    check_batch(logits, labels)
+    scaled = tempered_logits(widened(logits), inverse_temperature)
+    if is_soft(logits, labels):
+        losses = soft_cross_entropy_terms(scaled, labels.to(scaled)).sum(dim=1)
+    else:
+        log_true, _ = log_prob_and_complement(scaled, labels)
+        losses = -log_true
+    return (losses.mean() / inverse_temperature).to(logits.dtype)
+
+
+class TemperedCrossEntropyLoss(CrossEntropyLoss):
+    """Cross-entropy of logits times `inverse_temperature`; else as `FocalLoss`."""
+
+    arguments: ClassVar[tuple[str, ...]] = ("inverse_temperature",)
+
+    def __init__(
+        self,
+        inverse_temperature: float,
+        weight: Tensor | None = None,
+        *,
+        ignore_index: int | None = -100,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(weight, ignore_index=ignore_index, reduction=reduction)
+        check_positive(inverse_temperature, "inverse_temperature")
+        self.inverse_temperature = inverse_temperature
+
+    def tempered(self, logits: Tensor) -> Tensor:
+        """The logits whose softmax the loss evaluates."""
+        return tempered_logits(logits, self.inverse_temperature)

@@ -1,0 +1,87 @@
+"""The factor g(p, gamma) and gamma* of the focal paper's Propositions 1 and 2."""
+
+import math
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.special import lambertw
+from torch import Tensor
+
+from softmax_temperature.losses.base import widened
+from softmax_temperature.metrics.checks import check_fractions, check_gamma
+
+NEAR_HALF = 0.45
+NEWTON_STEPS = 8
+# Of x - log(1 + x), highest power first; the first power left out is below rounding for
+# the x of p0 >= NEAR_HALF, at most 0.2.
+_SERIES = [*((-1) ** k / k for k in range(24, 1, -1)), 0.0, 0.0]
+
+
+def gradient_ratio(true_probs: Tensor, gamma: float | Tensor) -> Tensor:
+    """The factor g(p, gamma) between the gradients of focal loss and cross-entropy
+    (focal paper, Proposition 1).
+
+    g = (1 - p)^gamma - gamma p (1 - p)^(gamma - 1) log p, as (1 - p)^gamma (1 + gamma
+    r), r = -p log p / (1 - p), which needs no epsilon. `gamma` broadcasts. Raises
+    ValueError if a probability or `gamma` is out of range.
+    """
+    check_fractions(true_probs, "true_probs")
+    check_gamma(gamma)
+    if isinstance(gamma, Tensor):
+        gamma = gamma.to(widened(true_probs).dtype)
+    probs = widened(true_probs)
+    complement = 1 - probs
+    # At p = 1 the limit of r is 1, but anything finite will do: gamma = 0 or a power of
+    # zero makes it vanish.
+    ratio = -torch.xlogy(probs, probs) / torch.where(complement == 0, 1, complement)
+    return (complement.pow(gamma) * (1 + gamma * ratio)).to(true_probs.dtype)
+
+
+def gamma_star(p0: float | Tensor) -> Tensor:
+    """The smallest gamma for which g(p, gamma) <= 1 at every p >= p0 (focal paper,
+    Proposition 2), float64.
+
+    gamma* = a/b + W_-1(-(a^(1 - a/b) / b) log a) / log a, with a = 1 - p0, b = p0 log
+    p0 and W_-1 the lower branch of Lambert's function; g(p0, gamma*) = 1. `p0`, of any
+    shape, is in (0, 0.5), otherwise ValueError: at 0.5 gamma* is 0.
+    """
+    chance = torch.as_tensor(p0, dtype=torch.float64)
+    if not ((chance > 0) & (chance < 0.5)).all():
+        raise ValueError(f"p0 must be in (0, 0.5), got {p0}")
+    p = chance.cpu().numpy()
+    far = _by_lambert(np.minimum(p, NEAR_HALF))
+    near = _by_series(np.maximum(p, NEAR_HALF))
+    star = np.where(p < NEAR_HALF, far, near)
+    return torch.as_tensor(star, dtype=torch.float64, device=chance.device)
+
+
+def _by_lambert(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    # Deviation: the released code adds 1e-12 inside W and takes the real part; below
+    # `NEAR_HALF` the argument is above the branch point, -1/e, without it.
+    log_a = np.log1p(-p)
+    b = p * np.log(p)
+    ratio = (1 - p) / b
+    argument = -np.exp((1 - ratio) * log_a) / b * log_a
+    root = lambertw(argument, k=-1).real
+    return np.asarray(ratio + root / log_a)
+
+
+def _by_series(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The root gamma of g(p, gamma) = 1 for p just below 0.5, where W has a branch point
+    and its argument loses all digits.
+
+    With r = -p log p / (1 - p), log g = gamma log(1 - p) + log(1 + gamma r), and so
+    x - log(1 + x) = s gamma with x = gamma r and s = r + log(1 - p).
+    """
+    gap = 1 - 2 * p
+    # (1 - p) log(1 - p) - p log p in terms of the gap, without a cancellation.
+    numerator = (1 + gap) * np.log1p(gap) - (1 - gap) * np.log1p(-gap)
+    slope = (numerator / 2 - gap * math.log(2)) / (1 - p)
+    r = -p * np.log(p) / (1 - p)
+    gamma = 2 * slope / r**2
+    for _ in range(NEWTON_STEPS):
+        x = gamma * r
+        error = np.polyval(_SERIES, x) - slope * gamma
+        gamma = gamma - error / (r * x / (1 + x) - slope)
+    return np.asarray(gamma)

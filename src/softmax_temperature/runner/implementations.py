@@ -1,0 +1,64 @@
+"""Classes that params.yaml names: by a name of a table, or as "package.module:Class"."""
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from softmax_temperature.runner.errors import InputError, nearest
+from softmax_temperature.runner.section import Section
+
+REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+
+
+def reference_to(name: str, table: Mapping[str, str], kind: str) -> str:
+    """The "package.module:Class" of a name; InputError if the table does not have it."""
+    if name in table:
+        return table[name]
+    if REFERENCE.fullmatch(name):
+        return name
+    remedy = f"{nearest(name, table)} A class of your own is package.module:Class."
+    raise InputError(f"no such {kind}", where=f"{kind} {name!r}", remedy=remedy)
+
+
+def implementations(value: Any) -> Iterator[str]:
+    """The references of all sections in a value of a cell's plan."""
+    if isinstance(value, Section):
+        yield from value.implementations()
+        for _, part in value:
+            yield from implementations(part)
+
+
+def module_of(reference: str) -> str:
+    """The module of a "package.module:Class"."""
+    return reference.partition(":")[0]
+
+
+def search_project_folder() -> None:
+    """Let modules beside params.yaml be imported, in every process of a run."""
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.append(folder)
+
+
+def load_class(reference: str, base: type) -> Any:
+    """The class of a "package.module:Class"; InputError unless it is a `base`."""
+    search_project_folder()
+    module, _, name = reference.partition(":")
+    try:
+        loaded = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise InputError(
+            f"cannot be imported ({error})",
+            where=reference,
+            remedy="Put the module beside params.yaml, or install its package.",
+        ) from error
+    if not (isinstance(loaded, type) and issubclass(loaded, base)):
+        raise InputError(
+            "is of another kind",
+            where=reference,
+            remedy=f"Derive it from {base.__module__}.{base.__qualname__}.",
+        )
+    return loaded
