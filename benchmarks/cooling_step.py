@@ -17,6 +17,7 @@ import torch
 
 from benchmarks.precision import fastest_precision
 from benchmarks.timing import seconds
+from softmax_temperature.data.splits import SplitName
 from softmax_temperature.losses import make_objective
 from softmax_temperature.networks.registry import build_network
 from softmax_temperature.params.network import Network
@@ -66,8 +67,9 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     keep_freed_memory()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     precision = fastest_precision()
-    train = random_images(QUICK_IMAGES if quick else TRAIN_IMAGES, seed=0)
-    held_out = random_images(HELD_OUT_IMAGES, seed=1)
+    count = QUICK_IMAGES if quick else TRAIN_IMAGES
+    train = random_images(count, seed=0, split="train")
+    held_out = random_images(HELD_OUT_IMAGES, seed=1, split="validation")
     trainers = {
         mode: cooled(mode, train, held_out, device, precision) for mode in MODES
     }
@@ -99,7 +101,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     return {**result, "share": max(result[f"{mode}_share"] for mode in MODES)}
 
 
-def random_images(count: int, *, seed: int) -> ImageSet:
+def random_images(count: int, *, seed: int, split: SplitName) -> ImageSet:
     """Noise images whose brightness depends on their label.
 
     A few labels are wrong, so that a best temperature exists.
@@ -110,7 +112,7 @@ def random_images(count: int, *, seed: int) -> ImageSet:
     images = (noise + 12 * labels[:, None, None, None]).to(torch.uint8)
     wrong = torch.rand(count, generator=generator) < WRONG_LABELS
     random_labels = torch.randint(10, (count,), generator=generator)
-    return ImageSet(images, torch.where(wrong, random_labels, labels))
+    return ImageSet(images, torch.where(wrong, random_labels, labels), split)
 
 
 def cooled(

@@ -116,7 +116,7 @@ def training(network: Network, batch_size: int, device: str) -> Trainer:
     """A training with `STEPS` steps in each epoch."""
     pixels, labels = random_images(STEPS * batch_size)
     channels_first = torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy())
-    images = ImageSet(channels_first, torch.from_numpy(labels))
+    images = ImageSet(channels_first, torch.from_numpy(labels), "train")
     recipe = Recipe.model_validate(RECIPE | {"batch_size": batch_size})
     model = build_network(network, classes=10, seed=0)
     objective = make_objective("cross_entropy", {})

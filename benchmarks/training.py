@@ -163,7 +163,7 @@ def our_epoch(
         }
     )
     channels_first = torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy())
-    images = ImageSet(channels_first, torch.from_numpy(labels))
+    images = ImageSet(channels_first, torch.from_numpy(labels), "train")
     model = build_network(network, classes=10, seed=0)
     trainer = Trainer(
         model,

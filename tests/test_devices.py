@@ -444,7 +444,7 @@ def test_a_backbone_is_trained_without_waits_in_its_steps(gpu: Device) -> None:
             epochs=2, batch_size=8, lr=0.05, momentum=0.9, weight_decay=1e-4
         ),
     )
-    samples = PreprocessedImages(images.inputs, images.labels, PREPROCESS)
+    samples = PreprocessedImages(images.inputs, images.labels, "train", PREPROCESS)
     network, objective = WholeNetwork(backbone()), make_objective("cross_entropy", {})
     training = Trainer(
         network, objective, samples, pretraining_recipe(recipe), seed=1, device=gpu.name

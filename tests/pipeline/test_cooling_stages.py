@@ -4,13 +4,18 @@ parameters.
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 import torch
 
 from softmax_temperature.cooling import Cooling
+from softmax_temperature.data.glyphs import VOID
+from softmax_temperature.data.segmentation import read_segmentation
+from softmax_temperature.data.splits import Part
 from softmax_temperature.networks.registry import build_network
 from softmax_temperature.papers.cooling import collect
 from softmax_temperature.papers.cooling.collect import (
@@ -25,16 +30,19 @@ from softmax_temperature.params.cooling import Segmentation
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.stages.cooling import train_cooling, train_segmentation
 from softmax_temperature.stages.fetch import fetch
+from softmax_temperature.training import prepared_sets
 from softmax_temperature.training.prepared_sets import image_set
 from tests.pipeline.whole_runs import (
     WholePaper,
     changed,
+    fitted,
     run,
     run_paper,
     stored,
     weights,
     weights_are_finite,
     with_kills,
+    with_other_test_data,
 )
 
 PAPER, RESULTS = collect, Path("results/tiny/cooling")
@@ -113,6 +121,55 @@ def test_there_is_a_row_for_the_last_cooling_of_each_epoch() -> None:
     assert each_batch["total"].iloc[-1] == pytest.approx(
         math.prod(row["applied"] for row in rows), rel=1e-8
     )
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "digits-vgg/none/distributed/0",
+        "digits-vgg-each-batch/none/last_layer-each-batch/0",
+    ],
+)
+def test_no_fitted_number_of_a_training_moves_with_the_test_data(
+    cell: str,
+    project: Path,
+    tiny: Params,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files = ("weights.safetensors", "history.json", "norms.json", "temperatures.json")
+    expected = fitted(train_cooling, cell, *files)
+    monkeypatch.chdir(with_other_test_data(project, tmp_path))
+    run(tiny, train_cooling, [cell])
+    assert fitted(train_cooling, cell, *files) == expected
+    changed_scores = stored(train_cooling, cell, "history")
+    monkeypatch.chdir(project)
+    assert stored(train_cooling, cell, "history") != changed_scores
+
+
+def test_no_fitted_number_of_a_unet_moves_with_the_test_labels(
+    tiny: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_with_other_labels(*arguments: Any, **options: Any) -> dict[str, Part]:
+        parts = read_segmentation(*arguments, **options)
+        labels = parts["test"].labels
+        other = torch.where(labels == VOID, labels, (labels + 1) % 3)
+        return parts | {"test": replace(parts["test"], labels=other)}
+
+    cell = "last_layer/0"
+    names = ("loss", "temperature")
+    before = stored(train_segmentation, cell, "record")["history"]
+    expected = weights(train_segmentation, cell)
+    monkeypatch.setattr(prepared_sets, "read_segmentation", read_with_other_labels)
+    monkeypatch.chdir(tmp_path)
+    run(tiny, train_segmentation, [cell])
+    after = stored(train_segmentation, cell, "record")["history"]
+    assert [[row[name] for name in names] for row in after] == [
+        [row[name] for name in names] for row in before
+    ]
+    assert [row["mean_iou"] for row in after] != [row["mean_iou"] for row in before]
+    found = weights(train_segmentation, cell)
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
 
 
 def test_runs_say_what_the_last_epoch_came_to() -> None:

@@ -16,7 +16,14 @@ from softmax_temperature.runner.cells import CellsFailed
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages.early_learning import early_learning
 from softmax_temperature.stages.fetch import fetch
-from tests.pipeline.whole_runs import changed, finish, run, stored
+from tests.pipeline.whole_runs import (
+    changed,
+    finish,
+    fitted,
+    run,
+    stored,
+    with_other_test_data,
+)
 
 IMAGES, CLASSES = 12, 10
 SECTION: dict[str, Any] = {
@@ -79,6 +86,16 @@ def test_both_questions_have_the_same_problem_and_seeds_another() -> None:
         "classes": CLASSES,
     }
     assert (sizes | {"kernel_norm_error": 0.0}).items() <= first.items()
+
+
+def test_no_course_moves_with_the_test_data(
+    project: Path, tiny: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = "mlp/curves/0"
+    expected = fitted(early_learning, cell, "record.json", "courses.json")
+    monkeypatch.chdir(with_other_test_data(project, tmp_path))
+    run(edited(tiny), early_learning, [cell])
+    assert fitted(early_learning, cell, "record.json", "courses.json") == expected
 
 
 def test_courses_have_a_row_for_each_time_and_event() -> None:

@@ -3,6 +3,7 @@ parameters.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from softmax_temperature.data.splits import limited
+from softmax_temperature.data.splits import Part, limited
 from softmax_temperature.data.translation import read_translation
 from softmax_temperature.metrics import expected_calibration_error
 from softmax_temperature.networks.registry import build_network
@@ -25,10 +26,17 @@ from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.cells import CellsFailed
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.scaling import TEMPERATURE_GRID
+from softmax_temperature.stages import focal_appendices
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.focal import train_focal
-from softmax_temperature.stages.focal_appendices import train_translation
+from softmax_temperature.stages.focal_appendices import (
+    TENSORS,
+    focal_linear,
+    train_translation,
+)
 from softmax_temperature.stages.focal_evaluation import evaluate_focal
+from softmax_temperature.training import linear_model
+from softmax_temperature.training.linear_model import make_data
 from softmax_temperature.training.prepared_sets import image_set
 from softmax_temperature.training.translation.network import make_network, translate
 from softmax_temperature.training.translation.scores import bleu
@@ -37,12 +45,14 @@ from softmax_temperature.training.translation.vocabulary import Vocabulary
 from tests.pipeline.whole_runs import (
     WholePaper,
     changed,
+    fitted,
     run,
     run_paper,
     stored,
     weights,
     weights_are_finite,
     with_kills,
+    with_other_test_data,
 )
 
 PAPER, RESULTS = collect, Path("results/tiny/focal")
@@ -100,6 +110,82 @@ def test_a_run_in_the_table_is_what_its_logits_say() -> None:
     probs = torch.softmax(stored["test.logits"].double() / row["temperature"], dim=1)
     ours = expected_calibration_error(probs, stored["test.labels"])
     assert float(ours) == pytest.approx(row["expected_calibration_error"], abs=1e-9)
+
+
+def temperatures(cell: str) -> dict[str, float]:
+    return {
+        f"{row['evaluated']} {row['scaling']}": row["temperature"]
+        for row in open_artifact(evaluate_focal.output / cell).json("runs.json")
+    }
+
+
+@pytest.mark.parametrize("cell", ["digits/FLSD-53/0", "phrases/FLSD-53/0"])
+def test_no_fitted_number_of_a_training_moves_with_the_test_data(
+    cell: str,
+    project: Path,
+    tiny: Params,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files = ("weights.safetensors", "record.json", "history.json", "reliability.json")
+    both = [fitted(train_focal, cell, *files)]
+    scales = [temperatures(cell)]
+    scores = [stored(train_focal, cell, "history")]
+    monkeypatch.chdir(with_other_test_data(project, tmp_path))
+    run(tiny, train_focal, [cell, cell.replace("FLSD-53", "CE")])
+    run(tiny, evaluate_focal, [cell])
+    both.append(fitted(train_focal, cell, *files))
+    scales.append(temperatures(cell))
+    scores.append(stored(train_focal, cell, "history"))
+    assert both[0] == both[1]
+    assert scales[0] == scales[1]
+    assert len(set(scales[0].values())) > 1
+    assert scores[0] != scores[1]
+
+
+def test_no_fitted_number_of_a_translation_moves_with_the_test_sentences(
+    tiny: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_with_other_test_data(*arguments: Any, **options: Any) -> dict[str, Part]:
+        parts = read_translation(*arguments, **options)
+        other = tuple(reversed(parts["test"].labels))
+        return parts | {"test": replace(parts["test"], labels=other)}
+
+    def tried(cell: str) -> set[float]:
+        return {row["temperature"] for row in stored(train_translation, cell, "bleu")}
+
+    cell = "CE/0"
+    files = ("weights.safetensors", "record.json", "calibration.json")
+    expected = fitted(train_translation, cell, *files)
+    vocabulary = open_artifact(train_translation.output / cell).files["vocabulary.json"]
+    asked = tried(cell)
+    tested = calibration(cell, "test")
+    monkeypatch.setattr(focal_appendices, "read_translation", read_with_other_test_data)
+    monkeypatch.chdir(tmp_path)
+    run(tiny, train_translation, [cell])
+    assert fitted(train_translation, cell, *files) == expected
+    artifact = open_artifact(train_translation.output / cell)
+    assert artifact.files["vocabulary.json"] == vocabulary
+    assert tried(cell) == asked
+    assert calibration(cell, "test") != tested
+
+
+def test_no_weight_of_the_linear_model_moves_with_the_test_labels(
+    tiny: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make_other_test_data(*arguments: Any, **options: Any) -> tuple[Part, Part]:
+        train, test = make_data(*arguments, **options)
+        return train, replace(test, labels=1 - test.labels)
+
+    cell = focal_linear.cells(tiny)[0].name
+    before = open_artifact(focal_linear.output / cell).tensors(TENSORS)
+    monkeypatch.setattr(linear_model, "make_data", make_other_test_data)
+    monkeypatch.chdir(tmp_path)
+    run(tiny, focal_linear, [cell])
+    after = open_artifact(focal_linear.output / cell).tensors(TENSORS)
+    assert torch.equal(after["weights"], before["weights"])
+    assert torch.equal(after["weight_norm"], before["weight_norm"])
+    assert not torch.equal(after["test_labels"], before["test_labels"])
 
 
 def test_without_a_shift_the_shifted_images_are_the_test_images() -> None:
@@ -229,7 +315,7 @@ def test_translation_tables_are_complete_and_the_temperature_is_that_of_least_va
 
 def test_the_stored_calibration_is_that_of_the_stored_weights(tiny: Params) -> None:
     network, _, sides, _ = trained("FL/1", tiny)
-    pairs = SentencePairs(*sides)
+    pairs = SentencePairs(*sides, "test")
     with torch.no_grad():
         logits = network(pairs.teacher_forced(torch.arange(len(pairs)))).double()
     padded = pairs.targets.padded(torch.arange(len(pairs)))

@@ -19,11 +19,13 @@ from softmax_temperature.stages.focal import train_focal
 from tests.pipeline.whole_runs import (
     changed,
     finish,
+    fitted,
     run,
     run_paper,
     stored,
     weights,
     with_kills,
+    with_other_test_data,
 )
 
 RESULTS, VECTORS = Path("results/tiny/focal"), Path("raw/vectors.txt")
@@ -230,6 +232,23 @@ def test_an_interrupted_training_ends_with_the_same_bytes(
         3,
     ]
     assert open_artifact(folder).files == whole
+
+
+def test_the_chosen_epoch_of_trees_does_not_move_with_the_test_data(
+    project: Path,
+    params: Params,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cell = "parsed/CE/0"
+    files = ("weights.safetensors", "record.json", "history.json")
+    expected = fitted(train_focal, cell, *files)
+    scores = stored(train_focal, cell, "history")
+    monkeypatch.chdir(with_other_test_data(project, tmp_path))
+    write_data()
+    run(params, train_focal, [cell])
+    assert fitted(train_focal, cell, *files) == expected
+    assert stored(train_focal, cell, "history") != scores
 
 
 def test_a_changed_file_of_vectors_is_noticed(params: Params) -> None:

@@ -9,15 +9,23 @@ import pandas as pd
 import pytest
 
 from softmax_temperature.data.splits import SPLITS
+from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.networks.embeddings import open_embeddings
 from softmax_temperature.papers.classifier_temperature import collect
 from softmax_temperature.papers.classifier_temperature.records import read_records
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages.classifier_temperature import search
+from softmax_temperature.stages.classifier_temperature import describe, search
+from softmax_temperature.stages.embeddings import embed
 from softmax_temperature.stages.heuristic import heuristic
-from tests.pipeline.whole_runs import WholePaper, changed, run
+from tests.pipeline.whole_runs import (
+    WholePaper,
+    changed,
+    fitted,
+    run,
+    with_other_test_data,
+)
 
 PAPER, RESULTS = collect, Path("results/tiny/classifier_temperature")
 pytestmark = pytest.mark.usefixtures("in_project")
@@ -61,6 +69,39 @@ def test_the_optimum_is_where_the_accuracy_is_best_and_inside_its_plateau() -> N
         assert (
             pair["plateau_low"] <= pair["inverse_temperature"] <= pair["plateau_high"]
         )
+
+
+def test_what_validation_data_choose_does_not_move_with_the_test_data(
+    project: Path, tiny: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_validation = changed(
+        tiny, {"classifier_temperature/search/select_on": "validation"}
+    )
+    columns = [
+        "dataset",
+        "backbone",
+        "inverse_temperature",
+        "plateau_low",
+        "best_accuracy",
+    ]
+    columns += ["inverse_temperature_validation", *STATISTICS]
+    cell = "digits/untrained-16"
+    curves = fitted(search, cell, "curves.safetensors")
+    statistics = fitted(describe, cell, "statistics.json")
+    tables = []
+    for folder in (project, with_other_test_data(project, tmp_path)):
+        monkeypatch.chdir(folder)
+        for stage in (embed, describe, search):
+            run(on_validation, stage)
+        validation = replace(heuristic, output=Path("data/on_validation"))
+        run(on_validation, validation)
+        tables.append(pd.read_csv(validation.output / "pairs.csv"))
+    assert fitted(search, cell, "curves.safetensors") == curves
+    assert fitted(describe, cell, "statistics.json") == statistics
+    assert set(tables[0]["selected_on"]) == {"validation"}
+    assert tables[0][columns].to_dict() == tables[1][columns].to_dict()
+    scored_on_test = "inverse_temperature_test"
+    assert tables[0][scored_on_test].tolist() != tables[1][scored_on_test].tolist()
 
 
 def test_no_rule_beats_the_best_of_the_grid() -> None:

@@ -3,6 +3,7 @@ smallest parameters.
 """
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from softmax_temperature.papers.temperature_check.records import read_records
 from softmax_temperature.params import Params
 from softmax_temperature.params.temperature_check import Training
 from softmax_temperature.runner.artifacts import open_artifact
+from softmax_temperature.stages.early_learning import early_learning
 from softmax_temperature.stages.temperature_check import (
+    CHOICE,
     confirm_temperature_check,
     train_temperature_check,
 )
@@ -25,8 +28,11 @@ from tests.pipeline.whole_runs import (
     WholePaper,
     changed,
     digests,
+    fitted,
+    run,
     run_paper,
     stored,
+    with_other_test_data,
 )
 
 PAPER, RESULTS = collect, Path("results/tiny/temperature_check")
@@ -119,6 +125,45 @@ def test_only_the_usual_softmax_alone_is_described_and_only_cooling_leaves_tempe
     assert statistics["dim"] == 64
     assert all(np.isfinite(value) for value in statistics.values())
     assert (len(of("temperatures", *cooled)), of("temperatures", *plain)) == (2, [])
+
+
+def test_no_fitted_number_moves_with_the_test_data(
+    project: Path, tiny: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cooled = Training("wrn", 1.0, 0.1, "cooled", 0).cell
+    tried = [Training("wrn-norms", 1.0, at, "norm-20", 0).cell for at in (1e-4, 0.1)]
+    confirmed = "wrn-norms/1/norm-20/1"
+    files = ("logits.safetensors", "history.json", "record.json", "temperatures.json")
+    before = [
+        fitted(train_temperature_check, cell, *files) for cell in (cooled, *tried)
+    ]
+    choices = [fitted(confirm_temperature_check, confirmed, *files, CHOICE)]
+    scores = of("history", "wrn", 1.0, 0.1, "cooled", 0)
+    monkeypatch.chdir(with_other_test_data(project, tmp_path))
+    run(tiny, train_temperature_check, [cooled, *tried])
+    run(tiny, confirm_temperature_check, [confirmed])
+    after = [fitted(train_temperature_check, cell, *files) for cell in (cooled, *tried)]
+    choices.append(fitted(confirm_temperature_check, confirmed, *files, CHOICE))
+    assert before == after
+    assert choices[0] == choices[1]
+    assert scores != of("history", "wrn", 1.0, 0.1, "cooled", 0)
+
+
+def test_no_post_hoc_temperature_moves_with_the_test_data(
+    project: Path, tiny: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweeps = tiny.model_dump()["temperature_check"]["sweeps"]
+    one = changed(tiny, {"temperature_check/sweeps": {"gru": sweeps["gru"]}})
+    shutil.copytree(project / "data" / "published", tmp_path / "data" / "published")
+    before = read_records(RESULTS).runs.query("sweep == 'gru'")
+    monkeypatch.chdir(with_other_test_data(project, tmp_path))
+    for stage in (train_temperature_check, early_learning):
+        run(one, stage)
+    collect.collect(one, RESULTS)
+    after = read_records(RESULTS).runs
+    columns = ["inverse_temperature", "seed", "temperature", "validation_accuracy"]
+    assert after[columns].to_dict("list") == before[columns].to_dict("list")
+    assert after["test_nll"].tolist() != before["test_nll"].tolist()
 
 
 def test_a_training_that_diverges_is_a_result(

@@ -3,6 +3,7 @@ paper promises.
 """
 
 import json
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import chdir
 from importlib import import_module
@@ -11,12 +12,14 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from safetensors.torch import load_file, save_file
 
 from softmax_temperature.papers.shared.records import table_names
 from softmax_temperature.params import Params, validate
 from softmax_temperature.runner.artifacts import (
     digest_of_file,
     find_artifacts,
+    new_artifact,
     open_artifact,
 )
 from softmax_temperature.runner.cells import Cell, Job, run_cells
@@ -97,6 +100,64 @@ def stored(stage: Any, cell: str, name: str) -> Any:
 
 def weights(stage: Any, cell: str) -> dict[str, Any]:
     return open_artifact(stage.output / cell).tensors("weights.safetensors")
+
+
+def without_test_data(value: Any) -> Any:
+    """A JSON value without the rows and entries of the test split."""
+    if isinstance(value, list):
+        rows = [row for row in value if not _is_of_test(row)]
+        return [without_test_data(row) for row in rows]
+    if isinstance(value, dict):
+        return {
+            name: without_test_data(entry)
+            for name, entry in value.items()
+            if not name.startswith("test")
+        }
+    return value
+
+
+def _is_of_test(row: Any) -> bool:
+    return isinstance(row, dict) and row.get("split") == "test"
+
+
+def fitted(stage: Any, cell: str, *files: str) -> dict[str, Any]:
+    """The content of some files of a cell, without what is measured on test data."""
+    artifact = open_artifact(stage.output / cell)
+    content: dict[str, Any] = {}
+    for file in files:
+        if file.endswith(".json"):
+            content[file] = without_test_data(artifact.json(file))
+        else:
+            tensors = without_test_data(artifact.tensors(file))
+            content |= {name: tensor.tolist() for name, tensor in tensors.items()}
+    return content
+
+
+def with_other_test_data(project: Path, folder: Path) -> Path:
+    """A folder with the prepared data sets of a project, but other test data.
+
+    Every test label becomes the next class, images become their negatives, and the
+    nodes of a tree have the labels of their opposites.
+    """
+    for source in find_artifacts(project / "data" / "prepared"):
+        prepared = open_artifact(source)
+        target = folder / source.relative_to(project)
+        about = {"kind": prepared.kind, "about": prepared.about}
+        with new_artifact(target, **about) as new:
+            for name in prepared.files:
+                shutil.copy(prepared.path(name), new / name)
+            rows = load_file(new / "rows.safetensors")
+            classes = len(prepared.json("card.json")["class_names"])
+            rows["test.labels"] = (rows["test.labels"] + 1) % classes
+            save_file(rows, new / "rows.safetensors")
+            if "test.safetensors" in prepared.files:
+                images = load_file(new / "test.safetensors")["images"]
+                save_file({"images": 255 - images}, new / "test.safetensors")
+            elif prepared.json("card.json").get("form") == "trees":
+                text = (new / "test.jsonl").read_text()
+                opposites = str.maketrans("01234", "43210")
+                (new / "test.jsonl").write_text(text.translate(opposites))
+    return folder
 
 
 def weights_are_finite(stage: Any, cell: str) -> bool:

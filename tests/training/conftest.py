@@ -54,7 +54,9 @@ def make_recipe() -> Callable[..., Recipe]:
 @pytest.fixture
 def make_images() -> Callable[..., ImageSet]:
     """Noise, brighter in one channel or in none; sorted by nothing."""
-    return lambda count=21, seed=0: small.images(count, seed, size=SIZE)
+    return lambda count=21, seed=0, split="train": small.images(
+        count, seed, size=SIZE, split=split
+    )
 
 
 @pytest.fixture

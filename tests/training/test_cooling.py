@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from softmax_temperature.data.splits import SplitName
 from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.vgg import SmallVGG
 from softmax_temperature.runner.cells import Job
@@ -28,7 +29,7 @@ MakeJob = Callable[[Path], Job]
 Start = Callable[..., tuple[Trainer, CoolingCallback]]
 
 
-def some_images(count: int, seed: int) -> ImageSet:
+def some_images(count: int, seed: int, split: SplitName = "train") -> ImageSet:
     """Noise, brighter in one channel or in none; some labels are wrong, so that there
     is a best temperature.
     """
@@ -38,7 +39,7 @@ def some_images(count: int, seed: int) -> ImageSet:
     for channel in range(3):
         images[labels == channel, channel] += 60
     labels[::7] = 0
-    return ImageSet(images.to(torch.uint8), labels)
+    return ImageSet(images.to(torch.uint8), labels, split)
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def scenes(count: int, seed: int = 0, *, right: float = 1.0) -> ImageSet:
     images.scatter_add_(1, labels[:, None], torch.full_like(labels[:, None], 120))
     labels[torch.rand(labels.shape, generator=generator) > right] = 0
     labels[torch.rand(labels.shape, generator=generator) < 0.1] = VOID
-    return ImageSet(images.to(torch.uint8), labels.to(torch.uint8))
+    return ImageSet(images.to(torch.uint8), labels.to(torch.uint8), "train")
 
 
 @pytest.fixture

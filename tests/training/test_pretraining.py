@@ -45,7 +45,7 @@ def test_the_first_step_is_that_of_torch_and_the_last_learning_rate_is_nearly_ze
         list(network.parameters()),
     )
     samples, objective = (
-        PreprocessedImages(images, labels, PREPROCESS),
+        PreprocessedImages(images, labels, "train", PREPROCESS),
         make_objective("cross_entropy", {}),
     )
     training = Trainer(

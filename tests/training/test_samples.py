@@ -29,7 +29,7 @@ def test_augmentation_pads_crops_and_flips_one_image_at_a_time(
     make_recipe: Any, crop_padding: int, flip: bool
 ) -> None:
     images, recipe = (
-        ImageSet(noise(40), torch.zeros(40).long()),
+        ImageSet(noise(40), torch.zeros(40).long(), "train"),
         make_recipe(crop_padding=crop_padding, flip=flip),
     )
     drawn = images.draw(40, torch.Generator().manual_seed(3), recipe)
@@ -64,7 +64,7 @@ def test_normalisation_is_that_of_torchvision(make_recipe: Any) -> None:
     theirs = v2.Normalize(mean, std)(
         v2.functional.to_dtype(images, torch.float32, scale=True)
     )
-    ours = ImageSet(images, torch.zeros(6).long()).prepare(
+    ours = ImageSet(images, torch.zeros(6).long(), "train").prepare(
         images, make_recipe(mean=mean, std=std)
     )
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
@@ -94,7 +94,7 @@ def test_a_sample_of_images_sorted_by_class_is_balanced(
     images = torch.arange(len(labels), dtype=torch.uint8)[:, None, None, None].expand(
         -1, 3, 1, 1
     )
-    some = ImageSet(images, labels).sample(count)
+    some = ImageSet(images, labels, "train").sample(count)
     numbers = some.inputs[:, 0, 0, 0].long()
     assert len(some) == min(count, len(labels))
     assert torch.equal(
@@ -159,14 +159,14 @@ def test_what_is_no_set_of_samples_is_refused(
     kind: Any, inputs: Tensor, labels: tuple[int, ...], says: str
 ) -> None:
     with pytest.raises(ValueError, match=says):
-        kind(inputs, torch.zeros(labels).long())
+        kind(inputs, torch.zeros(labels).long(), "train")
 
 
 def test_recipes_for_other_samples_are_refused(make_recipe: Any) -> None:
-    images = ImageSet(noise(2), torch.zeros(2).long())
+    images = ImageSet(noise(2), torch.zeros(2).long(), "train")
     pixels, texts = (
-        ImageSet(noise(2), torch.zeros(2, 5, 7).long()),
-        TokenSet(TOKENS, torch.zeros(2).long()),
+        ImageSet(noise(2), torch.zeros(2, 5, 7).long(), "train"),
+        TokenSet(TOKENS, torch.zeros(2).long(), "train"),
     )
     plain = {"mean": None, "std": None}
     texts.check(make_recipe(**plain))

@@ -59,7 +59,7 @@ def sentences(count: int = 96) -> TreeSet:
     trees = encode_trees(
         [parse_tree(text) for text in texts], ("not", "good", "bad", "film")
     )
-    return TreeSet(trees, trees[:, 0, LABEL])
+    return TreeSet(trees, trees[:, 0, LABEL], "train")
 
 
 def test_labels_are_those_of_roots_or_of_nodes() -> None:
@@ -138,7 +138,7 @@ def start(make_trainer: MakeTrainer) -> MakeTrainer:
     tokens = torch.randint(
         1, WORDS - 1, (20, 9), generator=torch.Generator().manual_seed(2)
     )
-    texts = TokenSet(tokens, (tokens == 3).any(1).long())
+    texts = TokenSet(tokens, (tokens == 3).any(1).long(), "train")
     recipe = {"optimizer": "adagrad", "weight_decay": 0.1, "batch_size": 20, **TEXT}
     return lambda model: make_trainer(model, images=texts, **recipe)
 

@@ -184,7 +184,7 @@ def rows_of(
         return logits.square().mean()
 
     trainer = make_trainer(
-        images=ImageSet(images.inputs, torch.arange(len(images))),
+        images=ImageSet(images.inputs, torch.arange(len(images)), "train"),
         objective=objective,
         **changes,
     )
@@ -221,7 +221,10 @@ def test_images_are_augmented_for_training_and_not_for_evaluation(
     ramp = torch.arange(10, 16, dtype=torch.uint8).expand(64, 3, 6, 6).contiguous()
     kept = {"mean": [0.0] * 3, "std": [1.0] * 3, "batch_size": 64}
     trainer = make_trainer(
-        images=ImageSet(ramp, torch.arange(64) % 4), crop_padding=1, flip=True, **kept
+        images=ImageSet(ramp, torch.arange(64) % 4, "train"),
+        crop_padding=1,
+        flip=True,
+        **kept,
     )
     seen: list[Tensor] = []
     trainer.network.get_submodule("hidden").register_forward_pre_hook(
@@ -243,7 +246,7 @@ def test_dropout_differs_between_epochs_and_seeds_and_leaves_the_generator_alone
 ) -> None:
     # All images are the same, so that their order has no say in what is zero.
     images = ImageSet(
-        make_images(1).inputs.expand(24, -1, -1, -1), torch.arange(24) % 4
+        make_images(1).inputs.expand(24, -1, -1, -1), torch.arange(24) % 4, "train"
     )
 
     def dropped(seed: int) -> list[Tensor]:
@@ -384,7 +387,7 @@ def start(
         trainer = make_trainer(
             network, crop_padding=1, flip=True, **{"optimizer": optimizer, **changes}
         )
-        splits = {"train": make_images(), "test": make_images(10, seed=2)}
+        splits = {"train": make_images(), "test": make_images(10, seed=2, split="test")}
         return trainer, Watch(
             splits, gradient_epochs=frozenset({1, 3}), reliability_epochs=frozenset({2})
         )

@@ -145,7 +145,7 @@ def watched(make_trainer: MakeTrainer, make_images: Any) -> tuple[Trainer, Watch
         "resnet", objective=objective, images=make_images(32), planned_epochs=6
     )
     splits = {
-        "validation": make_images(11, seed=1),
+        "validation": make_images(11, seed=1, split="validation"),
         "train": make_images(32).sample(15),
     }
     watch = Watch(

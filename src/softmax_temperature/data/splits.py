@@ -25,6 +25,12 @@ class LeakError(Exception):
     """Test data were asked for to fit something."""
 
 
+def refuse_test(split: SplitName, data: str) -> None:
+    """Raise LeakError if data of the test split are asked for to fit something."""
+    if split == "test":
+        raise LeakError(f"{data}: the test split was asked for to fit something")
+
+
 @dataclass(frozen=True)
 class Part:
     """One split of one data set: n rows of data and labels.
@@ -67,10 +73,7 @@ class Part:
 
     def for_fitting(self) -> tuple[Any, Any]:
         """Data and labels to fit parameters on; the test split raises LeakError."""
-        if self.split == "test":
-            raise LeakError(
-                f"{self.dataset}: the test split was asked for to fit something"
-            )
+        refuse_test(self.split, self.dataset)
         return self.data, self.labels
 
     def for_evaluation(self) -> tuple[Any, Any]:

@@ -159,7 +159,7 @@ def _problem(
         .to(job.device)
         for name in ("trained", "frozen")
     )
-    train = image_set(job.inputs["images"], "train", root)
+    train = image_set(job.inputs["images"], "train", root).for_fitting()
     rows = balanced_subset(
         train.labels.numpy(), flow.images, generator_for(start_seed, "early learning")
     )

@@ -20,13 +20,11 @@ from softmax_temperature.runner.distributed import PROCESSES
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages import LINEAR, TRANSLATION, part_of, stage
 from softmax_temperature.training import BestEpoch, Diverged, linear_model
-from softmax_temperature.training.prepared_sets import for_training
 from softmax_temperature.training.run import TrainingRun
 from softmax_temperature.training.translation import scores
 from softmax_temperature.training.translation.network import make_network
 from softmax_temperature.training.translation.sentences import (
     LengthBatches,
-    SentencePairs,
     per_token,
 )
 
@@ -118,10 +116,7 @@ def _train_translation(
         for name, part in whole.items()
     }
     vocabulary = Vocabulary.fit(parts["train"], size=task.vocabulary)
-    pairs = {
-        split: SentencePairs(*map(vocabulary.encode, for_training(part)))
-        for split, part in parts.items()
-    }
+    pairs = {split: vocabulary.encode_part(part) for split, part in parts.items()}
     pairs["train"] = pairs["train"].up_to(task.longest)
     of_tokens = {"tokens": task.recipe.batch_size, "seed": training_seed}
     batches = {

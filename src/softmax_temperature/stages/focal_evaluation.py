@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from softmax_temperature import metrics
+from softmax_temperature.data.logits import Logits, read_logits
 from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.data.splits import HELD_OUT
 from softmax_temperature.params import Params
@@ -68,7 +69,7 @@ def _evaluate(job: Job, *, bootstrap: int, resampling_seed: int, select: str) ->
         logits = _logits(job.inputs["training"], file)
         for scaling in SCALINGS if logits else ():
             scaled, about = _scaled(logits, scaling)
-            test, labels = scaled["test.logits"], scaled["test.labels"]
+            test, labels = scaled["test"].for_evaluation()
             report = metrics.calibration_report(test, labels, **settings)
             confident = metrics.confident_report(
                 test, labels, threshold=CONFIDENT, **settings
@@ -77,7 +78,7 @@ def _evaluate(job: Job, *, bootstrap: int, resampling_seed: int, select: str) ->
             rows["runs"].append(own | _row(report) | _row(confident))
             if file == LOGITS:
                 other = (
-                    _scaled(reference, scaling)[0]["test.logits"] if reference else None
+                    _scaled(reference, scaling)[0]["test"].values if reference else None
                 )
                 for name, found in _compared(scaled, other, settings).items():
                     rows[name] += [{"scaling": scaling, **row} for row in found]
@@ -85,37 +86,27 @@ def _evaluate(job: Job, *, bootstrap: int, resampling_seed: int, select: str) ->
         write_json(job.output / f"{name}.json", some)
 
 
-def _logits(training: Artifact, file: str) -> dict[str, Tensor]:
-    """Logits and labels by split, float64; none when the training diverged, or has no
-    such file.
-    """
+def _logits(training: Artifact, file: str) -> dict[str, Logits]:
+    """Logits in float64 by set; none if the training diverged or has no such file."""
     if training.json("record.json")["diverged"] or (
         file == LAST_LOGITS and file not in training.files
     ):
         return {}
-    tensors = training.tensors(file)
-    return {
-        name: tensor.double() if name.endswith("logits") else tensor
-        for name, tensor in tensors.items()
-    }
+    stored = read_logits(training, file)
+    return {name: logits.double() for name, logits in stored.items()}
 
 
 def _scaled(
-    logits: dict[str, Tensor], scaling: str
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The logits over the temperature that validation data choose, with the labels; and
-    that temperature.
-    """
-    temperature, at_bound = 1.0, False
+    sets: dict[str, Logits], scaling: str
+) -> tuple[dict[str, Logits], dict[str, Any]]:
+    """The logits over the temperature fitted on validation data, and that temperature."""
+    temperature = 1.0
+    at_bound = False
     if scaling != "none":
-        fit = fit_temperature(
-            logits["validation.logits"], logits["validation.labels"], criterion=scaling
-        )
-        temperature, at_bound = fit.temperature, fit.at_bound
-    scaled = {
-        name: one / temperature if name.endswith("logits") else one
-        for name, one in logits.items()
-    }
+        fit = fit_temperature(*sets["validation"].for_fitting(), criterion=scaling)
+        temperature = fit.temperature
+        at_bound = fit.at_bound
+    scaled = {name: logits.divided_by(temperature) for name, logits in sets.items()}
     return scaled, {"temperature": temperature, "at_bound": at_bound}
 
 
@@ -134,23 +125,23 @@ def _row(report: dict[str, Any], names: Iterable[str] = ()) -> dict[str, Any]:
 
 
 def _compared(
-    logits: dict[str, Tensor], reference: Tensor | None, settings: dict[str, int]
+    sets: dict[str, Logits], reference: Tensor | None, settings: dict[str, int]
 ) -> dict[str, Rows]:
     """Test data against the reference arm, on shifted data sets, and beside those out
     of the distribution.
     """
-    test, labels = logits["test.logits"], logits["test.labels"]
+    test, labels = sets["test"].for_evaluation()
     rows: dict[str, Rows] = {"differences": [], "ood": [], "roc": [], "shift": []}
     if reference is not None:
         differences = metrics.paired_difference(test, reference, labels, **settings)
         rows["differences"] = [
             {"metric": name, **one._asdict()} for name, one in differences.items()
         ]
-    for name in sorted({key.rpartition(".")[0] for key in logits} - set(HELD_OUT)):
-        others = logits[f"{name}.logits"]
-        if f"{name}.labels" in logits:
+    for name in sorted(sets.keys() - set(HELD_OUT)):
+        others = sets[name].values
+        if sets[name].labels is not None:
             report = metrics.calibration_report(
-                others, logits[f"{name}.labels"], **settings
+                *sets[name].for_evaluation(), **settings
             )
             rows["shift"].append(
                 {"shifted": name, **_row(report, ("samples", *SHIFT_METRICS))}

@@ -68,7 +68,7 @@ def _pretrain(job: Job, *, spec: Backbone, how: Pretrain, data_seed: int) -> Non
     with drawn_from(job.seed):
         network = build_classifier(spec, num_classes=how.classes)
     samples = PreprocessedImages(
-        images[~held_out], labels[~held_out], described_preprocess(spec)
+        images[~held_out], labels[~held_out], "train", described_preprocess(spec)
     )
     objective = make_objective("cross_entropy", {})
     training = TrainingRun(

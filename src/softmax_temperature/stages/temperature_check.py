@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from softmax_temperature import dataset_statistics
+from softmax_temperature.data.logits import read_logits
 from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.data.splits import HELD_OUT
 from softmax_temperature.losses import make_objective
@@ -200,13 +201,8 @@ def _accuracy(training: Artifact) -> float:
     record = training.json("record.json")
     if record["diverged"]:
         return 1 / float(record["classes"])
-    tensors = training.tensors(LOGITS)
-    return (
-        (tensors["validation.logits"].argmax(dim=1) == tensors["validation.labels"])
-        .double()
-        .mean()
-        .item()
-    )
+    logits, labels = read_logits(training, LOGITS)["validation"].for_fitting()
+    return (logits.argmax(dim=1) == labels).double().mean().item()
 
 
 def _statistics(trainer: Trainer, sample: Samples) -> dict[str, float] | None:

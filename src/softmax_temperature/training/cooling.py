@@ -30,7 +30,8 @@ class CoolingCallback(Callback):
     and `settings` are those of `Cooling`. A row of `temperatures`: `cooling` and
     `epoch` (from 1), `applied` (what the logits were divided by), `total` (the product
     of all so far), and `at_bound` (there was no best temperature, so nothing happened).
-    Raises Diverged if a logit or temperature is not finite.
+    Raises LeakError for test data, and Diverged if a logit or temperature is not
+    finite.
     """
 
     kept = ("batches", "temperatures")
@@ -44,7 +45,8 @@ class CoolingCallback(Callback):
         optimizer_state: str,
         **settings: Any,
     ) -> None:
-        self._cooling, self._samples = Cooling(network, **settings), samples
+        self._samples = samples.for_fitting()
+        self._cooling = Cooling(network, **settings)
         self._period, self._policy = period, optimizer_state
         self.batches = 0
         self.temperatures: list[dict[str, Any]] = []
@@ -88,7 +90,7 @@ class PixelCoolingCallback(Callback):
     state is in the network.
 
     The temperature is fitted on the pixels of held-out images that are not `void`, or
-    on `most` that `seed` chooses.
+    on `most` that `seed` chooses. Raises LeakError for test images.
     """
 
     kept = ()
@@ -103,7 +105,7 @@ class PixelCoolingCallback(Callback):
         seed: int,
         most: int = MOST_PIXELS,
     ) -> None:
-        labels = images.labels.flatten()
+        labels = images.for_fitting().labels.flatten()
         rows = (labels != void).nonzero().squeeze(1)
         if not len(rows):
             raise ValueError(

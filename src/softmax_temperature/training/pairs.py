@@ -34,10 +34,13 @@ def start_norm(
 ) -> float:
     """The mean norm of the tempered logits before the first step, brought to that of
     "norm-n".
+
+    Raises LeakError for test data.
     """
+    inputs = held_out.for_fitting().inputs
 
     def norm() -> float:
-        logits, _ = trainer.evaluate(held_out.inputs)
+        logits, _ = trainer.evaluate(inputs)
         return float((inverse_temperature * logits).double().norm(dim=1).mean())
 
     if (

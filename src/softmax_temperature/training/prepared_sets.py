@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from softmax_temperature.data.prepared import PreparedData, open_prepared
 from softmax_temperature.data.segmentation import Form, read_segmentation, set_aside
@@ -72,8 +72,8 @@ def _images(data: PreparedData, split: SplitName, size: int | None = None) -> Im
             where=f"data set {data.name}",
             remedy="Supply it as NAME.npz, resized.",
         )
-    images, labels = for_training(data.part(split))
-    return ImageSet(to_rgb(images, size), labels)
+    part = data.part(split)
+    return ImageSet.of_part(replace(part, data=to_rgb(part.data, size)))
 
 
 @lru_cache(
@@ -93,7 +93,7 @@ def _numbered(folder: Path, digest: str, text: Text) -> TrainingSets:  # noqa: A
         )
         for split, part in parts.items():
             encoded = encode_trees(list(map(parse_tree, part.data)), words)
-            sets[split] = TreeSet(*for_training(replace(part, data=encoded)))
+            sets[split] = TreeSet.of_part(replace(part, data=encoded))
         return TrainingSets(sets, data.classes, words)
     tokeniser = Tokeniser.fit(
         parts["train"],
@@ -102,13 +102,8 @@ def _numbered(folder: Path, digest: str, text: Text) -> TrainingSets:  # noqa: A
         keep=text.keep,
     )
     for split, part in parts.items():
-        sets[split] = TokenSet(*for_training(tokeniser.encode_part(part)))
+        sets[split] = TokenSet.of_part(tokeniser.encode_part(part))
     return TrainingSets(sets, data.classes, tokeniser.words)
-
-
-def for_training(part: Part) -> Any:
-    """Data and labels for the one purpose that the split allows in training."""
-    return part.for_evaluation() if part.split == "test" else part.for_fitting()
 
 
 def segmentation_sets(
@@ -122,4 +117,4 @@ def segmentation_sets(
     parts["train"] = limited(parts["train"], task.train_limit, seed=seed)
     parts["test"] = limited(parts["test"], task.test_limit, seed=seed)
     parts = set_aside(parts, task.cooling_images, seed=seed)
-    return {split: ImageSet(*for_training(part)) for split, part in parts.items()}
+    return {split: ImageSet.of_part(part) for split, part in parts.items()}

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from safetensors.torch import save_file, save_model
+from safetensors.torch import save_model
 from torch import Tensor, nn
 
+from softmax_temperature.data.logits import Logits, write_logits
 from softmax_temperature.losses import Objective
 from softmax_temperature.networks.registry import WEIGHTS, count_parameters
 from softmax_temperature.params.recipe import Recipe
@@ -53,23 +54,24 @@ class TrainingRun:
         sets: Mapping[str, Samples],
         outliers: Mapping[str, Tensor] | None = None,
     ) -> None:
-        """Write logits and labels of sets, and logits of outliers; nothing if they are
-        not finite.
+        """Write logits and labels of sets, and logits of outliers, by name.
+
+        Nothing is written if one of them is not finite.
         """
         if not self.finite:
             return
-        inputs = {name: some.inputs for name, some in sets.items()} | dict(
-            outliers or {}
-        )
-        labels = {f"{name}.labels": some.labels for name, some in sets.items()}
+        logits: dict[str, Logits] = {}
         try:
-            logits = {
-                f"{name}.logits": self.trainer.evaluate(some)[0]
-                for name, some in inputs.items()
-            }
-            save_file(logits | labels, self._job.output / file)
+            for name, samples in sets.items():
+                values, _ = self.trainer.evaluate(samples.inputs)
+                logits[name] = Logits(samples.split, values, samples.labels)
+            for name, inputs in (outliers or {}).items():
+                values, _ = self.trainer.evaluate(inputs)
+                logits[name] = Logits("test", values)
         except Diverged:
             self.finite = False
+        else:
+            write_logits(self._job.output / file, logits)
 
     def save(
         self, about: Mapping[str, Any], *, weights: bool = True, **rows: Any

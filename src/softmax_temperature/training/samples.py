@@ -9,19 +9,32 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from softmax_temperature.data.splits import Part, SplitName, refuse_test
 from softmax_temperature.networks.layers import channels
 from softmax_temperature.params.recipe import Recipe
 
 
 @dataclass(frozen=True)
 class Samples:
-    """One split: inputs (n, ...), labels (n,) or more, and how a network is given them;
-    `one_shape` if batches have.
+    """One split: inputs (n, ...), labels (n,) or more, and the network's form of them.
+
+    `one_shape` says that all batches have one shape.
     """
 
     inputs: Tensor
     labels: Tensor
+    split: SplitName
     one_shape: ClassVar[bool] = False
+
+    @classmethod
+    def of_part(cls, part: Part) -> Self:
+        """The samples of one split of a data set."""
+        return cls(part.data, part.labels, part.split)
+
+    def for_fitting(self) -> Self:
+        """These samples, to fit weights or a temperature on; test data raise LeakError."""
+        refuse_test(self.split, type(self).__name__)
+        return self
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -38,8 +38,8 @@ class Trainer:
     nan before the first. `after_batch` are functions called after each step, while its
     gradients are still there; what they change has to lie in the network, the optimizer
     or the state of a callback, and they leave the network in training mode. Raises
-    ValueError if the samples cannot be trained by the recipe, or not by several
-    processes.
+    LeakError for test data, and ValueError if the samples cannot be trained by the
+    recipe, or not by several processes.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Trainer:
         seed: int,
         device: str,
     ) -> None:
-        samples.check(recipe)
+        samples.for_fitting().check(recipe)
         self.network = network.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.objective, self.samples, self.recipe = (
             objective,

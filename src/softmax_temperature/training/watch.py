@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -57,17 +57,16 @@ class Watch(Callback):
         every: int = 1,
         final: int = 1,
     ) -> None:
-        self._splits, self._inverse_temperature, self._every, self._final = (
-            splits,
-            inverse_temperature,
-            every,
-            final,
-        )
-        self._gradient_epochs, self._reliability_epochs = (
-            gradient_epochs,
-            reliability_epochs,
-        )
         super().__init__()
+        for name, samples in splits.items():
+            if name != samples.split:
+                raise ValueError(f"splits must not name {samples.split} data {name!r}")
+        self._splits = splits
+        self._inverse_temperature = inverse_temperature
+        self._every = every
+        self._final = final
+        self._gradient_epochs = gradient_epochs
+        self._reliability_epochs = reliability_epochs
         self.gradient_norms: list[dict[str, Any]] = []
         self.reliability: list[dict[str, Any]] = []
 
@@ -107,6 +106,11 @@ class Watch(Callback):
             if name == "train" and epoch in self._reliability_epochs:
                 self.reliability += _reliability_rows(epoch, logits, split.labels)
 
+    def validation_row(self) -> dict[str, Any]:
+        """The row of the last evaluated epoch on validation data."""
+        rows = [row for row in self.history if row["split"] == "validation"]
+        return rows[-1]
+
 
 def scaled_epochs(
     planned: Sequence[int], epochs: int, planned_epochs: int
@@ -119,29 +123,35 @@ def scaled_epochs(
     )
 
 
+class ValidationScores(Protocol):
+    """Scores a network on validation data after each epoch."""
+
+    def validation_row(self) -> dict[str, Any]:
+        """The scores after the last epoch."""
+
+
 class BestEpoch(Callback):
-    """Keeps the weights of the first `epoch` with the best `score` (accuracy: focal,
-    appendix E) on validation data.
+    """Keeps the weights of the first `epoch` with the best `score` on validation data.
+
+    The score of the focal paper is the accuracy (appendix E).
     """
 
     kept = ("epoch", "best", "weights")
 
     def __init__(
         self,
-        watch: Callback,
+        scores: ValidationScores,
         score: Callable[[dict[str, Any]], float] = itemgetter("accuracy"),
     ) -> None:
-        self.epoch, self.best = 0, -math.inf
+        self.epoch = 0
+        self.best = -math.inf
         self.weights: dict[str, Tensor] = {}
-        self._watch, self._score = watch, score
+        self._scores = scores
+        self._score = score
 
     def after_epoch(self, trainer: Trainer) -> None:
         """Keep the network if it is better than all before."""
-        score = [
-            self._score(row)
-            for row in self._watch.history
-            if row.get("split", "validation") == "validation"
-        ][-1]
+        score = self._score(self._scores.validation_row())
         if score > self.best:
             self.epoch, self.best = trainer.epochs_done, score
             self.weights = copy.deepcopy(trainer.network.state_dict())

@@ -43,7 +43,7 @@ def vocabulary(part: Part) -> Vocabulary:
 
 @pytest.fixture(scope="session")
 def pairs(part: Part, vocabulary: Vocabulary) -> SentencePairs:
-    return SentencePairs(*map(vocabulary.encode, part.for_fitting()))
+    return vocabulary.encode_part(part)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from softmax_temperature.training.translation.sentences import (
 def of(*lengths: tuple[int, int]) -> SentencePairs:
     """Pairs of these lengths, END included, whose tokens are 10, 11, ..."""
     sides = ([[*range(10, 9 + pair[side]), END] for pair in lengths] for side in (0, 1))
-    return SentencePairs(*map(Ragged.of, sides))
+    return SentencePairs(*map(Ragged.of, sides), "train")
 
 
 def test_the_decoder_reads_what_stands_before_each_token_and_labels_are_the_tokens_after_it() -> (

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import torch
 
+from softmax_temperature.data.logits import read_logits
 from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.early_learning.flows import FIT, LEARNED, TENTH, UNIT, WHOLE
 from softmax_temperature.heuristic.ridge import RidgeHeuristic, shipped
@@ -185,11 +186,12 @@ def _run(training: Training, artifact: Artifact) -> list[dict[str, Any]]:
     }
     if record["diverged"]:
         return [found]
-    tensors, scale = artifact.tensors(LOGITS), training.inverse_temperature
-    held_out, own = (
-        scale * tensors[f"{split}.logits"].double() for split in ("validation", "test")
-    )
-    labels, truth = tensors["validation.labels"], tensors["test.labels"]
+    scale = training.inverse_temperature
+    stored = read_logits(artifact, LOGITS)
+    validation_logits, labels = stored["validation"].for_fitting()
+    test_logits, truth = stored["test"].for_evaluation()
+    held_out = scale * validation_logits.double()
+    own = scale * test_logits.double()
     fit = fit_temperature(held_out, labels)
     for name, logits in (
         ("test", own),

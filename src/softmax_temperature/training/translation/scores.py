@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from softmax_temperature.data.splits import SplitName
+from softmax_temperature.data.splits import SplitName, refuse_test
 from softmax_temperature.metrics.calibration import CHUNK, binned_sums, equal_width_bins
 from softmax_temperature.params.focal import TranslationTask
 from softmax_temperature.scaling import TEMPERATURE_GRID
@@ -93,10 +93,16 @@ def calibration_by_temperature(
 
 
 def best_temperature(rows: Iterable[dict[str, Any]]) -> float:
-    """The temperature of the paper's grid, 0.1 to 10.0, with the least calibration
-    error; the first of equal ones.
+    """The temperature of the paper's grid, 0.1 to 10.0, with the least calibration error.
+
+    `rows` are those of the validation data; test data raise LeakError. Of equal
+    temperatures the first is chosen.
     """
-    on_grid = [row for row in rows if row["temperature"] in TEMPERATURE_GRID]
+    on_grid = []
+    for row in rows:
+        refuse_test(row["split"], "calibration by temperature")
+        if row["temperature"] in TEMPERATURE_GRID:
+            on_grid.append(row)
     return float(min(on_grid, key=lambda row: row["ece"])["temperature"])
 
 
@@ -135,7 +141,7 @@ def evaluate(
         rows = calibration_by_temperature(
             token_logits(trainer, batches[split]), sorted(asked)
         )
-        return [{"split": split, **row} for row in rows]
+        return [{"split": batches[split].split, **row} for row in rows]
 
     validation = calibration("validation", {*TEMPERATURE_GRID, *task.temperatures})
     asked = {*task.temperatures, UNSCALED, best_temperature(validation)}
@@ -166,6 +172,11 @@ class TokenScores(Callback):
     def __init__(self, batches: LengthBatches) -> None:
         super().__init__()
         self._batches = batches
+
+    def validation_row(self) -> dict[str, Any]:
+        """The scores after the last epoch; LeakError if they are those of test data."""
+        refuse_test(self._batches.split, "scores of tokens")
+        return self.history[-1]
 
     def after_epoch(self, trainer: Trainer) -> None:
         """Add the epoch's row; raises Diverged if logits are not finite."""

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from softmax_temperature.data.splits import SplitName
 from softmax_temperature.losses import Objective
 from softmax_temperature.networks.layers import upload
 from softmax_temperature.params.recipe import Recipe
@@ -78,6 +79,7 @@ class SentencePairs:
 
     sources: Ragged
     targets: Ragged
+    split: SplitName
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -98,7 +100,9 @@ class SentencePairs:
                 where="focal.translation.longest",
                 remedy="Raise it, or the vocabulary.",
             )
-        return SentencePairs(self.sources.kept(kept), self.targets.kept(kept))
+        return SentencePairs(
+            self.sources.kept(kept), self.targets.kept(kept), self.split
+        )
 
     def teacher_forced(self, rows: Tensor) -> Tensor:
         """Some pairs as the network takes them, (b, 2, length): source, and START and
@@ -155,7 +159,7 @@ class LengthBatches(HostSamples):
             batch_first=True,
             padding_value=PADDING,
         )
-        return cls(torch.arange(len(batches)), labels, pairs, batches)
+        return cls(torch.arange(len(batches)), labels, pairs.split, pairs, batches)
 
     def to(self, device: str) -> Self:  # noqa: ARG002
         """The same: how many tokens a batch has decides what is computed, labels

@@ -14,7 +14,12 @@ from tokenizers.pre_tokenizers import Metaspace, Punctuation, Sequence
 from tokenizers.trainers import BpeTrainer
 
 from softmax_temperature.data.splits import Part
-from softmax_temperature.training.translation.sentences import END, UNKNOWN, Ragged
+from softmax_temperature.training.translation.sentences import (
+    END,
+    UNKNOWN,
+    Ragged,
+    SentencePairs,
+)
 
 # No piece can be one of them: a piece has no space. They are not registered as special
 # tokens of the library, which would find them in sentences, too.
@@ -63,6 +68,11 @@ class Vocabulary:
             list(sentences), add_special_tokens=False
         )
         return Ragged.of([[*encoding.ids, END] for encoding in encodings])
+
+    def encode_part(self, part: Part) -> SentencePairs:
+        """The sentences and translations of one split, in numbers."""
+        sources, targets = part.for_evaluation()
+        return SentencePairs(self.encode(sources), self.encode(targets), part.split)
 
     def decode(self, rows: Iterable[Iterable[int]]) -> list[str]:
         """Rows of numbers as text; reserved ones leave nothing."""

@@ -1,0 +1,90 @@
+"""Logits that a training leaves for its evaluation, with the split they belong to.
+
+A file holds `{name}.logits` (n, classes) and, unless the set lies outside the
+distribution, `{name}.labels` (n,). The names "train", "validation" and "test" are the
+splits of the training's own data set. All other sets are test data.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from safetensors.torch import save_file
+from torch import Tensor
+
+from softmax_temperature.data.splits import SPLITS, SplitName, refuse_test
+from softmax_temperature.runner.artifacts import Artifact
+
+
+@dataclass(frozen=True)
+class Logits:
+    """Logits (n, classes) of one set and its labels (n,), with the set's split.
+
+    Sets outside the distribution have no labels.
+    """
+
+    split: SplitName
+    values: Tensor
+    labels: Tensor | None = None
+
+    def for_fitting(self) -> tuple[Tensor, Tensor]:
+        """Logits and labels to fit a number on; test data raise LeakError."""
+        refuse_test(self.split, "logits")
+        return self.for_evaluation()
+
+    def for_evaluation(self) -> tuple[Tensor, Tensor]:
+        """Logits and labels to report on; any split.
+
+        Raises:
+            ValueError: If the set has no labels.
+        """
+        if self.labels is None:
+            raise ValueError("logits outside the distribution have no labels")
+        return self.values, self.labels
+
+    def double(self) -> Self:
+        """The same logits in float64."""
+        return type(self)(self.split, self.values.double(), self.labels)
+
+    def divided_by(self, temperature: float) -> Self:
+        """The logits over a temperature."""
+        return type(self)(self.split, self.values / temperature, self.labels)
+
+
+def write_logits(path: Path, sets: Mapping[str, Logits]) -> None:
+    """Write sets of logits by name.
+
+    Raises:
+        ValueError: If a set has the name of a split that it does not belong to.
+    """
+    tensors: dict[str, Tensor] = {}
+    for name, logits in sets.items():
+        if logits.split != split_of(name):
+            raise ValueError(
+                f"logits of the {logits.split} split must not be stored as {name!r}"
+            )
+        tensors[f"{name}.logits"] = logits.values
+        if logits.labels is not None:
+            tensors[f"{name}.labels"] = logits.labels
+    save_file(tensors, path)
+
+
+def read_logits(artifact: Artifact, file: str) -> dict[str, Logits]:
+    """The sets of logits in a file of a training, by name."""
+    tensors = artifact.tensors(file)
+    names = [key.removesuffix(".logits") for key in tensors if key.endswith(".logits")]
+    return {
+        name: Logits(
+            split_of(name), tensors[f"{name}.logits"], tensors.get(f"{name}.labels")
+        )
+        for name in names
+    }
+
+
+def split_of(name: str) -> SplitName:
+    """The split of a set: its own name, and "test" for shifted sets and outliers."""
+    for split in SPLITS:
+        if split == name:
+            return split
+    return "test"
