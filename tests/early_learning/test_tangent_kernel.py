@@ -121,6 +121,24 @@ def test_probes_estimate_norm_and_drift_within_their_errors(
     assert 0.4 < torch.tensor(misses).square().mean().sqrt().item() < 2
 
 
+def test_standard_errors_of_norm_and_drift_by_hand(images: Tensor) -> None:
+    # Squares of the rows are 25 and 1: their mean is 13 and its standard error 12.
+    # By the delta method the root of 13 has the standard error 12 / (2 √13).
+    sketch = KernelSketch(FlatNetwork(make_network(), images), probes=2)
+    seen = torch.tensor([[3.0, 4.0], [0.0, 1.0]], dtype=torch.float64)
+    norm = sketch.norm(seen)
+    assert norm.value == pytest.approx(13**0.5)
+    assert norm.standard_error == pytest.approx(12 / (2 * 13**0.5))
+    # The moves' squares are 1 and 4, relative to their means 0.4 and 1.6, those of the
+    # reference 25 / 13 and 1 / 13. The differences -1.523 and 1.523 have the standard
+    # deviation 1.523 √2, their mean the standard error 1.523, a root half of it.
+    moved = seen + torch.tensor([[1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
+    drift = sketch.drift(moved, seen)
+    assert drift.value == pytest.approx((2.5 / 13) ** 0.5)
+    relative = (25 / 13 - 0.4) / 2
+    assert drift.standard_error == pytest.approx(drift.value * relative)
+
+
 def test_no_move_is_no_drift_and_one_direction_is_seen_exactly(images: Tensor) -> None:
     flat = FlatNetwork(make_network(), images)
     for probes in (None, 4):

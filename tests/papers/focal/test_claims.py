@@ -243,6 +243,22 @@ def test_early_stopping_never_chooses_an_untrained_network(records: Records) -> 
     assert judged(stopped, "early-stopping-does-not-save-ce")["verdict"] == HOLDS
 
 
+@pytest.mark.parametrize(("below", "epoch"), [(0.019, 1), (0.021, 2)])
+def test_early_stopping_chooses_among_epochs_two_points_below_the_best(
+    below: float, epoch: int
+) -> None:
+    keys = {"task": "a", "arm": "CE", "seed": 0}
+    rows = [
+        {**keys, "epoch": 1, "accuracy": 0.9 - below, "nll": 0.1, "ece": 0.01},
+        {**keys, "epoch": 2, "accuracy": 0.9, "nll": 0.2, "ece": 0.02},
+    ]
+    history = pd.DataFrame(
+        [{**row, "split": split} for split in ("validation", "test") for row in rows]
+    )
+    chosen = early_stopping(history).set_index("criterion")["epoch"]
+    assert chosen.to_dict() == {"last": 2, "accuracy": 2, "nll": epoch, "ece": epoch}
+
+
 def test_what_diverged_or_was_not_trained_is_not_judged(records: Records) -> None:
     trainings = records.trainings.assign(diverged=records.trainings["arm"] == "FL-3")
     row = judged(replace(records, trainings=trainings), "fl-3-calibrates")

@@ -107,6 +107,21 @@ def test_confirmations_are_judged_where_a_sweep_has_them() -> None:
     )
 
 
+def test_a_seed_is_judged_at_the_choice_of_the_other_seeds() -> None:
+    # Seed 0 alone is best at 0.1, by far: with its own numbers, 0.1 would be the best
+    # choice for every seed. The others choose 1 for it, and with it 0.1 for each other.
+    accuracies = dict.fromkeys(SEEDS, (0.5, 0.6)) | {0: (0.9, 0.1)}
+    rows = [
+        run("wrn", place, rate, seed, accuracy - 0.03 * (rate != 0.1))
+        for seed, pair in accuracies.items()
+        for place, accuracy in zip((0.1, 1.0), pair, strict=True)
+        for rate in RATES
+    ]
+    others = len(SEEDS) - 1
+    expected = ((0.1 - 0.9) + others * (0.5 - 0.6)) / len(SEEDS)
+    assert judged(DEPENDENCE, rows)["value"] == pytest.approx(expected)
+
+
 def test_a_flat_sweep_depends_on_nothing() -> None:
     flat = (noisy("wrn", FLAT), noisy("gru", FLAT, seed=1))
     assert judged(DEPENDENCE, *flat)["verdict"] == CONTRADICTED
