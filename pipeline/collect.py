@@ -9,29 +9,28 @@ from softmax_temperature.papers.shared.results import PAPERS, paper_folder
 from softmax_temperature.papers.shared.sources import RECORDS
 from softmax_temperature.params import read_params
 from softmax_temperature.runner.artifacts import write_json
-from softmax_temperature.tools.programs import exit_code, parser
+from softmax_temperature.tools.programs import (
+    PARAMS,
+    Paper,
+    ParamsFile,
+    require_choice,
+    run_program,
+)
 from softmax_temperature.tools.provenance import provenance, record_run
 
 
-def main() -> int:
-    reader = parser(__doc__)
-    reader.add_argument("--paper", required=True, choices=PAPERS, help="a paper's slug")
-    options = reader.parse_args()
-
-    def work() -> None:
-        params = read_params(options.params)
-        torch.set_num_threads(
-            params.compute.threads_per_cell
-        )  # As in cells: the last bits of a sum depend on it.
-        paper = import_module(f"softmax_temperature.papers.{options.paper}.collect")
-        folder = paper_folder(params.profile, options.paper)
-        outputs = [stage.output for stage in paper.STAGES]
-        paper.collect(params, folder)
-        write_json(folder / RECORDS, provenance(outputs))
-        record_run(params.profile, options.paper, options.params, outputs)
-
-    return exit_code(work)
+def main(paper: Paper, params: ParamsFile = PARAMS) -> None:
+    require_choice("--paper", paper, PAPERS)
+    parameters = read_params(params)
+    # As in cells: the last bits of a sum depend on the number of threads.
+    torch.set_num_threads(parameters.compute.threads_per_cell)
+    module = import_module(f"softmax_temperature.papers.{paper}.collect")
+    folder = paper_folder(parameters.profile, paper)
+    outputs = [stage.output for stage in module.STAGES]
+    module.collect(parameters, folder)
+    write_json(folder / RECORDS, provenance(outputs))
+    record_run(parameters.profile, paper, params, outputs)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_program(main, __doc__))

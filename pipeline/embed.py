@@ -1,6 +1,4 @@
-"""Train the backbones that the pipeline trains itself, and turn the images of every
-data set into embeddings.
-"""
+"""Train the pipeline's own backbones, and turn all images into embeddings."""
 
 import sys
 

@@ -5,13 +5,12 @@ from pathlib import Path
 
 from softmax_temperature.papers.shared.results import RESULTS
 from softmax_temperature.tools.picture import draw
-from softmax_temperature.tools.programs import exit_code, parser
+from softmax_temperature.tools.programs import run_program
 
 
-def main() -> int:
-    parser(__doc__).parse_args()
-    return exit_code(lambda: print(draw(RESULTS, Path("docs/images"))))
+def main() -> None:
+    print(draw(RESULTS, Path("docs/images")))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_program(main, __doc__))

@@ -4,18 +4,15 @@ import sys
 
 from softmax_temperature.papers.html import write_report
 from softmax_temperature.papers.shared.results import RESULTS
-from softmax_temperature.tools.programs import exit_code, parser
+from softmax_temperature.tools.programs import run_program
 
 
-def main() -> int:
-    parser(__doc__).parse_args()
-
-    def work() -> None:
-        overall, *profiles = write_report(RESULTS)
-        print("\n".join(["Report:", *(f"  {path}" for path in (overall, *profiles))]))
-
-    return exit_code(work)
+def main() -> None:
+    pages = write_report(RESULTS)
+    print("Report:")
+    for page in pages:
+        print(f"  {page}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_program(main, __doc__))

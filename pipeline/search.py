@@ -1,6 +1,4 @@
-"""Describe every embedded data set, search its best inverse temperature, and fit what
-predicts it; Figure 2.
-"""
+"""Describe and search every embedded data set, and fit the heuristic; Figure 2."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Train every experiment of the cooling paper with every way to cool, and its U-Net."""
+"""Train every experiment of the cooling paper in every Cooling mode, and its U-Net."""
 
 import sys
 

@@ -1,6 +1,4 @@
-"""Train every task of the focal paper with every loss and evaluate it; then its
-appendices: linear, translation.
-"""
+"""Train and evaluate every loss on every task of the focal paper, and its appendices."""
 
 import sys
 

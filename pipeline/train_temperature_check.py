@@ -1,6 +1,4 @@
-"""Train the temperature_check paper's sweeps, then fresh seeds at the best rates, and
-measure early learning.
-"""
+"""Train the temperature_check paper's sweeps, confirm them, and measure early learning."""
 
 import sys
 

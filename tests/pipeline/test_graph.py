@@ -10,7 +10,7 @@ import pytest
 from softmax_temperature.papers.shared.results import PAPERS
 from softmax_temperature.params import Params, read_yaml
 from softmax_temperature.runner.fingerprint import PACKAGE, import_closure, source_path
-from softmax_temperature.tools.programs import stages_of
+from softmax_temperature.stages import stages_of
 from tests.conftest import ROOT
 
 GRAPH = read_yaml(ROOT / "dvc.yaml")

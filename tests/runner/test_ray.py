@@ -18,8 +18,8 @@ import pytest
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.engines import refuse_sharing_one_gpu, run_tasks
 from softmax_temperature.runner.errors import InputError
+from softmax_temperature.stages import REGISTRY
 from softmax_temperature.tools.profiles import render_profile
-from softmax_temperature.tools.programs import PROGRAMS
 from tests.conftest import ROOT
 from tests.pipeline.whole_runs import digests
 from tests.runner import toy
@@ -134,7 +134,7 @@ def test_profile_smoke_on_a_cluster_gives_the_bytes_of_processes(cluster: str) -
         write_json(
             folder / "params.yaml", content | {"compute": compute}
         )  # YAML holds JSON.
-        for program in PROGRAMS:
+        for program in dict.fromkeys(entry.program for entry in REGISTRY):
             subprocess.run(
                 [sys.executable, ROOT / "pipeline" / f"{program}.py"],
                 cwd=folder,

@@ -89,3 +89,26 @@ def test_a_program_runs_its_stages_in_order_or_one_of_them(
     assert stage_program("train_cooling", None, []) == 0
     assert stage_program("train_cooling", None, ["--only", "train_segmentation"]) == 0
     assert ran == ["training", "segmentation", "segmentation"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--only", "train_segmentatio"], "error: --only: unknown name"),
+        (["--onl", "train_segmentation"], "No such option: --onl"),
+        (["--params", "nowhere.yaml"], "error: nowhere.yaml: "),
+    ],
+)
+def test_wrong_options_end_with_2_and_name_the_option(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert stage_program("train_cooling", None, arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_help_lists_the_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert stage_program("fetch", "Prepare the data sets.", ["--help"]) == 0
+    said = capsys.readouterr().out
+    assert "Prepare the data sets." in said
+    assert "--params" in said
+    assert "--only" in said

@@ -1,57 +1,187 @@
-"""Stages: which cells each of them has, and what a cell does."""
+"""Stages: the registry of all of them, and the form of one that consists of cells."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from softmax_temperature.runner.artifacts import Artifact, open_artifact
 
 if TYPE_CHECKING:
     from softmax_temperature.params import Params
-    from softmax_temperature.runner.cells import (
-        Cell,
-    )  # Imports torch, which `--help` must not wait for.
+    from softmax_temperature.runner.cells import Cell
     from softmax_temperature.runner.section import Section
 
 Part = TypeVar("Part", bound="Section")
-PREPARED, BACKBONES, EMBEDDINGS = (
-    Path("data") / name for name in ("prepared", "backbones", "embeddings")
+
+# Output folders. Other stages and the papers import them without the stages' code.
+PREPARED = Path("data/prepared")
+BACKBONES = Path("data/backbones")
+EMBEDDINGS = Path("data/embeddings")
+STATISTICS = Path("data/classifier_temperature/statistics")
+SEARCH = Path("data/classifier_temperature/search")
+RESCALING = Path("data/classifier_temperature/rescaling")
+HEURISTIC = Path("data/classifier_temperature/heuristic")
+FOCAL_TRAINING = Path("data/focal/training")
+FOCAL_EVALUATION = Path("data/focal/evaluation")
+LINEAR = Path("data/focal/linear")
+TRANSLATION = Path("data/focal/translation")
+COOLING_TRAINING = Path("data/cooling/training")
+SEGMENTATION = Path("data/cooling/segmentation")
+SWEEPS = Path("data/temperature_check/training")
+CONFIRMATION = Path("data/temperature_check/confirmation")
+EARLY_LEARNING = Path("data/temperature_check/early_learning")
+
+LOGITS = "logits.safetensors"
+"""The file with the logits that are evaluated."""
+LAST_LOGITS = "last-logits.safetensors"
+"""The file with the logits of the last epoch, if another epoch was selected."""
+
+
+class Registration(NamedTuple):
+    """The place of a stage.
+
+    Attributes:
+        name: The function that declares its cells.
+        program: The program in `pipeline/` that runs it.
+        module: The module of this package with that function.
+        paper: The paper that it belongs to; None for all papers.
+        output: The folder that its results are published in.
+    """
+
+    name: str
+    program: str
+    module: str
+    paper: str | None
+    output: Path
+
+
+REGISTRY = (
+    Registration(
+        name="fetch",
+        program="fetch",
+        module="fetch",
+        paper=None,
+        output=PREPARED,
+    ),
+    Registration(
+        name="pretrain",
+        program="embed",
+        module="pretraining",
+        paper="classifier_temperature",
+        output=BACKBONES,
+    ),
+    Registration(
+        name="embed",
+        program="embed",
+        module="embeddings",
+        paper="classifier_temperature",
+        output=EMBEDDINGS,
+    ),
+    Registration(
+        name="describe",
+        program="search",
+        module="classifier_temperature",
+        paper="classifier_temperature",
+        output=STATISTICS,
+    ),
+    Registration(
+        name="search",
+        program="search",
+        module="classifier_temperature",
+        paper="classifier_temperature",
+        output=SEARCH,
+    ),
+    Registration(
+        name="rescaling",
+        program="search",
+        module="classifier_temperature",
+        paper="classifier_temperature",
+        output=RESCALING,
+    ),
+    Registration(
+        name="heuristic",
+        program="search",
+        module="heuristic",
+        paper="classifier_temperature",
+        output=HEURISTIC,
+    ),
+    Registration(
+        name="train_focal",
+        program="train_focal",
+        module="focal",
+        paper="focal",
+        output=FOCAL_TRAINING,
+    ),
+    Registration(
+        name="evaluate_focal",
+        program="train_focal",
+        module="focal_evaluation",
+        paper="focal",
+        output=FOCAL_EVALUATION,
+    ),
+    Registration(
+        name="focal_linear",
+        program="train_focal",
+        module="focal_appendices",
+        paper="focal",
+        output=LINEAR,
+    ),
+    Registration(
+        name="train_translation",
+        program="train_focal",
+        module="focal_appendices",
+        paper="focal",
+        output=TRANSLATION,
+    ),
+    Registration(
+        name="train_cooling",
+        program="train_cooling",
+        module="cooling",
+        paper="cooling",
+        output=COOLING_TRAINING,
+    ),
+    Registration(
+        name="train_segmentation",
+        program="train_cooling",
+        module="cooling",
+        paper="cooling",
+        output=SEGMENTATION,
+    ),
+    Registration(
+        name="train_temperature_check",
+        program="train_temperature_check",
+        module="temperature_check",
+        paper="temperature_check",
+        output=SWEEPS,
+    ),
+    Registration(
+        name="confirm_temperature_check",
+        program="train_temperature_check",
+        module="temperature_check",
+        paper="temperature_check",
+        output=CONFIRMATION,
+    ),
+    Registration(
+        name="early_learning",
+        program="train_temperature_check",
+        module="early_learning",
+        paper="temperature_check",
+        output=EARLY_LEARNING,
+    ),
 )
-STATISTICS, SEARCH = (
-    Path("data/classifier_temperature") / name for name in ("statistics", "search")
-)
-RESCALING, HEURISTIC = (
-    Path("data/classifier_temperature") / name for name in ("rescaling", "heuristic")
-)
-FOCAL_TRAINING, FOCAL_EVALUATION = (
-    Path("data/focal") / name for name in ("training", "evaluation")
-)
-LINEAR, TRANSLATION = (Path("data/focal") / name for name in ("linear", "translation"))
-COOLING_TRAINING, SEGMENTATION = (
-    Path("data/cooling") / name for name in ("training", "segmentation")
-)
-SWEEPS, CONFIRMATION, EARLY_LEARNING = (
-    Path("data/temperature_check") / name
-    for name in ("training", "confirmation", "early_learning")
-)
-"""Output folders, for other stages and papers: they import the names, not the stages'
-code.
-"""
-LOGITS, LAST_LOGITS = "logits.safetensors", "last-logits.safetensors"
-"""Files with the logits that are evaluated; and with those of the last epoch, where
-another one was selected.
-"""
+"""All stages that consist of cells. A program runs its stages in this order."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage that consists of cells: `declare` yields them, `output` is where they are
-    published.
+    """A stage that consists of cells: `declare` yields them.
 
-    `paper` is the one that it belongs to; None: it serves all.
+    Its results are published in the folder `output`. The stage belongs to `paper`; None
+    stands for all papers.
     """
 
     name: str
@@ -65,46 +195,52 @@ class Stage:
         return self.declare.__module__
 
     def result(self, *names: object) -> Artifact:
-        """What the cell of this name, or of these parts of it, has published; an
-        ArtifactError if nothing.
+        """The published result of a cell, by its name or by the parts of its name.
+
+        Raises ArtifactError if there is none.
         """
-        return open_artifact(
-            self.output.joinpath(*map(str, names)), kind=label(self.output)
-        )
+        folder = self.output.joinpath(*map(str, names))
+        return open_artifact(folder, kind=label(self.output))
 
     def results(self, params: Params) -> dict[str, Artifact]:
-        """What all declared cells have published, by their names."""
+        """The published results of all declared cells, by the cells' names."""
         return {cell.name: self.result(cell.name) for cell in self.cells(params)}
 
     def cells(self, params: Params) -> list[Cell]:
-        """The cells that the parameters declare: none if the stage's paper is not among
-        `papers`.
+        """The cells that the parameters declare.
+
+        There are none if the stage's paper is not among `papers`.
         """
-        return (
-            list(self.declare(params))
-            if self.paper is None or self.paper in params.papers
-            else []
-        )
+        if self.paper is None or self.paper in params.papers:
+            return list(self.declare(params))
+        return []
 
 
-def stage(
-    paper: str | None, output: Path
-) -> Callable[[Callable[[Params], Iterable[Cell]]], Stage]:
-    """A decorator that makes a stage of the function that yields its cells, and names
-    it after the function.
+def stage(declare: Callable[[Params], Iterable[Cell]]) -> Stage:
+    """Make a registered stage of the function that yields its cells and has its name."""
+    [entry] = [entry for entry in REGISTRY if entry.name == declare.__name__]
+    return Stage(entry.name, entry.paper, entry.output, declare)
+
+
+def stages_of(program: str) -> list[Stage]:
+    """The stages of a program; none if its work does not consist of cells.
+
+    Their modules are imported here, because they need different libraries.
     """
-    return lambda declare: Stage(declare.__name__, paper, output, declare)
+    loaded = []
+    for entry in REGISTRY:
+        if entry.program == program:
+            module = import_module(f"{__name__}.{entry.module}")
+            loaded.append(getattr(module, entry.name))
+    return loaded
 
 
 def label(output: Path) -> str:
-    """What manifests, tables and links call the stage of an output folder."""
+    """The name of a stage in manifests, tables and links, from its output folder."""
     return output.relative_to("data").as_posix()
 
 
 def part_of(section: Section, part: type[Part]) -> Part:
-    """What one of its base classes declares of a section: the rest is no part of the
-    cells that are given it.
-    """
-    return part.model_construct(
-        **{name: getattr(section, name) for name in part.model_fields}
-    )
+    """Project a section onto a base class, so that cells depend on that part alone."""
+    values = {name: getattr(section, name) for name in part.model_fields}
+    return part.model_construct(**values)

@@ -22,9 +22,6 @@ from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.machine import resolve_precision
 from softmax_temperature.stages import (
     EMBEDDINGS,
-    RESCALING,
-    SEARCH,
-    STATISTICS,
     part_of,
     stage,
 )
@@ -32,7 +29,7 @@ from softmax_temperature.stages import (
 PAPER = "classifier_temperature"
 
 
-@stage(PAPER, STATISTICS)
+@stage
 def describe(params: Params) -> Iterator[Cell]:
     """One cell per data set and backbone."""
     for data, backbone in params.embedded_pairs():
@@ -55,7 +52,7 @@ def _describe(job: Job) -> None:
     )
 
 
-@stage(PAPER, SEARCH)
+@stage
 def search(params: Params) -> Iterator[Cell]:
     """One cell per data set and backbone: every inverse temperature of the grid at once
     (section 4.3).
@@ -88,7 +85,7 @@ def _search(job: Job, *, grid: GridTraining) -> None:
     )
 
 
-@stage(PAPER, RESCALING)
+@stage
 def rescaling(params: Params) -> Iterator[Cell]:
     """Figure 2: one cell per optimizer and loss; the repeats of a cell train side by
     side.

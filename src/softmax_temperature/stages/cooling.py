@@ -28,9 +28,7 @@ from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.stages import (
-    COOLING_TRAINING,
     PREPARED,
-    SEGMENTATION,
     part_of,
     stage,
 )
@@ -54,7 +52,7 @@ SHOWN = 8
 # recipe has neither of the first two, ablations have them, and pixels are normalised.
 
 
-@stage("cooling", COOLING_TRAINING)
+@stage
 def train_cooling(params: Params) -> Iterator[Cell]:
     """One cell per experiment, schedule, arm and seed."""
     paper = params.cooling
@@ -136,7 +134,7 @@ def _train(
 # 4.2 where it has them; images are resized, whatever their shape.
 
 
-@stage("cooling", SEGMENTATION)
+@stage
 def train_segmentation(params: Params) -> Iterator[Cell]:
     """One cell per arm and seed (section 4.4); a missing or incomplete data set raises
     InputError.

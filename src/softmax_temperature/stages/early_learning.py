@@ -25,7 +25,7 @@ from softmax_temperature.params.temperature_check import (
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages import EARLY_LEARNING, PREPARED, part_of, stage
+from softmax_temperature.stages import PREPARED, part_of, stage
 from softmax_temperature.training.prepared_sets import image_set
 
 # Deviation: the samples, networks and ranges with which the temperature_check paper
@@ -34,7 +34,7 @@ from softmax_temperature.training.prepared_sets import image_set
 # the comparison.
 
 
-@stage("temperature_check", EARLY_LEARNING)
+@stage
 def early_learning(params: Params) -> Iterator[Cell]:
     """One cell per network, question and seed; a network with batch normalisation
     raises InputError.

@@ -20,10 +20,10 @@ from softmax_temperature.runner.artifacts import digest_of_file
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.machine import resolve_precision
-from softmax_temperature.stages import BACKBONES, EMBEDDINGS, PREPARED, stage
+from softmax_temperature.stages import BACKBONES, PREPARED, stage
 
 
-@stage("classifier_temperature", EMBEDDINGS)
+@stage
 def embed(params: Params) -> Iterator[Cell]:
     """One cell per data set and backbone; weights that are missing are fetched now, or
     refused by an InputError.

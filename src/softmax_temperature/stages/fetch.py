@@ -14,10 +14,10 @@ from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages import PREPARED, stage
+from softmax_temperature.stages import stage
 
 
-@stage(None, PREPARED)
+@stage
 def fetch(params: Params) -> Iterator[Cell]:
     """One cell per data set; an unknown name is an InputError, any other fault an error
     of its cell.

@@ -24,7 +24,6 @@ from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.stages import (
-    FOCAL_TRAINING,
     LAST_LOGITS,
     LOGITS,
     PREPARED,
@@ -41,7 +40,7 @@ OUT_OF_DISTRIBUTION, SHIFTED = "out_of_distribution/", "shifted/"
 NOISE = "gaussian-noise"
 
 
-@stage("focal", FOCAL_TRAINING)
+@stage
 def train_focal(params: Params) -> Iterator[Cell]:
     """One cell per task, arm and seed."""
     paper, root = params.focal, Path(params.data.root)

@@ -18,7 +18,7 @@ from softmax_temperature.runner.artifacts import write_json, write_text
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.distributed import PROCESSES
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages import LINEAR, TRANSLATION, part_of, stage
+from softmax_temperature.stages import part_of, stage
 from softmax_temperature.training import BestEpoch, Diverged, linear_model
 from softmax_temperature.training.run import TrainingRun
 from softmax_temperature.training.translation import scores
@@ -31,7 +31,7 @@ from softmax_temperature.training.translation.sentences import (
 TENSORS = "linear.safetensors"
 
 
-@stage("focal", LINEAR)
+@stage
 def focal_linear(params: Params) -> Iterator[Cell]:
     """One cell per loss and seed; the losses of one seed see the same data, so
     differences are paired.
@@ -56,7 +56,7 @@ def _fit_line(job: Job, *, task: LinearTraining, gamma: float, data_seed: int) -
     write_json(job.output / "record.json", {"gamma": gamma, "accuracy": accuracy})
 
 
-@stage("focal", TRANSLATION)
+@stage
 def train_translation(params: Params) -> Iterator[Cell]:
     """One cell per arm and seed (appendix K); a missing or incomplete data set raises
     InputError.

@@ -17,7 +17,6 @@ from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.scaling import fit_temperature
 from softmax_temperature.stages import (
-    FOCAL_EVALUATION,
     FOCAL_TRAINING,
     LAST_LOGITS,
     LOGITS,
@@ -31,7 +30,7 @@ SHIFT_METRICS = ("accuracy", "negative_log_likelihood", "expected_calibration_er
 Rows = list[dict[str, Any]]
 
 
-@stage("focal", FOCAL_EVALUATION)
+@stage
 def evaluate_focal(params: Params) -> Iterator[Cell]:
     """One cell per training; it also reads that of the reference arm with the same
     seed.

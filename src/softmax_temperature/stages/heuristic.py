@@ -13,11 +13,11 @@ from softmax_temperature.heuristic.ridge import fit_shipped, score_rules
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact, write_json, write_text
 from softmax_temperature.runner.cells import Cell, Job
-from softmax_temperature.stages import HEURISTIC, stage
-from softmax_temperature.stages.classifier_temperature import PAPER, describe, search
+from softmax_temperature.stages import stage
+from softmax_temperature.stages.classifier_temperature import describe, search
 
 
-@stage(PAPER, HEURISTIC)
+@stage
 def heuristic(params: Params) -> Iterator[Cell]:
     """One cell, which reads exactly the pairs that the parameters declare."""
     paper, pairs = params.classifier_temperature, params.embedded_pairs()

@@ -20,7 +20,7 @@ from softmax_temperature.params.shared import Pretrain
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages import BACKBONES, stage
+from softmax_temperature.stages import stage
 from softmax_temperature.training.pretraining import (
     PreprocessedImages,
     WholeNetwork,
@@ -34,7 +34,7 @@ chosen by it.
 """
 
 
-@stage("classifier_temperature", BACKBONES)
+@stage
 def pretrain(params: Params) -> Iterator[Cell]:
     """One cell per backbone whose weights are "pretrain", widest first, because the
     longest should not start last.

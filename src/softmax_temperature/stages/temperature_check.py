@@ -25,10 +25,8 @@ from softmax_temperature.params.temperature_check import (
 from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.stages import (
-    CONFIRMATION,
     LOGITS,
     PREPARED,
-    SWEEPS,
     part_of,
     stage,
 )
@@ -52,7 +50,7 @@ CHOICE = "choice.json"
 # times on 8×8 (benchmarks/side_by_side.py), and batch normalisation cannot be stacked.
 
 
-@stage("temperature_check", SWEEPS)
+@stage
 def train_temperature_check(params: Params) -> Iterator[Cell]:
     """One cell per sweep, inverse temperature, learning rate, start and seed."""
     paper = params.temperature_check
@@ -72,7 +70,7 @@ def train_temperature_check(params: Params) -> Iterator[Cell]:
         )
 
 
-@stage("temperature_check", CONFIRMATION)
+@stage
 def confirm_temperature_check(params: Params) -> Iterator[Cell]:
     """One cell per sweep, inverse temperature, start and fresh seed; each reads the
     trainings that it chooses from.

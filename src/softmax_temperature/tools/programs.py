@@ -1,105 +1,94 @@
-"""Arguments, exit codes and stages of the programs in `pipeline/`."""
+"""What the programs in `pipeline/` share: arguments, exit codes, and running cells."""
 
-import argparse
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from importlib import import_module
+from collections.abc import Callable, Collection, Sequence
+from functools import wraps
 from pathlib import Path
 from types import FrameType
+from typing import Annotated, Any
+
+import typer
 
 from softmax_temperature.params import read_params
 from softmax_temperature.runner.console import print_any_text
-from softmax_temperature.runner.errors import CellsFailed, InputError, disk_faults
-from softmax_temperature.stages import Stage
+from softmax_temperature.runner.errors import (
+    CellsFailed,
+    InputError,
+    disk_faults,
+    nearest,
+)
+from softmax_temperature.stages import REGISTRY, stages_of
 
-# The stages that each program in `pipeline/` runs, in this order, by module and name. A
-# program that is missing here has no stages that consist of cells.
-PROGRAMS: dict[str, tuple[str, ...]] = {
-    "fetch": ("fetch.fetch",),
-    "embed": ("pretraining.pretrain", "embeddings.embed"),
-    "search": (
-        "classifier_temperature.describe",
-        "classifier_temperature.search",
-        "classifier_temperature.rescaling",
-        "heuristic.heuristic",
-    ),
-    "train_focal": (
-        "focal.train_focal",
-        "focal_evaluation.evaluate_focal",
-        "focal_appendices.focal_linear",
-        "focal_appendices.train_translation",
-    ),
-    "train_cooling": ("cooling.train_cooling", "cooling.train_segmentation"),
-    "train_temperature_check": (
-        "temperature_check.train_temperature_check",
-        "temperature_check.confirm_temperature_check",
-        "early_learning.early_learning",
-    ),
-}
-
-
-def parser(description: str | None) -> argparse.ArgumentParser:
-    """The arguments that every stage program takes."""
-    arguments = argparse.ArgumentParser(description=description)
-    arguments.add_argument(
-        "--params",
-        type=Path,
-        default=Path("params.yaml"),
-        help="parameter file (params.yaml)",
-    )
-    return arguments
+PARAMS = Path("params.yaml")
+ParamsFile = Annotated[Path, typer.Option(help="The parameter file.")]
+Paper = Annotated[str, typer.Option(help="A paper's slug.")]
+Only = Annotated[
+    str | None, typer.Option(help="One stage, if the stages that it reads have run.")
+]
 
 
 def stage_program(
     program: str, description: str | None, arguments: Sequence[str] | None = None
 ) -> int:
     """Run the cells of a program's stages; returns the exit code."""
-    stage_names = [path.rpartition(".")[2] for path in PROGRAMS[program]]
-    reader = parser(description)
-    reader.add_argument(
-        "--only",
-        choices=stage_names,
-        help="run this stage alone, after the stages whose outputs it reads",
-    )
-    options = reader.parse_args(arguments)
+    names = [entry.name for entry in REGISTRY if entry.program == program]
 
-    def work() -> None:
-        # Imported here because it imports torch, which `--help` must not wait for.
+    def work(params: ParamsFile = PARAMS, only: Only = None) -> None:
+        # Torch takes seconds to import, which `--help` must not wait for.
         from softmax_temperature.runner.cells import run_cells
 
-        params = read_params(options.params)
+        if only is not None:
+            require_choice("--only", only, names)
+        parameters = read_params(params)
         for stage in stages_of(program):
-            if options.only in (None, stage.name):
+            if only in (None, stage.name):
                 run_cells(
-                    stage.cells(params),
+                    stage.cells(parameters),
                     output=stage.output,
-                    compute=params.compute,
-                    seed=params.seed,
+                    compute=parameters.compute,
+                    seed=parameters.seed,
                 )
 
-    return exit_code(work)
+    return run_program(work, description, arguments)
 
 
-def stages_of(program: str) -> list[Stage]:
-    """The stages of a program that consist of cells; an empty list if none do.
+def run_program(
+    work: Callable[..., None],
+    description: str | None,
+    arguments: Sequence[str] | None = None,
+) -> int:
+    """Call `work` with the options of the command line; returns the exit code.
 
-    Their modules are imported here, because the papers' stages need different
-    libraries.
+    The annotations of `work` declare the options. `arguments` replace those of the
+    command line.
     """
-    stages = []
-    for path in PROGRAMS.get(program, ()):
-        module_name, _, stage_name = path.partition(".")
-        module = import_module(f"softmax_temperature.stages.{module_name}")
-        stages.append(getattr(module, stage_name))
-    return stages
+
+    @wraps(work)
+    def command(**options: Any) -> None:
+        raise typer.Exit(exit_code(lambda: work(**options)))
+
+    # Without rich, which takes a fifth of a second to import.
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(help=description)(command)
+    try:
+        app(args=arguments)
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def require_choice(option: str, choice: str, choices: Collection[str]) -> None:
+    """Raise InputError unless the value of an option is one of its choices."""
+    if choice not in choices:
+        raise InputError(f"unknown name {choice!r}", option, nearest(choice, choices))
 
 
 def exit_code(work: Callable[[], None]) -> int:
-    """Do the work, print the reason if it stops early, and return the exit code.
+    """Do the work, print what stopped it, and return the exit code.
 
-    0 if the work is done, 1 if some cells failed (the others are kept), 2 if an input
-    of the user is wrong, 130 after SIGINT and 143 after SIGTERM.
+    Exit codes: 0 done; 1 some cells failed, and the others are kept; 2 the user supplied
+    something wrong; 130 and 143 stopped by SIGINT and SIGTERM.
     """
     print_any_text()
     received = [signal.SIGINT]
@@ -115,13 +104,12 @@ def exit_code(work: Callable[[], None]) -> int:
         with disk_faults():
             work()
     except KeyboardInterrupt:
-        last = received[-1]
+        name = received[-1].name
         print(
-            f"stopped by {last.name}: finished work is kept, and the next run "
-            "continues there",
+            f"stopped by {name}: finished cells are kept, and the next run continues",
             file=sys.stderr,
         )
-        return 128 + last
+        return 128 + received[-1]
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

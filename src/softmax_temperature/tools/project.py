@@ -23,8 +23,7 @@ from softmax_temperature.runner.cells import (
 )
 from softmax_temperature.runner.checkpoints import Checkpointer
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages import label
-from softmax_temperature.tools.programs import stages_of
+from softmax_temperature.stages import label, stages_of
 from softmax_temperature.tools.provenance import recorded_minutes
 
 # Cells to run that a plan lists by name.
