@@ -128,6 +128,7 @@ def plain_epochs(
     [
         ("resnet", sgd, {"weight_decay": 0.1}),
         ("resnet", sgd, {"reduction": "sum", "clip_norm": 2.0, "lr": 0.02}),
+        ("two-layers", sgd, {"reduction": "sum", "lr": 0.005}),
         ("two-layers", sgd, {"clip_norm": 0.3, "weight_decay": 0.1}),
         (
             "two-layers",

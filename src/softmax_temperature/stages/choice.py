@@ -1,17 +1,15 @@
-"""What the stage confirm_temperature_check and the tables of its paper choose by one
-rule: the learning rate.
-"""
+"""The rule by which learning rates are chosen, in the stage and in its paper's tables."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 
-def best_rate(accuracies: Mapping[Any, Sequence[float]]) -> float:
-    """The learning rate with the highest mean validation accuracy over seeds; of equal
-    ones, the lowest.
+def best_rate(accuracies: Mapping[float, Sequence[float]]) -> float:
+    """The learning rate with the highest mean validation accuracy over seeds.
+
+    Of equal rates it is the lowest.
     """
-    best: float = max(
-        sorted(accuracies),
-        key=lambda rate: sum(accuracies[rate]) / len(accuracies[rate]),
-    )
-    return best
+
+    def mean_accuracy(rate: float) -> float:
+        return sum(accuracies[rate]) / len(accuracies[rate])
+
+    return max(sorted(accuracies), key=mean_accuracy)

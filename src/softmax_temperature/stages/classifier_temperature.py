@@ -1,5 +1,6 @@
-"""Stages describe, search and rescaling: what is measured on the embedded data sets
-(classifier_temperature paper).
+"""Stages describe, search and rescaling: measurements on the embedded data sets.
+
+classifier_temperature paper.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,56 +34,39 @@ PAPER = "classifier_temperature"
 def describe(params: Params) -> Iterator[Cell]:
     """One cell per data set and backbone."""
     for data, backbone in params.embedded_pairs():
-        yield Cell(
-            f"{data}/{backbone}",
-            _describe,
-            {},
-            {"embeddings": EMBEDDINGS / data / backbone},
-        )
+        inputs = {"embeddings": EMBEDDINGS / data / backbone}
+        yield Cell(f"{data}/{backbone}", _describe, {}, inputs)
 
 
 def _describe(job: Job) -> None:
     """Write the 23 statistics of the training split."""
-    embeddings, labels = open_embeddings(job.inputs["embeddings"])[
-        "train"
-    ].for_fitting()
-    write_json(
-        job.output / "statistics.json",
-        dataset_statistics.describe(embeddings, labels, seed=job.seed),
-    )
+    parts = open_embeddings(job.inputs["embeddings"])
+    embeddings, labels = parts["train"].for_fitting()
+    statistics = dataset_statistics.describe(embeddings, labels, seed=job.seed)
+    write_json(job.output / "statistics.json", statistics)
 
 
 @stage
 def search(params: Params) -> Iterator[Cell]:
-    """One cell per data set and backbone: every inverse temperature of the grid at once
-    (section 4.3).
-    """
-    # `select_on` decides what is read from the curves later, not how they are made.
+    """One cell per data set and backbone, with all inverse temperatures (section 4.3)."""
+    # `select_on` decides how the curves are read later, not how they are made.
     plan = {"grid": part_of(params.classifier_temperature.search, GridTraining)}
     for data, backbone in params.embedded_pairs():
-        yield Cell(
-            f"{data}/{backbone}",
-            _search,
-            plan,
-            {"embeddings": EMBEDDINGS / data / backbone},
-            gpu_share=1.0,
-        )
+        inputs = {"embeddings": EMBEDDINGS / data / backbone}
+        yield Cell(f"{data}/{backbone}", _search, plan, inputs, gpu_share=1.0)
 
 
 def _search(job: Job, *, grid: GridTraining) -> None:
-    """Write `record.json`, the grid and the rows of each split, and
-    `curves.safetensors` (see `train_with_curves`).
+    """Write the grid and the rows of each split, and the curves.
+
+    The files are `record.json` and `curves.safetensors` (see `train_with_curves`).
     """
     parts = open_embeddings(job.inputs["embeddings"])
     curves = train_with_curves(job, grid, parts, ("test", "validation"), seed=job.seed)
     save_file(curves, job.output / "curves.safetensors")
-    rows = {
-        split: len(parts[split].labels) for split in ("train", "test", "validation")
-    }
-    write_json(
-        job.output / "record.json",
-        {"rows": rows, "inverse_temperatures": grid.inverse_temperatures},
-    )
+    rows = {split: len(part.labels) for split, part in parts.items()}
+    record = {"rows": rows, "inverse_temperatures": grid.inverse_temperatures}
+    write_json(job.output / "record.json", record)
 
 
 @stage
@@ -90,24 +74,26 @@ def rescaling(params: Params) -> Iterator[Cell]:
     """Figure 2: one cell per optimizer and loss; the repeats of a cell train side by
     side.
     """
-    paper, figure = (
-        params.classifier_temperature,
-        params.classifier_temperature.rescaling,
-    )
-    shared = figure.model_dump(
-        include={"epochs", "batch_size", "momentum", "repeats", "precision"}
-    )
-    shared["inverse_temperatures"] = paper.search.inverse_temperatures
+    paper = params.classifier_temperature
+    figure = paper.rescaling
     inputs = {"embeddings": EMBEDDINGS / figure.dataset / figure.backbone}
-    for (optimizer, lr), loss in product(
-        (("sgd", figure.sgd_lr), ("adam", figure.adam_lr)), ("plain", "rescaled")
-    ):
+    rates = {"sgd": figure.sgd_lr, "adam": figure.adam_lr}
+    for optimizer, loss in product(rates, ("plain", "rescaled")):
+        grid = GridTraining(
+            lr=rates[optimizer],
+            epochs=figure.epochs,
+            batch_size=figure.batch_size,
+            momentum=figure.momentum,
+            repeats=figure.repeats,
+            precision=figure.precision,
+            inverse_temperatures=paper.search.inverse_temperatures,
+        )
         # One seed for the four arms: repeat i starts from the same weights in each, so
         # differences are paired.
         plan = {
             "optimizer": optimizer,
             "loss": loss,
-            "grid": GridTraining(lr=lr, **shared),
+            "grid": grid,
             "seed": params.seed,
         }
         yield Cell(f"{optimizer}-{loss}", _rescaling, plan, inputs, gpu_share=1.0)
@@ -116,26 +102,30 @@ def rescaling(params: Params) -> Iterator[Cell]:
 def _rescaling(
     job: Job, *, optimizer: str, loss: str, grid: GridTraining, seed: int
 ) -> None:
-    """Train one arm; writes `curves.safetensors`, test accuracy (repeats, temperatures,
-    epochs), and `record.json`.
+    """Train one arm; writes `record.json` and the test accuracies by epoch.
+
+    `curves.safetensors` has the shape (repeats, temperatures, epochs).
     """
     parts = open_embeddings(job.inputs["embeddings"])
-    arm = {"optimizer": optimizer, "rescale": loss == "rescaled", "seed": seed}
-    curves = train_with_curves(job, grid, parts, ("test",), **arm)
+    rescale = loss == "rescaled"
+    curves = train_with_curves(
+        job, grid, parts, ("test",), optimizer=optimizer, rescale=rescale, seed=seed
+    )
     save_file(curves, job.output / "curves.safetensors")
     record = {
         "optimizer": optimizer,
         "loss": loss,
         "inverse_temperatures": grid.inverse_temperatures,
+        "rows": len(parts["test"].labels),
     }
-    write_json(
-        job.output / "record.json", {**record, "rows": len(parts["test"].labels)}
-    )
+    write_json(job.output / "record.json", record)
 
 
 def batch_of(size: int | Share, rows: int) -> int:
-    """How many of so many training rows a batch has."""
-    return max(size.least, ceil(size.share * rows)) if isinstance(size, Share) else size
+    """Batch size for a number of training rows."""
+    if isinstance(size, Share):
+        return max(size.least, ceil(size.share * rows))
+    return size
 
 
 def train_with_curves(
@@ -145,28 +135,25 @@ def train_with_curves(
     splits: Sequence[SplitName],
     **settings: Any,
 ) -> dict[str, Tensor]:
-    """By split, the accuracies (repeats, temperatures, epochs) float32 of cosine
-    classifiers after each epoch.
+    """Accuracies of cosine classifiers after each epoch, by split.
 
-    `settings` are other arguments of `TemperatureGridTrainer`.
+    They are (repeats, temperatures, epochs) float32. `settings` are other arguments of
+    `TemperatureGridTrainer`.
     """
-    train = parts["train"].for_fitting()
-    how = settings | grid.model_dump(exclude={"inverse_temperatures", "epochs"})
-    how |= {"precision": resolve_precision(grid.precision, job.device)}
-    how |= {"batch_size": batch_of(grid.batch_size, len(train[0]))}
+    embeddings, labels = parts["train"].for_fitting()
+    settings |= grid.model_dump(exclude={"inverse_temperatures", "epochs"})
+    settings["precision"] = resolve_precision(grid.precision, job.device)
+    settings["batch_size"] = batch_of(grid.batch_size, len(embeddings))
     trainer = TemperatureGridTrainer(
-        train, grid.inverse_temperatures, **how, device=job.device
+        (embeddings, labels), grid.inverse_temperatures, **settings, device=job.device
     )
     checkpointer = job.checkpointer()
     # One block for all epochs: many small tensors between large ones that come and go
     # would fragment the heap.
-    curves = {
-        str(split): torch.zeros(
-            grid.repeats, len(grid.inverse_temperatures), grid.epochs
-        )
-        for split in splits
-    }
-    if (state := checkpointer.load()) is not None:
+    shape = (grid.repeats, len(grid.inverse_temperatures), grid.epochs)
+    curves = {str(split): torch.zeros(shape) for split in splits}
+    state = checkpointer.load()
+    if state is not None:
         trainer.load_state_dict(state["trainer"])
         curves = state["curves"]
     samples = {

@@ -1,8 +1,10 @@
-"""Stages train_cooling and train_segmentation: the cooling paper's classifiers and its
-U-Net (section 4).
+"""Stages train_cooling and train_segmentation.
+
+They train the cooling paper's classifiers and its U-Net (section 4).
 """
 
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +46,7 @@ from softmax_temperature.training.run import TrainingRun
 
 PREDICTIONS = "predictions.safetensors"
 SHOWN = 8
-"""Test images whose predictions are kept, at equal distances."""
+"""The number of test images whose predictions are kept, at equal distances."""
 
 # Deviation: the paper names SGD with momentum and Adam, and does not say which one its
 # tables and figures rest on (section 4.1). The recipe takes SGD, and an ablation Adam.
@@ -56,29 +58,27 @@ SHOWN = 8
 def train_cooling(params: Params) -> Iterator[Cell]:
     """One cell per experiment, schedule, arm and seed."""
     paper = params.cooling
-    check_networks(
-        params.networks,
-        (experiment.network for experiment in paper.experiments.values()),
-    )
+    names = [experiment.network for experiment in paper.experiments.values()]
+    check_networks(params.networks, names)
     for arm in paper.arms.values():
         make_objective(arm.loss, arm.options)
-    for name, schedule, chosen, seed in paper.trainings():
-        network = params.networks[paper.experiments[name].network]
+    for name, schedule, arm_name, seed in paper.trainings():
+        experiment = paper.experiments[name]
+        network = params.networks[experiment.network]
         plan = {
             "network": network,
             "recipe": paper.recipe_of(name, schedule),
-            "arm": paper.arms[chosen],
+            "arm": paper.arms[arm_name],
             "watching": paper.watching,
             "judged": JUDGED,
             "root": params.data.root,
             "training_seed": seed_of(params.seed, "cooling", str(seed)),
         }
-        inputs = {"images": PREPARED / paper.experiments[name].dataset}
         yield Cell(
-            f"{name}/{schedule}/{chosen}/{seed}",
+            f"{name}/{schedule}/{arm_name}/{seed}",
             _train,
             plan,
-            inputs,
+            {"images": PREPARED / experiment.dataset},
             network.gpu_share,
         )
 
@@ -94,9 +94,7 @@ def _train(
     root: str,
     training_seed: int,
 ) -> None:
-    """Train one network; what is written of an epoch is of the network after the
-    epoch's Cooling.
-    """
+    """Train one network; every epoch is recorded after its Cooling."""
     data = training_sets(job.inputs["images"], root)
     images = data.sets
     model = build_network(network, classes=data.classes, seed=training_seed)
@@ -104,25 +102,23 @@ def _train(
     training = TrainingRun(
         job, recipe, training_seed, model, objective, images["train"]
     )
-    settings = arm.model_dump(exclude={"loss", "options"})
-    cooling = (
-        None
-        if arm.mode == NO_COOLING
-        else CoolingCallback(model, images["validation"], **settings)
-    )
-    # Training images after each epoch: what diverged or got stuck is told from them.
+    cooling = None
+    if arm.mode != NO_COOLING:
+        settings = arm.model_dump(exclude={"loss", "options"})
+        cooling = CoolingCallback(model, images["validation"], **settings)
+    # Training images after each epoch tell whether a training diverged or got stuck.
     watch = Watch({"train": images["train"].sample(watching.train_images)})
     held_out = Watch(
         {split: images[split] for split in HELD_OUT}, every=watching.every, final=judged
     )
     norms = Norms(images["validation"].inputs)
     training.run(cooling=cooling, norms=norms, watch=watch, held_out=held_out)
-    training.save(
-        {"classes": data.classes, "images": data.sizes},
-        history=sorted(watch.history + held_out.history, key=lambda row: row["epoch"]),
-        norms=norms.history,
-        temperatures=cooling.temperatures if cooling else [],
-    )
+    history = sorted(watch.history + held_out.history, key=itemgetter("epoch"))
+    training.save_json("history.json", history)
+    training.save_json("norms.json", norms.history)
+    training.save_json("temperatures.json", cooling.temperatures if cooling else [])
+    training.save_record({"classes": data.classes, "images": data.sizes})
+    training.save_weights()
 
 
 # Deviation: the paper sets images aside "when performing Cooling" and does not say
@@ -130,8 +126,8 @@ def _train(
 # they differ in nothing but Cooling.
 
 # Deviation: section 4.4 states neither optimizer, learning rate, schedule, epochs and
-# batch size, nor how images become 256×256. The former are parameters, those of section
-# 4.2 where it has them; images are resized, whatever their shape.
+# batch size, nor how images become 256×256. The former are parameters, with the values
+# of section 4.2 where it has them. Images of any shape are resized.
 
 
 @stage
@@ -139,22 +135,22 @@ def train_segmentation(params: Params) -> Iterator[Cell]:
     """One cell per arm and seed (section 4.4); a missing or incomplete data set raises
     InputError.
     """
-    section, root = params.cooling.segmentation, params.data.root
+    section = params.cooling.segmentation
+    root = params.data.root
     if section is None:
         return
-    shared = {
-        "task": part_of(section, SegmentationTask),
-        "root": root,
-        "data_seed": params.seed,
-    }
-    # A file that changed is noticed whenever the stage runs.
-    shared["digest"] = segmentation_digest(section.dataset, root=Path(root))
+    # A changed file is noticed whenever the stage runs.
+    digest = segmentation_digest(section.dataset, root=Path(root))
     for arm, seed in section.trainings():
-        own = {"factor": None if arm == NO_COOLING else section.factor}
-        own |= {
-            "training_seed": seed_of(params.seed, "cooling", "segmentation", str(seed))
+        plan = {
+            "task": part_of(section, SegmentationTask),
+            "root": root,
+            "data_seed": params.seed,
+            "digest": digest,
+            "factor": None if arm == NO_COOLING else section.factor,
+            "training_seed": seed_of(params.seed, "cooling", "segmentation", str(seed)),
         }
-        yield Cell(f"{arm}/{seed}", _segment, shared | own, gpu_share=1.0)
+        yield Cell(f"{arm}/{seed}", _segment, plan, gpu_share=1.0)
 
 
 def _segment(
@@ -167,31 +163,29 @@ def _segment(
     training_seed: int,
     **_: Any,
 ) -> None:
-    """Train one network; writes weights, record, and of a few test images the pixels
-    with what is predicted.
+    """Train one network.
+
+    Writes weights, record, and a few test images with their labels and predictions.
     """
-    images, void, cooling = (
-        segmentation_sets(task, root, seed=data_seed),
-        task.void,
-        None,
-    )
+    images = segmentation_sets(task, root, seed=data_seed)
     with drawn_from(training_seed):
         model = UNet(task.classes, task.width)
+    cooling = None
     if factor is not None:
         cooling = PixelCoolingCallback(
-            model, images["validation"], void=void, factor=factor, seed=data_seed
+            model, images["validation"], void=task.void, factor=factor, seed=data_seed
         )
     training = TrainingRun(
         job,
         task.recipe,
         training_seed,
         model,
-        pixel_cross_entropy(void),
+        pixel_cross_entropy(task.void),
         images["train"],
     )
     scores = PixelScores(
         images["test"],
-        void=void,
+        void=task.void,
         temperature=lambda: cooling.temperature if cooling else 1.0,
     )
     training.run(cooling=cooling, scores=scores)
@@ -203,11 +197,13 @@ def _segment(
         "predicted": predicted,
     }
     save_file(pixels, job.output / PREDICTIONS)
-    about = {
-        "classes": task.classes,
-        "images": {split: len(some) for split, some in images.items()},
-        "sides": list(images["test"].inputs.shape[2:]),
-        "cooling_pixels": cooling.pixels if cooling else 0,
-        "history": scores.history,
-    }
-    training.save(about)
+    training.save_record(
+        {
+            "classes": task.classes,
+            "images": {split: len(samples) for split, samples in images.items()},
+            "sides": list(images["test"].inputs.shape[2:]),
+            "cooling_pixels": cooling.pixels if cooling else 0,
+            "history": scores.history,
+        }
+    )
+    training.save_weights()

@@ -1,10 +1,13 @@
-"""Stage early_learning: gradient flow of networks against what its theory predicts
-(temperature_check paper).
+"""Stage early_learning: gradient flow of networks beside the predictions of theory.
+
+temperature_check paper.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from torch import nn
 
 from softmax_temperature.data.prepared import open_prepared
 from softmax_temperature.data.seeds import generator_for, seed_of
@@ -28,16 +31,17 @@ from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages import PREPARED, part_of, stage
 from softmax_temperature.training.prepared_sets import image_set
 
-# Deviation: the samples, networks and ranges with which the temperature_check paper
-# shows its theory are not at hand. All of them are parameters of ours. Networks learn
-# by gradient flow, integrated numerically, so that no learning rate is too large for
-# the comparison.
+# Deviation: we do not have the samples, networks and ranges with which the
+# temperature_check paper shows its theory. All of them are parameters of ours. Networks
+# learn by gradient flow, integrated numerically, so that no learning rate is too large
+# for the comparison.
 
 
 @stage
 def early_learning(params: Params) -> Iterator[Cell]:
-    """One cell per network, question and seed; a network with batch normalisation
-    raises InputError.
+    """One cell per network, question and seed.
+
+    A network with batch normalisation raises InputError.
     """
     section = params.temperature_check.early_learning
     if section is None:
@@ -47,37 +51,31 @@ def early_learning(params: Params) -> Iterator[Cell]:
             refuse_batch_norm(check_network(params.networks[name]))
         except ValueError as error:
             where = f"temperature_check.early_learning.networks: {name}"
-            raise InputError(
-                str(error), where=where, remedy="Name one without."
-            ) from error
-    shared = {"flow": part_of(section, GradientFlow), "root": params.data.root}
+            remedy = "Name a network without batch normalisation."
+            raise InputError(str(error), where=where, remedy=remedy) from error
+    inputs = {"images": PREPARED / section.dataset}
     for name, question, seed in section.courses():
-        # One for both questions: of weights, images and probes.
-        start_seed = seed_of(
-            params.seed, "temperature_check", "early_learning", str(seed)
-        )
-        own = {
+        plan = {
+            "flow": part_of(section, GradientFlow),
+            "root": params.data.root,
             "network": params.networks[name],
             "question": getattr(section, question),
-            "start_seed": start_seed,
+            # Weights, images and probes are the same for both questions.
+            "start_seed": seed_of(
+                params.seed, "temperature_check", "early_learning", str(seed)
+            ),
         }
-        plan, inputs = shared | own, {"images": PREPARED / section.dataset}
-        yield Cell(
-            f"{name}/{question}/{seed}",
-            _curves if question == CURVES else _norms,
-            plan,
-            inputs,
-        )
+        run = _curves if question == CURVES else _norms
+        yield Cell(f"{name}/{question}/{seed}", run, plan, inputs)
 
 
-def _curves(job: Job, *, question: Curves, flow: GradientFlow, **given: Any) -> None:
-    """Learning from logits of 0, at each inverse temperature and, as inverse
-    temperature null, with the first kernel.
+def _curves(job: Job, *, question: Curves, flow: GradientFlow, **start_of: Any) -> None:
+    """Learn from logits of 0, at each inverse temperature and with the first kernel.
 
-    Writes `record.json`, what is predicted from the start, and `courses.json`, a
-    `courses.course` for each.
+    Writes `record.json` with the predictions from the start, and `courses.json` with a
+    `courses.course` for each inverse temperature; null stands for the first kernel.
     """
-    problem = _problem(job, flow, **given)
+    problem = _problem(job, flow, **start_of)
     start = Start(problem, 1.0, 1.0)
     unit = start.scales.unit_time
     moments = [
@@ -86,32 +84,30 @@ def _curves(job: Job, *, question: Curves, flow: GradientFlow, **given: Any) -> 
     ]
     settings = Settings(unit, moments[-1], flow.tolerance, flow.evaluations)
     linearised, states = courses.course(start, settings, moments)
-    found = [{"inverse_temperature": None, **linearised}]
+    rows = [{"inverse_temperature": None, **linearised}]
     for done, inverse_temperature in enumerate(question.inverse_temperatures):
         job.progress(done, len(question.inverse_temperatures))
-        how: dict[str, Any] = {
-            "kernel_times": moments[:: question.stride],
-            "linearised": states,
-        }
         course, _ = courses.course(
-            Start(problem, 1.0, inverse_temperature), settings, moments, **how
+            Start(problem, 1.0, inverse_temperature),
+            settings,
+            moments,
+            kernel_times=moments[:: question.stride],
+            linearised=states,
         )
-        found.append({"inverse_temperature": inverse_temperature, **course})
-    write_json(job.output / "courses.json", found)
-    write_json(
-        job.output / "record.json",
-        {**start.described(), "drift_rate": start.drift_rate()},
-    )
+        rows.append({"inverse_temperature": inverse_temperature, **course})
+    write_json(job.output / "courses.json", rows)
+    record = {**start.described(), "drift_rate": start.drift_rate()}
+    write_json(job.output / "record.json", record)
 
 
-def _norms(job: Job, *, question: Norms, flow: GradientFlow, **given: Any) -> None:
-    """Learning from tempered logits of each norm, by the network ("real") and with the
-    first kernel.
+def _norms(job: Job, *, question: Norms, flow: GradientFlow, **start_of: Any) -> None:
+    """Learn from tempered logits of each norm, by the network and with the first kernel.
 
-    Writes `record.json`, and `starts.json`: for each norm what is predicted, and when
-        the events happened.
+    Writes `record.json`, and `starts.json` with the predictions and the times of the
+    events for each norm.
     """
-    problem, found = _problem(job, flow, **given), []
+    problem = _problem(job, flow, **start_of)
+    rows = []
     for done, logit_norm in enumerate(question.logit_norms):
         job.progress(done, len(question.logit_norms))
         try:
@@ -124,56 +120,49 @@ def _norms(job: Job, *, question: Norms, flow: GradientFlow, **given: Any) -> No
         scales = start.scales
         until = question.horizon * max(scales.unit_time, scales.logit_time)
         settings = Settings(scales.unit_time, until, flow.tolerance, flow.evaluations)
-        flows = {"real": start.gradient_flow, "linearised": start.linearised_flow}
-        happened = {
-            name: courses.event_times(each, problem.loss, settings)
-            for name, each in flows.items()
-        }
-        found.append(
+        loss = problem.loss
+        real = courses.event_times(start.gradient_flow, loss, settings)
+        linearised = courses.event_times(start.linearised_flow, loss, settings)
+        rows.append(
             {
                 "wanted_norm": logit_norm,
                 "correlation": correlation,
                 **scales._asdict(),
-                **happened,
+                "real": real,
+                "linearised": linearised,
             }
         )
-    write_json(job.output / "starts.json", found)
-    about = Start(problem, 1.0, question.inverse_temperature).described()
-    write_json(
-        job.output / "record.json",
-        {**about, "inverse_temperature": question.inverse_temperature},
-    )
+    write_json(job.output / "starts.json", rows)
+    record = Start(problem, 1.0, question.inverse_temperature).described()
+    record["inverse_temperature"] = question.inverse_temperature
+    write_json(job.output / "record.json", record)
 
 
 def _problem(
     job: Job, flow: GradientFlow, *, network: Network, root: str, start_seed: int
 ) -> Problem:
-    """Two draws of the network, and training images, balanced over classes, with mean 0
-    and standard deviation 1.
+    """Two draws of the network, and training images balanced over classes.
+
+    The pixels have mean 0 and standard deviation 1.
     """
     classes = open_prepared(job.inputs["images"], root=Path(root)).classes
-    first, second = (
-        build_network(network, classes=classes, seed=seed_of(start_seed, name))
-        .double()
-        .eval()
-        .to(job.device)
-        for name in ("trained", "frozen")
-    )
+
+    def draw(name: str) -> nn.Module:
+        seed = seed_of(start_seed, name)
+        model = build_network(network, classes=classes, seed=seed)
+        return model.double().eval().to(job.device)
+
     train = image_set(job.inputs["images"], "train", root).for_fitting()
-    rows = balanced_subset(
-        train.labels.numpy(), flow.images, generator_for(start_seed, "early learning")
-    )
+    generator = generator_for(start_seed, "early learning")
+    rows = balanced_subset(train.labels.numpy(), flow.images, generator)
     pixels = train.inputs[rows].double()
-    inputs, labels = (
-        ((pixels - pixels.mean()) / pixels.std()).to(job.device),
-        train.labels[rows].to(job.device),
-    )
-    loss = SoftmaxCrossEntropy(labels, classes)
+    inputs = (pixels - pixels.mean()) / pixels.std()
+    labels = train.labels[rows].to(job.device)
     return Problem(
-        first,
-        second,
-        inputs,
-        loss,
+        draw("trained"),
+        draw("frozen"),
+        inputs.to(job.device),
+        SoftmaxCrossEntropy(labels, classes),
         flow.probes,
         flow.chunk,
         seed_of(start_seed, "probes"),

@@ -25,12 +25,14 @@ from softmax_temperature.stages import BACKBONES, PREPARED, stage
 
 @stage
 def embed(params: Params) -> Iterator[Cell]:
-    """One cell per data set and backbone; weights that are missing are fetched now, or
-    refused by an InputError.
+    """One cell per data set and backbone.
+
+    Missing weights are fetched here, or raise InputError.
     """
+    root = params.data.root
     digests: dict[str, str | None] = {}
     for data, name in params.embedded_pairs():
-        spec, root = params.backbones[name], params.data.root
+        spec = params.backbones[name]
         if name not in digests:
             path = locate_weights(spec, root=Path(root), download=params.data.download)
             digests[name] = digest_of_file(path) if path else None
@@ -40,17 +42,13 @@ def embed(params: Params) -> Iterator[Cell]:
             "how": params.embed,
             "root": root,
             "weights_sha256": digests[name],
+            # One seed for all data sets: an untrained backbone is one network.
+            "seed": seed_of(params.seed, "backbones", name),
         }
-        # One seed for all data sets: an untrained backbone is the same network on each.
-        plan["seed"] = seed_of(params.seed, "backbones", name)
-        weights = {"weights": BACKBONES / name} if spec.weights == "pretrain" else {}
-        yield Cell(
-            f"{data}/{name}",
-            _embed,
-            plan,
-            {"images": PREPARED / data, **weights},
-            gpu_share=1.0,
-        )
+        inputs = {"images": PREPARED / data}
+        if spec.weights == "pretrain":
+            inputs["weights"] = BACKBONES / name
+        yield Cell(f"{data}/{name}", _embed, plan, inputs, gpu_share=1.0)
 
 
 def _embed(
@@ -65,29 +63,29 @@ def _embed(
 ) -> None:
     """Embed one data set with one backbone; writes the files of `write_embeddings`."""
     images = open_prepared(job.inputs["images"], root=Path(root))
-    pretrained = (
-        job.inputs["weights"].path(WEIGHTS) if "weights" in job.inputs else None
-    )
+    pretrained = None
+    if "weights" in job.inputs:
+        pretrained = job.inputs["weights"].path(WEIGHTS)
     network, preprocess, provenance = load_backbone(
         spec, root=Path(root), seed=seed, pretrained=pretrained
     )
     if weights_sha256 not in (None, provenance["weights_sha256"]):
+        what = "the weights changed during the run"
         where = f"backbones.{backbone}"
-        raise InputError(
-            "the weights changed during the run", where=where, remedy="Run it again."
-        )
-    precision = resolve_precision(how.precision, job.device)
-    done, total = 0, sum(len(images.labels(split)) for split in images.splits)
+        raise InputError(what, where=where, remedy="Run it again.")
+    precision: Any = resolve_precision(how.precision, job.device)
+    total = sum(len(images.labels(split)) for split in images.splits)
+    done = 0
 
     def embeddings(split: SplitName) -> Iterator[Tensor]:
         nonlocal done
-        options: Any = {
-            "device": job.device,
-            "precision": precision,
-            "where": f"{images.name}/{split} with {backbone}",
-        }
         for batch in extract(
-            network, preprocess, images.batches(split, how.batch_size), **options
+            network,
+            preprocess,
+            images.batches(split, how.batch_size),
+            device=job.device,
+            precision=precision,
+            where=f"{images.name}/{split} with {backbone}",
         ):
             yield batch
             done += len(batch)

@@ -1,6 +1,4 @@
-"""Stage fetch: find each data set, check it, split it, and store it in the form that
-later stages read.
-"""
+"""Stage fetch: find each data set, check it, split it, and store it for later stages."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,48 +17,45 @@ from softmax_temperature.stages import stage
 
 @stage
 def fetch(params: Params) -> Iterator[Cell]:
-    """One cell per data set; an unknown name is an InputError, any other fault an error
-    of its cell.
+    """One cell per data set.
+
+    An unknown name raises InputError here; any other fault is an error of its cell.
     """
     root = Path(params.data.root)
-    for name, own in params.datasets.items():
-        sources = own.source if isinstance(own.source, list) else [own.source or name]
-        for source in sources:
-            check_known(source, root=root)
-        plan = (
-            own.model_dump()
-            | params.data.model_dump()
-            | {"source": sources, "dataset": name}
-        )
-        plan["validation_fraction"] = (
-            own.validation_fraction or params.fetch.validation_fraction
-        )
+    for name, dataset in params.datasets.items():
+        source = dataset.source or name
+        sources = source if isinstance(source, list) else [source]
+        for archive in sources:
+            check_known(archive, root=root)
+        fraction = dataset.validation_fraction or params.fetch.validation_fraction
+        plan = dataset.model_dump() | params.data.model_dump()
         plan |= {
+            "source": sources,
+            "dataset": name,
+            "validation_fraction": fraction,
             "image_size_limit": params.fetch.image_size_limit,
             "archive": _archive_digest(sources, root),
+            # The project's seed, so that a data set is the same in every stage.
+            "seed": params.seed,
         }
-        # The project's seed, so that a data set is the same in every stage that names
-        # it.
-        yield Cell(name, _fetch, plan | {"seed": params.seed})
+        yield Cell(name, _fetch, plan)
 
 
 def _archive_digest(sources: list[str], root: Path) -> str | None:
-    """None without an archive, and for class folders that are not of the right form:
-    the cell will say so.
+    """One digest over the archives of the sources, or None without an archive.
+
+    It is None, too, for class folders of a wrong form, which the cell will refuse.
     """
     try:
-        digests = [
-            archive.digest()
-            for source in sources
-            if (archive := find_archive(source, root=root))
-        ]
+        archives = [find_archive(source, root=root) for source in sources]
+        digests = [archive.digest() for archive in archives if archive]
     except InputError:
         return None
-    return (
-        digest_of_text("".join(digests))
-        if len(digests) > 1
-        else next(iter(digests), None)
-    )
+    if not digests:
+        return None
+    if len(digests) == 1:
+        return digests[0]
+    return digest_of_text("".join(digests))
 
 
 def _fetch(
@@ -73,21 +68,21 @@ def _fetch(
     download: bool,
     **rules: Any,
 ) -> None:
-    """Prepare the data sets in `source`, joined, as `dataset`; `archive` is the digest
-    of the user's.
+    """Prepare the data sets in `source`, joined, as `dataset`.
+
+    `archive` is the digest of the user's archive.
     """
-    raw = joined(
-        [
-            find_dataset(name, root=Path(root), download=download, seed=rules["seed"])
-            for name in source
-        ]
-    )
+    seed = rules["seed"]
+    parts = [
+        find_dataset(name, root=Path(root), download=download, seed=seed)
+        for name in source
+    ]
+    raw = joined(parts)
     if rules.pop("pool"):
         if raw.form == "images":
             what = "is for texts: images keep their source's parts"
-            raise InputError(
-                what, where=f"datasets.{dataset}.pool", remedy="Leave it out."
-            )
+            where = f"datasets.{dataset}.pool"
+            raise InputError(what, where=where, remedy="Leave it out.")
         raw = raw.pooled()
     prepare(
         raw,

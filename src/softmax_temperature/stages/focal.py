@@ -1,9 +1,11 @@
-"""Stage train_focal: every loss on every task, several times (focal paper, section 5,
-appendices E and F).
+"""Stage train_focal: every loss on every task, with several seeds.
+
+Focal paper, section 5 and appendices E and F.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -14,7 +16,7 @@ from softmax_temperature.data.gaussian_noise import (
 )
 from softmax_temperature.data.prepared import open_prepared
 from softmax_temperature.data.seeds import seed_of
-from softmax_temperature.data.splits import HELD_OUT
+from softmax_temperature.data.splits import HELD_OUT, SplitName
 from softmax_temperature.data.word_vectors import word_vectors_digest
 from softmax_temperature.losses import make_objective
 from softmax_temperature.networks.registry import build_network, check_networks
@@ -36,50 +38,51 @@ from softmax_temperature.training.run import TrainingRun
 from softmax_temperature.training.texts import TreeSet, over_labelled_nodes
 from softmax_temperature.training.word_embeddings import EmbeddingSteps, start_embedding
 
-OUT_OF_DISTRIBUTION, SHIFTED = "out_of_distribution/", "shifted/"
+OUT_OF_DISTRIBUTION = "out_of_distribution/"
+SHIFTED = "shifted/"
 NOISE = "gaussian-noise"
 
 
 @stage
 def train_focal(params: Params) -> Iterator[Cell]:
     """One cell per task, arm and seed."""
-    paper, root = params.focal, Path(params.data.root)
-    check_networks(params.networks, (task.network for task in paper.tasks.values()))
-    for name, arm, seed in paper.trainings():
-        task, chosen = paper.tasks[name], paper.arm_of(name, arm)
-        make_objective(
-            chosen.loss, chosen.options
-        )  # Refuses wrong options before any training.
-        # CIFAR-10-C is used where it is found beside the data sets; noise of our own
-        # otherwise.
-        is_noisy_cifar = (
-            task.gaussian_noise
-            and (params.datasets[task.dataset].source or task.dataset) == "cifar10"
-        )
+    paper = params.focal
+    root = Path(params.data.root)
+    check_networks(params.networks, [task.network for task in paper.tasks.values()])
+    for name, arm_name, seed in paper.trainings():
+        task = paper.tasks[name]
+        arm = paper.arm_of(name, arm_name)
         network = params.networks[task.network]
+        # Refuses wrong options before any training.
+        make_objective(arm.loss, arm.options)
+        vectors_sha256 = None
+        if task.embeddings:
+            # None if the file is missing: only the cells that need it fail.
+            vectors_sha256 = word_vectors_digest(root / task.embeddings.file)
+        noise_archive = None
+        source = params.datasets[task.dataset].source or task.dataset
+        if task.gaussian_noise and source == "cifar10":
+            # CIFAR-10-C where it lies beside the data sets, else noise of our own.
+            noise_archive = archive_digest(root)
         plan = {
             "task": part_of(task, TaskTraining),
             "network": network,
-            "recipe": paper.recipe_of(name, arm),
-            "arm": chosen,
+            "recipe": paper.recipe_of(name, arm_name),
+            "arm": arm,
             "watching": paper.watching,
-            # None if the file is missing: only the cells that need it fail.
-            "vectors_sha256": word_vectors_digest(root / task.embeddings.file)
-            if task.embeddings
-            else None,
-            "noise_archive": archive_digest(root) if is_noisy_cifar else None,
+            "vectors_sha256": vectors_sha256,
+            "noise_archive": noise_archive,
             "root": params.data.root,
             "training_seed": seed_of(
                 params.seed, "focal", task.variant_of or name, str(seed)
             ),
         }
-        inputs = {
-            OUT_OF_DISTRIBUTION + other: PREPARED / other
-            for other in task.out_of_distribution
-        }
-        inputs |= {SHIFTED + other: PREPARED / other for other in task.shifted}
-        inputs["data"] = PREPARED / task.dataset
-        yield Cell(f"{name}/{arm}/{seed}", _train, plan, inputs, network.gpu_share)
+        inputs = {"data": PREPARED / task.dataset}
+        for dataset in task.out_of_distribution:
+            inputs[OUT_OF_DISTRIBUTION + dataset] = PREPARED / dataset
+        for dataset in task.shifted:
+            inputs[SHIFTED + dataset] = PREPARED / dataset
+        yield Cell(f"{name}/{arm_name}/{seed}", _train, plan, inputs, network.gpu_share)
 
 
 def _train(
@@ -95,32 +98,19 @@ def _train(
     root: str,
     training_seed: int,
 ) -> None:
-    """Train one network; writes weights, record, the rows of `Watch`, and the logits of
-    all held-out and other sets.
+    """Train one network.
 
-    Where the best epoch is selected, `last-logits.safetensors` has those of held-out
-    data after the last one.
+    Writes weights, record, the rows of `Watch`, and the logits of all held-out and
+    other sets. If the best epoch is selected, `last-logits.safetensors` has the logits
+    of held-out data after the last epoch.
     """
     data = training_sets(job.inputs["data"], root, task.text)
-    sets, lengths, selects = (
-        data.sets,
-        (recipe.epochs, recipe.planned_epochs),
-        task.select == "best_validation",
-    )
+    sets = data.sets
     test = sets["test"].inputs
-    outliers = {
-        name: some.inputs
-        for name, some in _others(job, OUT_OF_DISTRIBUTION, test, root).items()
-    }
-    if task.gaussian_noise is not None:
-        outliers[NOISE] = _noisy(
-            job,
-            test,
-            task.gaussian_noise,
-            noise_archive,
-            root,
-            seed_of(training_seed, "noise"),
-        )
+    outliers = _outliers(job, task, test, noise_archive, root, training_seed)
+    noise = None
+    if NOISE in outliers:
+        noise = "CIFAR-10-C" if noise_archive else "generated"
     shifted = _others(job, SHIFTED, test, root)
     model = build_network(network, classes=data.classes, seed=training_seed)
     embeddings = start_embedding(
@@ -131,63 +121,96 @@ def _train(
         root=root,
         sha256=vectors_sha256,
     )
-    objective, trained = make_objective(arm.loss, arm.options), sets["train"]
+    objective = make_objective(arm.loss, arm.options)
+    trained = sets["train"]
     if isinstance(trained, TreeSet):
-        trained, objective = trained.labelled_nodes(), over_labelled_nodes(objective)
+        trained = trained.labelled_nodes()
+        objective = over_labelled_nodes(objective)
     training = TrainingRun(job, recipe, training_seed, model, objective, trained)
     if task.embeddings and task.embeddings.step:
-        training.trainer.after_batch.append(
-            EmbeddingSteps(training.trainer, task.embeddings.step)
-        )
-    watch = Watch(
-        {**sets, "train": sets["train"].sample(watching.train_images)},
-        gradient_epochs=scaled_epochs(watching.gradient_epochs, *lengths),
-        reliability_epochs=scaled_epochs(watching.reliability_epochs, *lengths),
-        every=1 if selects else watching.every,
-    )
-    best = BestEpoch(watch) if selects else None
+        steps = EmbeddingSteps(training.trainer, task.embeddings.step)
+        training.trainer.after_batch.append(steps)
+    watch = _watch(task, recipe, watching, sets)
+    best = BestEpoch(watch) if task.select == "best_validation" else None
     training.run(watch=watch, best=best)
     held_out: dict[str, Samples] = {split: sets[split] for split in HELD_OUT}
     if best and training.finite:
         training.save_logits(LAST_LOGITS, held_out)
         best.restore(training.trainer)
     training.save_logits(LOGITS, {**held_out, **shifted}, outliers)
-    about = {
+    record = {
         "selected_epoch": best.epoch if best else training.trainer.epochs_done,
         "classes": data.classes,
         "samples": data.sizes,
         "embeddings": embeddings,
-        "noise": None
-        if task.gaussian_noise is None
-        else "CIFAR-10-C"
-        if noise_archive
-        else "generated",
+        "noise": noise,
     }
-    training.save(about, **watch.state_dict())
+    _save(training, watch, record)
 
 
-# Deviation: sets of another size are resized to that of the training images; the
+def _watch(
+    task: TaskTraining,
+    recipe: Recipe,
+    watching: Watching,
+    sets: Mapping[SplitName, Samples],
+) -> Watch:
+    """Metrics of all splits; of every epoch if the best one is selected."""
+    train = sets["train"].sample(watching.train_images)
+    lengths = (recipe.epochs, recipe.planned_epochs)
+    return Watch(
+        {**sets, "train": train},
+        gradient_epochs=scaled_epochs(watching.gradient_epochs, *lengths),
+        reliability_epochs=scaled_epochs(watching.reliability_epochs, *lengths),
+        every=1 if task.select == "best_validation" else watching.every,
+    )
+
+
+def _save(training: TrainingRun, watch: Watch, record: dict[str, Any]) -> None:
+    training.save_json("history.json", watch.history)
+    training.save_json("gradient_norms.json", watch.gradient_norms)
+    training.save_json("reliability.json", watch.reliability)
+    training.save_record(record)
+    training.save_weights()
+
+
+# Deviation: images of another size are resized to the training images' size; the
 # paper's are all of one size. All are normalised as the training images, as in the
 # released code.
 
 
 def _others(job: Job, role: str, test: Tensor, root: str) -> dict[str, Samples]:
     """The test images of other data sets, as RGB of the task's size."""
-    others = {
-        name.removeprefix(role): one
-        for name, one in job.inputs.items()
-        if name.startswith(role)
-    }
-    return {
-        name: image_set(one, "test", root, test.shape[-1])
-        for name, one in others.items()
-    }
+    others: dict[str, Samples] = {}
+    for name, prepared in job.inputs.items():
+        if name.startswith(role):
+            images = image_set(prepared, "test", root, test.shape[-1])
+            others[name.removeprefix(role)] = images
+    return others
+
+
+def _outliers(
+    job: Job,
+    task: TaskTraining,
+    test: Tensor,
+    noise_archive: str | None,
+    root: str,
+    training_seed: int,
+) -> dict[str, Tensor]:
+    """Test images of other data sets, and those of the task with noise."""
+    others = _others(job, OUT_OF_DISTRIBUTION, test, root)
+    outliers = {name: samples.inputs for name, samples in others.items()}
+    if task.gaussian_noise is not None:
+        noise_seed = seed_of(training_seed, "noise")
+        outliers[NOISE] = _noisy(
+            job, test, task.gaussian_noise, noise_archive, root, noise_seed
+        )
+    return outliers
 
 
 def _noisy(
     job: Job, test: Tensor, deviation: float, archive: str | None, root: str, seed: int
 ) -> Tensor:
-    """The task's test images with noise: those of CIFAR-10-C where it is at hand."""
+    """The task's test images with noise: those of CIFAR-10-C if its archive is there."""
     if archive is None:
         return add_noise(test, deviation, seed=seed)
     prepared = open_prepared(job.inputs["data"], root=Path(root))

@@ -1,5 +1,6 @@
-"""Stages focal_linear and train_translation: the linear model and the translations of
-the focal paper's appendices.
+"""Stages focal_linear and train_translation.
+
+They train the linear model and the translations of the focal paper's appendices.
 """
 
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from typing import Any
 from safetensors.torch import save_file
 
 from softmax_temperature.data.seeds import seed_of
-from softmax_temperature.data.splits import limited
+from softmax_temperature.data.splits import Part, SplitName, limited
 from softmax_temperature.data.translation import read_translation, translation_digest
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params import Params
@@ -33,23 +34,24 @@ TENSORS = "linear.safetensors"
 
 @stage
 def focal_linear(params: Params) -> Iterator[Cell]:
-    """One cell per loss and seed; the losses of one seed see the same data, so
-    differences are paired.
+    """One cell per loss and seed.
+
+    The losses of one seed see the same data, so that their differences are paired.
     """
     linear = params.focal.linear
     for arm, seed in linear.trainings():
-        own = {
+        plan = {
+            "task": part_of(linear, LinearTraining),
             "gamma": linear.gammas[arm],
             "data_seed": seed_of(params.seed, "focal", "linear", str(seed)),
         }
-        yield Cell(
-            f"{arm}/{seed}", _fit_line, {"task": part_of(linear, LinearTraining), **own}
-        )
+        yield Cell(f"{arm}/{seed}", _fit_line, plan)
 
 
 def _fit_line(job: Job, *, task: LinearTraining, gamma: float, data_seed: int) -> None:
-    """Train one loss on one draw of the data (appendix C); norms are by epoch, the rest
-    is of the last one.
+    """Train one loss on one draw of the data (appendix C).
+
+    Norms are recorded by epoch, all else after the last one.
     """
     tensors, accuracy = linear_model.fit(task, gamma, seed=data_seed)
     save_file(tensors, job.output / TENSORS)
@@ -58,34 +60,31 @@ def _fit_line(job: Job, *, task: LinearTraining, gamma: float, data_seed: int) -
 
 @stage
 def train_translation(params: Params) -> Iterator[Cell]:
-    """One cell per arm and seed (appendix K); a missing or incomplete data set raises
-    InputError.
+    """One cell per arm and seed (appendix K).
+
+    A missing or incomplete data set raises InputError.
     """
-    section, root = params.focal.translation, params.data.root
+    section = params.focal.translation
+    root = params.data.root
     if section is None:
         return
     if PROCESSES > 1:
         what = "batches of sentences differ in size and are not divided among processes"
-        raise InputError(
-            what,
-            where="train_translation under torchrun",
-            remedy="Run it without torchrun.",
-        )
-    shared = {
-        "task": part_of(section, TranslationTask),
-        "root": root,
-        "data_seed": params.seed,
-    }
-    # A file that changed is noticed whenever the stage runs.
-    shared["digest"] = translation_digest(
-        section.dataset, (section.source, section.target), root=Path(root)
-    )
+        where = "train_translation under torchrun"
+        raise InputError(what, where=where, remedy="Run it without torchrun.")
+    languages = (section.source, section.target)
+    # A changed file is noticed whenever the stage runs.
+    digest = translation_digest(section.dataset, languages, root=Path(root))
     for arm, seed in section.trainings():
-        own = {
+        plan = {
+            "task": part_of(section, TranslationTask),
+            "root": root,
+            "data_seed": params.seed,
+            "digest": digest,
             "arm": section.arms[arm],
             "training_seed": seed_of(params.seed, "focal", "translation", str(seed)),
         }
-        yield Cell(f"{arm}/{seed}", _train_translation, shared | own, gpu_share=1.0)
+        yield Cell(f"{arm}/{seed}", _train_translation, plan, gpu_share=1.0)
 
 
 def _train_translation(
@@ -98,29 +97,31 @@ def _train_translation(
     training_seed: int,
     **_: Any,
 ) -> None:
-    """Train one network, keep the epoch with the least validation NLL, and translate
-    the test sentences.
+    """Train one network, keep the best epoch, and translate the test sentences.
 
-    Writes weights, record, `vocabulary.json` for the library tokenizers and, unless it
-    diverged, what `evaluate` finds.
+    The best epoch has the least validation NLL. Writes weights, record,
+    `vocabulary.json` for the library tokenizers and, unless the training diverged, the
+    results of `scores.evaluate`.
     """
-    from softmax_temperature.training.translation.vocabulary import (
-        Vocabulary,
-    )  # Needs an optional package.
+    # Needs an optional package.
+    from softmax_temperature.training.translation.vocabulary import Vocabulary
 
-    whole = read_translation(
-        task.dataset, (task.source, task.target), root=Path(root), seed=data_seed
-    )
-    parts = {
-        name: limited(part, getattr(task, f"{name}_limit"), seed=data_seed)
-        for name, part in whole.items()
+    languages = (task.source, task.target)
+    whole = read_translation(task.dataset, languages, root=Path(root), seed=data_seed)
+    parts: dict[SplitName, Part] = {
+        "train": limited(whole["train"], task.train_limit, seed=data_seed),
+        "validation": limited(
+            whole["validation"], task.validation_limit, seed=data_seed
+        ),
+        "test": limited(whole["test"], task.test_limit, seed=data_seed),
     }
     vocabulary = Vocabulary.fit(parts["train"], size=task.vocabulary)
     pairs = {split: vocabulary.encode_part(part) for split, part in parts.items()}
     pairs["train"] = pairs["train"].up_to(task.longest)
-    of_tokens = {"tokens": task.recipe.batch_size, "seed": training_seed}
+    tokens = task.recipe.batch_size
     batches = {
-        split: LengthBatches.of(some, **of_tokens) for split, some in pairs.items()
+        split: LengthBatches.of(sentences, tokens=tokens, seed=training_seed)
+        for split, sentences in pairs.items()
     }
     model = make_network(vocabulary.size, task.network, seed=training_seed)
     objective = per_token(make_objective(arm.loss, arm.options))
@@ -132,23 +133,27 @@ def _train_translation(
     watch = scores.TokenScores(batches["validation"])
     best_epoch = BestEpoch(watch, lambda row: -row["nll"])
     training.run(scores=watch, best=best_epoch)
-    found = {}
+    results: dict[str, Any] = {}
     if training.finite:
         best_epoch.restore(training.trainer)
-        references = parts["test"].for_evaluation()[1]
+        _, references = parts["test"].for_evaluation()
         try:
-            found = scores.evaluate(
+            results = scores.evaluate(
                 training.trainer, task, vocabulary, batches, references
             )
         except Diverged:
             training.finite = False
+    for name, content in results.items():
+        training.save_json(f"{name}.json", content)
     write_text(job.output / "vocabulary.json", vocabulary.to_json())
-    about = {
-        "vocabulary": vocabulary.size,
-        "pairs": {split: len(some) for split, some in pairs.items()},
-        "too_long": len(parts["train"].labels) - len(pairs["train"]),
-        "steps_per_epoch": training.trainer.steps_per_epoch,
-        "selected_epoch": best_epoch.epoch,
-        "history": watch.history,
-    }
-    training.save(about, **found)
+    training.save_record(
+        {
+            "vocabulary": vocabulary.size,
+            "pairs": {split: len(sentences) for split, sentences in pairs.items()},
+            "too_long": len(parts["train"].labels) - len(pairs["train"]),
+            "steps_per_epoch": training.trainer.steps_per_epoch,
+            "selected_epoch": best_epoch.epoch,
+            "history": watch.history,
+        }
+    )
+    training.save_weights()

@@ -1,8 +1,6 @@
-"""Stage evaluate_focal: metrics, temperature scaling, intervals and out-of-distribution
-scores of every training.
-"""
+"""Stage evaluate_focal: metrics, temperature scaling and intervals of every training."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from torch import Tensor
@@ -26,15 +24,19 @@ from softmax_temperature.stages import (
 SCALINGS = ("none", "ece", "nll")
 CONFIDENT = 0.99  # Appendix H.
 CURVE_POINTS = 100
-SHIFT_METRICS = ("accuracy", "negative_log_likelihood", "expected_calibration_error")
+SHIFT_METRICS = (
+    "samples",
+    "accuracy",
+    "negative_log_likelihood",
+    "expected_calibration_error",
+)
 Rows = list[dict[str, Any]]
+Sets = dict[str, Logits]
 
 
 @stage
 def evaluate_focal(params: Params) -> Iterator[Cell]:
-    """One cell per training; it also reads that of the reference arm with the same
-    seed.
-    """
+    """One cell per training, which also reads the reference arm with the same seed."""
     paper = params.focal
     for task, arm, seed in paper.trainings():
         inputs = {"training": FOCAL_TRAINING / task / arm / str(seed)}
@@ -58,46 +60,46 @@ def _evaluate(job: Job, *, bootstrap: int, resampling_seed: int, select: str) ->
     one where its logits are kept; the other files are about the selected one.
     """
     settings = {"bootstrap": bootstrap, "seed": resampling_seed}
-    rows: dict[str, Rows] = {
-        name: [] for name in ("runs", "differences", "ood", "roc", "shift")
-    }
-    reference = (
-        _logits(job.inputs["reference"], LOGITS) if "reference" in job.inputs else {}
-    )
-    for evaluated, file in ((select, LOGITS), ("last", LAST_LOGITS)):
-        logits = _logits(job.inputs["training"], file)
-        for scaling in SCALINGS if logits else ():
-            scaled, about = _scaled(logits, scaling)
-            test, labels = scaled["test"].for_evaluation()
-            report = metrics.calibration_report(test, labels, **settings)
-            confident = metrics.confident_report(
-                test, labels, threshold=CONFIDENT, **settings
-            )
-            own = {"evaluated": evaluated, "scaling": scaling, **about}
-            rows["runs"].append(own | _row(report) | _row(confident))
-            if file == LOGITS:
-                other = (
-                    _scaled(reference, scaling)[0]["test"].values if reference else None
-                )
-                for name, found in _compared(scaled, other, settings).items():
-                    rows[name] += [{"scaling": scaling, **row} for row in found]
-    for name, some in rows.items():
-        write_json(job.output / f"{name}.json", some)
+    training = job.inputs["training"]
+    selected = _logits(training, LOGITS)
+    last = _logits(training, LAST_LOGITS)
+    reference: Sets = {}
+    if "reference" in job.inputs:
+        reference = _logits(job.inputs["reference"], LOGITS)
+    runs: Rows = []
+    compared: dict[str, Rows] = {"differences": [], "ood": [], "roc": [], "shift": []}
+    if selected:
+        for scaling in SCALINGS:
+            scaled, fit = _scaled(selected, scaling)
+            names = {"evaluated": select, "scaling": scaling}
+            runs.append(names | fit | _test_row(scaled, settings))
+            scaled_reference = _scaled(reference, scaling)[0] if reference else None
+            rows_by_file = _compared(scaled, scaled_reference, settings)
+            for name, rows in rows_by_file.items():
+                compared[name] += [{"scaling": scaling, **row} for row in rows]
+    if last:
+        for scaling in SCALINGS:
+            scaled, fit = _scaled(last, scaling)
+            names = {"evaluated": "last", "scaling": scaling}
+            runs.append(names | fit | _test_row(scaled, settings))
+    write_json(job.output / "runs.json", runs)
+    write_json(job.output / "differences.json", compared["differences"])
+    write_json(job.output / "ood.json", compared["ood"])
+    write_json(job.output / "roc.json", compared["roc"])
+    write_json(job.output / "shift.json", compared["shift"])
 
 
-def _logits(training: Artifact, file: str) -> dict[str, Logits]:
+def _logits(training: Artifact, file: str) -> Sets:
     """Logits in float64 by set; none if the training diverged or has no such file."""
-    if training.json("record.json")["diverged"] or (
-        file == LAST_LOGITS and file not in training.files
-    ):
+    if training.json("record.json")["diverged"]:
+        return {}
+    if file == LAST_LOGITS and file not in training.files:
         return {}
     stored = read_logits(training, file)
     return {name: logits.double() for name, logits in stored.items()}
 
 
-def _scaled(
-    sets: dict[str, Logits], scaling: str
-) -> tuple[dict[str, Logits], dict[str, Any]]:
+def _scaled(sets: Sets, scaling: str) -> tuple[Sets, dict[str, Any]]:
     """The logits over the temperature fitted on validation data, and that temperature."""
     temperature = 1.0
     at_bound = False
@@ -109,60 +111,72 @@ def _scaled(
     return scaled, {"temperature": temperature, "at_bound": at_bound}
 
 
-def _row(report: dict[str, Any], names: Iterable[str] = ()) -> dict[str, Any]:
-    """Metrics of a report, these or all, each with the ends of its interval where it
-    has one.
-    """
-    row = {
-        name: report[name]
-        for name in names
-        or report.keys() - {"classes", "bins", "bootstrap", "intervals"}
-    }
+def _test_row(sets: Sets, settings: dict[str, int]) -> dict[str, Any]:
+    """The metrics on test data, and those of confident predictions (appendix H)."""
+    test, labels = sets["test"].for_evaluation()
+    report = metrics.calibration_report(test, labels, **settings)
+    confident = metrics.confident_report(test, labels, threshold=CONFIDENT, **settings)
+    return _row(report) | _row(confident)
+
+
+def _row(report: dict[str, Any], names: Collection[str] = ()) -> dict[str, Any]:
+    """Metrics of a report, with the ends of their intervals; all without `names`."""
+    settings = {"classes", "bins", "bootstrap", "intervals"}
+    row = {name: report[name] for name in names or report.keys() - settings}
     for name, (low, high) in report["intervals"].items():
-        row |= {f"{name}_low": low, f"{name}_high": high} if name in row else {}
+        if name in row:
+            row[f"{name}_low"] = low
+            row[f"{name}_high"] = high
     return row
 
 
 def _compared(
-    sets: dict[str, Logits], reference: Tensor | None, settings: dict[str, int]
+    sets: Sets, reference: Sets | None, settings: dict[str, int]
 ) -> dict[str, Rows]:
-    """Test data against the reference arm, on shifted data sets, and beside those out
-    of the distribution.
+    """Rows of comparisons of the test data, by file.
+
+    Test data are compared with the reference arm's logits, with shifted data sets, and
+    with data sets outside the distribution.
     """
-    test, labels = sets["test"].for_evaluation()
     rows: dict[str, Rows] = {"differences": [], "ood": [], "roc": [], "shift": []}
+    test, labels = sets["test"].for_evaluation()
     if reference is not None:
-        differences = metrics.paired_difference(test, reference, labels, **settings)
-        rows["differences"] = [
-            {"metric": name, **one._asdict()} for name, one in differences.items()
-        ]
+        differences = metrics.paired_difference(
+            test, reference["test"].values, labels, **settings
+        )
+        for metric, difference in differences.items():
+            rows["differences"].append({"metric": metric, **difference._asdict()})
     for name in sorted(sets.keys() - set(HELD_OUT)):
-        others = sets[name].values
         if sets[name].labels is not None:
-            report = metrics.calibration_report(
-                *sets[name].for_evaluation(), **settings
-            )
-            rows["shift"].append(
-                {"shifted": name, **_row(report, ("samples", *SHIFT_METRICS))}
-            )
+            shifted, classes = sets[name].for_evaluation()
+            report = metrics.calibration_report(shifted, classes, **settings)
+            rows["shift"].append({"shifted": name, **_row(report, SHIFT_METRICS)})
         else:
-            area = float(
-                metrics.out_of_distribution_auroc(test, others, score="entropy")
-            )
-            low, high = metrics.out_of_distribution_interval(
-                test, others, score="entropy", **settings
-            )
-            score = {
-                "samples": len(others),
-                "auroc": area,
-                "auroc_low": low,
-                "auroc_high": high,
-            }
-            rows["ood"].append({"ood": name, **score})
-            curve = metrics.out_of_distribution_curve(test, others, points=CURVE_POINTS)
-            axes = ("false_positive_rate", "true_positive_rate")
-            rows["roc"] += [
-                {"ood": name, **dict(zip(axes, point, strict=True))}
-                for point in curve.tolist()
-            ]
+            outliers = sets[name].values
+            rows["ood"].append({"ood": name, **_auroc(test, outliers, settings)})
+            for point in _roc(test, outliers):
+                rows["roc"].append({"ood": name, **point})
     return rows
+
+
+def _auroc(test: Tensor, outliers: Tensor, settings: dict[str, int]) -> dict[str, Any]:
+    """The area under the ROC curve of the entropy, with its interval."""
+    area = metrics.out_of_distribution_auroc(test, outliers, score="entropy")
+    low, high = metrics.out_of_distribution_interval(
+        test, outliers, score="entropy", **settings
+    )
+    return {
+        "samples": len(outliers),
+        "auroc": float(area),
+        "auroc_low": low,
+        "auroc_high": high,
+    }
+
+
+def _roc(test: Tensor, outliers: Tensor) -> Rows:
+    """The points of that curve."""
+    curve = metrics.out_of_distribution_curve(test, outliers, points=CURVE_POINTS)
+    return [
+        {"false_positive_rate": false_positives, "true_positive_rate": true_positives}
+        for false_positives, true_positives in curve.tolist()
+    ]

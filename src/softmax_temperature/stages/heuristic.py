@@ -1,6 +1,4 @@
-"""Stage heuristic: statistics and searches joined into pairs, and the regression from
-the ones to the others (4.3).
-"""
+"""Stage heuristic: the regression of searches on statistics, over all pairs (4.3)."""
 
 from collections.abc import Iterator
 
@@ -20,9 +18,12 @@ from softmax_temperature.stages.classifier_temperature import describe, search
 @stage
 def heuristic(params: Params) -> Iterator[Cell]:
     """One cell, which reads exactly the pairs that the parameters declare."""
-    paper, pairs = params.classifier_temperature, params.embedded_pairs()
-    inputs = {f"statistics {d} {b}": describe.output / d / b for d, b in pairs}
-    inputs |= {f"search {d} {b}": search.output / d / b for d, b in pairs}
+    paper = params.classifier_temperature
+    pairs = params.embedded_pairs()
+    inputs = {}
+    for data, backbone in pairs:
+        inputs[f"statistics {data} {backbone}"] = describe.output / data / backbone
+        inputs[f"search {data} {backbone}"] = search.output / data / backbone
     plan = {
         "pairs": pairs,
         **paper.heuristic.model_dump(),
@@ -39,42 +40,38 @@ def _heuristic(
     max_plateau: float,
     select_on: str,
 ) -> None:
-    """Write the tables of the paper's records, but Figure 2's, and `heuristic.json`
-    (for `suggest`).
+    """Write the tables of the paper's records except Figure 2, and `heuristic.json`.
+
+    The command `suggest` reads the latter.
     """
-    rows, curves = [], []
+    rows = []
+    curves = []
     for data, backbone in pairs:
         keys = {"dataset": data, "backbone": backbone}
         test, validation = _grids(job.inputs[f"search {data} {backbone}"])
         statistics = job.inputs[f"statistics {data} {backbone}"].json("statistics.json")
         curves.append(pd.DataFrame(keys | tables.curve(test, validation)))
         rows.append(keys | tables.optimum(test, validation, select_on) | statistics)
-    table, runs = pd.DataFrame(rows), pd.concat(curves, ignore_index=True)
+    table = pd.DataFrame(rows)
+    runs = pd.concat(curves, ignore_index=True)
     # All searches have one grid.
-    clear, scores = (
-        identified(table, max_share=max_plateau, grid=test.inverse_temperatures),
-        score_rules(table, runs),
-    )
-    for name, made in tables.study_tables(
-        table, runs, scores, selected=selected, clear=clear
-    ).items():
-        write_text(
-            job.output / f"{name}.csv", made.to_csv(index=False, lineterminator="\n")
-        )
-    write_json(
-        job.output / "heuristic.json", fit_shipped(table, runs, scores).model_dump()
-    )
+    grid = test.inverse_temperatures
+    clear = identified(table, max_share=max_plateau, grid=grid)
+    scores = score_rules(table, runs)
+    study = tables.study_tables(table, runs, scores, selected=selected, clear=clear)
+    for name, rows_of_table in study.items():
+        text = rows_of_table.to_csv(index=False, lineterminator="\n")
+        write_text(job.output / f"{name}.csv", text)
+    fitted = fit_shipped(table, runs, scores)
+    write_json(job.output / "heuristic.json", fitted.model_dump())
 
 
 def _grids(artifact: Artifact) -> tuple[TemperatureGrid, TemperatureGrid]:
     """The grids of accuracies on test and on validation data."""
-    record, curves = (
-        artifact.json("record.json"),
-        artifact.tensors("curves.safetensors"),
-    )
-    own, rows = tuple(record["inverse_temperatures"]), record["rows"]
-    test, validation = (
-        TemperatureGrid(own, curves[split], rows[split])
-        for split in ("test", "validation")
-    )
+    record = artifact.json("record.json")
+    curves = artifact.tensors("curves.safetensors")
+    grid = tuple(record["inverse_temperatures"])
+    rows = record["rows"]
+    test = TemperatureGrid(grid, curves["test"], rows["test"])
+    validation = TemperatureGrid(grid, curves["validation"], rows["validation"])
     return test, validation

@@ -1,6 +1,4 @@
-"""Stage pretrain: the backbones that the pipeline trains itself, where no library's
-weights are at hand.
-"""
+"""Stage pretrain: the backbones that the pipeline trains itself."""
 
 from collections.abc import Iterator
 
@@ -29,42 +27,39 @@ from softmax_temperature.training.pretraining import (
 from softmax_temperature.training.run import TrainingRun
 
 HELD_OUT = 0.1
-"""The share of each class's images that measures the accuracy in the record; nothing is
-chosen by it.
+"""The share of each class's images that measures the accuracy in the record.
+
+Nothing is chosen by it.
 """
 
 
 @stage
 def pretrain(params: Params) -> Iterator[Cell]:
-    """One cell per backbone whose weights are "pretrain", widest first, because the
-    longest should not start last.
+    """One cell per backbone whose weights are "pretrain".
+
+    The widest comes first, because the longest training should not start last.
     """
-    for name, spec in sorted(
-        params.backbones.items(), key=lambda item: -item[1].embedding
-    ):
+    backbones = params.backbones
+    for name in sorted(backbones, key=lambda name: -backbones[name].embedding):
+        spec = backbones[name]
         if spec.weights == "pretrain":
             # The project's seed, so that all backbones see the same images.
-            yield Cell(
-                name,
-                _pretrain,
-                {"spec": spec, "how": params.pretrain, "data_seed": params.seed},
-            )
+            plan = {"spec": spec, "how": params.pretrain, "data_seed": params.seed}
+            yield Cell(name, _pretrain, plan)
 
 
 def _pretrain(job: Job, *, spec: Backbone, how: Pretrain, data_seed: int) -> None:
-    """Train a backbone on glyphs that no other data set uses; writes the weights of the
-    whole network and a record.
+    """Train a backbone on glyphs that no other data set uses.
+
+    Writes the weights of the whole network and a record.
     """
     drawn, numbers = draw_pretraining_glyphs(
         how.classes, how.images_per_class, seed=data_seed
     )
-    held_out = torch.from_numpy(
-        stratified_holdout(numbers, HELD_OUT, generator_for(data_seed, "pretrain"))
-    )
-    images, labels = (
-        torch.from_numpy(drawn).permute(0, 3, 1, 2).contiguous(),
-        torch.from_numpy(numbers),
-    )
+    generator = generator_for(data_seed, "pretrain")
+    held_out = torch.from_numpy(stratified_holdout(numbers, HELD_OUT, generator))
+    images = torch.from_numpy(drawn).permute(0, 3, 1, 2).contiguous()
+    labels = torch.from_numpy(numbers)
     with drawn_from(job.seed):
         network = build_classifier(spec, num_classes=how.classes)
     samples = PreprocessedImages(
@@ -81,18 +76,15 @@ def _pretrain(job: Job, *, spec: Backbone, how: Pretrain, data_seed: int) -> Non
     )
     training.run()
     if not training.finite:
-        raise InputError(
-            "the training diverged",
-            where="pretrain.lr",
-            remedy=f"Lower it: it is {how.lr:g}.",
-        )
-    predicted = training.trainer.evaluate(images[held_out])[0].argmax(1)
+        remedy = f"Lower it: it is {how.lr:g}."
+        raise InputError("the training diverged", where="pretrain.lr", remedy=remedy)
+    logits, _ = training.trainer.evaluate(images[held_out])
+    right = int((logits.argmax(1) == labels[held_out]).sum())
     record = {
         "classes": how.classes,
         "images": {"train": int((~held_out).sum()), "held_out": int(held_out.sum())},
         "final_train_loss": training.trainer.loss,
-        "held_out_accuracy": int((predicted == labels[held_out]).sum())
-        / len(predicted),
+        "held_out_accuracy": right / len(logits),
     }
     save_model(network.cpu(), str(job.output / WEIGHTS))
     write_json(job.output / "record.json", record)

@@ -1,5 +1,6 @@
-"""Stages train_temperature_check and confirm_temperature_check: sweeps, and fresh seeds
-at the best rates.
+"""Stages train_temperature_check and confirm_temperature_check.
+
+They train sweeps, and then fresh seeds at the best learning rates.
 """
 
 from collections.abc import Iterator
@@ -37,13 +38,13 @@ from softmax_temperature.training.pairs import build_start, start_norm
 from softmax_temperature.training.prepared_sets import training_sets
 from softmax_temperature.training.run import TrainingRun
 
-# The file with the rescaled learning rate that a confirmation was trained with.
 CHOICE = "choice.json"
+"""The file with the rescaled learning rate that a confirmation was trained with."""
 
-# Deviation: the text of the paper is not at hand, only its abstract. Optimizer,
-# schedules, epochs, batch sizes, grids of learning rates and numbers of seeds are ours,
-# each beside its value in the parameters. Weight decay is zero, so that the inverse
-# temperature is the only thing that acts on the size of the logits.
+# Deviation: we have the abstract of the paper and not its text. Optimizer, schedules,
+# epochs, batch sizes, grids of learning rates and numbers of seeds are ours, each
+# explained beside its value in the parameters. Weight decay is zero, so that nothing
+# but the inverse temperature acts on the size of the logits.
 
 # Trainings run side by side as cells in processes, not stacked in one batched step: on
 # a CPU the latter is 0.6 times as fast for networks on images of 32×32 pixels, 1.6
@@ -54,37 +55,36 @@ CHOICE = "choice.json"
 def train_temperature_check(params: Params) -> Iterator[Cell]:
     """One cell per sweep, inverse temperature, learning rate, start and seed."""
     paper = params.temperature_check
-    check_networks(params.networks, (sweep.network for sweep in paper.sweeps.values()))
+    check_networks(params.networks, [sweep.network for sweep in paper.sweeps.values()])
     for training in paper.trainings():
-        name, at, rate, start, seed = training
-        plan, inputs = (
-            plan_of(params, name, at, start, seed),
-            {"data": PREPARED / paper.sweeps[name].dataset},
-        )
+        sweep, inverse_temperature, rate, start, seed = training
+        plan = plan_of(params, sweep, inverse_temperature, start, seed)
         yield Cell(
             training.cell,
             train,
             plan | {"learning_rate": rate},
-            inputs,
+            {"data": PREPARED / paper.sweeps[sweep].dataset},
             plan["network"].gpu_share,
         )
 
 
 @stage
 def confirm_temperature_check(params: Params) -> Iterator[Cell]:
-    """One cell per sweep, inverse temperature, start and fresh seed; each reads the
-    trainings that it chooses from.
+    """One cell per sweep, inverse temperature, start and fresh seed.
+
+    Each reads the trainings that its learning rate is chosen from.
     """
     paper = params.temperature_check
     for confirmation in paper.confirmations():
-        name, at, start, _ = confirmation
-        rates = {f"{rate:g}": rate for rate in paper.sweeps[name].rates(at)}
-        inputs = {"data": PREPARED / paper.sweeps[name].dataset} | {
-            f"{key}/{other}": train_temperature_check.output
-            / Training(name, at, rate, start, other).cell
-            for key, rate in rates.items()
-            for other in range(paper.seeds_of(name))
+        sweep, inverse_temperature, start, _ = confirmation
+        rates = {
+            f"{rate:g}": rate for rate in paper.sweeps[sweep].rates(inverse_temperature)
         }
+        inputs = {"data": PREPARED / paper.sweeps[sweep].dataset}
+        for name, rate in rates.items():
+            for seed in range(paper.seeds_of(sweep)):
+                tried = Training(sweep, inverse_temperature, rate, start, seed)
+                inputs[f"{name}/{seed}"] = train_temperature_check.output / tried.cell
         plan = plan_of(params, *confirmation)
         yield Cell(
             confirmation.cell,
@@ -98,9 +98,7 @@ def confirm_temperature_check(params: Params) -> Iterator[Cell]:
 def plan_of(
     params: Params, sweep: str, inverse_temperature: float, start: str, seed: int
 ) -> dict[str, Any]:
-    """What `train` needs but a learning rate: the plan of the trainings that differ in
-    that alone.
-    """
+    """The arguments of `train` except the learning rate."""
     paper = params.temperature_check
     return {
         "inverse_temperature": inverse_temperature,
@@ -114,8 +112,9 @@ def plan_of(
 
 
 def optimizer_rate(learning_rate: float, inverse_temperature: float) -> float:
-    """What the optimizer gets for a learning rate of the sweep, so that equal ones mean
-    equal early dynamics.
+    """The optimizer's learning rate for a learning rate of the sweep.
+
+    Equal rates of the sweep give equal early dynamics at all inverse temperatures.
     """
     return learning_rate / inverse_temperature**2
 
@@ -132,70 +131,78 @@ def train(
     root: str,
     training_seed: int,
 ) -> None:
-    """Train one network; the logits that it writes are not yet tempered, those behind
-    the rows of `Watch` are.
+    """Train one network.
 
-    The features of a training at inverse temperature 1, neither altered nor cooled, are
+    The stored logits are not multiplied by the inverse temperature; those behind the
+    rows of `Watch` are. The features of a plain training at inverse temperature 1 are
     described by 23 statistics.
     """
-    at = inverse_temperature
     data = training_sets(job.inputs["data"], root, looks.text)
-    sets, model = (
-        data.sets,
-        build_start(network, start, classes=data.classes, seed=training_seed),
+    sets = data.sets
+    model = build_start(network, start, classes=data.classes, seed=training_seed)
+    objective = make_objective(
+        "tempered_cross_entropy", {"inverse_temperature": inverse_temperature}
     )
-    objective = make_objective("tempered_cross_entropy", {"inverse_temperature": at})
-    whole = Recipe(**recipe, lr=optimizer_rate(learning_rate, at))
-    training = TrainingRun(job, whole, training_seed, model, objective, sets["train"])
+    lr = optimizer_rate(learning_rate, inverse_temperature)
+    whole_recipe = Recipe(**recipe, lr=lr)
+    training = TrainingRun(
+        job, whole_recipe, training_seed, model, objective, sets["train"]
+    )
     initial_norm = start_norm(
-        training.trainer, sets["validation"], start, inverse_temperature=at
+        training.trainer,
+        sets["validation"],
+        start,
+        inverse_temperature=inverse_temperature,
     )
-    how: dict[str, Any] = {
-        "period": "epoch",
-        "optimizer_state": "keep",
-        "mode": "last_layer",
-    }
-    cooling = (
-        CoolingCallback(model, sets["validation"], **how) if start == COOLED else None
-    )
+    cooling = None
+    if start == COOLED:
+        cooling = CoolingCallback(
+            model,
+            sets["validation"],
+            period="epoch",
+            optimizer_state="keep",
+            mode="last_layer",
+        )
     sample = sets["train"].sample(looks.watch_images)
     watch = Watch(
-        {**sets, "train": sample}, inverse_temperature=at, every=looks.watch_every
+        {**sets, "train": sample},
+        inverse_temperature=inverse_temperature,
+        every=looks.watch_every,
     )
     training.run(cooling=cooling, watch=watch)
     training.save_logits(LOGITS, {split: sets[split] for split in HELD_OUT})
-    described = start == PLAIN and at == 1 and training.finite
-    training.save(
+    statistics = None
+    if start == PLAIN and inverse_temperature == 1 and training.finite:
+        statistics = _statistics(training.trainer, sample)
+    training.save_json("history.json", watch.history)
+    training.save_json("temperatures.json", cooling.temperatures if cooling else [])
+    training.save_json("statistics.json", statistics)
+    training.save_record(
         {
             "classes": data.classes,
             "samples": data.sizes,
             "initial_logit_norm": initial_norm,
-        },
-        weights=False,
-        history=watch.history,
-        temperatures=cooling.temperatures if cooling else [],
-        statistics=_statistics(training.trainer, sample) if described else None,
+        }
     )
 
 
 def confirm(job: Job, *, rates: dict[str, float], **plan: Any) -> None:
-    """Train with the rate that the validation accuracies of the other trainings choose."""
-    best = best_rate(
-        {
-            rate: [
-                _accuracy(one)
-                for name, one in job.inputs.items()
-                if name.startswith(f"{key}/")
-            ]
-            for key, rate in rates.items()
-        }
-    )
+    """Train with the rate that the validation accuracies of the sweep choose."""
+    accuracies: dict[float, list[float]] = {}
+    for key, rate in rates.items():
+        trainings = [
+            training
+            for name, training in job.inputs.items()
+            if name.startswith(f"{key}/")
+        ]
+        accuracies[rate] = [_accuracy(training) for training in trainings]
+    best = best_rate(accuracies)
     write_json(job.output / CHOICE, {"learning_rate": best})
     train(job, learning_rate=best, **plan)
 
 
 def _accuracy(training: Artifact) -> float:
-    """On validation data; one that diverged is as accurate as guessing."""
+    """The accuracy on validation data; a diverged training is as accurate as guessing."""
     record = training.json("record.json")
     if record["diverged"]:
         return 1 / float(record["classes"])
@@ -204,15 +211,13 @@ def _accuracy(training: Artifact) -> float:
 
 
 def _statistics(trainer: Trainer, sample: Samples) -> dict[str, float] | None:
-    """The statistics of the features that the last layer reads of some training
-    samples.
+    """The statistics of the features that the last layer reads from training samples.
 
-    None where too large a rate has put all units out: features of 0 are a result, and
-        have no direction to describe.
+    None if too large a learning rate has silenced all units: features of 0 are a
+    result, and have no direction to describe.
     """
-    features = torch.cat(
-        [features for _, features in trainer.outputs(sample.inputs)]
-    ).cpu()
+    batches = [features for _, features in trainer.outputs(sample.inputs)]
+    features = torch.cat(batches).cpu()
     norms = features.norm(dim=1)
     if not (norms.isfinite() & (norms > 0)).all():
         return None

@@ -1,5 +1,6 @@
-"""Training of the studies' networks on images, pixels, texts, trees or sentences: one
-plain loop for all papers.
+"""Training of the studies' networks: one plain loop for all papers.
+
+The samples are images, pixels, texts, trees or sentences.
 
 Images are gathered on the device and augmented as uint8, without worker processes.
 Everything random depends on the seed and the number of the epoch alone, so that an
@@ -20,5 +21,5 @@ __all__ = [
     "Trainer",
     "Watch",
     "scaled_epochs",
+    "train",
 ]
-__all__ += ["train"]

@@ -1,5 +1,6 @@
-"""Cooling while a network trains, from what held-out samples say (cooling paper,
-Algorithm 3.1 and section 4.4).
+"""Cooling while a network trains, fitted on held-out samples.
+
+Cooling paper, Algorithm 3.1 for classifiers and section 4.4 for pixels.
 """
 
 from typing import Any
@@ -15,21 +16,23 @@ from softmax_temperature.training.samples import ImageSet, Samples
 from softmax_temperature.training.trainer import Callback, Diverged, Trainer
 
 # Deviation: the paper sets 320 images aside for Cooling and does not say how many of
-# their 21 million pixels the temperature is fitted on. Here it is a random choice of
-# them, the same after every epoch: one number needs no more, and neighbouring pixels
-# say nearly the same. Pixels without a class are left out before.
+# their 21 million pixels the temperature is fitted on. Here it is a random choice, the
+# same after every epoch: one number needs no more, and neighbouring pixels say nearly
+# the same. Pixels without a class are left out before.
 MOST_PIXELS = 200_000
 
 
 class CoolingCallback(Callback):
-    """Cools a network on held-out samples, once per epoch or per so many batches of the
-    training (`period`).
+    """Cools a network on held-out samples, once per epoch or per `period` batches.
 
-    For a period in batches `after_batch` belongs among the trainer's (see
+    For a period in batches, `after_batch` belongs among the trainer's (see
     `TrainingRun.run`). `optimizer_state` is the policy of `rescale_optimizer_state`,
-    and `settings` are those of `Cooling`. A row of `temperatures`: `cooling` and
-    `epoch` (from 1), `applied` (what the logits were divided by), `total` (the product
-    of all so far), and `at_bound` (there was no best temperature, so nothing happened).
+    and `settings` are those of `Cooling`.
+
+    Each Cooling adds a row to `temperatures`: `cooling` and `epoch` (from 1), `applied`
+    (the logits were divided by it), `total` (the product of all so far) and `at_bound`
+    (there was no best temperature, so nothing happened).
+
     Raises LeakError for test data, and Diverged if a logit or temperature is not
     finite.
     """
@@ -47,7 +50,8 @@ class CoolingCallback(Callback):
     ) -> None:
         self._samples = samples.for_fitting()
         self._cooling = Cooling(network, **settings)
-        self._period, self._policy = period, optimizer_state
+        self._period = period
+        self._policy = optimizer_state
         self.batches = 0
         self.temperatures: list[dict[str, Any]] = []
 
@@ -75,22 +79,24 @@ class CoolingCallback(Callback):
             policy=self._policy,
         )
         assert self._cooling.last_fit is not None, "a Cooling that returns has fitted"
-        total = applied * (self.temperatures[-1]["total"] if self.temperatures else 1.0)
-        row = {
-            "cooling": len(self.temperatures) + 1,
-            "epoch": epoch,
-            "applied": applied,
-            "total": total,
-        }
-        self.temperatures.append({**row, "at_bound": self._cooling.last_fit.at_bound})
+        before = self.temperatures[-1]["total"] if self.temperatures else 1.0
+        self.temperatures.append(
+            {
+                "cooling": len(self.temperatures) + 1,
+                "epoch": epoch,
+                "applied": applied,
+                "total": applied * before,
+                "at_bound": self._cooling.last_fit.at_bound,
+            }
+        )
 
 
 class PixelCoolingCallback(Callback):
-    """Last-layer Cooling after each epoch of a network that classifies pixels; its
-    state is in the network.
+    """Last-layer Cooling after each epoch of a network that classifies pixels.
 
     The temperature is fitted on the pixels of held-out images that are not `void`, or
-    on `most` that `seed` chooses. Raises LeakError for test images.
+    on `most` of them, which `seed` chooses. The state is in the network. Raises
+    LeakError for test images.
     """
 
     kept = ()
@@ -109,37 +115,36 @@ class PixelCoolingCallback(Callback):
         rows = (labels != void).nonzero().squeeze(1)
         if not len(rows):
             raise ValueError(
-                f"images must have a pixel with a class, got {len(labels)} that are void"
+                f"images must have a pixel with a class, got {len(labels)} void ones"
             )
         if len(rows) > most:
-            order = torch.randperm(
-                len(rows), generator=torch.Generator().manual_seed(seed)
-            )
+            generator = torch.Generator().manual_seed(seed)
+            order = torch.randperm(len(rows), generator=generator)
             rows = rows[order[:most]].sort().values
         self._cooling = Cooling(network, mode="last_layer", factor=factor)
-        self._images, self._rows, self._labels = (
-            images.inputs,
-            rows,
-            labels[rows].long(),
-        )
+        self._images = images.inputs
+        self._rows = rows
+        self._labels = labels[rows].long()
         self.pixels = len(rows)
 
     @property
     def temperature(self) -> float:
-        """What divides the logits now."""
+        """The temperature that divides the logits now."""
         return self._cooling.temperature
 
     def after_epoch(self, trainer: Trainer) -> None:
         """Cool; raises Diverged if a logit or the temperature is not finite."""
-        pixels = BATCH * self._images[0, 0].numel()
-        counts = torch.bincount(
-            self._rows // pixels, minlength=-(-len(self._images) // BATCH)
-        ).tolist()
-        rows = (trainer.resident(self._rows) % pixels).split(counts)
-        batches = zip(pixel_logits(trainer, self._images), rows, strict=True)
-        logits = torch.cat(
-            [pixel_table(logits)[inside] for logits, inside in batches]
-        ).cpu()
+        pixels_per_batch = BATCH * self._images[0, 0].numel()
+        batches = -(-len(self._images) // BATCH)
+        counts = torch.bincount(self._rows // pixels_per_batch, minlength=batches)
+        places = trainer.resident(self._rows) % pixels_per_batch
+        rows_by_batch = places.split(counts.tolist())
+        chosen = []
+        for logits, rows in zip(
+            pixel_logits(trainer, self._images), rows_by_batch, strict=True
+        ):
+            chosen.append(pixel_table(logits)[rows])
+        logits = torch.cat(chosen).cpu()
         trainer.check_finite(logits)
         _cooled(self._cooling, logits, self._labels)
 
@@ -148,6 +153,6 @@ def _cooled(cooling: Cooling, logits: Tensor, labels: Tensor, **options: Any) ->
     try:
         return cooling.cool(logits, labels, **options)
     except ValueError as error:
-        # With a sound batch and a known policy only a temperature that no float can
-        # hold is left.
+        # With a sound batch and a known policy, the only fault left is a temperature
+        # that no float can hold.
         raise Diverged(str(error)) from error

@@ -1,7 +1,7 @@
-"""A logistic regression with two weights on four Gaussian clusters, by gradient descent
-(focal paper, appendix C).
+"""A logistic regression with two weights on four Gaussian clusters.
 
-Points have shape (n, features), labels (n,) are 0 or 1, weights have shape (features,).
+It is trained by gradient descent (focal paper, appendix C). Points have shape
+(n, features), labels (n,) are 0 or 1, weights have shape (features,).
 """
 
 import numpy as np
@@ -13,11 +13,11 @@ from softmax_temperature.data.splits import Part
 from softmax_temperature.losses import focal_loss
 from softmax_temperature.params.focal import LinearTraining
 
-# Deviation: appendix C describes its data in words alone. They are those of
-# scikit-learn's make_classification with these settings: corners at +-2 give the side
-# of 4, and unit normals are mixed by a random matrix in each cluster. flip_y draws a
-# label anew for 10 % of the points, so about 5 % of all labels change; if the authors
-# changed 10 %, theirs is the harder task.
+# Deviation: appendix C describes its data in words alone. They match scikit-learn's
+# make_classification with these settings: corners at +-2 give the side of 4, and unit
+# normals are mixed by a random matrix in each cluster. flip_y draws a label anew for
+# 10 % of the points, so about 5 % of all labels change. If the authors changed 10 %,
+# theirs is the harder task.
 SETTINGS = {
     "n_features": 2,
     "n_redundant": 0,
@@ -28,35 +28,36 @@ SETTINGS = {
 
 
 def make_data(train: int, test: int, *, seed: int) -> tuple[Part, Part]:
-    """A training and a test part: two classes of two clusters each, on the corners of a
-    square, and wrong labels.
-    """
-    from sklearn.datasets import (
-        make_classification,
-    )  # It imports scipy.stats and pandas: a second.
+    """A training and a test part.
 
-    state = int(
-        np.random.default_rng(seed).integers(2**32)
-    )  # scikit-learn takes no more than 32 bits.
-    drawn = make_classification(train + test, random_state=state, **SETTINGS)
-    (fitted, held_out) = zip(
-        *(torch.from_numpy(array).split([train, test]) for array in drawn), strict=True
-    )
-    return Part.of_all("linear", "train", *fitted), Part.of_all(
-        "linear", "test", *held_out
+    Two classes of two clusters each lie on the corners of a square, and some labels are
+    wrong.
+    """
+    # It imports scipy.stats and pandas, which takes a second.
+    from sklearn.datasets import make_classification
+
+    # scikit-learn takes no more than 32 bits.
+    state = int(np.random.default_rng(seed).integers(2**32))
+    points, labels = make_classification(train + test, random_state=state, **SETTINGS)
+    train_points, test_points = torch.from_numpy(points).split([train, test])
+    train_labels, test_labels = torch.from_numpy(labels).split([train, test])
+    return (
+        Part.of_all("linear", "train", train_points, train_labels),
+        Part.of_all("linear", "test", test_points, test_labels),
     )
 
 
 def fit(
     task: LinearTraining, gamma: float, *, seed: int
 ) -> tuple[dict[str, Tensor], dict[str, float]]:
-    """Train one loss on one draw of the data; norms are by epoch, all else and the
-    accuracies are of the last one.
+    """Train one loss on one draw of the data; returns tensors and the accuracies.
+
+    Norms are by epoch, all else belongs to the last one.
     """
-    fitted, held_out = make_data(task.train, task.test, seed=seed)
-    # On the CPU even where there is a GPU: a step is four thousand products of pairs.
-    path = train_logistic(*fitted.for_fitting(), gamma, epochs=task.epochs, lr=task.lr)
-    points, labels = held_out.for_evaluation()
+    train, test = make_data(task.train, task.test, seed=seed)
+    # On the CPU even beside a GPU: a step is four thousand products of pairs.
+    path = train_logistic(*train.for_fitting(), gamma, epochs=task.epochs, lr=task.lr)
+    points, labels = test.for_evaluation()
     weights = path[-1].clone()
     mistakes = misclassified_confidences(points, labels, weights)
     tensors = {
@@ -67,16 +68,18 @@ def fit(
         "test_points": points.contiguous(),
         "test_labels": labels.contiguous(),
     }
-    missed = len(misclassified_confidences(*fitted.for_evaluation(), weights))
-    return tensors, {
-        "train": 1 - missed / task.train,
+    training_mistakes = misclassified_confidences(*train.for_evaluation(), weights)
+    accuracies = {
+        "train": 1 - len(training_mistakes) / task.train,
         "test": 1 - len(mistakes) / task.test,
     }
+    return tensors, accuracies
 
 
 def two_class_logits(points: Tensor, weights: Tensor) -> Tensor:
-    """The logits (0, w·x), shape (n, 2): a softmax over them is the logistic model, and
-    their norm is |w·x|.
+    """The logits (0, w·x), shape (n, 2).
+
+    A softmax over them is the logistic model, and their norm is |w·x|.
     """
     return F.pad((points @ weights)[:, None], (1, 0))
 
@@ -84,9 +87,7 @@ def two_class_logits(points: Tensor, weights: Tensor) -> Tensor:
 def train_logistic(
     points: Tensor, labels: Tensor, gamma: float, *, epochs: int, lr: float
 ) -> Tensor:
-    """The weights (epochs, features) after each epoch of gradient descent on the mean
-    focal loss, one step each.
-    """
+    """The weights (epochs, features) after each step on the mean focal loss."""
     # Deviation: "a simple 2-parameter logistic regression" in two dimensions is taken
     # as two weights and no bias; the centres lie around the origin, so the best
     # boundary passes through it.
@@ -104,21 +105,18 @@ def train_logistic(
 
 
 def mean_logit_norms(points: Tensor, path: Tensor) -> Tensor:
-    """Mean Euclidean norm of the points' logits under each of the weights (epochs,
-    features): (epochs,).
+    """Mean Euclidean norm of the points' logits after each epoch, (epochs,).
+
+    `path` holds the weights, (epochs, features).
     """
-    return torch.stack(
-        [two_class_logits(points, weights).norm(dim=1).mean() for weights in path]
-    )
+    norms = [two_class_logits(points, weights).norm(dim=1) for weights in path]
+    return torch.stack([norm.mean() for norm in norms])
 
 
 def misclassified_confidences(
     points: Tensor, labels: Tensor, weights: Tensor
 ) -> Tensor:
-    """Probability of the predicted class, (m,), for the points where that is not the
-    label, in their order.
-    """
-    confidences, predicted = torch.softmax(
-        two_class_logits(points, weights), dim=1
-    ).max(dim=1)
+    """Probability of the predicted class of each misclassified point, (m,)."""
+    probs = torch.softmax(two_class_logits(points, weights), dim=1)
+    confidences, predicted = probs.max(dim=1)
     return confidences[predicted != labels]

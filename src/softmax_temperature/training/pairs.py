@@ -1,6 +1,4 @@
-"""Networks that start with logits of a wanted size, as the starts of the
-temperature_check paper name them.
-"""
+"""Networks that start with logits of a given size (temperature_check paper)."""
 
 from torch import nn
 
@@ -14,38 +12,36 @@ from softmax_temperature.training.trainer import Trainer
 
 
 def build_start(spec: Network, start: str, *, classes: int, seed: int) -> nn.Module:
-    """A network, or the pair that "pair-c" and "norm-n" stand for (see
-    `params.temperature_check.Training`).
+    """A network, or the pair that "pair-c" and "norm-n" stand for.
+
+    See `params.temperature_check.Training`.
     """
     model = build_network(spec, classes=classes, seed=seed)
     if number_in(start, "norm-") is not None:
         return CorrelatedPair(model, model, 1.0, share=0.0)
-    if (correlation := number_in(start, "pair-")) is None:
+    correlation = number_in(start, "pair-")
+    if correlation is None:
         return model
-    return CorrelatedPair(
-        model,
-        build_network(spec, classes=classes, seed=seed_of(seed, "other")),
-        correlation,
-    )
+    other = build_network(spec, classes=classes, seed=seed_of(seed, "other"))
+    return CorrelatedPair(model, other, correlation)
 
 
 def start_norm(
     trainer: Trainer, held_out: Samples, start: str, *, inverse_temperature: float
 ) -> float:
-    """The mean norm of the tempered logits before the first step, brought to that of
-    "norm-n".
+    """The mean norm of the tempered logits before the first step.
 
-    Raises LeakError for test data.
+    For the start "norm-n" it is brought to n. Raises LeakError for test data.
     """
-    inputs = held_out.for_fitting().inputs
+    samples = held_out.for_fitting()
+    norm = _mean_norm(trainer, samples, inverse_temperature)
+    wanted = number_in(start, "norm-")
+    if wanted is None or not isinstance(trainer.network, CorrelatedPair):
+        return norm
+    trainer.network.share = 1 - wanted / norm
+    return _mean_norm(trainer, samples, inverse_temperature)
 
-    def norm() -> float:
-        logits, _ = trainer.evaluate(inputs)
-        return float((inverse_temperature * logits).double().norm(dim=1).mean())
 
-    if (
-        isinstance(trainer.network, CorrelatedPair)
-        and (wanted := number_in(start, "norm-")) is not None
-    ):
-        trainer.network.share = 1 - wanted / norm()
-    return norm()
+def _mean_norm(trainer: Trainer, samples: Samples, inverse_temperature: float) -> float:
+    logits, _ = trainer.evaluate(samples.inputs)
+    return float((inverse_temperature * logits).double().norm(dim=1).mean())

@@ -1,5 +1,6 @@
-"""Training with a label for every pixel (cooling paper, section 4.4): the loss, logits
-in batches, and scores.
+"""Training with a label for every pixel: the loss, logits in batches, and scores.
+
+Cooling paper, section 4.4.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,19 +18,25 @@ from softmax_temperature.metrics.scores import (
 from softmax_temperature.training.samples import ImageSet
 from softmax_temperature.training.trainer import Callback, Trainer
 
-BATCH = 16  # Images; logits of 150 classes for 256×256 pixels then take 630 MB.
+BATCH = 16
+"""Images per batch of an evaluation.
+
+Logits of 150 classes for 256×256 pixels then take 630 MB.
+"""
 
 
 def pixel_cross_entropy(void: int) -> Objective:
-    """Mean of -log p over the pixels of the batch whose label is not `void`, nats; 0
-    where there are none.
+    """Mean of -log p over the pixels of a batch whose label is not `void`, in nats.
+
+    It is 0 for a batch without such pixels.
     """
 
     # It never changes.
     def loss(logits: Tensor, labels: Tensor, position: float) -> Tensor:  # noqa: ARG001
         # As a table: with channels last nothing moves, and torch's loss of maps has no
         # deterministic form on a GPU.
-        table, classes = pixel_table(logits), labels.flatten().long()
+        table = pixel_table(logits)
+        classes = labels.flatten().long()
         total = F.cross_entropy(table, classes, ignore_index=void, reduction="sum")
         return total / (classes != void).sum().clamp(min=1)
 
@@ -42,50 +49,57 @@ def pixel_table(logits: Tensor) -> Tensor:
 
 
 def pixel_logits(trainer: Trainer, images: Tensor) -> Iterator[Tensor]:
-    """Logits (b, classes, height, width), on the device, of images uint8, a batch at a
-    time, to fit in memory.
-    """
-    return (logits for logits, _ in trainer.outputs(images, BATCH))
+    """Logits (b, classes, height, width) of uint8 images, on the device, by batch."""
+    for logits, _ in trainer.outputs(images, BATCH):
+        yield logits
 
 
 def pixel_predictions(trainer: Trainer, images: Tensor) -> Tensor:
-    """The class of every pixel of images (n, 3, height, width) uint8: (n, height,
-    width) int64, on the CPU.
+    """The class of every pixel, (n, height, width) int64, on the CPU.
+
+    The images are (n, 3, height, width) uint8.
     """
-    return torch.cat(
-        [logits.argmax(1).cpu() for logits in pixel_logits(trainer, images)]
-    )
+    batches = pixel_logits(trainer, images)
+    return torch.cat([logits.argmax(1).cpu() for logits in batches])
 
 
 class PixelScores(Callback):
-    """Scores pixels that are not `void` after each epoch: `mean_iou` and
-    `pixel_accuracy`, fractions; `temperature`.
+    """Scores the pixels that are not `void` after each epoch.
+
+    A row of `history` has `mean_iou` and `pixel_accuracy`, as fractions, and
+    `temperature`.
     """
 
     def __init__(
         self, images: ImageSet, *, void: int, temperature: Callable[[], float]
     ) -> None:
         super().__init__()
-        self._images, self._void, self._temperature = images, void, temperature
+        self._images = images
+        self._void = void
+        self._temperature = temperature
 
     def after_epoch(self, trainer: Trainer) -> None:
         """Add the epoch's row."""
-        finite, confusion = [], []
+        sums = []
+        matrices = []
         labels = trainer.resident(self._images.labels).split(BATCH)
-        for logits, truth in zip(
-            pixel_logits(trainer, self._images.inputs), labels, strict=True
-        ):
-            finite.append(logits.sum())  # Not finite if one of them is not.
-            confusion.append(
-                confusion_matrix(
-                    logits.argmax(1), truth, classes=logits.shape[1], void=self._void
-                )
+        batches = pixel_logits(trainer, self._images.inputs)
+        for logits, truth in zip(batches, labels, strict=True):
+            # The sum is not finite if one of the logits is not.
+            sums.append(logits.sum())
+            classes = logits.shape[1]
+            predicted = logits.argmax(1)
+            matrices.append(
+                confusion_matrix(predicted, truth, classes=classes, void=self._void)
             )
-        trainer.check_finite(torch.stack(finite))
-        whole = torch.stack(confusion).sum(0).cpu()
-        row = {"epoch": trainer.epochs_done, "loss": trainer.loss}
-        row |= {
-            "mean_iou": mean_intersection_over_union(whole).item(),
-            "pixel_accuracy": pixel_accuracy(whole).item(),
-        }
-        self.history.append({**row, "temperature": self._temperature()})
+        trainer.check_finite(torch.stack(sums))
+        confusion = torch.stack(matrices).sum(0).cpu()
+        self.history.append(
+            {
+                "epoch": trainer.epochs_done,
+                "loss": trainer.loss,
+                "mean_iou": mean_intersection_over_union(confusion).item(),
+                "pixel_accuracy": pixel_accuracy(confusion).item(),
+                "temperature": self._temperature(),
+            }
+        )

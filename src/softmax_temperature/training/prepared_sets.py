@@ -1,5 +1,6 @@
-"""Data sets as networks are trained on them: images of one size, texts by vocabulary,
-whole trees, labelled pixels.
+"""Data sets in the form that networks are trained on.
+
+Images of one size, texts by vocabulary, whole trees, and images with labelled pixels.
 """
 
 from collections.abc import Mapping
@@ -22,8 +23,9 @@ from softmax_temperature.training.texts import TokenSet, TreeSet
 
 
 class TrainingSets(NamedTuple):
-    """A data set, ready to be trained on; the word `words[number - 2]` has that number,
-    and images have no words.
+    """A data set, ready to be trained on.
+
+    The word `words[number - 2]` has that number. Images have no words.
     """
 
     sets: Mapping[SplitName, Samples]
@@ -32,23 +34,21 @@ class TrainingSets(NamedTuple):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """By split, how many samples there are."""
-        return {split: len(some) for split, some in self.sets.items()}
+        """The number of samples by split."""
+        return {split: len(samples) for split, samples in self.sets.items()}
 
 
 def training_sets(
     prepared: Artifact, root: str, text: Text | None = None
 ) -> TrainingSets:
-    """All splits of a prepared data set: images, texts as `text` says how they are
-    read, or whole trees.
+    """All splits of a prepared data set: images, texts read as `text` says, or trees.
 
     Raises InputError if images differ in size, or for texts without `text`.
     """
     data = PreparedData(prepared, root=Path(root))
     if data.form == "images":
-        return TrainingSets(
-            {split: _images(data, split) for split in SPLITS}, data.classes
-        )
+        images = {split: _images(data, split) for split in SPLITS}
+        return TrainingSets(images, data.classes)
     if text is None:
         remedy = "Give the task `text`: {vocabulary, length, keep}."
         raise InputError("holds texts", where=f"data set {data.name}", remedy=remedy)
@@ -58,8 +58,9 @@ def training_sets(
 def image_set(
     prepared: Artifact, split: SplitName, root: str, size: int | None = None
 ) -> ImageSet:
-    """One split of a prepared data set as RGB, brought to the side `size`; InputError
-    for images of several sizes.
+    """One split of a prepared data set as RGB images, resized to squares of `size`.
+
+    Raises InputError for images of several sizes.
     """
     return _images(open_prepared(prepared, root=Path(root)), split, size)
 
@@ -67,51 +68,54 @@ def image_set(
 def _images(data: PreparedData, split: SplitName, size: int | None = None) -> ImageSet:
     if not data.one_size:
         what = "images differ in size, and a network that is trained on them needs one"
-        raise InputError(
-            what,
-            where=f"data set {data.name}",
-            remedy="Supply it as NAME.npz, resized.",
-        )
+        remedy = "Supply it as NAME.npz, resized."
+        raise InputError(what, where=f"data set {data.name}", remedy=remedy)
     part = data.part(split)
     return ImageSet.of_part(replace(part, data=to_rgb(part.data, size)))
 
 
-@lru_cache(
-    maxsize=1
-)  # Counting and numbering words takes as long as an epoch, and the next cell has the same ones.
+# Counting and numbering words takes as long as an epoch, and the next cell has the same
+# texts.
+@lru_cache(maxsize=1)
 def _numbered(folder: Path, digest: str, text: Text) -> TrainingSets:  # noqa: ARG001
-    """Texts or trees, with the vocabulary of the training ones; `digest` tells
-    artifacts in the same folder apart.
+    """Texts or trees, with the vocabulary of the training split.
+
+    `digest` tells artifacts in the same folder apart.
     """
     data = PreparedData(open_artifact(folder), root=folder)
     parts: dict[SplitName, Part] = {split: data.texts(split) for split in SPLITS}
-    sets: dict[SplitName, Samples] = {}
     if data.form == "trees":
-        words = tree_words(
-            map(parse_tree, parts["train"].for_vocabulary()),
-            vocabulary_size=text.vocabulary,
-        )
-        for split, part in parts.items():
-            encoded = encode_trees(list(map(parse_tree, part.data)), words)
-            sets[split] = TreeSet.of_part(replace(part, data=encoded))
-        return TrainingSets(sets, data.classes, words)
+        return _trees(parts, data.classes, text)
+    return _texts(parts, data.classes, text)
+
+
+def _trees(parts: dict[SplitName, Part], classes: int, text: Text) -> TrainingSets:
+    training_trees = map(parse_tree, parts["train"].for_vocabulary())
+    words = tree_words(training_trees, vocabulary_size=text.vocabulary)
+    sets: dict[SplitName, Samples] = {}
+    for split, part in parts.items():
+        trees = [parse_tree(line) for line in part.data]
+        sets[split] = TreeSet.of_part(replace(part, data=encode_trees(trees, words)))
+    return TrainingSets(sets, classes, words)
+
+
+def _texts(parts: dict[SplitName, Part], classes: int, text: Text) -> TrainingSets:
     tokeniser = Tokeniser.fit(
         parts["train"],
         vocabulary_size=text.vocabulary,
         length=text.length,
         keep=text.keep,
     )
+    sets: dict[SplitName, Samples] = {}
     for split, part in parts.items():
         sets[split] = TokenSet.of_part(tokeniser.encode_part(part))
-    return TrainingSets(sets, data.classes, tokeniser.words)
+    return TrainingSets(sets, classes, tokeniser.words)
 
 
 def segmentation_sets(
     task: SegmentationTask, root: str, *, seed: int
 ) -> dict[SplitName, ImageSet]:
-    """The images to train on, to fit the temperature on ("validation"), and to report
-    on.
-    """
+    """The images to train on, to fit the temperature on ("validation"), and to test on."""
     form = Form(task.classes, task.void, task.crop, task.size)
     parts = read_segmentation(task.dataset, form, root=Path(root), seed=seed)
     parts["train"] = limited(parts["train"], task.train_limit, seed=seed)

@@ -1,6 +1,4 @@
-"""Training of whole backbones, whatever library built them, from images that their own
-preprocessing takes.
-"""
+"""Training of whole backbones of any library, with their own preprocessing."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,8 +13,9 @@ from softmax_temperature.training.samples import Samples
 
 @dataclass(frozen=True)
 class PreprocessedImages(Samples):
-    """Images (n, 1 or 3, height, width) uint8, given to a network as `preprocess` makes
-    them; labels (n,).
+    """Images (n, 1 or 3, height, width) uint8 and labels (n,).
+
+    `preprocess` gives the images the form that the network takes.
     """
 
     preprocess: Preprocess
@@ -28,13 +27,15 @@ class PreprocessedImages(Samples):
 
 
 class WholeNetwork(nn.Module):
-    """A network in the form that the training loop expects: its `classifier` is an
-    identity behind the logits.
+    """A network in the form of the training loop.
+
+    Its `classifier` is an identity behind the logits.
     """
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
-        self.network, self.classifier = network, nn.Identity()
+        self.network = network
+        self.classifier = nn.Identity()
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Logits (n, classes)."""
@@ -43,9 +44,7 @@ class WholeNetwork(nn.Module):
 
 
 def pretraining_recipe(how: PretrainRecipe) -> Recipe:
-    """SGD on the cross-entropy in float32; the learning rate falls to 0 along a half
-    cosine.
-    """
+    """SGD in float32 with a learning rate that falls to 0 along a half cosine."""
     return Recipe(
         **{name: getattr(how, name) for name in PretrainRecipe.model_fields},
         planned_epochs=how.epochs,

@@ -1,12 +1,11 @@
-"""One training by several processes, one per GPU, started by `torchrun`: they divide
-every batch among them.
+"""One training by several processes, one per GPU, which divide every batch.
 
-Each computes the logits of its share of a batch and receives those of the others, so
-that all have the loss of the whole batch, whatever couples its samples; the gradients
-of the shares are added up. Batches, steps and weights are those of one process, to the
-rounding of sums; dropout draws other masks. Batch norm needs the statistics of the
-whole batch, which torch gathers on GPUs alone: without GPUs a network with batch norm
-is refused.
+`torchrun` starts them. Each computes the logits of its share of a batch and receives
+those of the other shares, so that all have the loss of the whole batch, even if the
+loss couples samples. The gradients of the shares are added up. Batches, steps and
+weights equal those of one process, to the rounding of sums; dropout draws other masks.
+Batch norm needs the statistics of the whole batch, which torch gathers on GPUs alone:
+without GPUs a network with batch norm is refused.
 """
 
 from collections.abc import Callable
@@ -21,17 +20,19 @@ from softmax_temperature.runner.distributed import PROCESSES, join_group
 
 
 class Processes:
-    """`count` processes that train together, of which this is number `rank`; one alone
-    changes nothing. 0 writes.
+    """`count` processes that train together, of which this one is number `rank`.
+
+    Process 0 writes. A single process changes nothing.
     """
 
     def __init__(self, count: int, rank: int) -> None:
-        self.count, self.rank = count, rank
+        self.count = count
+        self.rank = rank
 
     def train_together(self, network: nn.Module, batch_size: int) -> nn.Module:
-        """The network to call when training: its gradients become sums over all
-        processes; batch norms are replaced.
+        """The network to call when training.
 
+        Its gradients become sums over all processes, and batch norms are replaced.
         Raises ValueError if the batch cannot be divided evenly, or for a batch norm
         that is frozen or not on a GPU.
         """
@@ -39,25 +40,28 @@ class Processes:
             return network
         if batch_size % self.count:
             raise ValueError(
-                f"batch_size must be a multiple of the {self.count} processes, got {batch_size}"
+                f"batch_size must be a multiple of the {self.count} processes, "
+                f"got {batch_size}"
             )
         norms = [
-            each
-            for each in network.modules()
-            if isinstance(each, nn.BatchNorm1d | nn.BatchNorm2d)
+            module
+            for module in network.modules()
+            if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d)
         ]
         trained = f"to be trained by {self.count} processes"
-        if any("weight" in dict(each.named_buffers(recurse=False)) for each in norms):
-            raise ValueError(
-                f"network must have no frozen batch norm, as correlated pairs have, {trained}"
-            )
+        for norm in norms:
+            if "weight" in dict(norm.named_buffers(recurse=False)):
+                raise ValueError(
+                    "network must have no frozen batch norm, as correlated pairs have, "
+                    f"{trained}"
+                )
         if norms and not next(network.parameters()).is_cuda:
             raise ValueError(f"network must have no batch norm {trained} without GPUs")
         shared = DistributedDataParallel(
             nn.SyncBatchNorm.convert_sync_batchnorm(network)
         )
-        # Torch's own takes the mean. A lambda, because torch compares annotations with
-        # types, and here they are text.
+        # Torch's own hook takes the mean. A lambda, because torch compares annotations
+        # with types.
         shared.register_comm_hook(None, lambda _, bucket: _sum(bucket))
         return shared
 
@@ -65,48 +69,45 @@ class Processes:
         """This process's part of a batch."""
         return batch.tensor_split(self.count)[self.rank]
 
-    def all_logits(self, own: Tensor) -> Tensor:
-        """The logits (n, ...) of the whole batch from those of the share; these alone
-        carry gradients.
+    def all_logits(self, share: Tensor) -> Tensor:
+        """The logits (n, ...) of the whole batch from those of this process's share.
+
+        Only the share carries gradients.
         """
         if self.count == 1:
-            return own
-        parts = self._gathered(own.detach())
-        parts[self.rank] = own
+            return share
+        parts = self._gathered(share.detach())
+        parts[self.rank] = share
         return torch.cat(parts)
 
     def over_all(
         self, rows: Tensor, compute: Callable[[Tensor], tuple[Tensor, ...]]
     ) -> tuple[Tensor, ...]:
-        """The results (n, ...) of a row-wise function of rows (n, ...), each process
-        computing some; on the CPU.
+        """The results (n, ...) of a row-wise function of rows (n, ...), on the CPU.
+
+        Each process computes a part of them.
         """
         if self.count == 1:
             return compute(rows)
-        each = -(-len(rows) // self.count)
-        # All parts have one size; what is beyond the end is left out again.
-        mine = torch.arange(
-            self.rank * each, (self.rank + 1) * each, device=rows.device
-        ) % len(rows)
-        return tuple(
-            torch.cat(self._gathered(result))[: len(rows)]
-            for result in compute(rows[mine])
-        )
+        # All parts have one size; rows beyond the end are left out again.
+        size = -(-len(rows) // self.count)
+        first = self.rank * size
+        places = torch.arange(first, first + size, device=rows.device) % len(rows)
+        whole = []
+        for result in compute(rows[places]):
+            whole.append(torch.cat(self._gathered(result))[: len(rows)])
+        return tuple(whole)
 
-    def _gathered(self, own: Tensor) -> list[Tensor]:
-        parts = [
-            torch.empty_like(own, memory_format=torch.contiguous_format)
-            for _ in range(self.count)
-        ]
-        distributed.all_gather(parts, own.contiguous())
+    def _gathered(self, part: Tensor) -> list[Tensor]:
+        empty = torch.empty_like(part, memory_format=torch.contiguous_format)
+        parts = [torch.empty_like(empty) for _ in range(self.count)]
+        distributed.all_gather(parts, part.contiguous())
         return parts
 
 
 @cache
 def processes() -> Processes:
-    """The processes that `torchrun` started together with this one, which joins them;
-    else this one alone.
-    """
+    """The processes that `torchrun` started with this one, or this one alone."""
     if PROCESSES == 1:
         return Processes(1, 0)
     join_group()

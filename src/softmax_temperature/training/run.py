@@ -19,8 +19,8 @@ from softmax_temperature.training.trainer import Callback, Diverged, Trainer, tr
 class TrainingRun:
     """A network in training, and the files that its cell leaves.
 
-    `seed` draws order and augmentation, and all arms have the same, so that their
-    differences are paired. A training that diverged is a result, which its record says:
+    `seed` draws order and augmentation. All arms have the same seed, so that their
+    differences are paired. A training that diverged is a result: its record says so,
     its weights and rows end where they were last finite, and it has no logits.
     """
 
@@ -36,17 +36,23 @@ class TrainingRun:
         self.trainer = Trainer(
             network, objective, samples, recipe, seed=seed, device=job.device
         )
-        self.finite, self._job = True, job
+        self.finite = True
+        self._job = job
 
     def run(self, **callbacks: Callback | None) -> None:
-        """Train to the end of the recipe, or until it diverges; after each epoch the
-        callbacks follow in this order.
+        """Train to the end of the recipe, or until the training diverges.
+
+        The callbacks are called after each epoch, in this order.
         """
-        called = {name: each for name, each in callbacks.items() if each is not None}
-        self.trainer.after_batch += [
-            each.after_batch for each in called.values() if hasattr(each, "after_batch")
-        ]
-        self.finite = not train(self.trainer, called, self._job)
+        called: dict[str, Callback] = {}
+        for name, callback in callbacks.items():
+            if callback is None:
+                continue
+            called[name] = callback
+            if hasattr(callback, "after_batch"):
+                self.trainer.after_batch.append(callback.after_batch)
+        diverged = train(self.trainer, called, self._job)
+        self.finite = not diverged
 
     def save_logits(
         self,
@@ -73,21 +79,23 @@ class TrainingRun:
         else:
             write_logits(self._job.output / file, logits)
 
-    def save(
-        self, about: Mapping[str, Any], *, weights: bool = True, **rows: Any
-    ) -> None:
-        """Write `weights.safetensors` if asked, `record.json` with `about` and what
-        became of it, and JSON by name.
-        """
-        trainer, recipe = self.trainer, self.trainer.recipe
+    def save_json(self, file: str, content: Any) -> None:
+        """Write one of the cell's JSON files."""
+        write_json(self._job.output / file, content)
+
+    def save_record(self, about: Mapping[str, Any]) -> None:
+        """Write `record.json`: `about`, the training's length, and whether it diverged."""
+        recipe = self.trainer.recipe
         record = {
             "epochs": recipe.epochs,
             "planned_epochs": recipe.planned_epochs,
-            "epochs_done": trainer.epochs_done,
+            "epochs_done": self.trainer.epochs_done,
             "diverged": not self.finite,
-            "parameters": count_parameters(trainer.network),
+            "parameters": count_parameters(self.trainer.network),
         }
-        for name, content in {**rows, "record": {**record, **about}}.items():
-            write_json(self._job.output / f"{name}.json", content)
-        if weights:
-            save_model(trainer.network.cpu(), str(self._job.output / WEIGHTS))
+        self.save_json("record.json", {**record, **about})
+
+    def save_weights(self) -> None:
+        """Write `weights.safetensors`; the network moves to the CPU."""
+        network = self.trainer.network.cpu()
+        save_model(network, str(self._job.output / WEIGHTS))

@@ -1,6 +1,4 @@
-"""What a training needs to know of a split, whatever its samples are; and images,
-augmented on the device.
-"""
+"""Samples of one split in the form that training needs; images, augmented on the device."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
@@ -32,7 +30,7 @@ class Samples:
         return cls(part.data, part.labels, part.split)
 
     def for_fitting(self) -> Self:
-        """These samples, to fit weights or a temperature on; test data raise LeakError."""
+        """These samples, to fit weights or a number on; test data raise LeakError."""
         refuse_test(self.split, type(self).__name__)
         return self
 
@@ -40,14 +38,15 @@ class Samples:
         return len(self.labels)
 
     def to(self, device: str) -> Self:
-        """The same where a training on a device wants it."""
-        return replace(
-            self, inputs=self.inputs.to(device), labels=self.labels.to(device)
-        )
+        """The same samples in the memory that a training on a device needs."""
+        inputs = self.inputs.to(device)
+        labels = self.labels.to(device)
+        return replace(self, inputs=inputs, labels=labels)
 
     def sample(self, count: int | None) -> Self:
-        """`count` samples (None: all) at equal distances, which keeps classes that are
-        sorted balanced.
+        """`count` samples at equal distances, or all for None.
+
+        Equal distances keep classes balanced if the samples are sorted by class.
         """
         if count is None or count >= len(self):
             return self
@@ -55,26 +54,22 @@ class Samples:
         return replace(self, inputs=self.inputs[rows], labels=self.labels[rows])
 
     def require(self, sound: bool, form: str, *label_shapes: tuple[int, ...]) -> None:
-        """Refuse inputs that have not the form, and labels that have none of the
-        shapes.
-        """
+        """Raise ValueError unless inputs have their form and labels one of the shapes."""
         if not sound:
-            raise ValueError(
-                f"{form}, got {tuple(self.inputs.shape)} {self.inputs.dtype}"
-            )
-        if (own := tuple(self.labels.shape)) not in label_shapes:
-            raise ValueError(
-                f"labels must have shape {' or '.join(map(str, label_shapes))}, got {own}"
-            )
+            shape = tuple(self.inputs.shape)
+            raise ValueError(f"{form}, got {shape} {self.inputs.dtype}")
+        shape = tuple(self.labels.shape)
+        if shape not in label_shapes:
+            choices = " or ".join(map(str, label_shapes))
+            raise ValueError(f"labels must have shape {choices}, got {shape}")
 
     def check(self, recipe: Recipe) -> None:
-        """Refuse, by a ValueError, a recipe by which these samples cannot be trained:
-        here one that is for images.
+        """Raise ValueError for a recipe that cannot train these samples.
+
+        Here that is a recipe for images.
         """
-        asked = {
-            name: getattr(recipe, name)
-            for name in ("crop_padding", "flip", "mean", "std")
-        }
+        names = ("crop_padding", "flip", "mean", "std")
+        asked = {name: getattr(recipe, name) for name in names}
         if any(asked.values()):
             raise ValueError(
                 f"recipe must neither augment nor normalise texts, got {asked}"
@@ -86,57 +81,61 @@ class Samples:
         generator: torch.Generator,  # noqa: ARG002
         recipe: Recipe,  # noqa: ARG002
     ) -> Tensor:
-        """What is random about the samples of a batch, from a generator on the CPU:
-        (numbers, batch_size) int64.
+        """The random numbers of a batch, (numbers, batch_size) int64.
+
+        The generator is on the CPU.
         """
         return torch.empty(0, batch_size, dtype=torch.int64)
 
     def batch(self, rows: Tensor, drawn: Tensor, recipe: Recipe) -> Tensor:  # noqa: ARG002
-        """The samples `rows` (b,) as the network is trained on them; `rows` and `drawn`
-        are where the inputs are.
+        """The samples `rows` (b,) in the form that the network is trained on.
+
+        `rows` and `drawn` are on the device of the inputs.
         """
         return self.prepare(self.inputs[rows], recipe)
 
     def prepare(self, inputs: Tensor, recipe: Recipe) -> Tensor:  # noqa: ARG002
-        """Inputs of the same kind, from any split, as the network is evaluated on them;
-        nothing is random.
+        """Inputs of any split in the form that the network is evaluated on.
+
+        Nothing is random.
         """
         return inputs
 
 
 class HostSamples(Samples):
-    """Samples whose sizes decide what is computed: they stay in the host's memory, and
-    networks upload a batch.
+    """Samples whose sizes decide the computation.
+
+    They stay in the host's memory, and networks upload each batch.
     """
 
     def to(self, device: str) -> Self:
-        """Labels move; inputs stay."""
+        """The same samples with their labels on the device."""
         return replace(self, labels=self.labels.to(device))
 
 
 @dataclass(frozen=True)
 class ImageSet(Samples):
-    """Images: inputs (n, 3, height, width) uint8; labels (n,) int64, or (n, height,
-    width), one for each pixel.
+    """Images: inputs (n, 3, height, width) uint8, with a label per image or per pixel.
+
+    Labels are (n,) int64, or (n, height, width).
     """
 
     one_shape: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        shape, form = (
-            tuple(self.inputs.shape),
-            "images must be (n, 3, height, width) uint8",
-        )
+        shape = tuple(self.inputs.shape)
         self.require(
             shape[1:-2] == (3,) and self.inputs.dtype == torch.uint8,
-            form,
+            "images must be (n, 3, height, width) uint8",
             shape[:1],
             shape[:1] + shape[2:],
         )
 
     def check(self, recipe: Recipe) -> None:
-        """Refuse a recipe without normalisation, or one that augments images whose
-        every pixel has a label.
+        """Raise ValueError for a recipe that cannot train these images.
+
+        That is one without normalisation, or one that augments images with a label for
+        every pixel.
         """
         if recipe.mean is None or recipe.std is None:
             raise ValueError(
@@ -144,14 +143,16 @@ class ImageSet(Samples):
             )
         if self.labels.ndim > 1 and (recipe.crop_padding or recipe.flip):
             raise ValueError(
-                f"recipe must not augment pixels with labels, got {recipe.crop_padding=}, {recipe.flip=}"
+                "recipe must not augment pixels with labels, got "
+                f"{recipe.crop_padding=}, {recipe.flip=}"
             )
 
     def draw(
         self, batch_size: int, generator: torch.Generator, recipe: Recipe
     ) -> Tensor:
-        """Vertical and horizontal shift of each image, and whether it is mirrored: (3,
-        b); (0, b) if none is.
+        """Vertical shift, horizontal shift and mirroring of each image, (3, b).
+
+        The shape is (0, b) without augmentation.
         """
         if not (recipe.crop_padding or recipe.flip):
             return super().draw(batch_size, generator, recipe)
@@ -162,32 +163,34 @@ class ImageSet(Samples):
         return torch.cat([shifts, (mirrored & recipe.flip).long()])
 
     def batch(self, rows: Tensor, drawn: Tensor, recipe: Recipe) -> Tensor:
-        """Some images, augmented and normalised: (b, 3, height, width) float32."""
+        """The images `rows`, augmented and normalised: (b, 3, height, width) float32."""
         images = self.inputs[rows]
-        return self.prepare(
-            augment(images, drawn, recipe.crop_padding) if len(drawn) else images,
-            recipe,
-        )
+        if len(drawn):
+            images = augment(images, drawn, recipe.crop_padding)
+        return self.prepare(images, recipe)
 
     def prepare(self, inputs: Tensor, recipe: Recipe) -> Tensor:
-        """Images (b, 3, height, width) uint8 as (pixel / 255 - mean) / std, float32,
-        channels last in memory.
+        """Images (b, 3, height, width) uint8 as (pixel / 255 - mean) / std.
+
+        The result is float32, channels last in memory.
         """
-        assert recipe.mean and recipe.std, "check refuses a recipe without"  # noqa: PT018
-        shift, scale = (
-            255 * channels(tuple(values), inputs.device)[None, :, None, None]
-            for values in (recipe.mean, recipe.std)
-        )
-        return (
-            inputs.to(torch.float32, memory_format=torch.channels_last)
-            .sub_(shift)
-            .div_(scale)
-        )
+        assert recipe.mean is not None, "check refuses a recipe without"
+        assert recipe.std is not None, "check refuses a recipe without"
+        shift = _per_channel(recipe.mean, inputs.device)
+        scale = _per_channel(recipe.std, inputs.device)
+        pixels = inputs.to(torch.float32, memory_format=torch.channels_last)
+        return pixels.sub_(shift).div_(scale)
+
+
+def _per_channel(values: list[float], device: torch.device) -> Tensor:
+    """Values of the [0, 1] scale on that of uint8 pixels, (1, channels, 1, 1)."""
+    return 255 * channels(tuple(values), device)[None, :, None, None]
 
 
 def to_rgb(images: Tensor, size: int | None = None) -> Tensor:
-    """Images (n, 1 or 3, height, width) uint8 as RGB, resized to squares of `size`
-    pixels as by torchvision.
+    """Images (n, 1 or 3, height, width) uint8 as RGB.
+
+    They are resized to squares of `size` pixels by torchvision's method.
     """
     if size is not None and images.shape[2:] != (size, size):
         resized = F.interpolate(
@@ -198,18 +201,18 @@ def to_rgb(images: Tensor, size: int | None = None) -> Tensor:
 
 
 def augment(images: Tensor, drawn: Tensor, crop_padding: int) -> Tensor:
-    """Pad images (n, channels, height, width), crop and mirror them as `ImageSet.draw`
-    drew (focal, appendix E).
+    """Pad images (n, channels, height, width), crop and mirror them.
+
+    The shifts and the mirroring are those of `ImageSet.draw` (focal paper, appendix E).
     """
     count, _, height, width = images.shape
     along = torch.arange(max(height, width, count), device=images.device)
     down, right, mirrored = drawn[:, :, None]
     columns = torch.where(mirrored > 0, width - 1 - along[:width], along[:width])
     padded = F.pad(images, (crop_padding,) * 4)
-    index = (
-        along[:count, None, None],
-        (down + along[:height])[:, :, None],
-        (right + columns)[:, None, :],
-    )
+    image_index = along[:count, None, None]
+    row_index = (down + along[:height])[:, :, None]
+    column_index = (right + columns)[:, None, :]
     # Channels last within the gather: each pixel's channels are moved together.
-    return padded.permute(0, 2, 3, 1)[index].permute(0, 3, 1, 2)
+    pixels = padded.permute(0, 2, 3, 1)[image_index, row_index, column_index]
+    return pixels.permute(0, 3, 1, 2)

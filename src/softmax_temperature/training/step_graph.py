@@ -1,5 +1,6 @@
-"""The training step as a CUDA graph: one launch instead of hundreds, which small
-networks spend their time on.
+"""The training step as a CUDA graph: one launch instead of hundreds.
+
+Small networks spend their time on launches.
 """
 
 from collections.abc import Callable
@@ -12,9 +13,8 @@ from softmax_temperature.runner.progress import say
 
 # Plain steps, in which libraries choose kernels and the optimizer makes its state.
 WARM_UP = 3
-_UNKNOWN: Any = (
-    object()
-)  # The position while a step is captured: a loss that reads it cannot be replayed.
+# The position while a step is captured: a loss that reads it cannot be replayed.
+_UNKNOWN: Any = object()
 
 
 def say_not_captured(reason: str) -> str:
@@ -24,17 +24,17 @@ def say_not_captured(reason: str) -> str:
 
 
 class StepGraph:
-    """Takes a few plain steps, captures one and replays it, on the same tensors with
-    other contents.
+    """Takes a few plain steps, captures one, and replays it on new tensor contents.
 
     `step` maps a table of rows and random numbers, and the position in the recipe, to
-    the loss; whatever changes from step to step has to lie in tensors. Where capturing
+    the loss. All that changes from step to step has to lie in tensors. If capturing
     fails, `fallback` says why, and all steps are plain.
     """
 
     def __init__(self, step: Callable[[Tensor, float], Tensor]) -> None:
         self.fallback: str | None = None
-        self._step, self._steps = step, 0
+        self._step = step
+        self._steps = 0
         self._stream = torch.cuda.Stream()
         self._captured: tuple[torch.cuda.CUDAGraph, Tensor, Tensor] | None = None
 
@@ -43,8 +43,8 @@ class StepGraph:
         if self._captured is None and self._steps == WARM_UP and self.fallback is None:
             self._capture(table)
         if self._captured is not None:
-            graph, given, loss = self._captured
-            given.copy_(table)
+            graph, input_table, loss = self._captured
+            input_table.copy_(table)
             graph.replay()
             return loss.clone()
         # On a stream of its own, as capturing wants its warm-up.
@@ -56,14 +56,14 @@ class StepGraph:
         return loss
 
     def _capture(self, table: Tensor) -> None:
-        graph, given = torch.cuda.CUDAGraph(), table.clone()
+        graph = torch.cuda.CUDAGraph()
+        input_table = table.clone()
         try:
             with torch.cuda.graph(graph):
-                loss = self._step(given, _UNKNOWN)
-            self._captured = graph, given, loss
+                loss = self._step(input_table, _UNKNOWN)
+            self._captured = (graph, input_table, loss)
         except TypeError as error:
-            self.fallback = say_not_captured(
-                f"its loss changes with the epoch ({error})"
-            )
+            reason = f"its loss changes with the epoch ({error})"
+            self.fallback = say_not_captured(reason)
         except RuntimeError as error:
             self.fallback = say_not_captured(" ".join(str(error).split()))

@@ -1,4 +1,4 @@
-"""Texts and parsed sentences as numbers, and the loss of trees whose nodes have labels."""
+"""Texts and parse trees as numbers, and the loss of trees with a label per node."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -15,27 +15,31 @@ from softmax_temperature.training.samples import HostSamples
 
 @dataclass(frozen=True)
 class TokenSet(HostSamples):
-    """Texts: inputs (n, length) int64, padded on the right with `PADDING`, no row
-    without a token; labels (n,).
+    """Texts: inputs (n, length) int64 and labels (n,).
+
+    Rows are padded on the right with `PADDING`, and no row is without a token.
     """
 
     def __post_init__(self) -> None:
         sound = self.inputs.ndim == 2 and self.inputs.dtype == torch.int64
-        self.require(
-            sound, "tokens must be (n, length) int64", tuple(self.inputs.shape[:1])
-        )
-        real = self.inputs != PADDING
-        wrong = ((real[:, 1:] & ~real[:, :-1]).any(1) | ~real.any(1)).nonzero()
+        form = "tokens must be (n, length) int64"
+        self.require(sound, form, tuple(self.inputs.shape[:1]))
+        is_token = self.inputs != PADDING
+        after_padding = is_token[:, 1:] & ~is_token[:, :-1]
+        wrong = (after_padding.any(1) | ~is_token.any(1)).nonzero()
         if len(wrong):
+            row = int(wrong[0])
             raise ValueError(
-                f"tokens must have no padding before or between them, got some in row {int(wrong[0])}"
+                f"tokens must have no padding before or between them, got some in row "
+                f"{row}"
             )
 
 
 @dataclass(frozen=True)
 class TreeSet(HostSamples):
-    """Parse trees as of `encode_trees`, (n, nodes, 4) int64; labels of the roots, (n,),
-    or of all nodes, (n, nodes).
+    """Parse trees from `encode_trees`, (n, nodes, 4) int64.
+
+    Labels are those of the roots, (n,), or of all nodes, (n, nodes).
     """
 
     def __post_init__(self) -> None:
@@ -44,7 +48,7 @@ class TreeSet(HostSamples):
         self.require(sound, "trees must be (n, nodes, 4) int64", shape[:1], shape[:2])
 
     def to(self, device: str) -> Self:  # noqa: ARG002
-        """Labels stay too: which nodes have one decides what the loss is computed of."""
+        """These trees: the labels stay, too, because they decide the loss's terms."""
         return self
 
     def labelled_nodes(self) -> Self:
@@ -53,25 +57,22 @@ class TreeSet(HostSamples):
 
 
 # Deviation: the text does not say how the losses of nodes are added up. Here, as in the
-# released code, they are summed over a tree and averaged over the trees of a batch,
-# which sizes the plain steps of the embedding and weighs the weight decay. Equation 15
-# of Tai et al. 2015 averages over nodes.
+# released code, they are summed over a tree and averaged over the trees of a batch. That
+# decides the size of the embedding's plain steps and the weight of the weight decay.
+# Equation 15 of Tai et al. 2015 averages over nodes.
 
 
 def over_labelled_nodes(objective: Objective) -> Objective:
-    """An objective summed over the labelled nodes (b, nodes) of each tree, or its root
-    (b,), as a mean over trees.
+    """An objective summed over the labelled nodes of each tree, as a mean over trees.
+
+    Labels are (b, nodes), or (b,) for the roots alone.
     """
 
     def loss(logits: Tensor, labels: Tensor, position: float) -> Tensor:
-        known = (
-            ((labels != UNLABELLED) & (labels < logits.shape[-1]))
-            .flatten()
-            .nonzero()
-            .squeeze(1)
-        )
-        rows, truth = upload(logits.device, known, labels.flatten()[known])
-        share = torch.tensor(len(known)) / len(labels)
+        is_labelled = (labels != UNLABELLED) & (labels < logits.shape[-1])
+        nodes = is_labelled.flatten().nonzero().squeeze(1)
+        rows, truth = upload(logits.device, nodes, labels.flatten()[nodes])
+        share = torch.tensor(len(nodes)) / len(labels)
         return objective(logits.flatten(0, -2)[rows], truth, position) * share
 
     return loss

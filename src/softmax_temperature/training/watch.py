@@ -1,6 +1,4 @@
-"""What is recorded of a training after its epochs: metrics of its splits, norms, and
-the best epoch.
-"""
+"""Records of a training after its epochs: metrics of splits, norms, the best epoch."""
 
 import copy
 import math
@@ -25,24 +23,26 @@ from softmax_temperature.training.trainer import (
     planned_epoch,
 )
 
-NORM_EDGES = tuple(
-    10 ** (power / 4) for power in range(-24, 9)
-)  # Of gradient norms; the ends hold those beyond.
+# Edges of the bins of gradient norms. The outer bins also hold what lies beyond them.
+NORM_EDGES = tuple(10 ** (power / 4) for power in range(-24, 9))
 RELIABILITY_BINS = 25  # Figure A.1.
-_BATCH = 500  # A loss that couples samples looks at all pairs of a batch.
+# Samples per batch of gradient norms: a loss that couples samples looks at all pairs.
+_BATCH = 500
 
 
 class Watch(Callback):
-    """Metrics of the splits after epochs; after some, the gradient norms and the
-    reliability of the training samples.
+    """Metrics of the splits after epochs, and details of the training samples.
 
     `history` has a row for each evaluated epoch and split: `epoch`, `split`, `loss`,
-    `weight_norm`, `feature_norm` (its mean) and what `describe_logits` returns;
-    `gradient_norms` one for each of `gradient_epochs` and bin (focal paper, Figure 3);
-    `reliability` one for each of `reliability_epochs` and bin (Figure A.1; None where
-    it is empty). Epochs count from 1; evaluated are every `every`-th, the first, the
-    `final` last ones and those two sets. `inverse_temperature` multiplies the logits
-    that `history` describes.
+    `weight_norm`, `feature_norm` (the mean) and the values of `describe_logits`.
+    `gradient_norms` has a row for each of `gradient_epochs` and bin (focal paper,
+    Figure 3). `reliability` has a row for each of `reliability_epochs` and bin (Figure
+    A.1), with None for the means of an empty bin.
+
+    Epochs count from 1. Evaluated are every `every`-th epoch, the first, the `final`
+    last ones, and those of the two sets. `inverse_temperature` multiplies the logits
+    that `history` describes. Raises ValueError if samples stand under the name of
+    another split.
     """
 
     kept = ("history", "gradient_norms", "reliability")
@@ -71,40 +71,40 @@ class Watch(Callback):
         self.reliability: list[dict[str, Any]] = []
 
     def after_epoch(self, trainer: Trainer) -> None:
-        """Evaluate the network, if the epoch is one to evaluate; raises Diverged if
-        logits are not finite.
+        """Evaluate the network, if the epoch is to be evaluated.
+
+        Raises Diverged if logits are not finite.
         """
         epoch = trainer.epochs_done
-        always = self._gradient_epochs | self._reliability_epochs | {1}
-        if (
-            epoch % self._every
-            and epoch not in always
-            and epoch <= trainer.recipe.epochs - self._final
-        ):
+        if not self._is_evaluated(epoch, trainer.recipe.epochs):
             return
         weight_norm = trainer.network.classifier.weight.double().norm().item()
-        for name, split in self._splits.items():
-            logits, feature_norms = trainer.evaluate(split.inputs)
-            about = {
+        for split, samples in self._splits.items():
+            logits, feature_norms = trainer.evaluate(samples.inputs)
+            tempered = self._inverse_temperature * logits
+            row = {
                 "epoch": epoch,
-                "split": name,
+                "split": split,
                 "loss": trainer.loss,
                 "weight_norm": weight_norm,
+                "feature_norm": feature_norms.mean().item(),
             }
-            described = describe_logits(
-                self._inverse_temperature * logits, split.labels
-            )
-            self.history.append(
-                {**about, "feature_norm": feature_norms.mean().item(), **described}
-            )
-            if name == "train" and epoch in self._gradient_epochs:
+            self.history.append({**row, **describe_logits(tempered, samples.labels)})
+            if split != "train":
+                continue
+            if epoch in self._gradient_epochs:
                 position = planned_epoch(trainer.recipe, epoch)
                 norms = last_layer_gradient_norms(
-                    logits, split.labels, feature_norms, trainer.objective, position
+                    logits, samples.labels, feature_norms, trainer.objective, position
                 )
                 self.gradient_norms += _norm_counts(epoch, norms)
-            if name == "train" and epoch in self._reliability_epochs:
-                self.reliability += _reliability_rows(epoch, logits, split.labels)
+            if epoch in self._reliability_epochs:
+                self.reliability += _reliability_rows(epoch, logits, samples.labels)
+
+    def _is_evaluated(self, epoch: int, epochs: int) -> bool:
+        if epoch == 1 or epoch % self._every == 0 or epoch > epochs - self._final:
+            return True
+        return epoch in self._gradient_epochs or epoch in self._reliability_epochs
 
     def validation_row(self) -> dict[str, Any]:
         """The row of the last evaluated epoch on validation data."""
@@ -115,12 +115,12 @@ class Watch(Callback):
 def scaled_epochs(
     planned: Sequence[int], epochs: int, planned_epochs: int
 ) -> frozenset[int]:
-    """Epochs of a figure of the paper, moved to a training of another length; counted
-    from 1.
+    """Epochs of a figure of the paper, scaled to a training of another length.
+
+    They count from 1.
     """
-    return frozenset(
-        max(1, round(epoch * epochs / planned_epochs)) for epoch in planned
-    )
+    scaled = [round(epoch * epochs / planned_epochs) for epoch in planned]
+    return frozenset(max(1, epoch) for epoch in scaled)
 
 
 class ValidationScores(Protocol):
@@ -162,12 +162,12 @@ class BestEpoch(Callback):
 
 
 class Norms(Callback):
-    """Norms of logits, weights and gradients (cooling paper, section 3.3);
-    `after_batch` belongs among the trainer's.
+    """Norms of logits, weights and gradients (cooling paper, section 3.3).
 
-    A row of `history`: `epoch`, and after it `logit_norm` (mean over held-out `inputs`)
-    and `weight_norm` (of all parameters together); and `gradient_norm` (likewise, mean
-    over the epoch's batches, as the optimizer used them).
+    `after_batch` belongs among the trainer's. A row of `history` has `epoch`,
+    `logit_norm` after it (the mean over held-out `inputs`), `weight_norm` after it (all
+    parameters together) and `gradient_norm` (all parameters together, the mean over
+    the epoch's batches, in the form that the optimizer used).
     """
 
     def __init__(self, inputs: Tensor) -> None:
@@ -176,40 +176,45 @@ class Norms(Callback):
         self._gradients: list[Tensor] = []
 
     def after_batch(self, trainer: Trainer) -> None:
-        """Note the norm of the gradient, on the device, so that a GPU's queue does not
-        stall.
-        """
+        """Note the norm of the gradient, on the device: a GPU's queue must not stall."""
+        parameters = trainer.network.parameters()
         gradients = [
-            each.grad for each in trainer.network.parameters() if each.grad is not None
+            parameter.grad for parameter in parameters if parameter.grad is not None
         ]
         self._gradients.append(get_total_norm(gradients))
 
     def after_epoch(self, trainer: Trainer) -> None:
-        """Add the epoch's row; raises Diverged if logits are not finite, or a norm is
-        beyond float32.
+        """Add the epoch's row.
+
+        Raises Diverged if logits are not finite, or a norm is beyond float32.
         """
         logits, _ = trainer.evaluate(self._inputs)
-        gradients = torch.stack(self._gradients).double().mean().item()
-        weights = get_total_norm(
-            [each.detach() for each in trainer.network.parameters()]
-        ).item()
+        gradient_norm = torch.stack(self._gradients).double().mean().item()
         self._gradients.clear()
-        if not math.isfinite(gradients + weights):
-            what = f"norms of gradients and weights are {gradients} and {weights}"
-            raise Diverged(f"{what} after epoch {trainer.epochs_done}")
-        row = {
-            "epoch": trainer.epochs_done,
-            "logit_norm": logits.double().norm(dim=1).mean().item(),
-        }
-        self.history.append({**row, "weight_norm": weights, "gradient_norm": gradients})
+        parameters = trainer.network.parameters()
+        weights = [parameter.detach() for parameter in parameters]
+        weight_norm = get_total_norm(weights).item()
+        if not math.isfinite(gradient_norm + weight_norm):
+            raise Diverged(
+                f"norms of gradients and weights are {gradient_norm} and {weight_norm} "
+                f"after epoch {trainer.epochs_done}"
+            )
+        self.history.append(
+            {
+                "epoch": trainer.epochs_done,
+                "logit_norm": logits.double().norm(dim=1).mean().item(),
+                "weight_norm": weight_norm,
+                "gradient_norm": gradient_norm,
+            }
+        )
 
 
 def describe_logits(logits: Tensor, labels: Tensor) -> dict[str, float | None]:
-    """What logits (n, classes) say of labels (n,): `nll`, `entropy` (nats), `accuracy`
-    and `ece` (15 bins, a fraction).
+    """Metrics of logits (n, classes) and labels (n,).
 
-    `nll_right`, `nll_wrong`, `entropy_right`, `entropy_wrong` are means over the
-    samples predicted so; None without.
+    `nll` and `entropy` are in nats, `accuracy` and `ece` (15 bins) are fractions.
+    `nll_right` and `entropy_right` are means over the samples that are predicted right,
+    `nll_wrong` and `entropy_wrong` over the others; None if there are none.
     """
     log_probs = torch.log_softmax(logits.double(), dim=1)
     probs = log_probs.exp()
@@ -219,15 +224,19 @@ def describe_logits(logits: Tensor, labels: Tensor) -> dict[str, float | None]:
         "nll": -log_probs.gather(1, labels[:, None]).squeeze(1),
         "entropy": torch.special.entr(probs).sum(1),
     }
-    for name, each in values.items():
-        row[name] = each.mean().item()
-        for suffix, some in (("right", each[right]), ("wrong", each[~right])):
-            row[f"{name}_{suffix}"] = some.mean().item() if len(some) else None
+    for name, value in values.items():
+        row[name] = value.mean().item()
+        row[f"{name}_right"] = _mean_or_none(value[right])
+        row[f"{name}_wrong"] = _mean_or_none(value[~right])
     return {
         **row,
         "accuracy": right.double().mean().item(),
         "ece": expected_calibration_error(probs, labels).item(),
     }
+
+
+def _mean_or_none(values: Tensor) -> float | None:
+    return values.mean().item() if len(values) else None
 
 
 def last_layer_gradient_norms(
@@ -237,45 +246,47 @@ def last_layer_gradient_norms(
     objective: Objective,
     position: float,
 ) -> Tensor:
-    """Norm of each sample's gradient with respect to the last layer's weights (focal
-    paper, Figure 3 b to d): (n,).
+    """Norm of each sample's gradient with respect to the last layer's weights, (n,).
 
-    The gradient is the outer product of that with respect to the logits (n, classes)
-    and the features, so its norm is the product of theirs. Where a loss couples
-    samples, a sample's gradient is its share in that of its batch of 500.
+    Focal paper, Figure 3 b to d. The gradient is the outer product of the logits'
+    gradient (n, classes) and the features, so its norm is the product of their norms.
+    If a loss couples samples, a sample's gradient is its share in the gradient of its
+    batch of 500.
     """
-    gradients = []
-    for some, truth in zip(logits.split(_BATCH), labels.split(_BATCH), strict=True):
-        leaf = some.detach().double().requires_grad_()
-        gradients += torch.autograd.grad(
-            objective(leaf, truth, position) * len(truth), leaf
-        )
+    gradients: list[Tensor] = []
+    for batch, truth in zip(logits.split(_BATCH), labels.split(_BATCH), strict=True):
+        leaf = batch.detach().double().requires_grad_()
+        total = objective(leaf, truth, position) * len(truth)
+        gradients += torch.autograd.grad(total, leaf)
     norms: Tensor = torch.cat(gradients).norm(dim=1) * feature_norms.double()
     return norms
 
 
 def _norm_counts(epoch: int, norms: Tensor) -> list[dict[str, Any]]:
     inside = norms.double().clamp(NORM_EDGES[0], NORM_EDGES[-1])
-    counts, _ = torch.histogram(inside, torch.tensor(NORM_EDGES, dtype=torch.float64))
-    bins = zip(pairwise(NORM_EDGES), counts, strict=True)
-    return [
-        {"epoch": epoch, "low": low, "high": high, "count": int(count)}
-        for (low, high), count in bins
-    ]
+    edges = torch.tensor(NORM_EDGES, dtype=torch.float64)
+    counts, _ = torch.histogram(inside, edges)
+    rows = []
+    for (low, high), count in zip(pairwise(NORM_EDGES), counts, strict=True):
+        rows.append({"epoch": epoch, "low": low, "high": high, "count": int(count)})
+    return rows
 
 
 def _reliability_rows(
     epoch: int, logits: Tensor, labels: Tensor
 ) -> list[dict[str, Any]]:
-    bins = reliability_bins(
-        torch.softmax(logits.double(), dim=1), labels, bins=RELIABILITY_BINS
-    )
+    probs = torch.softmax(logits.double(), dim=1)
+    bins = reliability_bins(probs, labels, bins=RELIABILITY_BINS)
     rows = []
     for number, count in enumerate(bins.counts.tolist()):
-        means = {
-            name: getattr(bins, name)[number].item() if count else None
-            for name in ("accuracy", "confidence")
-        }
-        low, high = (edge / RELIABILITY_BINS for edge in (number, number + 1))
-        rows.append({"epoch": epoch, "low": low, "high": high, "count": count, **means})
+        rows.append(
+            {
+                "epoch": epoch,
+                "low": number / RELIABILITY_BINS,
+                "high": (number + 1) / RELIABILITY_BINS,
+                "count": count,
+                "accuracy": bins.accuracy[number].item() if count else None,
+                "confidence": bins.confidence[number].item() if count else None,
+            }
+        )
     return rows

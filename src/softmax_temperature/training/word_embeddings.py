@@ -1,5 +1,6 @@
-"""Word embeddings that start from given vectors, and are frozen or move by steps of
-their own (focal, section E).
+"""Word embeddings that start from given vectors (focal paper, appendix E).
+
+They are frozen, or move by steps of their own.
 """
 
 from pathlib import Path
@@ -25,45 +26,57 @@ def start_embedding(
     root: str,
     sha256: str | None,
 ) -> dict[str, Any] | None:
-    """Give a network its word vectors; returns what the record says of words and file,
-    None for images.
+    """Give a network its word vectors; returns the record's entries on words and file.
+
+    For images it returns None.
     """
     if not words:
         return None
     if vectors is None:
         return {"file": None, "step": None, "words": len(words), "covered": None}
     width = embedding_of(model).embedding_dim
-    found = read_word_vectors(Path(root) / vectors.file, words, width=width)
-    set_embedding(model, found.vectors)
+    word_vectors = read_word_vectors(Path(root) / vectors.file, words, width=width)
+    set_embedding(model, word_vectors.vectors)
     if not vectors.step:
         freeze_embedding(model)
-    numbers = (
-        samples.inputs[..., WORD] if isinstance(samples, TreeSet) else samples.inputs
-    )
-    covered = {"covered": found.share, "covered_tokens": found.share_of_tokens(numbers)}
-    return {**vectors.model_dump(), "sha256": sha256, "words": len(words), **covered}
+    numbers = samples.inputs
+    if isinstance(samples, TreeSet):
+        numbers = numbers[..., WORD]
+    return {
+        **vectors.model_dump(),
+        "sha256": sha256,
+        "words": len(words),
+        "covered": word_vectors.share,
+        "covered_tokens": word_vectors.share_of_tokens(numbers),
+    }
 
 
 def described(about: dict[str, Any] | None) -> str | None:
-    """Where word vectors come from, in words, from what `start_embedding` returned;
-    None for images.
+    """The source of word vectors, in words; None for images.
+
+    `about` is what `start_embedding` returned.
     """
-    if about is None or about["covered"] is None:
-        return "learned" if about else None
-    share = f"{about['covered']:.1%} of {about['words']:,} words, {about['covered_tokens']:.1%} of the text"
-    return (
-        f"{Path(about['file']).name}, {share}, {'tuned' if about['step'] else 'frozen'}"
-    )
+    if about is None:
+        return None
+    if about["covered"] is None:
+        return "learned"
+    file = Path(about["file"]).name
+    words = f"{about['covered']:.1%} of {about['words']:,} words"
+    tokens = f"{about['covered_tokens']:.1%} of the text"
+    training = "tuned" if about["step"] else "frozen"
+    return f"{file}, {words}, {tokens}, {training}"
 
 
 def set_embedding(network: nn.Module, vectors: Tensor) -> None:
-    """Start a network's word embedding from vectors (numbers, width); those of higher
-    numbers stay as they are.
+    """Start a network's word embedding from vectors (numbers, width).
+
+    Vectors of higher numbers stay as they are.
     """
     weight = embedding_of(network).weight
     if len(vectors) > len(weight) or vectors.shape[1] != weight.shape[1]:
         raise ValueError(
-            f"vectors must fit the embedding {tuple(weight.shape)}, got {tuple(vectors.shape)}"
+            f"vectors must fit the embedding {tuple(weight.shape)}, "
+            f"got {tuple(vectors.shape)}"
         )
     with torch.no_grad():
         weight[: len(vectors)] = vectors
@@ -78,22 +91,26 @@ def freeze_embedding(network: nn.Module) -> None:
 
 
 class EmbeddingSteps:
-    """Moves the word embedding by plain steps of its own, without weight decay; append
-    it to `Trainer.after_batch`.
+    """Moves the word embedding by plain steps of its own, without weight decay.
+
+    Append it to `Trainer.after_batch`.
     """
 
-    # Deviation: section E says that the vectors were tuned, not how. Plain steps of 0.1
-    # are the released code's.
+    # Deviation: appendix E says that the vectors were tuned, not how. Plain steps of 0.1
+    # are those of the released code.
 
     def __init__(self, trainer: Trainer, step: float) -> None:
-        self._weight, self._step = embedding_of(trainer.network).weight, step
+        self._weight = embedding_of(trainer.network).weight
+        self._step = step
         for group in trainer.optimizer.param_groups:
-            group["params"] = [
+            others = [
                 parameter
                 for parameter in group["params"]
                 if parameter is not self._weight
             ]
-        trainer.optimizer.state.pop(self._weight, None)  # Adagrad has made one by now.
+            group["params"] = others
+        # Adagrad has made its state of the embedding by now.
+        trainer.optimizer.state.pop(self._weight, None)
 
     @torch.no_grad()
     def __call__(self, _: Trainer) -> None:
