@@ -33,7 +33,7 @@ def fill_the_disk() -> None:
             fail,
             1,
             (
-                "error: training: 1 of 2 cells failed; what is finished is kept "
+                "error: training: 1 of 2 cells failed; finished cells are kept "
                 "and will not run again.\n"
             ),
         ),

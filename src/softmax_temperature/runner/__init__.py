@@ -1,3 +1,1 @@
-"""Cells and what they leave: fingerprints, artifacts, checkpoints, engines, and the
-errors a user can mend.
-"""
+"""Running cells: fingerprints, artifacts, checkpoints, engines, and users' errors."""

@@ -1,9 +1,9 @@
-"""Artifacts: folders whose `manifest.json` lists the sha256 of every other file,
-verified on read, never half-written.
+"""Artifacts: folders that are verified on read and never half-written.
 
-They hold no times and no machine names: equal inputs give equal bytes. A damaged file
-is renamed to `*.damaged`: DVC, which trusts a file whose time and size are unchanged,
-then sees that it is missing and runs the stage again.
+Their `manifest.json` lists the sha256 of every other file. They hold no times and no
+machine names: equal inputs give equal bytes. A damaged file is renamed to `*.damaged`:
+DVC, which trusts a file whose time and size are unchanged, then sees that it is missing
+and runs the stage again.
 """
 
 import hashlib
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 MANIFEST = "manifest.json"
-DAMAGED, UNFINISHED = ".damaged", ".unfinished"
+DAMAGED = ".damaged"
+UNFINISHED = ".unfinished"
 
 
 class ArtifactError(InputError):
@@ -38,10 +39,10 @@ class ArtifactError(InputError):
 
 def canonical_json(value: Any) -> str:
     """JSON with sorted keys and no NaN: equal values give equal text."""
-    return (
-        json.dumps(value, sort_keys=True, indent=1, allow_nan=False, ensure_ascii=False)
-        + "\n"
+    text = json.dumps(
+        value, sort_keys=True, indent=1, allow_nan=False, ensure_ascii=False
     )
+    return text + "\n"
 
 
 def digest_of_text(text: str) -> str:
@@ -62,14 +63,17 @@ def digest_of_file(path: Path) -> str:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """A new path, which replaces `path` at the end of the block; if that raises,
-    nothing changes.
+    """A new path, which replaces `path` at the end of the block.
+
+    If the block raises, nothing changes.
     """
     with disk_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        names = {"prefix": f".{path.name}.", "suffix": UNFINISHED}
         with TemporaryDirectory(
-            dir=path.parent, **names, ignore_cleanup_errors=True
+            dir=path.parent,
+            prefix=f".{path.name}.",
+            suffix=UNFINISHED,
+            ignore_cleanup_errors=True,
         ) as temporary:
             new = Path(temporary, "new")
             yield new
@@ -80,9 +84,7 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file so that readers see the old bytes or all of the new ones, even if
-    the writer is killed.
-    """
+    """Write a file; readers see the old bytes or all new ones, even after a kill."""
     with _replacing(path) as new, new.open("wb") as file:
         yield file
 
@@ -116,14 +118,14 @@ def write_sealed(path: Path, body: dict[str, Any]) -> None:
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """Read a mapping that `write_sealed` wrote; if it was changed, it is set aside, and
-    an `ArtifactError` raised.
+    """Read a mapping that `write_sealed` wrote.
+
+    A changed file is set aside, and raises ArtifactError.
     """
     with suppress(ValueError, AttributeError, RecursionError):
         text = path.read_text(encoding="utf-8")
-        body = {
-            key: value for key, value in json.loads(text).items() if key != "sha256"
-        }
+        body = dict(json.loads(text).items())
+        body.pop("sha256", None)
         if text == _sealed(body):
             return body
     set_aside(path)
@@ -140,23 +142,22 @@ def set_aside(path: Path) -> None:
 def new_artifact(folder: Path, *, kind: str, about: dict[str, Any]) -> Iterator[Path]:
     """Build an artifact that replaces the old one when it is complete.
 
-    `kind` says what made it, in the pipeline the label of its stage; `about` holds JSON
-    values that say from what.
+    `kind` names its maker, in the pipeline the label of its stage; `about` holds JSON
+    values that name its sources.
     """
     with atomic_folder(folder) as new:
         yield new
         files = {}
-        for path in sorted(path for path in new.rglob("*") if path.is_file()):
-            path.chmod(0o644)
-            files[path.relative_to(new).as_posix()] = digest_of_file(path)
+        for path in sorted(new.rglob("*")):
+            if path.is_file():
+                path.chmod(0o644)
+                files[path.relative_to(new).as_posix()] = digest_of_file(path)
         write_sealed(new / MANIFEST, {"kind": kind, "about": about, "files": files})
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """A complete artifact; every read compares the file with its sha256 in `files`
-    first.
-    """
+    """A complete artifact; every read first compares a file with its sha256."""
 
     folder: Path
     kind: str
@@ -165,14 +166,13 @@ class Artifact:
 
     @property
     def digest(self) -> str:
-        """One sha256 over kind and files: equal content gives an equal digest in any
-        place.
-        """
+        """One sha256 over kind and files, the same for equal content in any folder."""
         return digest_of({"kind": self.kind, "files": self.files})
 
     def path(self, name: str) -> Path:
-        """The path of one file after comparing its bytes with the manifest; a damaged
-        one is set aside.
+        """The path of one file, after comparing its bytes with the manifest.
+
+        A damaged file is set aside, and raises ArtifactError.
         """
         path = self.folder / name
         if name not in self.files or not path.is_file():
@@ -188,21 +188,17 @@ class Artifact:
 
     def tensors(self, name: str) -> "dict[str, Tensor]":
         """The tensors in a safetensors file, mapped from disk."""
-        from safetensors.torch import (
-            load_file,
-        )  # torch takes seconds, and the command line reads parameters only.
+        # Torch takes seconds, and the command line reads parameters only.
+        from safetensors.torch import load_file
 
         return load_file(self.path(name))
 
     def problems(self) -> list[str]:
-        """One line for each file that is missing, damaged or not listed; empty when all
-        is well.
-        """
-        paths = {
-            path
-            for path in self.folder.rglob("*")
-            if path.is_file() and path.suffix != DAMAGED
-        }
+        """One line for each file that is missing, damaged or not listed."""
+        paths = set()
+        for path in self.folder.rglob("*"):
+            if path.is_file() and path.suffix != DAMAGED:
+                paths.add(path)
         listed = {self.folder / name for name in (MANIFEST, *self.files)}
         lines = [f"{path}: not in the manifest" for path in sorted(paths - listed)]
         for name in sorted(self.files):
@@ -214,9 +210,7 @@ class Artifact:
 
 
 def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
-    """Open an artifact by its manifest; the files themselves are verified when they are
-    read.
-    """
+    """Open an artifact by its manifest; its files are verified when they are read."""
     if not (folder / MANIFEST).is_file():
         raise ArtifactError("not there, or not complete (no manifest)", folder)
     artifact = Artifact(folder, **read_sealed(folder / MANIFEST))
@@ -226,12 +220,13 @@ def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
 
 
 def find_artifacts(root: Path) -> list[Path]:
-    """Every artifact folder at or below a folder, sorted; one under construction starts
-    with a dot and is left out.
+    """Every artifact folder at or below a folder, sorted.
+
+    A folder under construction starts with a dot and is left out.
     """
-    found = (path.relative_to(root) for path in root.rglob(MANIFEST))
-    return sorted(
-        root / path.parent
-        for path in found
-        if not any(part.startswith(".") for part in path.parts)
-    )
+    folders = []
+    for manifest in root.rglob(MANIFEST):
+        parts = manifest.relative_to(root).parts
+        if not any(part.startswith(".") for part in parts):
+            folders.append(manifest.parent)
+    return sorted(folders)

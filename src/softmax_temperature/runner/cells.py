@@ -1,7 +1,7 @@
 """Running cells: the small, named, resumable pieces of work that a stage consists of.
 
-A cell's result is an artifact in `data/cells/<stage>/<cell>/<fingerprint>/result`;
-while that is intact, the cell is not run again. When every cell of a stage is done, the
+A cell's result is an artifact in `data/cells/<stage>/<cell>/<fingerprint>/result`.
+While it is intact, the cell is not run again. When every cell of a stage is done, the
 stage's output folder becomes links to exactly these results.
 """
 
@@ -47,7 +47,10 @@ from softmax_temperature.runner.section import Compute
 
 DATA = Path("data")
 WORK = DATA / "cells"
-TIMING, RESULT, CHECKPOINT = "timing.json", "result", "checkpoint.pt"
+TIMING = "timing.json"
+RESULT = "result"
+CHECKPOINT = "checkpoint.pt"
+# Words of errors that mean exhausted memory.
 _OUT_OF_MEMORY = (
     "out of memory",
     "DefaultCPUAllocator",
@@ -58,11 +61,11 @@ _OUT_OF_MEMORY = (
 
 @dataclass(frozen=True)
 class Job:
-    """What a running cell is given: it reads `inputs`, writes into `output`, and keeps
-    its checkpoint in `work`.
+    """The surroundings of a running cell.
 
-    Its `seed` is derived from the project's, the stage and the cell's name: adding a
-    cell changes no other.
+    It reads `inputs`, writes into `output`, and keeps its checkpoint in `work`. Its
+    `seed` is derived from the project's seed, the stage and the cell's name, so that
+    adding a cell changes no other.
     """
 
     seed: int
@@ -70,16 +73,16 @@ class Job:
     output: Path
     work: Path
     device: str  # "cpu" or "cuda".
-    checkpoint_seconds: float  # At least so many between two checkpoints.
+    checkpoint_seconds: float  # The least time between two checkpoints.
     cuda_graphs: bool = False  # Capture training steps.
     lines: Progress = field(default_factory=Progress)
 
     def checkpointer(self) -> Checkpointer:
-        """Where the cell keeps its unfinished state; removed when the cell is done."""
+        """The keeper of the cell's unfinished state; removed when the cell is done."""
         return Checkpointer(self.work / CHECKPOINT, self.checkpoint_seconds)
 
     def progress(self, done: int, total: int) -> None:
-        """Say how far the cell is, now and then."""
+        """Print the cell's progress now and then."""
         if not distributed.is_follower():
             self.lines(f"{self.work.parent}: {done}/{total}")
 
@@ -92,17 +95,15 @@ class Cell:
     the function uses for them.
     """
 
-    # Unique within the stage; the only cell of a stage is called "." and fills the
+    # Unique within the stage. The only cell of a stage is called "." and fills the
     # output folder itself.
     name: str
     run: Callable[..., None]
     plan: Mapping[str, Any]
     inputs: Mapping[str, Path] = field(default_factory=dict)
-    gpu_share: float | None = (
-        # The part of a GPU that it fills, if known: cells side by side fill at most
-        # one.
-        None
-    )
+    # The part of a GPU that the cell fills, or None if it is not known. Cells side by
+    # side fill at most one GPU.
+    gpu_share: float | None = None
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -111,13 +112,13 @@ class Cell:
 
     def reads(self) -> dict[str, Any]:
         """The digests of inputs and code; an `ArtifactError` if an input is missing."""
-        inputs = {
-            name: open_artifact(path).digest for name, path in self.inputs.items()
-        }
+        digests = {}
+        for name, path in self.inputs.items():
+            digests[name] = open_artifact(path).digest
         module = self.run.__module__
         return {
             "parameters": self.parameters,
-            "inputs": inputs,
+            "inputs": digests,
             "code": {module: code_digest(module)},
         }
 
@@ -143,16 +144,22 @@ class _Task:
 
     def call(self, output: Path, work: Path, checkpoint_seconds: float) -> str:
         """Call the cell's function; returns the device that it used."""
-        cell, compute = self.cell, self.compute
+        cell = self.cell
+        compute = self.compute
         device = prepare_torch(
             compute.threads_per_cell,
             compute.device,
             deterministic=compute.deterministic,
         )
         inputs = {name: open_artifact(path) for name, path in cell.inputs.items()}
-        seed = seed_of(self.seed, self.stage, cell.name)
         job = Job(
-            seed, inputs, output, work, device, checkpoint_seconds, compute.cuda_graphs
+            seed=seed_of(self.seed, self.stage, cell.name),
+            inputs=inputs,
+            output=output,
+            work=work,
+            device=device,
+            checkpoint_seconds=checkpoint_seconds,
+            cuda_graphs=compute.cuda_graphs,
         )
         # The last bits of a sum depend on the threads of the linear-algebra libraries.
         with threadpool_limits(limits=compute.threads_per_cell):
@@ -161,74 +168,78 @@ class _Task:
 
 
 def fingerprint(cell: Cell, seed: int) -> str:
-    """The digest of everything that the cell's result depends on; an `ArtifactError` if
-    an input is missing.
+    """The digest of everything that the cell's result depends on.
+
+    Raises ArtifactError if an input is missing.
     """
     return digest_of({**cell.reads(), "seed": seed, "function": cell.run.__qualname__})
 
 
 def work_folder(stage: str, cell: str, fingerprint: str) -> Path:
-    """Where a cell keeps its checkpoint, and leaves its result and timing."""
+    """The folder of a cell's checkpoint, result and timing."""
     return WORK / stage / cell / fingerprint[:16]
 
 
 def run_cells(
     cells: Sequence[Cell], *, output: Path, compute: Compute, seed: int
 ) -> None:
-    """Run the cells of a stage that are not done yet, then publish one artifact per
-    cell in `output`, and nothing else.
+    """Run the cells of a stage that are not done yet, and publish all of them.
 
-    The path of `output` below `data/` names the stage, for seeds and for the work
-    folder; `seed` is the project's. If some cells fail, CellsFailed is raised and
-    nothing is published.
+    `output` then holds one artifact per cell and nothing else. Its path below `data/`
+    names the stage, for seeds and for the work folder; `seed` is the project's. If
+    cells fail, CellsFailed is raised and nothing is published.
     """
     names = [cell.name for cell in cells]
     if len(set(names)) < len(names):
         raise ValueError(f"cells: names are not unique: {sorted(names)}")
     stage = output.relative_to(DATA).as_posix()
     if distributed.PROCESSES > 1 and compute.engine != "serial":
+        what = f"is {compute.engine!r} under torchrun"
         remedy = (
             "Set it to serial: under torchrun all processes train one cell at a time."
         )
-        raise InputError(
-            f"is {compute.engine!r} under torchrun",
-            where="compute.engine",
-            remedy=remedy,
-        )
+        raise InputError(what, where="compute.engine", remedy=remedy)
     if distributed.is_follower():
-        tasks_by_name = {
-            cell.name: _Task(stage, cell, "", seed, compute) for cell in cells
-        }
-        distributed.follow(
-            lambda name, folder: tasks_by_name[name].call(folder, folder, math.inf)
-        )
+        _follow(stage, cells, compute, seed)
         return
     with alone(WORK / stage):
         tasks = [
             _Task(stage, cell, fingerprint(cell, seed), seed, compute) for cell in cells
         ]
-        if failures := _run_pending(stage, tasks, compute):
+        failures = _run_pending(stage, tasks, compute)
+        if failures:
             raise CellsFailed(stage, failures, len(cells))
-        with atomic_folder(output) as new:
-            for task in tasks:
-                open_artifact(
-                    task.work / RESULT
-                )  # Not there if a node of a cluster worked in a folder of its own.
-                shutil.copytree(
-                    task.work / RESULT,
-                    new / task.cell.name,
-                    copy_function=_link,
-                    dirs_exist_ok=True,
-                )
-    distributed.agreed(
-        None
-    )  # Dismisses those that follow; after an error `torchrun` ends them.
+        _publish(tasks, output)
+    # Dismisses the other processes; after an error `torchrun` ends them.
+    distributed.agreed(None)
+
+
+def _follow(stage: str, cells: Sequence[Cell], compute: Compute, seed: int) -> None:
+    """Train along with process 0, and keep nothing."""
+    tasks = {cell.name: _Task(stage, cell, "", seed, compute) for cell in cells}
+
+    def run(name: str, folder: Path) -> None:
+        tasks[name].call(folder, folder, math.inf)
+
+    distributed.follow(run)
+
+
+def _publish(tasks: Sequence[_Task], output: Path) -> None:
+    """Replace the output folder by links to the results of the tasks."""
+    with atomic_folder(output) as new:
+        for task in tasks:
+            result = task.work / RESULT
+            # Missing if a node of a cluster worked in a folder of its own.
+            open_artifact(result)
+            target = new / task.cell.name
+            shutil.copytree(result, target, copy_function=_link, dirs_exist_ok=True)
 
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock, or wait for it and say so; the system frees it when the
-    holder dies.
+    """Hold a folder's lock, or print that it is taken and wait for it.
+
+    The system frees the lock when its holder dies.
     """
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / "lock")
@@ -244,27 +255,26 @@ def alone(folder: Path) -> Iterator[None]:
 def _run_pending(
     stage: str, tasks: Sequence[_Task], compute: Compute
 ) -> dict[str, str]:
-    """Run the tasks that have no intact result; returns the failed ones with the
-    reasons.
+    """Run the tasks that have no intact result.
+
+    Returns the reasons of the failed ones by cell, in the order of the cells.
     """
     pending = [task for task in tasks if not task.is_done()]
     say(f"{stage}: {len(pending)} of {len(tasks)} cells to run")
-    failures: dict[int, str] = {}
-    on_gpu, progress = resolve_device(compute.device) != "cpu", Progress()
+    on_gpu = resolve_device(compute.device) != "cpu"
     shares = [task.cell.gpu_share if on_gpu else None for task in pending]
-    for done, (number, failure) in enumerate(
-        run_tasks(_attempt, pending, compute, shares), 1
-    ):
+    failures: dict[int, str] = {}
+    progress = Progress()
+    results = run_tasks(_attempt, pending, compute, shares)
+    for done, (number, failure) in enumerate(results, 1):
         if failure:
             failures[number] = failure
             if distributed.PROCESSES > 1:
-                # The others may wait within that cell for ever: `torchrun` ends them
-                # when this one exits.
+                # The other processes may wait within that cell for ever: `torchrun`
+                # ends them when this one exits.
                 break
         progress(f"{stage}: {done}/{len(pending)} cells")
-    return {
-        pending[number].cell.name: failures[number] for number in sorted(failures)
-    }  # In the order of the cells.
+    return {pending[number].cell.name: failures[number] for number in sorted(failures)}
 
 
 def _attempt(task: _Task) -> str | None:
@@ -274,20 +284,16 @@ def _attempt(task: _Task) -> str | None:
             _run(task)
     except InputError as error:
         return str(error)
-    except Exception as error:  # noqa: BLE001  # A cell must not end its neighbours; the stage still exits non-zero.
+    # A cell must not end its neighbours; the stage still exits non-zero.
+    except Exception as error:  # noqa: BLE001
         trace = task.work / "error.txt"
         with suppress(OSError):
             trace.write_text(
                 traceback.format_exc(), encoding="utf-8", errors="backslashreplace"
             )
-        reason = (
-            f"{type(error).__name__}: {' '.join(str(error).split())} (trace: {trace})"
-        )
-        # By the words, because failed allocations in cuBLAS and cuDNN are plain
-        # RuntimeErrors.
-        if isinstance(error, MemoryError) or any(
-            text in str(error) for text in _OUT_OF_MEMORY
-        ):
+        message = " ".join(str(error).split())
+        reason = f"{type(error).__name__}: {message} (trace: {trace})"
+        if _is_out_of_memory(error):
             reason += (
                 ". Lower compute.workers or the size of the batches; then run again"
             )
@@ -295,15 +301,26 @@ def _attempt(task: _Task) -> str | None:
     return None
 
 
+def _is_out_of_memory(error: Exception) -> bool:
+    # By the words, because failed allocations in cuBLAS and cuDNN are plain
+    # RuntimeErrors.
+    words = any(text in str(error) for text in _OUT_OF_MEMORY)
+    return words or isinstance(error, MemoryError)
+
+
 def _run(task: _Task) -> None:
-    cell, work, started = task.cell, task.work, time.monotonic()
+    cell = task.cell
+    work = task.work
+    started = time.monotonic()
     if fingerprint(cell, task.seed) != task.fingerprint:
-        what = "its code, a library's version or an input changed since the stage began, or differs on this machine"
+        what = (
+            "its code, a library's version or an input changed since the stage began, "
+            "or differs on this machine"
+        )
         raise InputError(what, where=cell.name, remedy="Run the stage again.")
-    for left in work.glob(
-        f".*{UNFINISHED}"
-    ):  # By killed writers; nobody writes here now.
-        shutil.rmtree(left)
+    # Killed writers leave unfinished folders; nobody writes here now.
+    for unfinished in work.glob(f".*{UNFINISHED}"):
+        shutil.rmtree(unfinished)
     about = cell.reads() | {
         "stage": task.stage,
         "cell": cell.name,
@@ -311,7 +328,7 @@ def _run(task: _Task) -> None:
         "seed": task.seed,
     }
     with new_artifact(work / RESULT, kind=task.stage, about=about) as output:
-        distributed.agreed(cell.name)  # Those that follow run it too.
+        distributed.agreed(cell.name)  # The other processes run it too.
         device = task.call(output, work, task.compute.checkpoint_seconds)
     (work / CHECKPOINT).unlink(missing_ok=True)
     seconds = round(time.monotonic() - started, 3)
@@ -330,5 +347,5 @@ def _run(task: _Task) -> None:
 def _link(source: str, target: str) -> None:
     try:
         os.link(source, target)
-    except OSError:  # No links are possible there.
+    except OSError:  # The file system has no links.
         shutil.copy2(source, target)

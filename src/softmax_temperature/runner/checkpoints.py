@@ -1,5 +1,4 @@
-"""Checkpoints: the state of unfinished work, in one file that is either whole or
-absent.
+"""Checkpoints: the state of unfinished work, in a file that is whole or absent.
 
 The file is the sha256 of the rest, followed by what `torch.save` writes. It is loaded
 with `weights_only=True`: tensors, numbers, text, lists and dicts, never code.
@@ -22,47 +21,44 @@ _LEAST_RATIO = 20  # At most a twentieth of the time goes into saving.
 
 
 class Checkpointer:
-    """Saves the state of a cell at most every `seconds`, and less often if saving takes
-    long; 0 saves every state.
+    """Saves the state of a cell at most every `seconds`.
+
+    It saves less often if saving takes long; 0 saves every state.
     """
 
     def __init__(self, path: Path, seconds: float) -> None:
-        self.path, self.seconds = path, seconds
+        self.path = path
+        self.seconds = seconds
         self._due = time.monotonic() + seconds
 
     def load(self) -> dict[str, Any] | None:
-        """The last saved state (of process 0), on the CPU, or None; a file that was
-        damaged since is set aside.
+        """The last saved state of process 0, on the CPU, or None.
+
+        A damaged file is set aside.
         """
         if self.path.is_file():
             content = self.path.read_bytes()
-            if (
-                hashlib.sha256(content[_DIGEST_BYTES:]).digest()
-                == content[:_DIGEST_BYTES]
-            ):
+            digest = content[:_DIGEST_BYTES]
+            saved = content[_DIGEST_BYTES:]
+            if hashlib.sha256(saved).digest() == digest:
                 state = torch.load(
-                    io.BytesIO(content[_DIGEST_BYTES:]),
-                    weights_only=True,
-                    map_location="cpu",
+                    io.BytesIO(saved), weights_only=True, map_location="cpu"
                 )
                 return dict(agreed(state))
             set_aside(self.path)
         return agreed(None)
 
     def save_if_due(self, state: Callable[[], dict[str, Any]]) -> None:
-        """Save what `state()` returns, tensors and plain values, when enough time has
-        passed; else do not call it.
-        """
-        began, buffer = time.monotonic(), io.BytesIO()
+        """Save the tensors and plain values of `state()`, if enough time has passed."""
+        began = time.monotonic()
         if began < self._due:
             return
+        buffer = io.BytesIO()
         torch.save(state(), buffer)
         with atomic_file(self.path) as file:
             file.write(hashlib.sha256(buffer.getbuffer()).digest())
             file.write(buffer.getbuffer())
         now = time.monotonic()
-        self._due = (
-            now + max(self.seconds, _LEAST_RATIO * (now - began))
-            if self.seconds
-            else now
-        )
+        self._due = now
+        if self.seconds:
+            self._due += max(self.seconds, _LEAST_RATIO * (now - began))

@@ -1,10 +1,9 @@
-"""Cells under `torchrun`: process 0 runs a stage as usual, the others train along with
-it and keep nothing.
+"""Cells under `torchrun`: process 0 runs the stage, and the others train along.
 
     torchrun --nproc-per-node=4 pipeline/train_focal.py --only train_focal
 
 All processes train one cell together (see `training.processes`), one cell after the
-other.
+other. Only process 0 keeps anything.
 """
 
 import os
@@ -19,10 +18,10 @@ import torch
 from torch import distributed
 
 Value = TypeVar("Value")
-PROCESSES = int(os.environ.get("WORLD_SIZE", "1"))  # That `torchrun` started together.
-_PATIENCE = timedelta(
-    hours=1
-)  # One that hangs ends the run, but process 0 may wait for another run.
+# The number of processes that `torchrun` started together.
+PROCESSES = int(os.environ.get("WORLD_SIZE", "1"))
+# A process that hangs ends the run, but process 0 may wait for another run.
+_PATIENCE = timedelta(hours=1)
 
 
 def is_follower() -> bool:
@@ -41,12 +40,13 @@ def join_group() -> None:
 
 
 def follow(run: Callable[[str, Path], object]) -> None:
-    """In another process than 0: run each cell that process 0 names, in a folder that
-    is then thrown away.
-    """
-    while (cell := agreed(None)) is not None:  # None: there is none left.
-        with TemporaryDirectory() as kept_by_none:
-            run(cell, Path(kept_by_none))
+    """Run each cell that process 0 names, in a folder that is then thrown away."""
+    while True:
+        cell = agreed(None)
+        if cell is None:  # There is none left.
+            return
+        with TemporaryDirectory() as folder:
+            run(cell, Path(folder))
 
 
 def agreed(value: Value) -> Value:

@@ -1,4 +1,4 @@
-"""Engines: how a stage's cells are spread over processes or machines."""
+"""Engines: they spread a stage's cells over processes or machines."""
 
 import ctypes
 import os
@@ -25,11 +25,14 @@ _THREADS = (
     "OPENBLAS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )
-_KILLED = "not finished: a worker process was killed. If memory ran out, lower compute.workers; then run again"
+_KILLED = (
+    "not finished: a worker process was killed. If memory ran out, lower "
+    "compute.workers; then run again"
+)
 
 
 Task = TypeVar("Task")
-Work = Callable[[Task], str | None]  # Returns why it failed, in a line.
+Work = Callable[[Task], str | None]  # Returns the reason of a failure, in one line.
 Submit = Callable[[Task, float | None], "Future[str | None]"]
 
 
@@ -39,34 +42,36 @@ def run_tasks(
     compute: Compute,
     shares: Sequence[float | None],
 ) -> Iterator[tuple[int, str | None]]:
-    """Call a module-level function on every task; yields the number of each with what
-    it returns, as they end.
+    """Call a module-level function on every task.
 
-    `shares` are the parts of a GPU that tasks fill, or None: those of tasks that run
-    side by side add up to at most 1. After a worker process was killed, tasks that had
-    not begun are left out.
+    Yields the number of each task with the function's result, as tasks end. `shares`
+    are the parts of a GPU that tasks fill, or None: the parts of tasks that run side by
+    side add up to at most 1. After a worker process was killed, tasks that had not
+    begun are left out.
     """
     if compute.engine == "serial" or (compute.engine == "processes" and len(tasks) < 2):
-        yield from ((number, work(task)) for number, task in enumerate(tasks))
+        for number, task in enumerate(tasks):
+            yield number, work(task)
         return
-    engine = _ray if compute.engine == "ray" else _processes
-    # Ray itself counts the parts of its GPUs.
-    parts = [
-        0 if compute.engine == "ray" else share or 1 / compute.workers
-        for share in shares
-    ]
-    waiting, running = list(range(len(tasks))), dict[Future[str | None], int]()
+    if compute.engine == "ray":
+        engine = _ray
+        # Ray itself counts the parts of its GPUs.
+        parts = [0.0 for _ in shares]
+    else:
+        engine = _processes
+        parts = [share or 1 / compute.workers for share in shares]
+    waiting = list(range(len(tasks)))
+    running: dict[Future[str | None], int] = {}
     with engine(work, compute) as submit:
         while waiting or running:
             for number in list(waiting):
-                filled = sum(parts[other] for other in running.values())
-                if (
-                    len(running) < compute.workers
-                    and filled + parts[number] <= 1 + 1e-9
-                ):
+                filled = sum(parts[busy] for busy in running.values())
+                fits = filled + parts[number] <= 1 + 1e-9
+                if fits and len(running) < compute.workers:
                     running[submit(tasks[number], shares[number])] = number
                     waiting.remove(number)
-            future = next(iter(wait(running, return_when="FIRST_COMPLETED").done))
+            done = wait(running, return_when="FIRST_COMPLETED").done
+            future = next(iter(done))
             failure = _outcome(future)
             yield running.pop(future), failure
             if failure == _KILLED:
@@ -78,32 +83,34 @@ def _outcome(future: "Future[str | None]") -> str | None:
         return future.result()
     except process_executor.BrokenProcessPool:
         return _KILLED
-    except Exception as error:  # noqa: BLE001  # Ray's own errors, and what was raised outside of the cell on a node.
+    # Ray's own errors, and errors outside of the cell on a node.
+    except Exception as error:  # noqa: BLE001
         cause = getattr(error, "cause", error)
-        return f"not finished: {type(cause).__name__}: {' '.join(str(cause).split())}"
+        message = " ".join(str(cause).split())
+        return f"not finished: {type(cause).__name__}: {message}"
 
 
 @contextmanager
 def _processes(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
-    """Worker processes, kept for the next step of the stage: each imports torch, for
-    seconds.
+    """Worker processes, kept for the next stage, because torch takes seconds to import.
 
     They are killed when the block is interrupted: the next run continues their cells at
-        the checkpoints.
+    the checkpoints.
     """
-    begin, environment = (
-        (os.getpid(), str(Path.cwd())),
-        dict.fromkeys(_THREADS, str(compute.threads_per_cell)),
-    )
     executor = get_reusable_executor(
         compute.workers,
         timeout=None,
         initializer=_begin_worker,
-        initargs=begin,
-        env=environment,
+        initargs=(os.getpid(), str(Path.cwd())),
+        env=dict.fromkeys(_THREADS, str(compute.threads_per_cell)),
     )
+
+    def submit(task: Task, _: float | None) -> "Future[str | None]":
+        future: Future[str | None] = executor.submit(work, task)
+        return future
+
     try:
-        yield lambda task, _: executor.submit(work, task)
+        yield submit
     except BaseException:
         executor.shutdown(kill_workers=True)
         raise
@@ -111,9 +118,8 @@ def _processes(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
 
 def _begin_worker(stage: int, folder: str) -> None:
     """Leave interrupts to the stage, and end with it even when it is killed (on Linux)."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Terminals interrupt the stage and its workers alike.
+    # Terminals interrupt the stage and its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
         if os.getppid() != stage:
@@ -126,9 +132,7 @@ def _begin_worker(stage: int, folder: str) -> None:
 
 @contextmanager
 def _ray(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
-    """Ray, connected to compute.ray_address, else RAY_ADDRESS, else to a cluster of its
-    own on this machine.
-    """
+    """Ray on the cluster at compute.ray_address, else RAY_ADDRESS, else on this machine."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         ray: Any = import_module("ray")  # An optional package.
@@ -140,56 +144,59 @@ def _ray(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
 
     @cache
     def remote(gpus: float) -> Any:
-        # Resources are given here and not with `.options` later: Ray then starts a
-        # fresh process for every cell that uses a GPU. A process that is used again
-        # keeps CUDA's first device, whichever one Ray assigns.
-        resources = {"num_cpus": compute.threads_per_cell, "num_gpus": gpus}
-        return ray.remote(**resources, max_retries=3, scheduling_strategy="SPREAD")(
-            _on_node
+        # Resources are set here and not with `.options` later: Ray then starts a fresh
+        # process for every cell that uses a GPU. A process that is used again keeps
+        # CUDA's first device, whichever one Ray assigns.
+        decorate = ray.remote(
+            num_cpus=compute.threads_per_cell,
+            num_gpus=gpus,
+            max_retries=3,
+            scheduling_strategy="SPREAD",
         )
+        return decorate(_on_node)
 
     def submit(task: Task, share: float | None) -> "Future[str | None]":
-        gpus = compute.gpus_per_cell and (
-            share or compute.gpus_per_cell
-        )  # Without GPUs per cell none are shared.
-        return remote(gpus).remote(str(Path.cwd()), work, task).future()  # type: ignore[no-any-return]
+        gpus = compute.gpus_per_cell
+        if gpus and share:  # Without GPUs per cell none are shared.
+            gpus = share
+        future: Future[str | None] = (
+            remote(gpus).remote(str(Path.cwd()), work, task).future()
+        )
+        return future
 
     _join(ray, compute)
     try:
-        refuse_sharing_one_gpu(
-            [node["Resources"] for node in ray.nodes() if node["Alive"]], compute
-        )
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        refuse_sharing_one_gpu(nodes, compute)
         yield submit
     finally:
         ray.shutdown()  # Ends its cells too.
 
 
 def _on_node(folder: str, work: Work[Task], task: Task) -> str | None:
-    os.chdir(folder)  # Which all nodes have to see.
+    os.chdir(folder)  # All nodes have to see it.
     return work(task)
 
 
 def _join(ray: Any, compute: Compute) -> None:
     address = compute.ray_address or os.environ.get("RAY_ADDRESS") or "local"
-    # As many cells at a time on this machine as the parameters say.
-    own = {
-        "include_dashboard": False,
-        "num_cpus": compute.workers * compute.threads_per_cell,
-    }
+    options: dict[str, Any] = {}
+    if address == "local":
+        # As many cells at a time on this machine as the parameters say.
+        options["num_cpus"] = compute.workers * compute.threads_per_cell
+        options["include_dashboard"] = False
     handler = signal.getsignal(signal.SIGTERM)
     try:
         if ":" in address:
             host, _, port = address.rpartition("/")[2].rpartition(":")
-            socket.create_connection(
-                (host, int(port)), timeout=10
-            ).close()  # Ray itself would try for minutes.
-        ray.init(
-            address=address,
-            ignore_reinit_error=True,
-            **(own if address == "local" else {}),
-        )
+            # Ray itself would try for minutes.
+            socket.create_connection((host, int(port)), timeout=10).close()
+        ray.init(address=address, ignore_reinit_error=True, **options)
     except Exception as error:
-        remedy = "Start a cluster with `ray start --head`, give its host:port, or null for Ray on this machine."
+        remedy = (
+            "Start a cluster with `ray start --head`, give its host:port, or null for "
+            "Ray on this machine."
+        )
         what = f"cannot connect to Ray at {address} ({error})"
         raise InputError(what, where="compute.ray_address", remedy=remedy) from error
     finally:
@@ -199,14 +206,16 @@ def _join(ray: Any, compute: Compute) -> None:
 def refuse_sharing_one_gpu(
     nodes: Sequence[Mapping[str, float]], compute: Compute
 ) -> None:
-    """Refuse cells that would all use the first of a node's GPUs; Ray itself says what
-    no node has.
+    """Refuse cells that would all use the first of a node's GPUs.
+
+    Ray itself reports resources that no node has.
     """
-    if (
-        compute.gpus_per_cell == 0
-        and compute.device != "cpu"
-        and any(node.get("GPU", 0) > 1 for node in nodes)
-    ):
+    if compute.gpus_per_cell or compute.device == "cpu":
+        return
+    if any(node.get("GPU", 0) > 1 for node in nodes):
         what = "is 0, and all cells of a node with several GPUs would use the first one"
-        remedy = "Set it to 1, or to a fraction for small networks; or set compute.device to cpu."
+        remedy = (
+            "Set it to 1, or to a fraction for small networks; or set compute.device "
+            "to cpu."
+        )
         raise InputError(what, where="compute.gpus_per_cell", remedy=remedy)

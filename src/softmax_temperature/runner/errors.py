@@ -1,5 +1,6 @@
-"""The two errors that programs report without a traceback: wrong input (exit code 2),
-and failed cells (1).
+"""The errors that programs report without a traceback.
+
+They are wrong input (exit code 2) and failed cells (exit code 1).
 """
 
 import difflib
@@ -12,81 +13,95 @@ from textwrap import shorten
 
 from safetensors import SafetensorError
 
+# The system's words for a full, read-only or unwritable disk.
 _DISK = [
-    os.strerror(getattr(errno, code))
-    for code in ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EACCES", "EPERM")
+    os.strerror(code)
+    for code in (
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EFBIG,
+        errno.EROFS,
+        errno.EACCES,
+        errno.EPERM,
+    )
 ]
 
 
 class InputError(Exception):
-    """Something the user supplied is wrong; programs print it on one line and exit with
-    2.
+    """A fault of something that the user supplied.
 
-    `what` is the fault, in a clause; `where` the file, parameter or data set at fault;
-    `remedy` what to do about it.
+    Programs print it on one line and exit with 2. `what` is the fault, in a clause,
+    `where` the file, parameter or data set at fault, and `remedy` the way to mend it.
     """
 
     def __init__(self, what: str, where: str, remedy: str) -> None:
-        self.what, self.where, self.remedy = " ".join(what.split()), where, remedy
-        super().__init__(
-            self.what, where, remedy
-        )  # All arguments, so that it passes between processes.
+        self.what = " ".join(what.split())
+        self.where = where
+        self.remedy = remedy
+        # All arguments, so that it passes between processes.
+        super().__init__(self.what, where, remedy)
 
     def __str__(self) -> str:
-        text = f"{self.where}: {self.what}{'.' * (not self.what.endswith(('.', '?')))} {self.remedy}"
-        # A key or a file's name may hold a line break or control characters.
-        return "".join(
-            letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-            for letter in text
-        )
+        stop = "" if self.what.endswith((".", "?")) else "."
+        return _printable(f"{self.where}: {self.what}{stop} {self.remedy}")
+
+
+def _printable(text: str) -> str:
+    """A text on one line: a key or a file's name may hold control characters."""
+    letters = []
+    for letter in text:
+        if letter.isprintable():
+            letters.append(letter)
+        else:
+            letters.append(letter.encode("unicode_escape").decode())
+    return "".join(letters)
 
 
 class CellsFailed(Exception):
-    """Some cells of a stage failed, `failures` says why; the others finished and are
-    kept.
+    """Failed cells of a stage, with the reasons in `failures`.
+
+    The other cells are finished and kept.
     """
 
     def __init__(self, stage: str, failures: Mapping[str, str], total: int) -> None:
+        counts = f"{len(failures)} of {total} cells failed"
         lines = [
-            f"{stage}: {len(failures)} of {total} cells failed; what is finished is kept and will not run again."
+            f"{stage}: {counts}; finished cells are kept and will not run again.",
         ]
-        for reason in dict.fromkeys(
-            failures.values()
-        ):  # A wrong file fails every cell that reads it: reported once.
-            first, *more = (name for name, own in failures.items() if own == reason)
-            lines.append(
-                f"  {first}{f' and {len(more)} more' if more else ''}: {reason}"
-            )
+        # A wrong file fails every cell that reads it: it is reported once.
+        for reason in dict.fromkeys(failures.values()):
+            names = [name for name in failures if failures[name] == reason]
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            lines.append(f"  {names[0]}{more}: {reason}")
         super().__init__("\n".join(lines))
         self.failures = dict(failures)
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """A remedy for an unknown name, as a sentence: the nearest valid one, or the first
-    of all.
-    """
+    """A remedy for an unknown name, as a sentence: the nearest valid name, or a list."""
     choices = sorted(valid)
-    if close := difflib.get_close_matches(name, choices, n=1, cutoff=0.5):
+    close = difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
+    if close:
         return f"Did you mean {close[0]!r}?"
     # timm has a thousand names.
-    return f"Valid: {shorten(', '.join(choices), 1000, placeholder=' ...') or 'none'}."
+    listed = shorten(", ".join(choices), 1000, placeholder=" ...")
+    return f"Valid: {listed or 'none'}."
 
 
 @contextmanager
 def disk_faults(path: Path | None = None) -> Iterator[None]:
-    """Report a full, read-only or unwritable disk as an `InputError`; `path` is what
-    the block writes, if known.
+    """Report a full, read-only or unwritable disk as an InputError.
+
+    `path` is the file that the block writes.
     """
     try:
         yield
     except (OSError, SafetensorError) as error:
         # By the system's words, because errors of safetensors have no number.
-        if (
-            reason := next((text for text in _DISK if text in str(error)), None)
-        ) is None:
+        reasons = [text for text in _DISK if text in str(error)]
+        if not reasons:
             raise
+        what = f"cannot be read or written ({reasons[0]})"
         where = os.fsdecode(getattr(error, "filename", None) or path or "the disk")
         remedy = "Free space, or change the permissions or the folder."
-        raise InputError(
-            f"cannot be read or written ({reason})", where=where, remedy=remedy
-        ) from error
+        raise InputError(what, where=where, remedy=remedy) from error

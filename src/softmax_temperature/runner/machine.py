@@ -1,5 +1,6 @@
-"""The machine and library versions behind a result, and torch made ready on it: device,
-precision, threads, memory.
+"""The machine and library versions behind a result, and torch's settings on it.
+
+The settings are device, precision, threads and memory.
 """
 
 import ctypes
@@ -14,22 +15,25 @@ from typing import Any
 import torch
 
 LIBRARIES = ("torch", "torchvision", "timm", "numpy", "scipy", "scikit-learn", "pandas")
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # From glibc's malloc.h.
+# From glibc's malloc.h.
+_TRIM_THRESHOLD = -1
+_MMAP_THRESHOLD = -3
 
 
 @cache
 def machine() -> dict[str, Any]:
-    """What results and times depend on in this machine; not its name."""
+    """The properties of this machine that results and times depend on; not its name."""
     has_gpu = torch.cuda.is_available()
+    cores = os.cpu_count()
+    if sys.platform == "linux":
+        cores = len(os.sched_getaffinity(0))
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
-        # Processors of one name differ in them.
+        # Processors of one name differ in their instructions.
         "instructions": torch.backends.cpu.get_cpu_capability(),
-        "cores": len(os.sched_getaffinity(0))
-        if sys.platform == "linux"
-        else os.cpu_count(),
+        "cores": cores,
         "memory_gib": round(memory / 2**30),
         "accelerator": torch.cuda.get_device_name() if has_gpu else None,
         "cuda": torch.version.cuda if has_gpu else None,
@@ -45,54 +49,43 @@ def versions(libraries: tuple[str, ...] = LIBRARIES) -> dict[str, str]:
 
 
 def _processor() -> str:
-    path = Path(
-        "/proc/cpuinfo"
-    )  # Because `platform.processor` is empty or bare on Linux.
-    if path.is_file():
-        names = (
-            line.partition(":")[2].strip()
-            for line in path.read_text().splitlines()
-            if line[:10] == "model name"
-        )
-        return next(names, platform.machine())
-    return platform.processor()
+    path = Path("/proc/cpuinfo")
+    if not path.is_file():
+        return platform.processor()
+    # On Linux `platform.processor` is empty or says little.
+    for line in path.read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
 
 
 def resolve_device(device: str) -> str:
-    """What "auto" means here: "cuda" where torch sees a GPU, and "cpu" elsewhere."""
-    return (
-        device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
-    )
+    """The device; "auto" becomes "cuda" if torch sees a GPU, and "cpu" if not."""
+    if device != "auto":
+        return device
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def resolve_precision(precision: str, device: str) -> str:
-    """What "auto" means on a device: bfloat16 where instructions multiply it, and
-    float32 elsewhere.
-    """
+    """The precision; "auto" becomes bfloat16 if the device multiplies it, else float32."""
     if precision != "auto":
         return precision
     if device == "cpu":
-        found = torch.cpu.get_capabilities()
-        return (
-            "bfloat16"
-            if any(map(found.get, ("avx512_bf16", "amx_tile", "sve_bf16")))
-            else "float32"
-        )
-    return (
-        "bfloat16"
-        if torch.cuda.is_bf16_supported(including_emulation=False)
-        else "float32"
-    )
+        instructions = torch.cpu.get_capabilities()
+        names = ("avx512_bf16", "amx_tile", "sve_bf16")
+        is_supported = any(instructions.get(name) for name in names)
+    else:
+        is_supported = torch.cuda.is_bf16_supported(including_emulation=False)
+    return "bfloat16" if is_supported else "float32"
 
 
 def prepare_torch(
     threads: int, device: str, *, deterministic: bool | None = None
 ) -> str:
-    """Set torch's threads, determinism and float32, and let it keep freed memory;
-    returns the device for "auto".
+    """Set torch's threads, determinism and float32, and let it keep freed memory.
 
-    `deterministic` asks for algorithms that give the same bits each time; None means on
-    a CPU alone, because only there the bits are promised.
+    `deterministic` asks for algorithms that give the same bits each time. None asks for
+    them on a CPU alone, because only there the bits are promised. Returns the device.
     """
     device = resolve_device(device)
     keep_freed_memory()
@@ -102,11 +95,11 @@ def prepare_torch(
     torch.set_deterministic_debug_mode("warn" if asked else "default")
     # Otherwise torch fills every new tensor before it is written: 3 to 16 % of a
     # training.
-    # Set by name.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     # Only the parameter `precision` asks for fewer bits: by default cuDNN's
     # convolutions of float32 have 10 (TF32).
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
     return device
 
 
@@ -114,12 +107,12 @@ def keep_freed_memory() -> None:
     """Let glibc keep up to 2 GiB that this process has freed; does nothing with other C
     libraries.
     """
-    # It returns large blocks to the system at once, and the next training step faults
-    # them in again page by page: a tenth of the time for the small VGG, a third for
-    # ResNet-50.
-    mallopt = (
-        getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    )
+    # By default it returns large blocks to the system at once, and the next training
+    # step faults them in again page by page: a tenth of the time for the small VGG, a
+    # third for ResNet-50.
+    if sys.platform != "linux":
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_MMAP_THRESHOLD, 2**28)
         mallopt(_TRIM_THRESHOLD, 2**31 - 1)  # The largest value that it takes.

@@ -1,6 +1,4 @@
-"""Progress of a long piece of work, in lines on standard error, because standard output
-is for results.
-"""
+"""Progress of long work, on standard error: standard output is for results."""
 
 import sys
 import time
@@ -14,13 +12,14 @@ def say(line: str) -> None:
 
 
 class Progress:
-    """Says one line in `SECONDS_BETWEEN_LINES` at most, the first after as long a time."""
+    """Prints at most one line in `SECONDS_BETWEEN_LINES`, the first after that time."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
 
     def __call__(self, line: str) -> None:
-        """Say a line, unless it is too early."""
-        if (now := time.monotonic()) - self._last >= SECONDS_BETWEEN_LINES:
+        """Print a line, unless it is too early."""
+        now = time.monotonic()
+        if now - self._last >= SECONDS_BETWEEN_LINES:
             self._last = now
             say(line)

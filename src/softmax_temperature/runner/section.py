@@ -1,6 +1,4 @@
-"""Typed values: the base of a cell's plan and of all sections of `params.yaml`, and
-`Compute`.
-"""
+"""Typed values: the base of plans and of all sections of `params.yaml`, and `Compute`."""
 
 from collections.abc import Collection, Iterable
 from typing import Any, Literal
@@ -26,17 +24,13 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _keys_exist(cls, values: Any) -> Any:
-        all_known(
-            "",
-            map(str, values if isinstance(values, dict) else ()),
-            cls.model_fields,
-            "parameter",
-        )
+        if isinstance(values, dict):
+            all_known("", map(str, values), cls.model_fields, "parameter")
         return values
 
 
 class Compute(Section):
-    """How cells run; not a part of their fingerprints.
+    """The way cells run; not a part of their fingerprints.
 
     Engine and workers change no result; threads and device change its last bits.
     `ray_address` null: a running cluster's in RAY_ADDRESS, or this machine.

@@ -93,10 +93,8 @@ class Processes:
         size = -(-len(rows) // self.count)
         first = self.rank * size
         places = torch.arange(first, first + size, device=rows.device) % len(rows)
-        whole = []
-        for result in compute(rows[places]):
-            whole.append(torch.cat(self._gathered(result))[: len(rows)])
-        return tuple(whole)
+        parts = [self._gathered(result) for result in compute(rows[places])]
+        return tuple(torch.cat(part)[: len(rows)] for part in parts)
 
     def _gathered(self, part: Tensor) -> list[Tensor]:
         empty = torch.empty_like(part, memory_format=torch.contiguous_format)

@@ -1,6 +1,4 @@
-"""The encoder-decoder Transformer (Vaswani et al. 2017), in torch's own modules, and
-beam search with it.
-"""
+"""The encoder-decoder Transformer (Vaswani et al. 2017) and beam search with it."""
 
 import math
 from collections.abc import Callable
@@ -18,47 +16,41 @@ from softmax_temperature.training.translation.sentences import (
     Ragged,
 )
 
-# Deviation: torch's layers drop out attention weights and the inner units of the
-# feed-forward layers too, not the outputs of sublayers and the embeddings alone.
-# Vaswani et al. average the last five checkpoints; here the last weights are kept, so
-# that what is evaluated is what the loss trained.
+# Deviation: torch's layers also drop out attention weights and the inner units of the
+# feed-forward layers, not only the outputs of sublayers and the embeddings. Vaswani et
+# al. average the last five checkpoints; here the last weights are kept, so that the
+# evaluated weights are those that the loss trained.
 
 
 class TranslationTransformer(nn.Module):
-    """Encoder and decoder with sinusoidal positions; both embeddings and the last layer
-    share one matrix.
+    """Encoder and decoder with sinusoidal positions.
+
+    Both embeddings and the last layer share one matrix.
     """
 
     def __init__(self, vocabulary: int, sizes: Transformer) -> None:
         super().__init__()
-        width, heads, layers, dropout = (
-            sizes.width,
-            sizes.heads,
-            sizes.layers,
-            sizes.dropout,
-        )
+        width = sizes.width
         self.embedding = nn.Embedding(vocabulary, width)
         self.classifier = nn.Linear(width, vocabulary, bias=False)
         self.classifier.weight = self.embedding.weight
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(sizes.dropout)
         shape: dict[str, Any] = {
             "dim_feedforward": sizes.inner,
-            "dropout": dropout,
+            "dropout": sizes.dropout,
             "batch_first": True,
         }
+        encoder_layer = nn.TransformerEncoderLayer(width, sizes.heads, **shape)
         encoder = nn.TransformerEncoder(
-            nn.TransformerEncoderLayer(width, heads, **shape),
-            layers,
-            enable_nested_tensor=False,
+            encoder_layer, sizes.layers, enable_nested_tensor=False
         )
-        decoder = nn.TransformerDecoder(
-            nn.TransformerDecoderLayer(width, heads, **shape), layers
-        )
-        # Layers normalise their outputs, so nothing follows the last one;
-        # nn.Transformer would normalise once more.
+        decoder_layer = nn.TransformerDecoderLayer(width, sizes.heads, **shape)
+        decoder = nn.TransformerDecoder(decoder_layer, sizes.layers)
+        # Layers normalise their outputs, so nothing follows the last one.
+        # nn.Transformer's own encoder and decoder would normalise once more.
         self.transformer = nn.Transformer(
             width,
-            heads,
+            sizes.heads,
             custom_encoder=encoder,
             custom_decoder=decoder,
             batch_first=True,
@@ -66,10 +58,10 @@ class TranslationTransformer(nn.Module):
         nn.init.normal_(self.embedding.weight, std=width**-0.5)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Logits (tokens, vocabulary) of what follows each decoder input but padding,
-        one sentence behind the other.
+        """Logits (tokens, vocabulary) of the token after each decoder input.
 
-        `inputs` (pairs, 2, length) are as `SentencePairs.teacher_forced` returns them.
+        Padding has none, and one sentence stands behind the other. `inputs`
+        (pairs, 2, length) come from `SentencePairs.teacher_forced`.
         """
         read = (inputs[:, 1] != PADDING).flatten().nonzero().squeeze(1)
         inputs, read = upload(self.embedding.weight.device, inputs, read)
@@ -79,28 +71,24 @@ class TranslationTransformer(nn.Module):
         return logits
 
     def encode(self, sources: Tensor) -> Tensor:
-        """What the decoder attends to: sources (b, s), padded on the right, to (b, s,
-        width).
-        """
+        """The encoder's output (b, s, width) of sources (b, s), padded on the right."""
         memory: Tensor = self.transformer.encoder(
             self._embedded(sources), src_key_padding_mask=sources == PADDING
         )
         return memory
 
     def decode(self, targets: Tensor, memory: Tensor, source_padding: Tensor) -> Tensor:
-        """What the last layer makes logits of, (b, t, width), from decoder inputs (b,
-        t), padded on the right.
+        """The last layer's inputs (b, t, width) of decoder inputs (b, t).
 
-        No position sees those after it. `source_padding` (b, s) is true where the
-        source is padding.
+        These are padded on the right, and no position sees those after it.
+        `source_padding` (b, s) is true where the source is padding.
         """
-        later = torch.ones(
-            targets.shape[1], targets.shape[1], dtype=torch.bool, device=targets.device
-        ).triu(1)
+        length = targets.shape[1]
+        mask = torch.ones(length, length, dtype=torch.bool, device=targets.device)
         features: Tensor = self.transformer.decoder(
             self._embedded(targets),
             memory,
-            tgt_mask=later,
+            tgt_mask=mask.triu(1),
             memory_key_padding_mask=source_padding,
             tgt_is_causal=True,
         )
@@ -118,12 +106,12 @@ class TranslationTransformer(nn.Module):
 
 
 def positions(length: int, width: int, device: torch.device) -> Tensor:
-    """Sines and cosines of wavelengths 2π to 10,000 · 2π (Vaswani et al., section 3.5):
-    (length, width) float32.
+    """Sines and cosines of wavelengths 2π to 10,000 · 2π, (length, width) float32.
+
+    Vaswani et al., section 3.5.
     """
-    rates = torch.exp(
-        torch.arange(0, width, 2, device=device) * (-math.log(10_000.0) / width)
-    )
+    even = torch.arange(0, width, 2, device=device)
+    rates = torch.exp(even * (-math.log(10_000.0) / width))
     angles = torch.arange(length, device=device)[:, None] * rates
     return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)
 
@@ -137,8 +125,10 @@ def make_network(
 
 
 Step = Callable[[Tensor, Tensor], Tensor]
-"""Prefixes (r, t), each from START on, and (r,) which sentence each translates, to
-logits (r, vocabulary).
+"""Maps prefixes to logits (r, vocabulary).
+
+The prefixes are (r, t) tokens from START on, with the sentence that each translates,
+(r,).
 """
 
 
@@ -150,30 +140,33 @@ def translate(
     temperature: float,
     device: str,
 ) -> list[list[int]]:
-    """The tokens of each translation, without END, in evaluation mode and float32;
-    `temperature` divides the logits.
+    """The tokens of each translation, without END.
+
+    The network is in evaluation mode and float32; `temperature` divides the logits.
     """
     network.eval()
     order = sources.lengths.argsort(stable=True)
-    found: list[list[int]] = []
-    options = {"temperature": temperature, "length_penalty": search.length_penalty}
+    by_length: list[list[int]] = []
     for rows in order.split(search.sentences):
         limits = sources.lengths[rows].to(device) + search.extra_length
-        found += beam_search(
+        by_length += beam_search(
             _steps(network, sources.padded(rows).to(device)),
             limits,
             beam=search.beam,
-            **options,
+            temperature=temperature,
+            length_penalty=search.length_penalty,
         )
-    return [found[row] for row in order.argsort().tolist()]
+    return [by_length[row] for row in order.argsort().tolist()]
 
 
 @torch.no_grad()
 def _steps(network: TranslationTransformer, sources: Tensor) -> Step:
-    """The next token's logits. Prefixes are read anew each time: simple, and no slower
-    for short sentences.
+    """The next token's logits.
+
+    Prefixes are read anew each time: simple, and no slower for short sentences.
     """
-    memory, padding = network.encode(sources), sources == PADDING
+    memory = network.encode(sources)
+    padding = sources == PADDING
 
     def step(prefixes: Tensor, sentences: Tensor) -> Tensor:
         features = network.decode(prefixes, memory[sentences], padding[sentences])
@@ -192,46 +185,46 @@ def beam_search(
     temperature: float = 1.0,
     length_penalty: float = 0.0,
 ) -> list[list[int]]:
-    """Translate sentences side by side, keeping the `beam` most probable prefixes of
-    each.
+    """The best translation of each sentence, without START and END.
 
-    A translation's score is its log-probability over ((5 + length) / 6)^length_penalty
-    (Wu et al. 2016, as Vaswani et al. have it), where END counts. After each token
-    every prefix may end; the search for a sentence is over when no prefix can score
-    more than the best translation that has ended. `limits` (n,) int64, on the model's
-    device, are the most tokens of each translation, END included. Returns the best one
-    of each sentence, without START and END.
+    Sentences are translated side by side, with the `beam` most probable prefixes of
+    each. A translation's score is its log-probability over
+    ((5 + length) / 6)^length_penalty (Wu et al. 2016, in the form of Vaswani et al.),
+    where END counts. After each token every prefix may end. The search for a sentence
+    is over when no prefix can score more than the best translation that has ended.
+    `limits` (n,) int64, on the model's device, are the most tokens of each translation,
+    END included.
     """
-    found: list[list[int]] = [[] for _ in limits]
+    translations: list[list[int]] = [[] for _ in limits]
     best = torch.full((len(limits),), -torch.inf, device=limits.device)
-    sentences = torch.arange(
-        len(limits), device=limits.device
-    )  # Those whose search goes on.
+    # The sentences whose search goes on.
+    sentences = torch.arange(len(limits), device=limits.device)
     prefixes = torch.full((len(limits), 1, 1), START, device=limits.device)
     scores = torch.zeros(len(limits), 1, device=limits.device)
     never_on = torch.tensor([PADDING, START, END], device=limits.device)
     while len(sentences):
         _, width, length = prefixes.shape
         logits = step(prefixes.flatten(0, 1), sentences.repeat_interleave(width))
-        log_probs = torch.log_softmax(logits.float() / temperature, dim=1).unflatten(
-            0, (-1, width)
-        )
-        totals = scores[:, :, None] + log_probs  # (sentences, prefixes, vocabulary)
-        ended, which = (totals[:, :, END] / ((5 + length) / 6) ** length_penalty).max(
-            dim=1
-        )
+        log_probs = torch.log_softmax(logits.float() / temperature, dim=1)
+        # Shape: sentences, prefixes, vocabulary.
+        totals = scores[:, :, None] + log_probs.unflatten(0, (-1, width))
+        penalty = ((5 + length) / 6) ** length_penalty
+        ended, ended_prefixes = (totals[:, :, END] / penalty).max(dim=1)
         better = (ended > best[sentences]).nonzero().squeeze(1)
         best[sentences[better]] = ended[better]
-        winners = prefixes[better, which[better], 1:].tolist()
+        winners = prefixes[better, ended_prefixes[better], 1:].tolist()
         for sentence, tokens in zip(sentences[better].tolist(), winners, strict=True):
-            found[sentence] = tokens
+            translations[sentence] = tokens
         # The best prefixes with one more token, best first.
         going_on = totals.index_fill(2, never_on, -torch.inf).flatten(1)
         scores, chosen = going_on.topk(min(beam, going_on.shape[1]), dim=1)
-        kept = prefixes.take_along_dim((chosen // totals.shape[2])[:, :, None], dim=1)
-        prefixes = torch.cat([kept, (chosen % totals.shape[2])[:, :, None]], dim=2)
+        vocabulary = totals.shape[2]
+        longest = prefixes.take_along_dim((chosen // vocabulary)[:, :, None], dim=1)
+        prefixes = torch.cat([longest, (chosen % vocabulary)[:, :, None]], dim=2)
         # Scores only fall and penalties only grow, so no prefix can end above this.
         bound = scores[:, 0] / ((5 + limits[sentences]) / 6) ** length_penalty
         on = (bound > best[sentences]) & (limits[sentences] > length)
-        sentences, prefixes, scores = sentences[on], prefixes[on], scores[on]
-    return found
+        sentences = sentences[on]
+        prefixes = prefixes[on]
+        scores = scores[on]
+    return translations

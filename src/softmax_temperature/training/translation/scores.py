@@ -1,5 +1,6 @@
-"""Scores of translation: the calibration of next-token predictions over temperatures,
-and BLEU (focal, appendix K).
+"""Scores of translation: calibration of next-token predictions, and BLEU.
+
+Focal paper, appendix K.
 """
 
 from __future__ import annotations
@@ -19,77 +20,89 @@ from softmax_temperature.training.translation.network import translate
 from softmax_temperature.training.translation.sentences import PADDING, LengthBatches
 
 if TYPE_CHECKING:
-    from softmax_temperature.training.translation.vocabulary import (
-        Vocabulary,
-    )  # Needs an optional package.
+    # Needs an optional package.
+    from softmax_temperature.training.translation.vocabulary import Vocabulary
 
 BINS = 15
 
 # Deviation: Vaswani et al. report BLEU of tokenised text with compounds split; the
-# focal paper does not say which. Here it is sacrebleu's own: of plain text,
-# case-sensitive, tokenised as by mteval-v13a, smoothed where an n-gram never matches.
+# focal paper does not say which. Here it is sacrebleu's default: plain text,
+# case-sensitive, tokenised by the rules of mteval-v13a, smoothed if an n-gram never
+# matches.
 
 
 def bleu(translations: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
-    """Of a whole test set: `bleu` (a fraction), `length_ratio` (words over those of the
-    references) and `signature`.
+    """BLEU of a whole test set.
+
+    `bleu` is a fraction, `length_ratio` divides the number of words by that of the
+    references, and `signature` names the settings of sacrebleu.
     """
     from sacrebleu.metrics.bleu import BLEU  # An optional package.
 
     metric = BLEU()
     result = metric.corpus_score(list(translations), [list(references)])
-    ratio = result.sys_len / result.ref_len
     return {
         "bleu": result.score / 100,
-        "length_ratio": ratio,
+        "length_ratio": result.sys_len / result.ref_len,
         "signature": str(metric.get_signature()),
     }
 
 
-# Deviation: what the calibration error of a translation is of, the paper does not say.
-# Here, as Müller et al. (2019) have it, it is that of the next token given the true
-# tokens before it, over all target tokens and the sentence's end.
+# Deviation: the paper does not say which predictions the calibration error of a
+# translation rates. Here, as in Müller et al. (2019), it rates the next token given the
+# true tokens before it, over all target tokens and the sentence's end.
 
 
 def calibration_by_temperature(
     batches: Iterable[tuple[Tensor, Tensor]], temperatures: Sequence[float]
 ) -> list[dict[str, Any]]:
-    """What each temperature does to the calibration of predictions that are too many
-    for the memory.
+    """ECE and NLL per temperature, streamed over predictions that exceed the memory.
 
     `batches` of logits (n, classes) and labels (n,) are read once; `temperatures`
-    divide the logits. A row for each: `temperature`, `ece` (15 bins, a fraction), `nll`
-    (mean, nats), and the same on all, `accuracy` and `tokens`.
+    divide the logits. Each temperature has a row: `temperature`, `ece` (15 bins, a
+    fraction), `nll` (mean, nats), and `accuracy` and `tokens`, which are equal in all
+    rows.
     """
     gaps = torch.zeros(len(temperatures), BINS, dtype=torch.float64)
     losses = torch.zeros(len(temperatures), dtype=torch.float64)
-    right = count = 0
-    for logits, labels in batches:
-        rows = max(1, CHUNK // logits.shape[1])  # Bounds the temporaries.
-        for some, truth in zip(logits.split(rows), labels.split(rows), strict=True):
-            margins = some.double() - some.double().amax(dim=1, keepdim=True)
-            correct = (some.argmax(dim=1) == truth).double()
-            of_label = margins.gather(1, truth[:, None]).squeeze(1)
-            right, count = right + int(correct.sum()), count + len(truth)
-            for number, temperature in enumerate(temperatures):
-                sums = torch.exp(margins / temperature).sum(dim=1)
-                confidences = 1 / sums  # The predicted class has margin 0.
-                gaps[number] += binned_sums(
-                    equal_width_bins(confidences, BINS), correct - confidences, BINS
-                ).cpu()
-                losses[number] += (sums.log() - of_label / temperature).sum().cpu()
-    return [
-        {
-            "temperature": temperature,
-            "ece": ece / count,
-            "nll": nll / count,
-            "accuracy": right / count,
-            "tokens": count,
-        }
-        for temperature, ece, nll in zip(
-            temperatures, gaps.abs().sum(1).tolist(), losses.tolist(), strict=True
+    right = 0
+    count = 0
+    for logits, truth in _pieces(batches):
+        margins = logits.double() - logits.double().amax(dim=1, keepdim=True)
+        label_margins = margins.gather(1, truth[:, None]).squeeze(1)
+        correct = (logits.argmax(dim=1) == truth).double()
+        right += int(correct.sum())
+        count += len(truth)
+        for number, temperature in enumerate(temperatures):
+            sums = torch.exp(margins / temperature).sum(dim=1)
+            confidences = 1 / sums  # The predicted class has margin 0.
+            bins = equal_width_bins(confidences, BINS)
+            gaps[number] += binned_sums(bins, correct - confidences, BINS).cpu()
+            losses[number] += (sums.log() - label_margins / temperature).sum().cpu()
+    errors = gaps.abs().sum(1).tolist()
+    rows = []
+    for temperature, ece, nll in zip(
+        temperatures, errors, losses.tolist(), strict=True
+    ):
+        rows.append(
+            {
+                "temperature": temperature,
+                "ece": ece / count,
+                "nll": nll / count,
+                "accuracy": right / count,
+                "tokens": count,
+            }
         )
-    ]
+    return rows
+
+
+def _pieces(
+    batches: Iterable[tuple[Tensor, Tensor]],
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Batches in pieces that bound the temporaries."""
+    for logits, labels in batches:
+        rows = max(1, CHUNK // logits.shape[1])
+        yield from zip(logits.split(rows), labels.split(rows), strict=True)
 
 
 def best_temperature(rows: Iterable[dict[str, Any]]) -> float:
@@ -109,12 +122,12 @@ def best_temperature(rows: Iterable[dict[str, Any]]) -> float:
 def token_logits(
     trainer: Trainer, batches: LengthBatches
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Logits (tokens, vocabulary) of every target token given those before it, and
-    labels, a batch at a time.
+    """Logits (tokens, vocabulary) and labels of all target tokens, by batch.
+
+    A token's logits are computed from the true tokens before it.
     """
-    for (logits, _), labels in zip(
-        trainer.outputs(batches.inputs, 1, batches), batches.labels, strict=True
-    ):
+    outputs = trainer.outputs(batches.inputs, 1, batches)
+    for (logits, _), labels in zip(outputs, batches.labels, strict=True):
         trainer.check_finite(logits)
         yield logits, labels[labels != PADDING].to(logits.device)
 
@@ -130,8 +143,9 @@ def evaluate(
     batches: Mapping[SplitName, LengthBatches],
     references: Sequence[str],
 ) -> dict[str, Any]:
-    """The `calibration` at each temperature, and `translations` of the test sentences
-    with their `bleu`.
+    """The calibration at each temperature, and the translated test sentences.
+
+    The keys are `calibration`, `translations` and `bleu`.
 
     On validation data the temperatures are the whole grid of the paper, on test data
     those of the translations. Raises Diverged if logits are not finite.
@@ -145,28 +159,32 @@ def evaluate(
 
     validation = calibration("validation", {*TEMPERATURE_GRID, *task.temperatures})
     asked = {*task.temperatures, UNSCALED, best_temperature(validation)}
-    found: dict[str, Any] = {
-        "calibration": validation + calibration("test", asked),
-        "bleu": [],
-        "translations": {},
-    }
+    test = calibration("test", asked)
     network: Any = trainer.network
-    for at in sorted(asked):
+    translations: dict[str, list[str]] = {}
+    scores: list[dict[str, Any]] = []
+    for temperature in sorted(asked):
         tokens = translate(
             network,
             batches["test"].pairs.sources,
             task.search,
-            temperature=at,
+            temperature=temperature,
             device=trainer.device,
         )
-        texts = found["translations"][str(at)] = vocabulary.decode(tokens)
-        found["bleu"].append({"temperature": at, **bleu(texts, references)})
-    return found
+        texts = vocabulary.decode(tokens)
+        translations[str(temperature)] = texts
+        scores.append({"temperature": temperature, **bleu(texts, references)})
+    return {
+        "calibration": validation + test,
+        "bleu": scores,
+        "translations": translations,
+    }
 
 
 class TokenScores(Callback):
-    """Scores a training on the tokens of `batches` after each epoch: `epoch`, `loss`,
-    `nll`, `accuracy` and `ece`.
+    """Scores a training on the tokens of `batches` after each epoch.
+
+    A row of `history` has `epoch`, `loss`, `nll`, `accuracy` and `ece`.
     """
 
     def __init__(self, batches: LengthBatches) -> None:
@@ -181,7 +199,12 @@ class TokenScores(Callback):
     def after_epoch(self, trainer: Trainer) -> None:
         """Add the epoch's row; raises Diverged if logits are not finite."""
         [row] = calibration_by_temperature(token_logits(trainer, self._batches), [1.0])
-        about = {"epoch": trainer.epochs_done, "loss": trainer.loss}
         self.history.append(
-            about | {name: row[name] for name in ("nll", "accuracy", "ece")}
+            {
+                "epoch": trainer.epochs_done,
+                "loss": trainer.loss,
+                "nll": row["nll"],
+                "accuracy": row["accuracy"],
+                "ece": row["ece"],
+            }
         )

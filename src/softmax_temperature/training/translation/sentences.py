@@ -1,6 +1,4 @@
-"""Sentence pairs in the training loop: rows of tokens of different lengths, in batches
-of similar length.
-"""
+"""Sentence pairs in the training loop, in batches of similar length."""
 
 from __future__ import annotations
 
@@ -20,15 +18,17 @@ from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.training.samples import HostSamples
 
-# What follows the last token of a sentence, begins a translation, ends every sentence,
-# and replaces each character that no training sentence has.
-PADDING, START, END, UNKNOWN = range(4)
+PADDING = 0  # Follows the last token of a sentence.
+START = 1  # Begins a translation.
+END = 2  # Ends every sentence.
+UNKNOWN = 3  # Replaces each character that no training sentence has.
 
 
 @dataclass(frozen=True)
 class Ragged:
-    """n rows of numbers, one behind the other: values (total,) int32, and ends (n,)
-    int64 of each row.
+    """n rows of numbers, one behind the other.
+
+    The values are (total,) int32, and the ends of the rows (n,) int64.
     """
 
     values: Tensor
@@ -38,9 +38,8 @@ class Ragged:
     def of(cls, rows: Sequence[Sequence[int]]) -> Ragged:
         """These rows, on the CPU."""
         ends = torch.tensor(list(accumulate(map(len, rows))), dtype=torch.int64)
-        return cls(
-            torch.tensor(list(chain.from_iterable(rows)), dtype=torch.int32), ends
-        )
+        values = torch.tensor(list(chain.from_iterable(rows)), dtype=torch.int32)
+        return cls(values, ends)
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -58,17 +57,17 @@ class Ragged:
         )
 
     def padded(self, rows: Tensor, *, length: int | None = None) -> Tensor:
-        """The rows (b,) as a table (b, length) int64 with PADDING on the right; None
-        for the longest one's length.
+        """The rows (b,) as a table (b, length) int64 with PADDING on the right.
+
+        Without a `length` it is that of the longest row.
         """
         lengths = self.lengths[rows, None]
-        columns = torch.arange(
-            int(lengths.max()) if length is None else length, device=rows.device
-        )
-        positions = (self.ends[rows, None] - lengths + columns).clamp(
-            max=len(self.values) - 1
-        )
-        return torch.where(columns < lengths, self.values[positions].long(), PADDING)
+        if length is None:
+            length = int(lengths.max())
+        columns = torch.arange(length, device=rows.device)
+        positions = self.ends[rows, None] - lengths + columns
+        values = self.values[positions.clamp(max=len(self.values) - 1)].long()
+        return torch.where(columns < lengths, values, PADDING)
 
 
 @dataclass(frozen=True)
@@ -90,34 +89,31 @@ class SentencePairs:
         return torch.maximum(self.sources.lengths, self.targets.lengths)
 
     def up_to(self, length: int) -> SentencePairs:
-        """The pairs neither side of which has more tokens than this; an InputError if
-        there is none.
+        """The pairs with at most `length` tokens on either side.
+
+        Raises InputError if there is none.
         """
-        if not (kept := self.lengths <= length).any():
+        is_short = self.lengths <= length
+        if not is_short.any():
             what = f"{length}, no training pair is so short"
-            raise InputError(
-                what,
-                where="focal.translation.longest",
-                remedy="Raise it, or the vocabulary.",
-            )
-        return SentencePairs(
-            self.sources.kept(kept), self.targets.kept(kept), self.split
-        )
+            where = "focal.translation.longest"
+            raise InputError(what, where=where, remedy="Raise it, or the vocabulary.")
+        sources = self.sources.kept(is_short)
+        targets = self.targets.kept(is_short)
+        return SentencePairs(sources, targets, self.split)
 
     def teacher_forced(self, rows: Tensor) -> Tensor:
-        """Some pairs as the network takes them, (b, 2, length): source, and START and
-        target without END.
+        """The network's inputs of some pairs, (b, 2, length).
+
+        They are the source, and START and the target without END.
         """
         length = int(self.lengths[rows].max())
-        sources, targets = (
-            side.padded(rows, length=length) for side in (self.sources, self.targets)
-        )
-        shifted = torch.cat(
-            [torch.full_like(targets[:, :1], START), targets[:, :-1]], dim=1
-        )
-        return torch.stack(
-            [sources, shifted.masked_fill(targets == PADDING, PADDING)], dim=1
-        )
+        sources = self.sources.padded(rows, length=length)
+        targets = self.targets.padded(rows, length=length)
+        start = torch.full_like(targets[:, :1], START)
+        shifted = torch.cat([start, targets[:, :-1]], dim=1)
+        decoder_inputs = shifted.masked_fill(targets == PADDING, PADDING)
+        return torch.stack([sources, decoder_inputs], dim=1)
 
 
 # Deviation: Vaswani et al. batch pairs "by approximate sequence length", about 25,000
@@ -128,8 +124,10 @@ class SentencePairs:
 
 @dataclass(frozen=True)
 class LengthBatches(HostSamples):
-    """Batches of pairs of similar length, each one sample: their numbers, target tokens
-    as labels, and rows.
+    """Batches of pairs of similar length; each batch is one sample.
+
+    The inputs are the batches' numbers, the labels their target tokens, and `batches`
+    their rows.
     """
 
     pairs: SentencePairs
@@ -137,14 +135,12 @@ class LengthBatches(HostSamples):
 
     @classmethod
     def of(cls, pairs: SentencePairs, *, tokens: int, seed: int) -> LengthBatches:
-        """Batches of at most `tokens` tokens of each language, padding included, or of
-        one pair that is longer.
+        """Batches of at most `tokens` tokens of each language, padding included.
 
-        The seed orders pairs of equal length.
+        A longer pair is a batch of its own. The seed orders pairs of equal length.
         """
-        shuffled = torch.randperm(
-            len(pairs), generator=torch.Generator().manual_seed(seed)
-        )
+        generator = torch.Generator().manual_seed(seed)
+        shuffled = torch.randperm(len(pairs), generator=generator)
         lengths = pairs.lengths
         order = shuffled[lengths[shuffled].argsort(stable=True)]
         rows: list[list[int]] = [[]]
@@ -152,19 +148,16 @@ class LengthBatches(HostSamples):
             if rows[-1] and (len(rows[-1]) + 1) * length > tokens:
                 rows.append([])
             rows[-1].append(row)
-        batches = [torch.tensor(some) for some in rows]
-        tables = map(pairs.targets.padded, batches)
-        labels = pad_sequence(
-            [table[table != PADDING] for table in tables],
-            batch_first=True,
-            padding_value=PADDING,
-        )
+        batches = [torch.tensor(batch) for batch in rows]
+        targets = []
+        for batch in batches:
+            table = pairs.targets.padded(batch)
+            targets.append(table[table != PADDING])
+        labels = pad_sequence(targets, batch_first=True, padding_value=PADDING)
         return cls(torch.arange(len(batches)), labels, pairs.split, pairs, batches)
 
     def to(self, device: str) -> Self:  # noqa: ARG002
-        """The same: how many tokens a batch has decides what is computed, labels
-        included.
-        """
+        """These batches: their numbers of tokens decide the computation."""
         return self
 
     def check(self, recipe: Recipe) -> None:
@@ -172,20 +165,20 @@ class LengthBatches(HostSamples):
         super().check(recipe)
         if recipe.batch_size != 1:
             raise ValueError(
-                f"recipe must take one batch of sentences at a time, got {recipe.batch_size=}"
+                "recipe must take one batch of sentences at a time, "
+                f"got {recipe.batch_size=}"
             )
 
     def prepare(self, inputs: Tensor, recipe: Recipe) -> Tensor:  # noqa: ARG002
-        """The batch (pairs, 2, length) with the number in `inputs` (1,), as
-        `SentencePairs.teacher_forced` returns.
+        """The batch (pairs, 2, length) with the number in `inputs` (1,).
+
+        Its form is that of `SentencePairs.teacher_forced`.
         """
         return self.pairs.teacher_forced(self.batches[int(inputs)])
 
 
 def per_token(objective: Objective) -> Objective:
-    """The mean loss over the tokens of a batch, with labels as `LengthBatches` has
-    them; padding has none.
-    """
+    """The mean loss over the tokens of a batch of `LengthBatches`, without padding."""
 
     def loss(logits: Tensor, labels: Tensor, position: float) -> Tensor:
         [truth] = upload(logits.device, labels[labels != PADDING])

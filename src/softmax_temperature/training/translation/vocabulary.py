@@ -1,6 +1,4 @@
-"""Sentences as numbers: pieces of words of both languages, found in the training
-sentences and nowhere else.
-"""
+"""Sentences as numbers: pieces of words, learned from the training sentences alone."""
 
 from __future__ import annotations
 
@@ -31,8 +29,9 @@ _RESERVED = ("< padding >", "< start >", "< end >", "< unknown >")
 
 
 class Vocabulary:
-    """Pieces of words by byte-pair encoding, the same for both languages; the first
-    numbers are `_RESERVED`.
+    """Pieces of words by byte-pair encoding, the same for both languages.
+
+    The first numbers are `_RESERVED`.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -40,11 +39,10 @@ class Vocabulary:
 
     @classmethod
     def fit(cls, part: Part, *, size: int) -> Vocabulary:
-        """The vocabulary of a training split, LeakError for another one; the order of
-        its sentences does not matter.
+        """The vocabulary of a training split; another split raises LeakError.
 
-        `size` is the most numbers, the reserved four included; all characters have one,
-        even beyond it.
+        The order of the sentences does not matter. `size` is the most numbers, the
+        reserved four included; all characters have one, even beyond it.
         """
         counter = _splitter(BPE())
         trainer = BpeTrainer(
@@ -59,7 +57,7 @@ class Vocabulary:
 
     @property
     def size(self) -> int:
-        """How many numbers there are."""
+        """The number of pieces, the reserved ones included."""
         return int(self._tokenizer.get_vocab_size())
 
     def encode(self, sentences: Iterable[str]) -> Ragged:
@@ -83,8 +81,9 @@ class Vocabulary:
         return texts
 
     def to_json(self) -> str:
-        """All of it, in the form that `tokenizers.Tokenizer.from_str` reads; equal
-        vocabularies give equal bytes.
+        """The vocabulary in the form that `tokenizers.Tokenizer.from_str` reads.
+
+        Equal vocabularies give equal bytes.
         """
         text: str = self._tokenizer.to_str(pretty=True)
         return text + "\n"
