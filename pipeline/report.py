@@ -1,4 +1,4 @@
-"""Write the report: HTML pages of every profile with results, and one over all of them."""
+"""Write the report: HTML pages of every profile with results, and one over all."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Train and evaluate every loss on every task of the focal paper, and its appendices."""
+"""Train and evaluate all losses on all tasks of the focal paper and its appendices."""
 
 import sys
 

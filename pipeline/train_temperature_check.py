@@ -1,4 +1,4 @@
-"""Train the temperature_check paper's sweeps, confirm them, and measure early learning."""
+"""Train and confirm temperature_check's sweeps, and measure early learning."""
 
 import sys
 

@@ -117,7 +117,7 @@ def _processes(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
 
 
 def _begin_worker(stage: int, folder: str) -> None:
-    """Leave interrupts to the stage, and end with it even when it is killed (on Linux)."""
+    """Leave interrupts to the stage, and, on Linux, end with it even if it is killed."""
     # Terminals interrupt the stage and its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
@@ -132,7 +132,7 @@ def _begin_worker(stage: int, folder: str) -> None:
 
 @contextmanager
 def _ray(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
-    """Ray on the cluster at compute.ray_address, else RAY_ADDRESS, else on this machine."""
+    """Ray at compute.ray_address, else at RAY_ADDRESS, else on this machine."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         ray: Any = import_module("ray")  # An optional package.

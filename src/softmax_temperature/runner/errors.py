@@ -78,7 +78,7 @@ class CellsFailed(Exception):
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """A remedy for an unknown name, as a sentence: the nearest valid name, or a list."""
+    """A remedy for an unknown name: a sentence with the nearest valid name, or all."""
     choices = sorted(valid)
     close = difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
     if close:

@@ -67,7 +67,7 @@ def resolve_device(device: str) -> str:
 
 
 def resolve_precision(precision: str, device: str) -> str:
-    """The precision; "auto" becomes bfloat16 if the device multiplies it, else float32."""
+    """The precision; "auto" is bfloat16 if the device multiplies it, else float32."""
     if precision != "auto":
         return precision
     if device == "cpu":
@@ -95,7 +95,8 @@ def prepare_torch(
     torch.set_deterministic_debug_mode("warn" if asked else "default")
     # Otherwise torch fills every new tensor before it is written: 3 to 16 % of a
     # training.
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    deterministic_settings: Any = torch.utils.deterministic
+    deterministic_settings.fill_uninitialized_memory = False
     # Only the parameter `precision` asks for fewer bits: by default cuDNN's
     # convolutions of float32 have 10 (TF32).
     torch.backends.cuda.matmul.allow_tf32 = False

@@ -1,4 +1,4 @@
-"""Typed values: the base of plans and of all sections of `params.yaml`, and `Compute`."""
+"""Typed values: the base of all sections of `params.yaml`, and the section compute."""
 
 from collections.abc import Collection, Iterable
 from typing import Any, Literal
@@ -54,6 +54,6 @@ def all_known(
     """Refuse a name that refers to nothing, with the nearest one that exists."""
     for name in names:
         if name not in valid:
-            raise ValueError(
-                f"{key}{': ' * bool(key)}unknown {kind} {name!r}. {nearest(name, valid)}"
-            )
+            where = f"{key}: " if key else ""
+            remedy = nearest(name, valid)
+            raise ValueError(f"{where}unknown {kind} {name!r}. {remedy}")

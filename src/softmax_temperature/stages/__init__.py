@@ -217,7 +217,7 @@ class Stage:
 
 
 def stage(declare: Callable[[Params], Iterable[Cell]]) -> Stage:
-    """Make a registered stage of the function that yields its cells and has its name."""
+    """A decorator: the registered stage whose name the function has."""
     [entry] = [entry for entry in REGISTRY if entry.name == declare.__name__]
     return Stage(entry.name, entry.paper, entry.output, declare)
 

@@ -1,4 +1,4 @@
-"""The rule by which learning rates are chosen, in the stage and in its paper's tables."""
+"""The rule by which the stages and tables of temperature_check choose a rate."""
 
 from collections.abc import Mapping, Sequence
 

@@ -48,7 +48,7 @@ def _describe(job: Job) -> None:
 
 @stage
 def search(params: Params) -> Iterator[Cell]:
-    """One cell per data set and backbone, with all inverse temperatures (section 4.3)."""
+    """One cell per data set and backbone, for the whole grid (section 4.3)."""
     # `select_on` decides how the curves are read later, not how they are made.
     plan = {"grid": part_of(params.classifier_temperature.search, GridTraining)}
     for data, backbone in params.embedded_pairs():

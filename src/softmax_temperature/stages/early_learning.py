@@ -101,10 +101,11 @@ def _curves(job: Job, *, question: Curves, flow: GradientFlow, **start_of: Any) 
 
 
 def _norms(job: Job, *, question: Norms, flow: GradientFlow, **start_of: Any) -> None:
-    """Learn from tempered logits of each norm, by the network and with the first kernel.
+    """Learn from tempered logits of each norm.
 
-    Writes `record.json`, and `starts.json` with the predictions and the times of the
-    events for each norm.
+    The network itself learns, and its linearisation with the first kernel. Writes
+    `record.json`, and `starts.json` with the predictions and the times of the events
+    for each norm.
     """
     problem = _problem(job, flow, **start_of)
     rows = []

@@ -1,4 +1,4 @@
-"""Stage fetch: find each data set, check it, split it, and store it for later stages."""
+"""Stage fetch: find, check and split each data set, and store it for later stages."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Stage evaluate_focal: metrics, temperature scaling and intervals of every training."""
+"""Stage evaluate_focal: metrics, temperature scaling, intervals of all trainings."""
 
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -100,7 +100,7 @@ def _logits(training: Artifact, file: str) -> Sets:
 
 
 def _scaled(sets: Sets, scaling: str) -> tuple[Sets, dict[str, Any]]:
-    """The logits over the temperature fitted on validation data, and that temperature."""
+    """The logits over the temperature that is fitted on validation data."""
     temperature = 1.0
     at_bound = False
     if scaling != "none":

@@ -202,7 +202,7 @@ def confirm(job: Job, *, rates: dict[str, float], **plan: Any) -> None:
 
 
 def _accuracy(training: Artifact) -> float:
-    """The accuracy on validation data; a diverged training is as accurate as guessing."""
+    """The validation accuracy; a diverged training is as accurate as guessing."""
     record = training.json("record.json")
     if record["diverged"]:
         return 1 / float(record["classes"])

@@ -87,8 +87,8 @@ def require_choice(option: str, choice: str, choices: Collection[str]) -> None:
 def exit_code(work: Callable[[], None]) -> int:
     """Do the work, print what stopped it, and return the exit code.
 
-    Exit codes: 0 done; 1 some cells failed, and the others are kept; 2 the user supplied
-    something wrong; 130 and 143 stopped by SIGINT and SIGTERM.
+    Exit codes: 0 done; 1 some cells failed, and the others are kept; 2 the user
+    supplied something wrong; 130 and 143 stopped by SIGINT and SIGTERM.
     """
     print_any_text()
     received = [signal.SIGINT]

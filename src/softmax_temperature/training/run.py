@@ -84,7 +84,7 @@ class TrainingRun:
         write_json(self._job.output / file, content)
 
     def save_record(self, about: Mapping[str, Any]) -> None:
-        """Write `record.json`: `about`, the training's length, and whether it diverged."""
+        """Write `record.json`: `about`, the training's length, and its divergence."""
         recipe = self.trainer.recipe
         record = {
             "epochs": recipe.epochs,

@@ -1,4 +1,4 @@
-"""Samples of one split in the form that training needs; images, augmented on the device."""
+"""Samples of one split in the form that training needs, and augmentation of images."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
@@ -54,7 +54,7 @@ class Samples:
         return replace(self, inputs=self.inputs[rows], labels=self.labels[rows])
 
     def require(self, sound: bool, form: str, *label_shapes: tuple[int, ...]) -> None:
-        """Raise ValueError unless inputs have their form and labels one of the shapes."""
+        """Raise ValueError for inputs of a wrong form or labels of a wrong shape."""
         if not sound:
             shape = tuple(self.inputs.shape)
             raise ValueError(f"{form}, got {shape} {self.inputs.dtype}")
@@ -87,7 +87,12 @@ class Samples:
         """
         return torch.empty(0, batch_size, dtype=torch.int64)
 
-    def batch(self, rows: Tensor, drawn: Tensor, recipe: Recipe) -> Tensor:  # noqa: ARG002
+    def batch(
+        self,
+        rows: Tensor,
+        drawn: Tensor,  # noqa: ARG002
+        recipe: Recipe,
+    ) -> Tensor:
         """The samples `rows` (b,) in the form that the network is trained on.
 
         `rows` and `drawn` are on the device of the inputs.
@@ -163,7 +168,7 @@ class ImageSet(Samples):
         return torch.cat([shifts, (mirrored & recipe.flip).long()])
 
     def batch(self, rows: Tensor, drawn: Tensor, recipe: Recipe) -> Tensor:
-        """The images `rows`, augmented and normalised: (b, 3, height, width) float32."""
+        """The augmented, normalised images `rows`, (b, 3, height, width) float32."""
         images = self.inputs[rows]
         if len(drawn):
             images = augment(images, drawn, recipe.crop_padding)

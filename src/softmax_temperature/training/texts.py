@@ -57,9 +57,9 @@ class TreeSet(HostSamples):
 
 
 # Deviation: the text does not say how the losses of nodes are added up. Here, as in the
-# released code, they are summed over a tree and averaged over the trees of a batch. That
-# decides the size of the embedding's plain steps and the weight of the weight decay.
-# Equation 15 of Tai et al. 2015 averages over nodes.
+# released code, they are summed over a tree and averaged over the trees of a batch.
+# That decides the size of the embedding's plain steps and the weight of the weight
+# decay. Equation 15 of Tai et al. 2015 averages over nodes.
 
 
 def over_labelled_nodes(objective: Objective) -> Objective:

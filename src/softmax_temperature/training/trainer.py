@@ -19,7 +19,7 @@ from softmax_temperature.training.processes import processes
 from softmax_temperature.training.samples import Samples
 from softmax_temperature.training.step_graph import StepGraph, say_not_captured
 
-# Settings of an optimizer that depend on the device: a checkpoint must not restore them.
+# Settings of an optimizer that depend on the device. No checkpoint restores them.
 _DEVICE_SETTINGS = ("fused", "foreach", "capturable")
 
 
@@ -53,7 +53,9 @@ class Trainer:
         device: str,
     ) -> None:
         samples.for_fitting().check(recipe)
-        self.network = network.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.network = network.to(  # type: ignore[call-overload]
+            device=device, memory_format=torch.channels_last
+        )
         self.objective = objective
         self.samples = samples.to(device)
         self.recipe = recipe
@@ -140,9 +142,9 @@ class Trainer:
         return torch.stack(tables)
 
     def evaluate(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits (n, classes) float32, and norms (n,) float64 of the last layer's inputs.
+        """Logits (n, classes) float32, and norms (n,) of the last layer's inputs.
 
-        Both are on the CPU. Raises Diverged if a logit is not finite.
+        The norms are float64, and both are on the CPU. Raises Diverged if a logit is not finite.
         """
 
         def compute(rows: Tensor) -> tuple[Tensor, ...]:
@@ -166,7 +168,7 @@ class Trainer:
     def outputs(
         self, inputs: Tensor, batch_size: int = 500, samples: Samples | None = None
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Logits and last-layer features in evaluation mode, on the device, by batch."""
+        """Logits and last-layer features of an evaluation, on the device, by batch."""
         self.network.eval()
         for batch in self.resident(inputs).split(batch_size):
             yield self.forward((samples or self.samples).prepare(batch, self.recipe))
@@ -242,7 +244,7 @@ class Trainer:
         return self._compute(table, label_rows, position)
 
     def _compute(self, table: Tensor, label_rows: Tensor, position: float) -> Tensor:
-        """The step itself: `table` holds the samples' rows, then their random numbers."""
+        """Take a step; `table` holds the samples' rows, then their random numbers."""
         # The whole batch, so that no random number of a sample depends on the process
         # that trains it.
         batch = self.samples.batch(table[0], table[1:], self.recipe)
@@ -281,7 +283,7 @@ class Callback:
         raise NotImplementedError
 
     def state_dict(self) -> dict[str, Any]:
-        """The kept attributes for a checkpoint, in containers that do not change later."""
+        """The kept attributes, in containers that do not change later."""
         return {name: copy.copy(getattr(self, name)) for name in self.kept}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

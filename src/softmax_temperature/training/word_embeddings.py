@@ -96,8 +96,8 @@ class EmbeddingSteps:
     Append it to `Trainer.after_batch`.
     """
 
-    # Deviation: appendix E says that the vectors were tuned, not how. Plain steps of 0.1
-    # are those of the released code.
+    # Deviation: appendix E says that the vectors were tuned, not how. Plain steps of
+    # 0.1 are those of the released code.
 
     def __init__(self, trainer: Trainer, step: float) -> None:
         self._weight = embedding_of(trainer.network).weight

@@ -106,9 +106,9 @@ def _pieces(
 
 
 def best_temperature(rows: Iterable[dict[str, Any]]) -> float:
-    """The temperature of the paper's grid, 0.1 to 10.0, with the least calibration error.
+    """The temperature of the paper's grid with the least calibration error.
 
-    `rows` are those of the validation data; test data raise LeakError. Of equal
+    The grid is 0.1, 0.2, ..., 10.0. `rows` are those of the validation data; test data raise LeakError. Of equal
     temperatures the first is chosen.
     """
     on_grid = []
