@@ -1,9 +1,10 @@
 """The rule by which the stages and tables of temperature_check choose a rate."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 
-def best_rate(accuracies: Mapping[float, Sequence[float]]) -> float:
+def best_rate(accuracies: Mapping[Any, Sequence[float]]) -> float:
     """The learning rate with the highest mean validation accuracy over seeds.
 
     Of equal rates it is the lowest.
@@ -12,4 +13,5 @@ def best_rate(accuracies: Mapping[float, Sequence[float]]) -> float:
     def mean_accuracy(rate: float) -> float:
         return sum(accuracies[rate]) / len(accuracies[rate])
 
-    return max(sorted(accuracies), key=mean_accuracy)
+    best: float = max(sorted(accuracies), key=mean_accuracy)
+    return best
