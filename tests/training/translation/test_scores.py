@@ -92,12 +92,12 @@ def test_the_best_temperature_is_that_of_temperature_scaling(
     rows = calibration_by_temperature(
         [tokens], sorted({*TEMPERATURE_GRID, *(t + 0.05 for t in TEMPERATURE_GRID)})
     )
-    assert best_temperature(rows) == fitted.temperature
+    validation = [{"split": "validation", **row} for row in rows]
+    assert best_temperature(validation) == fitted.temperature
     assert 1.4 < fitted.temperature < 2.1
     # The first of equally good ones.
-    assert (
-        best_temperature(
-            {"temperature": at, "ece": 0.1 + (at < 0.5)} for at in TEMPERATURE_GRID
-        )
-        == 0.5
-    )
+    flat = [
+        {"split": "validation", "temperature": at, "ece": 0.1 + (at < 0.5)}
+        for at in TEMPERATURE_GRID
+    ]
+    assert best_temperature(flat) == 0.5
