@@ -32,7 +32,10 @@ def fill_the_disk() -> None:
         (
             fail,
             1,
-            "error: training: 1 of 2 cells failed; finished cells are kept and will not run again.\n",
+            (
+                "error: training: 1 of 2 cells failed; finished cells are kept "
+                "and will not run again.\n"
+            ),
         ),
         (
             fill_the_disk,
