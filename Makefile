@@ -24,8 +24,9 @@ repro: $(READY) ## Rebuild every table and figure of params.yaml; only what chan
 	@test -e .git || $(BIN)/python -m dvc config --local core.no_scm true
 	@# Without DVC's advice to push, which needs a remote. The exit code is DVC's.
 	@set -o pipefail; PYTHONUNBUFFERED=1 $(ENTER) $(BIN)/dvc repro | awk '!/^Use `dvc push`/ { print; fflush() }'
-	@profile=$$(sed -n 's/^profile: *\([A-Za-z0-9_-]*\).*/\1/p' params.yaml) && \
-	  printf '\nThe report on profile %s:\n' "$$profile" && ls results/"$$profile"/index.html
+	@$(BIN)/python -c 'from pathlib import Path; from softmax_temperature.params import read_params; \
+	  print(f"\nThe report: results/{read_params(Path("params.yaml")).profile}/index.html")'
+	@test ! -e .git || $(ENTER) $(BIN)/softmax-temperature compare || true
 
 report: $(READY) ## Rebuild the picture and the HTML report of every profile from results/ alone: no data, no GPU
 	$(ENTER) $(BIN)/python pipeline/picture.py

@@ -13,6 +13,7 @@ from softmax_temperature.scaling import (
     TEMPERATURE_GRID,
     apply_temperature,
     fit_temperature,
+    temperature_interval,
 )
 
 
@@ -76,22 +77,93 @@ def test_a_fit_never_raises_the_likelihood_loss_nor_changes_a_prediction(
     assert torch.equal(after.argmax(dim=1), logits.argmax(dim=1))
 
 
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
-def test_data_without_an_optimum_end_on_a_flagged_bound(scale: float) -> None:
+@given(
+    st.integers(0, 10_000),
+    st.integers(2, 40),
+    st.integers(2, 6),
+    st.floats(-9, 9),
+)
+def test_c_times_the_logits_have_c_times_the_temperature(
+    seed: int, samples: int, classes: int, exponent: float
+) -> None:
+    logits, labels = drawn(samples, classes, seed=seed)
+    fit = fit_temperature(logits, labels)
+    scaled = fit_temperature(10**exponent * logits, labels)
+    assert (scaled.at_bound, scaled.separable) == (fit.at_bound, fit.separable)
+    if not fit.at_bound:
+        expected = 10**exponent * fit.temperature
+        assert scaled.temperature == pytest.approx(expected, rel=1e-6)
+        assert scaled.value == pytest.approx(fit.value, rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1.0, 1e3, 1e9])
+def test_data_without_an_optimum_are_told_apart_at_every_scale(scale: float) -> None:
     labels = torch.arange(30) % 3
     separable = scale * torch.eye(3)[labels]
-    low, high = TEMPERATURE_BOUNDS
-    for logits, bound in (
-        (separable, low),
-        (-separable, high),
-        (torch.full((30, 3), scale), high),
+    for logits, is_separable, value in (
+        (separable, True, 0.0),
+        # Against the labels, and constant: all classes equally likely are best.
+        (-separable, False, math.log(3)),
+        (torch.full((30, 3), scale), False, math.log(3)),
     ):
         fit = fit_temperature(logits, labels)
-        assert (fit.temperature, fit.at_bound) == (bound, True)
-        assert math.isfinite(fit.value)
-    assert fit_temperature(-separable, labels).value == pytest.approx(
-        math.log(3), abs=1e-3 + scale * 1e-4
-    )
+        assert (fit.at_bound, fit.separable) == (True, is_separable)
+        # As near as the bound is: margins are `scale`, over the temperature.
+        near = 1e-3 + (0 if is_separable else scale / fit.temperature)
+        assert fit.value == pytest.approx(value, abs=near)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_an_optimum_far_from_the_largest_margin_is_found(scale: float) -> None:
+    # Rows of two classes with a margin of 1e-6, right in 2 of 3, and one that is right
+    # with a margin of 1, which says nothing there: 2/3 is the probability at T.
+    logits = scale * torch.tensor([[1e-6, 0.0]] * 30 + [[1.0, 0.0]]).double()
+    labels = torch.tensor([0, 0, 1] * 10 + [0])
+    fit = fit_temperature(logits, labels)
+    assert fit.temperature == pytest.approx(1e-6 * scale / math.log(2), rel=1e-6)
+    assert not fit.at_bound
+
+
+def test_ordinary_logits_end_on_the_bounds_of_the_bracket() -> None:
+    labels = torch.arange(30) % 3
+    logits = 5 * torch.eye(3)[labels]
+    assert fit_temperature(logits, labels).temperature == TEMPERATURE_BOUNDS[0]
+    assert fit_temperature(-logits, labels).temperature == TEMPERATURE_BOUNDS[1]
+
+
+def test_near_chance_the_interval_has_no_upper_end() -> None:
+    # Two classes, margin 1, right in 1001 of 2000 rows. At T the label's probability is
+    # 0.5005, so T = 1 / log(0.5005 / 0.4995) = 500. The slope of a row in 1 / T has sd
+    # 1/2 and the mean curvature 1/4, so 1 / T has sd 0.5 / sqrt(2000) / 0.25 = 0.0447.
+    logits = torch.tensor([[1.0, 0.0]]).repeat(2000, 1)
+    labels = (torch.arange(2000) >= 1001).long()
+    fit = fit_temperature(logits, labels)
+    assert fit.temperature == pytest.approx(500, rel=1e-6)
+    low, high = temperature_interval(logits, labels, fit.temperature)
+    assert low == pytest.approx(1 / (0.002 + 1.6449 * 0.0447214), rel=1e-4)
+    assert high == math.inf
+    # One more right row in a million: far beyond what an exponential can hold.
+    logits, labels = logits.repeat(500, 1), torch.arange(1_000_000) % 2
+    labels[-1] = 0
+    fit = fit_temperature(logits, labels)
+    assert temperature_interval(logits, labels, fit.temperature)[1] == math.inf
+
+
+@pytest.mark.parametrize("criterion", ["nll", "ece"])
+def test_a_masked_class_is_a_class_of_probability_zero(criterion: str) -> None:
+    logits, labels = drawn(300, 4)
+    masked = torch.cat([logits, torch.full((300, 2), -math.inf)], dim=1)
+    # A row of which the label alone is left says nothing about the temperature.
+    masked[0] = -math.inf
+    masked[0, labels[0]] = 1.0
+    fit = fit_temperature(masked, labels, criterion=criterion)
+    interval = temperature_interval(masked, labels, fit.temperature)
+    for lowest in (-1e6, -1e9, -3e38):  # What people mask with.
+        finite = masked.clamp(min=lowest)
+        assert fit == fit_temperature(finite, labels, criterion=criterion)
+        assert interval == temperature_interval(finite, labels, fit.temperature)
+    scaled = apply_temperature(masked, fit.temperature)
+    assert torch.equal(scaled.isneginf(), masked.isneginf())
 
 
 def test_calibration_error_is_searched_on_the_grid_of_the_paper() -> None:
@@ -136,6 +208,20 @@ def test_bad_input_is_refused_by_name() -> None:
             "bins must be an integer of at least 1, got 0",
         ),
         (logits, labels + 5, {}, r"labels must be in \[0, 5\), got"),
+        (
+            logits.masked_fill(logits < math.inf, -math.inf),
+            labels,
+            {},
+            "got -inf in row 0, or -inf where a class is masked and another",
+        ),
+        (logits.clone().fill_(math.inf), labels, {}, "got .*inf in row 0"),
+        (logits.clone().fill_(math.nan), labels, {}, "got .*nan in row 0"),
+        (
+            logits.scatter(1, labels[:, None], -math.inf),
+            labels,
+            {},
+            "labels must not be a masked class, got . in row 0",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             fit_temperature(bad_logits, bad_labels, **keywords)

@@ -20,13 +20,15 @@ from softmax_temperature.metrics.checks import (
 )
 from softmax_temperature.metrics.probability_check import check_not_probs
 
-TEMPERATURE_BOUNDS = (
-    1e-4,
-    1e4,
-)  # For the search on the likelihood; wide enough for logits of any sensible scale.
-TEMPERATURE_GRID = tuple(
-    tenths / 10 for tenths in range(1, 101)
-)  # 0.1, 0.2, ..., 10.0: focal paper, section 5.
+# The bracket of the search on the likelihood for ordinary logits; for others it moves by
+# steps.
+TEMPERATURE_BOUNDS = (1e-4, 1e4)
+BRACKET_STEP = 1e8
+# Of the temperature over the mean margin of the labels. Beyond it the slope at the
+# optimum is lost in the rounding of float64.
+LARGEST_RATIO = 1e8
+# 0.1, 0.2, ..., 10.0: focal paper, section 5.
+TEMPERATURE_GRID = tuple(tenths / 10 for tenths in range(1, 101))
 LOG_TOLERANCE = 1e-8  # Of log T; 1e-6 is promised.
 
 
@@ -41,6 +43,9 @@ class TemperatureFit:
     # Whether the search ended at one of its bounds; the temperature is then not an
     # optimum.
     at_bound: bool
+    # Whether it ended there because the label has the largest logit in every row: the
+    # lower the temperature, the better. Otherwise all classes equally likely are best.
+    separable: bool = False
 
 
 def fit_temperature(
@@ -50,14 +55,19 @@ def fit_temperature(
     section 5).
 
     "nll" finds the root of the slope of the negative log-likelihood, which is convex in
-    1 / T, on log T in [1e-4, 1e4] to 1e-6; logits that separate the labels, speak
-    against them or are constant have none, and end at a bound. "ece" tries the paper's
-    grid 0.1, 0.2, ..., 10.0 and keeps the first minimum of the expected calibration
-    error.
+    1 / T, on log T to 1e-6, whatever the scale of the logits: c times the logits have c
+    times the temperature. There is no root if the logits separate the labels (the label
+    has the largest logit in every row), or say nothing about them (the likelihood is
+    best where all classes are equally likely). Both are read off the data, and the
+    search then ends at a bound: 1e-4 or 1e4 for ordinary logits, and these times a
+    power of 1e8 for much larger or smaller ones. "ece"
+    tries the paper's grid 0.1, 0.2, ..., 10.0 and keeps the first minimum of the
+    expected calibration error.
 
     Args:
-        logits: Shape (n, classes), any float dtype; cast to float64.
-        labels: True classes, shape (n,), integers.
+        logits: Shape (n, classes), any float dtype; cast to float64. A class that is
+            masked in a row has the logit -inf there, and probability 0.
+        labels: True classes, shape (n,), integers; none of them masked.
         criterion: "nll" or "ece".
         bins: Number of bins of the calibration error; not used by "nll".
 
@@ -65,8 +75,8 @@ def fit_temperature(
         ValueError: If logits or labels are malformed, `criterion` is unknown or `bins`
             is below 1.
     """
-    check_logits(logits)
-    check_labels(labels, logits)
+    check_logits(logits, masked=True)
+    check_labels(labels, logits, masked=True)
     check_not_probs(logits)
     bins = check_count(bins, "bins", least=1)
     if criterion not in ("nll", "ece"):
@@ -87,32 +97,43 @@ def temperature_interval(
     log-likelihood (source: ours).
 
     Normal on log T, with the sandwich variance of the estimate, which holds where the
-    model is wrong too. Logits (n, classes) and labels (n,) are those that the
-    temperature was fitted on, not at a bound.
+    model is wrong too. Where such an interval of 1 / T would hold 0, as near chance, it
+    is normal on 1 / T, and the upper end is infinite. Logits (n, classes) and labels
+    (n,) are those that the temperature was fitted on, not at a bound.
     """
-    check_logits(logits)
-    check_labels(labels, logits)
+    check_logits(logits, masked=True)
+    check_labels(labels, logits, masked=True)
     check_positive(temperature, "temperature")
     if not 0 < level < 1:
         raise ArgumentError(
             f"level must be in (0, 1), got {level}", "Give a share, such as 0.9."
         )
-    scaled = logits.double() / temperature
-    probs = torch.softmax(scaled, dim=1)
-    expected = (probs * scaled).sum(dim=1)
-    # Slope and curvature of each sample's loss in log(1 / T).
-    slopes = expected - scaled.gather(1, labels.long()[:, None]).squeeze(1)
-    curvature = (probs * (scaled - expected[:, None]).square()).sum()
-    deviation = (slopes.square().sum().sqrt() / curvature).item()
-    factor = math.exp(NormalDist().inv_cdf((1 + level) / 2) * deviation)
+    squared_slopes = 0.0
+    curvature = 0.0
+    for piece, classes in zip(_pieces(logits), _pieces(labels, logits), strict=True):
+        scaled = piece.detach().double() / temperature
+        probs = torch.softmax(scaled, dim=1)
+        # A masked class has no share in any sum: 0 times infinity is not a number.
+        scaled = scaled.masked_fill(scaled.isneginf(), 0.0)
+        expected = (probs * scaled).sum(dim=1)
+        # Slope and curvature of each sample's loss in log(1 / T).
+        slopes = expected - scaled.gather(1, classes.long()[:, None]).squeeze(1)
+        squared_slopes += slopes.square().sum().item()
+        curvature += (probs * (scaled - expected[:, None]).square()).sum().item()
+    quantile = NormalDist().inv_cdf((1 + level) / 2)
+    # Half the width on log T, and half the relative width on 1 / T.
+    half_width = quantile * math.sqrt(squared_slopes) / curvature
+    if half_width >= 1:
+        return temperature / (1 + half_width), math.inf
+    factor = math.exp(half_width)
     return temperature / factor, temperature * factor
 
 
 def apply_temperature(logits: Tensor, temperature: float) -> Tensor:
     """The logits, shape (n, classes), divided by the temperature, which is finite and
-    positive.
+    positive; -inf where a class is masked.
     """
-    check_logits(logits)
+    check_logits(logits, masked=True)
     check_not_probs(logits)
     check_positive(temperature, "temperature")
     return logits / temperature
@@ -120,7 +141,10 @@ def apply_temperature(logits: Tensor, temperature: float) -> Tensor:
 
 def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
     of_label = margins.gather(1, labels[:, None]).squeeze(1).mean().item()
-    low, high = TEMPERATURE_BOUNDS
+    largest = _largest_margin(margins)
+    # A masked class then has weight 0 at every temperature, and 0 times its margin is
+    # 0.
+    margins.clamp_(min=torch.finfo(margins.dtype).min)
 
     def slope(log_temperature: float) -> float:
         """Of the likelihood's negative logarithm, in 1 / T: mean logit under the model
@@ -128,18 +152,42 @@ def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
         """
         return _mean_margin(margins, math.exp(-log_temperature)) - of_label
 
-    if slope(math.log(high)) >= 0:
-        temperature = high
-    elif slope(math.log(low)) <= 0:
-        temperature = low
-    else:
-        temperature = math.exp(
-            brentq(slope, math.log(low), math.log(high), xtol=LOG_TOLERANCE)
-        )
-    value = _mean_log_sum(margins, 1 / temperature) - of_label / temperature
-    return TemperatureFit(
-        temperature, value, at_bound=temperature in TEMPERATURE_BOUNDS
+    def fitted(temperature: float, **state: bool) -> TemperatureFit:
+        value = _mean_log_sum(margins, 1 / temperature) - of_label / temperature
+        return TemperatureFit(temperature, value, **state)
+
+    # Not the largest margin: a class may be masked by a logit of -1e9.
+    scale = -of_label or largest
+    step = round(math.log(scale, BRACKET_STEP)) if scale > 0 else 0
+    separable = of_label == 0 and largest > 0
+    if separable:
+        return fitted(_bracket(step)[0], at_bound=True, separable=True)
+    if scale == 0 or slope(math.log(LARGEST_RATIO * scale)) >= 0:
+        return fitted(_bracket(step)[1], at_bound=True)
+    while slope(math.log(_bracket(step)[1])) >= 0:
+        step += 1
+    while slope(math.log(_bracket(step)[0])) <= 0:
+        step -= 1
+    low, high = _bracket(step)
+    root = brentq(slope, math.log(low), math.log(high), xtol=LOG_TOLERANCE)
+    return fitted(math.exp(root), at_bound=False)
+
+
+def _bracket(step: int) -> tuple[float, float]:
+    """The bracket of the search, moved up by a number of steps; they join."""
+    low, high = TEMPERATURE_BOUNDS
+    return low * BRACKET_STEP**step, high * BRACKET_STEP**step
+
+
+def _largest_margin(margins: Tensor) -> float:
+    """The largest distance of a logit to the largest one of its row, without masked
+    classes.
+    """
+    lowest = (
+        piece.masked_fill(piece.isneginf(), 0.0).min().item()
+        for piece in _pieces(margins)
     )
+    return -min(lowest)
 
 
 def _mean_margin(margins: Tensor, inverse_temperature: float) -> float:
@@ -189,7 +237,8 @@ def _fit_calibration_error(
     )
 
 
-def _pieces(margins: Tensor) -> tuple[Tensor, ...]:
-    """Rows in groups that bound the temporaries."""
-    pieces: tuple[Tensor, ...] = margins.split(max(1, CHUNK // margins.shape[1]))
+def _pieces(rows: Tensor, table: Tensor | None = None) -> tuple[Tensor, ...]:
+    """Rows in groups that bound the temporaries of a table, by default their own."""
+    classes = (rows if table is None else table).shape[1]
+    pieces: tuple[Tensor, ...] = rows.split(max(1, CHUNK // classes))
     return pieces

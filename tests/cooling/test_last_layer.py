@@ -92,6 +92,34 @@ def test_compiled_networks_see_each_cooling(
         cooling.Cooling(compiled)
 
 
+def test_a_part_of_a_compiled_network_is_refused_while_that_lives(
+    make_network: MakeNetwork, images: Tensor
+) -> None:
+    # The outer network's compiled forward function would not see the inner hook.
+    inner = make_network("plain")
+    outer = nn.Sequential(inner)
+    compiled = torch.compile(outer, backend="eager")
+    expected = compiled(images)
+    with pytest.raises(
+        ValueError, match=r"got a part of Sequential, which is compiled"
+    ):
+        cooling.Cooling(inner)
+    torch.testing.assert_close(outer(images), expected)
+    del compiled
+    cooling.Cooling(inner)
+    in_place = nn.Sequential(make_network("plain"))
+    in_place.compile(backend="eager")
+    for model, message in ((in_place, "a compiled one"), (in_place[0], "a part of")):
+        with pytest.raises(ValueError, match=message):
+            cooling.Cooling(model)
+    # The other way round, the hook is outside of what is compiled.
+    whole = nn.Sequential(torch.compile(make_network("plain"), backend="eager"))
+    raw = whole(images)
+    cooling.Cooling(whole)
+    set_last_layer_temperature(whole, 3.0)
+    torch.testing.assert_close(whole(images), raw / 3)
+
+
 def test_more_than_one_output_is_refused(images: Tensor) -> None:
     class Pair(nn.Module):
         def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:

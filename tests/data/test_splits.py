@@ -19,6 +19,7 @@ from softmax_temperature.data.splits import (
     SplitName,
     balanced_subset,
     limited,
+    random_holdout,
     stratified_holdout,
 )
 from softmax_temperature.runner.errors import InputError
@@ -52,6 +53,30 @@ def test_a_holdout_takes_the_nearest_number_but_at_least_one_and_never_all(
         size = (labels == label).sum()
         taken = held_out[labels == label].sum()
         assert taken == min(max(np.floor(size * fraction + 0.5), 1), size - 1)
+
+
+@given(label_columns, st.floats(0.01, 0.99), st.integers(0, 5))
+def test_a_random_holdout_shares_every_class_as_nearly_as_rows_allow(
+    labels: np.ndarray, fraction: float, seed: int
+) -> None:
+    held_out = random_holdout(labels, fraction, generator_for(seed))
+    assert abs(held_out.sum() - fraction * len(labels)) < 1
+    for label in np.unique(labels):
+        share = fraction * (labels == label).sum()
+        assert abs(held_out[labels == label].sum() - share) < 1
+
+
+@pytest.mark.parametrize("fraction", [0.25, 0.5])
+def test_every_row_is_held_out_as_often_whatever_its_class(fraction: float) -> None:
+    # Classes of 1, 1, 2, 3 and 8 rows. Over 4000 draws a share has a standard error of
+    # at most 0.008.
+    labels = np.repeat(np.arange(5), [1, 1, 2, 3, 8])
+    generator = generator_for(0)
+    draws = np.array([random_holdout(labels, fraction, generator) for _ in range(4000)])
+    np.testing.assert_allclose(draws.mean(axis=0), fraction, atol=0.035)
+    # Two rows of their own classes are held out together as often as by chance, or
+    # less often: what one class gives the other need not.
+    assert (draws[:, 0] & draws[:, 1]).mean() < fraction**2 + 0.035
 
 
 def test_a_limit_draws_pairs_at_random_and_keeps_them_together() -> None:

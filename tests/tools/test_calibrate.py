@@ -3,6 +3,7 @@ the rest in one line.
 """
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,11 @@ from softmax_temperature.scaling import (
     temperature_interval,
 )
 from softmax_temperature.tools import cli
-from softmax_temperature.tools.calibrate import calibrate, calibrate_files
+from softmax_temperature.tools.calibrate import (
+    calibrate,
+    calibrate_files,
+    three_digits,
+)
 
 Drawn = tuple[torch.Tensor, torch.Tensor]
 
@@ -45,9 +50,8 @@ def test_the_verdict_comes_first_and_names_the_temperature(
 ) -> None:
     report = calibrate(*overconfident, bootstrap=50)
     first = str(report).splitlines()[0]
-    assert first.startswith(
-        f"Overconfident: divide the logits by {report.temperature:.2f} ["
-    )
+    assert f" by {report.temperature:.2f} [" in first
+    assert first.startswith("Overconfident")
     assert "ECE" in first
     assert (
         calibrate(*drawn(1000, 0.5), bootstrap=0)
@@ -88,6 +92,116 @@ def test_the_rows_that_are_fitted_are_not_reported(overconfident: Drawn) -> None
         "reported": len(half.labels),
     }
     assert half.labels.bincount().min() > 0
+
+
+@pytest.mark.parametrize("classes", [2000, 400])
+def test_classes_of_one_row_do_not_decide_which_half_is_fitted(classes: int) -> None:
+    # A calibrated model: the interval of T holds 1 in about 9 of 10 draws. As long as
+    # every class of one row was fitted, 400 rows of 2000 classes gave T 1.1.
+    covered = 0
+    for seed in range(12):
+        logits, labels = drawn(400, 1.0, seed=seed, classes=classes)
+        report = calibrate(logits, labels, bootstrap=0, seed=seed)
+        assert report.data["rows"] == {"fitted": 200, "reported": 200}
+        fit = report.data["temperature"]["nll"]
+        covered += fit["low"] <= 1 <= fit["high"]
+    assert covered >= 8
+
+
+def test_labels_that_are_all_different_are_split_too() -> None:
+    logits = drawn(60, 1.0, classes=80)[0]
+    report = calibrate(logits, torch.arange(60), bootstrap=0)
+    assert report.data["rows"] == {"fitted": 30, "reported": 30}
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_the_scale_of_the_logits_is_that_of_the_temperature(
+    scale: float, overconfident: Drawn
+) -> None:
+    logits, labels = overconfident
+    report = calibrate(logits.double(), labels, bootstrap=0)
+    scaled = calibrate(scale * logits.double(), labels, bootstrap=0)
+    assert scaled.temperature == pytest.approx(scale * report.temperature, rel=1e-6)
+    # Three significant digits, however small.
+    assert three_digits(scaled.temperature) in scaled.data["verdict"]
+    after, expected = (each.data["metrics"]["nll"] for each in (scaled, report))
+    name = "expected_calibration_error"
+    assert after[name] == pytest.approx(expected[name], abs=1e-6)
+
+
+def test_numbers_have_three_significant_digits() -> None:
+    numbers = {
+        2.7182: "2.72",
+        0.0040123: "0.00401",
+        0.000040123: "4.01e-05",
+        944837.2: "944,837",
+        12.345: "12.3",
+        3e9: "3.00e+09",
+        math.inf: "inf",
+        0.0: "0",
+    }
+    assert {number: three_digits(number) for number in numbers} == numbers
+
+
+def test_near_chance_the_report_is_whole() -> None:
+    logits = torch.tensor([[2.0, 1.0]]).repeat(2000, 1)
+    labels = (torch.arange(2000) % 1000 >= 501).long()
+    report = calibrate(logits, labels, fit_on="all", bootstrap=0)
+    assert report.data["temperature"]["nll"]["high"] is None
+    json.dumps(report.data, allow_nan=False)
+
+
+def test_top_5_is_shown_where_there_are_more_classes() -> None:
+    for classes in (5, 6):
+        report = calibrate(*drawn(200, 1.0, classes=classes), bootstrap=0)
+        assert ("top-5" in str(report)) is (classes == 6)
+        assert ("top-5" in report.html()) is (classes == 6)
+
+
+@pytest.mark.parametrize("kind", ["logits", "probs"])
+def test_maps_are_reported_on_the_pixels_that_have_a_class(kind: str) -> None:
+    logits, labels = drawn(4 * 30 * 10, 2.0)
+    values = logits.double() if kind == "logits" else logits.double().softmax(1)
+    maps = labels.reshape(4, 30, 10).clone()
+    maps[:, :5] = 255
+    images = values.reshape(4, 30, 10, 5).movedim(-1, 1)
+    options: dict[str, Any] = {"kind": kind, "bootstrap": 0, "ignore_index": 255}
+    report = calibrate(images, maps, fit_on="all", **options)
+    assert report.data["rows"] == {"fitted": 1000, "reported": 1000}
+    kept = maps.flatten() != 255
+    expected = calibrate(values[kept], labels[kept], fit_on="all", **options)
+    assert report.data["metrics"] == expected.data["metrics"]
+    # By halves, whole images are on either side.
+    maps[0] = 255
+    assert sorted(calibrate(images, maps, **options).data["rows"].values()) in (
+        [250, 500],
+        [500, 250],
+    )
+    with pytest.raises(ValueError, match="labels are all 255"):
+        calibrate(images, torch.full_like(maps, 255), **options)
+    with pytest.raises(ValueError, match=r"labels must have shape \(4, 30, 10\)"):
+        calibrate(images, maps[:, 1:], **options)
+
+
+def test_narrow_labels_are_not_mistaken_for_void_ones() -> None:
+    # As a signed byte 156 is -100, torch's index of what is ignored.
+    logits = drawn(300, 1.0, classes=200)[0]
+    labels = torch.full((300,), 156, dtype=torch.uint8)
+    labels[:150] = 3
+    report = calibrate(logits, labels, fit_on="all", bootstrap=0)
+    assert report.data["rows"]["reported"] == 300
+
+
+def test_a_masked_class_has_no_share_in_the_report(overconfident: Drawn) -> None:
+    logits, labels = overconfident
+    more = torch.nn.functional.pad(logits, (0, 1), value=-math.inf)
+    report = calibrate(more, labels, bootstrap=20)
+    expected = calibrate(more.clamp(min=-1e9), labels, bootstrap=20)
+    assert report.data["temperature"] == expected.data["temperature"]
+    assert report.data["metrics"] == expected.data["metrics"]
+    assert report.data["differences"] == expected.data["differences"]
+    with pytest.raises(ValueError, match="labels must not be a masked class, got 5"):
+        calibrate(more, labels.where(labels > 0, 5), bootstrap=0)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +293,7 @@ def test_the_sample_is_a_file_of_the_command(
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(cli.app, ["calibrate", "--sample", "--bootstrap", "0"])
     assert done.exit_code == 0
-    assert done.stdout.startswith("Overconfident: divide the logits by 2.72")
+    assert done.stdout.startswith("Overconfident: divide the logits by 2.60")
     assert (tmp_path / "sample-calibration" / "reliability.png").is_file()
 
 

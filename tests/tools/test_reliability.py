@@ -9,9 +9,10 @@ import pytest
 import torch
 from matplotlib.axes import Axes
 from matplotlib.container import BarContainer
+from scipy.stats import binomtest
 
 from softmax_temperature.metrics import ReliabilityBins, reliability_bins
-from softmax_temperature.tools.reliability import reliability_diagram
+from softmax_temperature.tools.reliability import _wilson, reliability_diagram
 
 
 def four_samples() -> ReliabilityBins:
@@ -90,3 +91,12 @@ def test_axes_and_marks_are_named_and_nothing_overlaps(panels: int) -> None:
         for box in boxes
         for corner in (box.min, box.max)
     )
+
+
+def test_the_intervals_of_bars_are_those_of_scipy() -> None:
+    right = np.array([0, 1, 3, 7, 10, 500])
+    counts = np.array([10, 10, 10, 10, 10, 501])
+    low, high = _wilson(right / counts, counts)
+    for place, (successes, count) in enumerate(zip(right, counts, strict=True)):
+        theirs = binomtest(int(successes), int(count)).proportion_ci(0.9, "wilson")
+        assert (low[place], high[place]) == pytest.approx(tuple(theirs), abs=1e-12)

@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.calibration import CalibratedClassifierCV
@@ -13,6 +14,9 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -26,12 +30,14 @@ from torch_uncertainty.metrics import (
 from softmax_temperature import TemperatureScaler, metrics, sample_logits
 
 LOGITS, LABELS = sample_logits()
-WHY = "Columns of logits are the classes; this check has labels beyond them."
+WHY = "Columns of logits are the classes; this check has other columns or labels."
 BEYOND = (
     "estimators_overwrite_params",
     "estimators_fit_returns_self",
     "readonly_memmap_input",
-    "fit2d_1feature",
+    "classifiers_one_label",
+    "classifiers_classes",
+    "classifiers_train",
 )
 
 
@@ -113,9 +119,111 @@ def test_one_column_is_the_logit_of_class_one() -> None:
 
 
 def test_logits_that_separate_the_labels_are_left_as_they_are() -> None:
-    with pytest.warns(ConvergenceWarning, match="No temperature fits"):
+    with pytest.warns(ConvergenceWarning, match="separate the labels"):
         scaler = TemperatureScaler().fit(5 * np.eye(3)[[0, 1, 2, 0]], [0, 1, 2, 0])
     assert (scaler.temperature_, scaler.at_bound_) == (1.0, True)
+    # However large they are.
+    with pytest.warns(ConvergenceWarning, match="say nothing about them"):
+        TemperatureScaler().fit(-5e6 * np.eye(3)[[0, 1, 2, 0]], [0, 1, 2, 0])
+
+
+def test_predictions_are_the_classes_of_the_largest_logits() -> None:
+    names = np.array(list("abcdefghij"))
+    scaler = TemperatureScaler().fit(LOGITS, names[LABELS])
+    assert scaler.temperature_ == TemperatureScaler().fit(LOGITS, LABELS).temperature_
+    assert scaler.classes_.tolist() == names.tolist()
+    expected = names[LOGITS.argmax(axis=1)]
+    np.testing.assert_array_equal(scaler.predict(LOGITS), expected)
+    assert scaler.score(LOGITS, names[LABELS]) == (expected == names[LABELS]).mean()
+    # Numbers from 0 are columns, and a class may be absent.
+    some = LABELS != 9
+    absent = TemperatureScaler().fit(LOGITS[some], LABELS[some])
+    assert absent.classes_.tolist() == list(range(10))
+    column = TemperatureScaler().fit(LOGITS[:, :1], np.where(LABELS == 0, 1, -1))
+    assert column.classes_.tolist() == [-1, 1]
+    np.testing.assert_array_equal(
+        column.predict(LOGITS[:, :1]), np.where(LOGITS[:, 0] > 0, 1, -1)
+    )
+
+
+def test_labels_that_do_not_say_which_column_they_are_of_are_refused() -> None:
+    # Ten different ones, but 255 may stand for no class; and nine names of ten columns.
+    void = np.where(LABELS == 9, 255, LABELS)
+    names = np.array(list("abcdefghii"))
+    for labels in (void, names[LABELS]):
+        with pytest.raises(ValueError, match="number the columns from 0"):
+            TemperatureScaler().fit(LOGITS, labels)
+
+
+def test_it_ends_a_pipeline_behind_a_classifiers_logits() -> None:
+    features, labels = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[labels]
+    classifier = LogisticRegression(C=0.01, max_iter=1000)
+    classifier.fit(features[::2], names[::2])
+    calibrated = make_pipeline(
+        FunctionTransformer(classifier.decision_function), TemperatureScaler()
+    )
+    calibrated.fit(features[1::2], names[1::2])
+    logits = classifier.decision_function(features[1::2])
+    scaler = TemperatureScaler().fit(logits, names[1::2])
+    probs = calibrated.predict_proba(features[1::2])
+    np.testing.assert_array_equal(probs, scaler.predict_proba(logits))
+    assert calibrated.classes_.tolist() == classifier.classes_.tolist()
+    predicted = calibrated.predict(features)
+    np.testing.assert_array_equal(predicted, classifier.predict(features))
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba"])
+def test_cross_validation_fits_on_the_other_folds(method: str) -> None:
+    folds = StratifiedKFold(3)
+    whole = cross_val_predict(
+        TemperatureScaler(), LOGITS, LABELS, cv=folds, method=method
+    )
+    for rest, fold in folds.split(LOGITS, LABELS):
+        scaler = TemperatureScaler().fit(LOGITS[rest], LABELS[rest])
+        np.testing.assert_array_equal(
+            whole[fold], getattr(scaler, method)(LOGITS[fold])
+        )
+
+
+def test_data_frames_come_out_where_they_are_asked_for() -> None:
+    columns = [f"digit {digit}" for digit in range(10)]
+    frame = pd.DataFrame(LOGITS, columns=columns)
+    scaler = TemperatureScaler().set_output(transform="pandas").fit(frame, LABELS)
+    pd.testing.assert_frame_equal(scaler.transform(frame), frame / scaler.temperature_)
+    assert isinstance(scaler.predict_proba(frame), np.ndarray)
+
+
+@pytest.mark.parametrize("make", [np.asarray, torch.as_tensor])
+def test_maps_are_fitted_on_the_pixels_that_have_a_class(make: Any) -> None:
+    rows, void = LOGITS[:1500].reshape(5, 20, 15, 10), LABELS.reshape(5, 20, 15).copy()
+    maps = np.ascontiguousarray(np.moveaxis(rows, -1, 1))
+    void[:, :3] = 255
+    scaler = TemperatureScaler(ignore_index=255).fit(make(maps), make(void))
+    some = void.reshape(-1) != 255
+    expected = TemperatureScaler().fit(LOGITS[some], LABELS[some])
+    assert scaler.temperature_ == expected.temperature_
+    probs = scaler.predict_proba(make(maps))
+    assert probs.shape == maps.shape
+    pixel = expected.predict_proba(rows[2, 4, 5][None])[0]
+    np.testing.assert_allclose(np.asarray(probs[2, :, 4, 5]), pixel, rtol=1e-14)
+    predicted = np.asarray(scaler.predict(make(maps)))
+    np.testing.assert_array_equal(predicted, rows.argmax(axis=-1))
+
+
+@pytest.mark.parametrize("make", [np.asarray, torch.as_tensor])
+def test_a_masked_class_has_probability_zero(make: Any) -> None:
+    masked = np.where(np.arange(10) == (LABELS[:, None] + 1) % 10, -np.inf, LOGITS)
+    scaler = TemperatureScaler().fit(make(masked), make(LABELS))
+    finite = TemperatureScaler().fit(np.maximum(masked, -1e6), LABELS)
+    assert scaler.temperature_ == finite.temperature_
+    probs = np.asarray(scaler.predict_proba(make(masked)))
+    assert (probs[np.isinf(masked)] == 0).all()
+    np.testing.assert_allclose(probs.sum(axis=1), 1)
+    with pytest.raises(ValueError, match="nothing but -inf, which masks"):
+        scaler.transform(make(np.full((1, 10), -np.inf)))
+    with pytest.raises(ValueError, match="labels must not be a masked class"):
+        scaler.fit(make(masked), make((LABELS + 1) % 10))
 
 
 def test_a_wrapped_network_divides_its_logits_and_saves_the_temperature() -> None:

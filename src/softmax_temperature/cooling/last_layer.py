@@ -3,6 +3,8 @@
 Cooling paper, Definition 3.1.
 """
 
+import gc
+import sys
 from typing import Any
 
 import torch
@@ -24,13 +26,20 @@ def hold(model: nn.Module) -> None:
     float32. A network that already has it keeps its temperature.
 
     Raises:
-        ValueError: If the network is compiled: its copy of the forward function would
-            not see the buffer.
+        ValueError: If the network is compiled or part of a compiled one: the compiled
+            forward function would not see the buffer.
     """
-    if hasattr(model, "_orig_mod"):
+    if _is_compiled(model):
         raise ValueError(
-            "model must be held before torch.compile, got a compiled one: hand over "
-            "the network itself"
+            "model must be held before torch.compile, got a compiled one: hand over the "
+            "network itself, before it is compiled"
+        )
+    whole = _compiled_whole(model)
+    if whole is not None:
+        raise ValueError(
+            f"model must be held before torch.compile, got a part of {whole}, which is "
+            "compiled and would not see the temperature: compile that network after "
+            "the part is held"
         )
     if BUFFER in dict(model.named_buffers(recurse=False)):
         return
@@ -42,6 +51,34 @@ def hold(model: nn.Module) -> None:
     # The hook is a plain function of the module, so that copies of the network divide
     # by their own buffers.
     model.register_forward_hook(divide)
+
+
+def _is_compiled(model: nn.Module) -> bool:
+    """Whether the network is what torch.compile returned, or compiled in place."""
+    in_place = getattr(model, "_compiled_call_impl", None) is not None
+    return in_place or hasattr(model, "_orig_mod")
+
+
+def _compiled_whole(model: nn.Module) -> str | None:
+    """The class of a compiled network that the model is a part of, if there is one."""
+    if "torch._dynamo" not in sys.modules:
+        return None  # Nothing is compiled.
+    if not _compiled_networks_around(model):
+        return None
+    gc.collect()  # It may have been deleted since.
+    wholes = _compiled_networks_around(model)
+    return type(getattr(wholes[0], "_orig_mod", wholes[0])).__name__ if wholes else None
+
+
+def _compiled_networks_around(model: nn.Module) -> list[nn.Module]:
+    # A module does not know the modules that it is a part of; the garbage collector
+    # knows all objects. Their classes are asked, as `isinstance` asks lazy objects too.
+    modules = (each for each in gc.get_objects() if issubclass(type(each), nn.Module))
+    return [
+        module
+        for module in modules
+        if _is_compiled(module) and any(part is model for part in module.modules())
+    ]
 
 
 def last_layer_temperature(model: nn.Module) -> float:

@@ -79,8 +79,8 @@ class Cooling:
             None for "last_layer".
 
     Raises:
-        ValueError: If an argument is out of range, the network is compiled, or cannot
-            be redistributed exactly.
+        ValueError: If an argument is out of range, the network or one that it is a part
+            of is compiled, or it cannot be redistributed exactly.
 
     Examples:
         >>> import torch

@@ -124,13 +124,34 @@ def stratified_holdout(
     """Mask (n,) of the rows to hold out, `fraction` of each class.
 
     The count per class is rounded to the nearest number, is at least one, and leaves at
-    least one sample.
+    least one sample. So a network that is trained on the rest knows every class, and a
+    row's chance depends on the size of its class; see `random_holdout` for statistics.
     """
     sizes = np.bincount(labels)
     nearest = np.floor(sizes * fraction + 0.5)
     held_out = np.clip(nearest, 1, np.maximum(sizes - 1, 0))
     mask: NDArray[np.bool_] = _rank_within_class(labels, generator) < held_out[labels]
     return mask
+
+
+def random_holdout(
+    labels: NDArray[np.int64], fraction: float, generator: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Which rows are held out, (n,): each with probability `fraction`, and of every
+    class this share as nearly as whole rows allow.
+
+    Systematic sampling: classes in random order, their rows too, and from a random
+    start every row at which another multiple of 1 / `fraction` is passed. Of a class of
+    s rows s * `fraction` are held out, rounded up or down at random, and what rounding
+    adds to one class is missing from another. So a row's chance does not depend on its
+    class, nor on how many rows that has.
+    """
+    turn = generator.permutation(int(labels.max()) + 1)[labels]
+    order = np.lexsort((generator.random(len(labels)), turn))
+    passed = np.floor(fraction * np.arange(len(labels) + 1) + generator.random())
+    held_out = np.empty(len(labels), dtype=np.bool_)
+    held_out[order] = np.diff(passed) > 0
+    return held_out
 
 
 def _rank_within_class(

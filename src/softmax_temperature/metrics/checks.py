@@ -31,9 +31,12 @@ def all_finite(values: Tensor) -> bool:
     return bool(torch.stack(torch.aminmax(values.detach())).isfinite().all())
 
 
-def check_logits(logits: Tensor, *, name: str = "logits", values: bool = True) -> None:
+def check_logits(
+    logits: Tensor, *, name: str = "logits", values: bool = True, masked: bool = False
+) -> None:
     """Refuse logits that are not finite floats of shape (n, classes), n >= 1, classes
-    >= 2; `values` are optional.
+    >= 2; `values` are optional, and a class may be `masked` in a row by a logit of
+    -inf, if another is left.
     """
     check_tensor(logits, name)
     if not logits.is_floating_point():
@@ -47,7 +50,16 @@ def check_logits(logits: Tensor, *, name: str = "logits", values: bool = True) -
             f"got {tuple(logits.shape)}",
             "Give one row per sample and one column per class.",
         )
-    if values and not all_finite(logits):
+    if values and masked:
+        # The largest logit of a row is infinite or not a number where one of them is,
+        # or where no class is left.
+        largest = logits.detach().amax(dim=1)
+        if not all_finite(largest):
+            row = int(torch.nonzero(~torch.isfinite(largest))[0])
+            value = largest[row].item()
+            rule = "or -inf where a class is masked and another is left"
+            raise ValueError(f"{name} must be finite, got {value} in row {row}, {rule}")
+    elif values and not all_finite(logits):
         row, column = torch.nonzero(~torch.isfinite(logits))[0].tolist()
         value = logits[row, column].item()
         raise ArgumentError(
@@ -81,10 +93,15 @@ def check_probs(probs: Tensor) -> None:
 
 
 def check_labels(
-    labels: Tensor, scores: Tensor, *, name: str = "labels", values: bool = True
+    labels: Tensor,
+    scores: Tensor,
+    *,
+    name: str = "labels",
+    values: bool = True,
+    masked: bool = False,
 ) -> None:
     """Refuse labels that are not integers in [0, classes), one per row of `scores` and
-    on its device.
+    on its device; if classes may be `masked`, also labels with a score of -inf.
     """
     check_tensor(labels, name)
     rows, classes = scores.shape
@@ -109,6 +126,19 @@ def check_labels(
                 f"{name} must be in [0, {classes}), got {low if low < 0 else high}",
                 _label_range_remedy(low, high, classes),
             )
+        if masked:
+            _check_unmasked(labels, scores, name)
+
+
+def _check_unmasked(labels: Tensor, scores: Tensor, name: str) -> None:
+    """Refuse labels of classes that are masked."""
+    of_label = scores.detach().gather(1, labels.long()[:, None]).squeeze(1)
+    if bool(of_label.isneginf().any()):
+        row = int(torch.nonzero(of_label.isneginf())[0])
+        raise ValueError(
+            f"{name} must not be a masked class, got {labels[row].item()} in row {row}, "
+            "where its logit is -inf"
+        )
 
 
 def check_tensor(value: Any, name: str) -> None:

@@ -174,8 +174,8 @@ def _check(
     *,
     name: str = "logits",
 ) -> None:
-    check_logits(logits, name=name)
-    check_labels(labels, logits)
+    check_logits(logits, name=name, masked=True)
+    check_labels(labels, logits, masked=True)
     check_count(bins, "bins", least=1)
     check_count(bootstrap, "bootstrap", least=0)
     check_count(seed, "seed", least=0)

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from softmax_temperature.data.splits import stratified_holdout
+from softmax_temperature.data.splits import random_holdout
 from softmax_temperature.metrics.checks import (
     ArgumentError,
     check_labels,
@@ -228,16 +228,28 @@ def as_numpy(value: Any) -> NDArray[Any]:
 
 
 def split_rows(
-    rows: Rows, fraction: float, generator: np.random.Generator
+    rows: Rows,
+    fraction: float,
+    generator: np.random.Generator,
+    *,
+    every_class: bool = False,
 ) -> tuple[Rows, Rows]:
-    """The rows without a random fraction of every class, and that fraction."""
-    held_out = torch.from_numpy(
-        stratified_holdout(rows[1].numpy(), fraction, generator)
-    )
-    return (rows[0][~held_out], rows[1][~held_out]), (
-        rows[0][held_out],
-        rows[1][held_out],
-    )
+    """The rows without a random fraction of them, and that fraction, which every class
+    shares as nearly as whole rows allow.
+
+    With `every_class` the rows without have one of each class left to train on, for
+    fractions up to a half: a class of one row gives none.
+    """
+    labels = rows[1].numpy()
+    drawn = np.ones(len(labels), dtype=np.bool_)
+    if every_class:
+        drawn = np.bincount(labels)[labels] > 1
+    held_out = np.zeros(len(labels), dtype=np.bool_)
+    if drawn.any():
+        held_out[drawn] = random_holdout(labels[drawn], fraction, generator)
+    chosen = torch.from_numpy(held_out)
+    rest = rows[0][~chosen], rows[1][~chosen]
+    return rest, (rows[0][chosen], rows[1][chosen])
 
 
 def checked_logits(
@@ -268,9 +280,9 @@ def checked_logits(
         check_not_probs(table, name=f"{name}logits", remedy=SAY_PROBS)
         if table.shape[1] == 1:  # Of class 1 of two.
             table = torch.cat([torch.zeros_like(table), table], dim=1)
-    check_logits(table, name=f"{name}{kind}")
+    check_logits(table, name=f"{name}{kind}", masked=True)
     numbers = class_numbers(classes, table.shape, f"{name}labels")
-    check_labels(numbers, table, name=f"{name}labels")
+    check_labels(numbers, table, name=f"{name}labels", masked=True)
     if kind == "probs":
         _refuse_rounded_zeros(values, numbers, f"{name}probs")
     return table, numbers

@@ -2,13 +2,15 @@
 on logits in memory or files.
 """
 
-import io
+import math
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 import torch
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -16,13 +18,14 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from softmax_temperature.data.seeds import generator_for
+from softmax_temperature.data.splits import random_holdout
 from softmax_temperature.metrics import (
     calibration_report,
     paired_difference,
     reliability_bins,
 )
 from softmax_temperature.metrics.checks import ArgumentError, check_count
-from softmax_temperature.papers.shared.plots import save
+from softmax_temperature.papers.shared.plots import encoded, save
 from softmax_temperature.runner.artifacts import digest_of_file, write_json, write_text
 from softmax_temperature.scaling import (
     apply_temperature,
@@ -31,11 +34,13 @@ from softmax_temperature.scaling import (
 )
 from softmax_temperature.tools.arrays import (
     Rows,
+    as_numpy,
     checked_logits,
     read_rows,
     split_rows,
     user_data,
 )
+from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
 from softmax_temperature.tools.reliability import reliability_diagram
 
 Kind = Literal["logits", "probs"]
@@ -52,6 +57,8 @@ ROWS = (
     ("Classwise-ECE (%)", "classwise_calibration_error", 100),
 )
 ECE = "expected_calibration_error"
+SMALL = 100_000  # Logits that one thread reports on as fast as several.
+TOP = 5  # Of the top-5 accuracy, which is 1 for so few classes.
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,8 @@ class CalibrationReport:
     """
 
     # Everything as JSON values, in fractions and nats: `temperature` (by criterion:
-    # temperature, value, at_bound, low, high), `metrics` (before, nll, ece),
+    # temperature, value, at_bound, separable; by likelihood also low and high, which is
+    # None where it is infinite), `metrics` (before, nll, ece),
     # `differences` (nll minus before), `rows`, `settings`, `verdict`.
     data: dict[str, Any]
     logits: dict[str, Tensor]  # Of the reported rows, by arm: before, nll, ece.
@@ -115,16 +123,12 @@ class CalibrationReport:
         self, title: str = "a classifier", sources: dict[str, Any] | None = None
     ) -> str:
         """The report as one page that needs no other file."""
-        image = io.BytesIO()
-        self.plot().savefig(image, format="svg", metadata={"Date": None})
         loader = PackageLoader("softmax_temperature.tools")
         environment = Environment(
             loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True
         )
-        diagram, template = (
-            b64encode(image.getvalue()).decode(),
-            environment.get_template("calibration.html"),
-        )
+        template = environment.get_template("calibration.html")
+        diagram = b64encode(encoded(self.plot(), "svg")).decode()
         return template.render(
             report=self, title=title, diagram=diagram, sources=sources or {}
         )
@@ -135,9 +139,8 @@ class CalibrationReport:
         """What a column is called."""
         if arm == "before":
             return "before scaling"
-        return (
-            f"T = {self.data['temperature'][arm]['temperature']:.4g}, by {arm.upper()}"
-        )
+        temperature = self.data["temperature"][arm]["temperature"]
+        return f"T = {three_digits(temperature)}, by {arm.upper()}"
 
     def origin(self) -> str:
         """Which rows were fitted and which reported."""
@@ -149,7 +152,7 @@ class CalibrationReport:
             + {
                 "all": f"the {reported} rows that the metrics are of: those after scaling flatter.",
                 "validation": f"{fitted} validation rows; metrics of the other {reported} rows.",
-                "half": f"a random half of every class, {fitted} rows (seed {self.data['settings']['seed']}); "
+                "half": f"a random half, {fitted} rows (seed {self.data['settings']['seed']}); "
                 f"metrics of the other {reported} rows.",
             }[self.data["settings"]["fit_on"]]
         )
@@ -160,7 +163,10 @@ class CalibrationReport:
         """
         frame: Any = self.to_frame()
         rows = []
+        few_classes = self.data["metrics"]["before"]["classes"] <= TOP
         for label, key, scale in ROWS:
+            if few_classes and key == "top5_accuracy":
+                continue
             numbers = [scale * frame.loc[key, arm].dropna() for arm in self.logits]
             texts = [
                 [f"{number:.{2 if scale == 100 else 4}f}" for number in some]
@@ -197,21 +203,26 @@ def calibrate(
     bins: int = 15,
     bootstrap: int = 1000,
     seed: int = 0,
+    ignore_index: int = IGNORE_INDEX,
 ) -> CalibrationReport:
     """Report how well a classifier is calibrated, before and after temperature scaling.
 
     Args:
         logits: Shape (n, classes); or (n,) or (n, 1) of a binary classifier, the logit
-            (or probability) of class 1. A tensor or an array.
-        labels: True classes, shape (n,), whole numbers; or one-hot, shape (n, classes).
+            (or probability) of class 1; or (n, classes, height, width), of images of
+            which every pixel is classified. A tensor or an array. A class that is
+            masked in a row has the logit -inf there.
+        labels: True classes, shape (n,), whole numbers; or one-hot, shape (n, classes);
+            or maps, shape (n, height, width).
         kind: "logits", or "probs" for probabilities, whose logarithms scale the same.
         validation: Logits and labels to fit the temperature on.
-        fit_on: Where there is no validation: "half", a random half of every class, the
-            report being on the other; or "all", the rows that are reported on, which
-            flatters.
+        fit_on: Where there is no validation: "half", a random half of the rows (of the
+            images, if pixels are classified), the report being on the other; or "all",
+            the rows that are reported on, which flatters.
         bins: Number of bins of every binned metric and of the diagram.
         bootstrap: Resamples for the 90 % intervals; 0 for none.
         seed: Of the half, the resamples and the noise floor.
+        ignore_index: Rows and pixels with this label have no class and are left out.
 
     Raises:
         ValueError: If an array or an option is not as stated; probabilities given as
@@ -221,9 +232,9 @@ def calibrate(
         >>> from softmax_temperature import sample_logits
         >>> report = calibrate(*sample_logits(), bootstrap=0)
         >>> report.data["verdict"]
-        'Overconfident: divide the logits by 2.72 [2.53, 2.91]; ECE 8.6 → 4.2 %.'
+        'Overconfident: divide the logits by 2.60 [2.41, 2.80]; ECE 11.2 → 4.7 %.'
         >>> report.to_frame().loc["accuracy", ("before", "value")].round(4)
-        np.float64(0.8752)
+        np.float64(0.8427)
     """
     bins = check_count(bins, "bins", least=1)
     bootstrap = check_count(bootstrap, "bootstrap", least=0)
@@ -232,14 +243,12 @@ def calibrate(
         raise ArgumentError(
             f"fit_on must be 'half' or 'all', got {fit_on!r}", "Give one of the two."
         )
-    rows = checked_logits(logits, labels, kind)
+    rows = _rows((logits, labels), kind, ignore_index)
     if validation is not None:
         _check_validation(validation, fit_on)
-        fit_on, fitted, reported = (
-            "validation",
-            checked_logits(*validation, kind, name="validation "),
-            rows,
-        )
+        fit_on = "validation"
+        fitted = _rows(validation, kind, ignore_index, name="validation ")
+        reported = rows
         if fitted[0].shape[1] != rows[0].shape[1]:
             raise ArgumentError(
                 f"validation {kind} have {fitted[0].shape[1]} classes, "
@@ -247,11 +256,19 @@ def calibrate(
                 "Give the same classes in both.",
             )
     elif fit_on == "half":
-        fitted, reported = split_rows(
-            rows, 0.5, generator_for(seed, "calibrate", "half")
-        )
+        generator = generator_for(seed, "calibrate", "half")
+        images = as_numpy(logits)
+        if images.ndim > 2 and len(images) > 1:
+            # The pixels of an image say nearly the same, so no image is in both halves.
+            maps = as_numpy(labels)
+            half = random_holdout(np.zeros(len(images), np.int64), 0.5, generator)
+            fitted = _rows((images[~half], maps[~half]), kind, ignore_index)
+            reported = _rows((images[half], maps[half]), kind, ignore_index)
+        else:
+            fitted, reported = split_rows(rows, 0.5, generator)
     else:
-        fitted = reported = rows
+        fitted = rows
+        reported = rows
     for purpose, (_, some) in (
         ("to fit the temperature on", fitted),
         ("to report on", reported),
@@ -312,7 +329,7 @@ def calibrate_files(
     own = (held_out[kind], held_out["labels"]) if held_out else None
     paths = (logits, labels, validation, validation_labels)
     where = ", ".join(str(path) for path in paths if path)
-    with user_data(where, "Correct it."):
+    with user_data(where, "Correct it."), _threads_for(arrays[kind].size):
         report = calibrate(arrays[kind], arrays["labels"], validation=own, **options)
     given = {
         "logits": logits,
@@ -331,6 +348,27 @@ def calibrate_files(
         if html is not None:
             write_text(html, report.html(logits.name, sources))
     return report
+
+
+@contextmanager
+def _threads_for(numbers: int) -> Iterator[None]:
+    """Compute with one thread where there are few numbers: others take longer to wake
+    than they save.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1 if numbers < SMALL else threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _rows(
+    arrays: tuple[Any, Any], kind: Kind, ignore_index: int, *, name: str = ""
+) -> Rows:
+    """Checked logits and classes of the rows or pixels that have a class."""
+    values, classes = labelled_rows(*arrays, ignore_index, name=name)
+    return checked_logits(values, classes, kind, name=name)
 
 
 def _report(
@@ -371,7 +409,17 @@ def _report(
         },
     }
     data["verdict"] = _verdict(fit, metrics, data["differences"].get(ECE))
+    if fit["high"] == math.inf:
+        fit["high"] = None  # JSON has no infinity.
     return CalibrationReport(data, arms, labels)
+
+
+def three_digits(value: float) -> str:
+    """A positive number as text, of at least three significant digits."""
+    if not 1e-4 <= value < 1e7:
+        return f"{value:.2e}" if 0 < value < math.inf else f"{value:g}"
+    decimals = max(0, 2 - math.floor(math.log10(value)))
+    return f"{value:,.{decimals}f}"
 
 
 def _verdict(
@@ -380,20 +428,21 @@ def _verdict(
     if fit["at_bound"]:
         word = (
             "separate the labels"
-            if fit["temperature"] < 1
+            if fit["separable"]
             else "say nothing about the labels"
         )
         return f"No temperature fits: the logits {word} (search ended at T = {fit['temperature']:g})."
-    value, low, high = fit["temperature"], fit["low"], fit["high"]
-    state = (
-        "Overconfident"
-        if low > 1
-        else "Underconfident"
-        if high < 1
-        else "Neither over- nor underconfident"
-    )
+    low = fit["low"]
+    high = fit["high"]
+    state = "Neither over- nor underconfident"
+    if low > 1:
+        state = "Overconfident"
+    elif high < 1:
+        state = "Underconfident"
+    interval = f"[{three_digits(low)}, {three_digits(high)}]"
     before, after = (100 * metrics[arm][ECE] for arm in ("before", "nll"))
-    text = f"{state}: divide the logits by {value:.2f} [{low:.2f}, {high:.2f}]; ECE {before:.1f} → {after:.1f} %"
+    text = f"{state}: divide the logits by {three_digits(fit['temperature'])} "
+    text += f"{interval}; ECE {before:.1f} → {after:.1f} %"
     if change is not None:
         value, low, high = (100 * change[name] for name in ("value", "low", "high"))
         text += f" (change {value:+.1f} [{low:+.1f}, {high:+.1f}])"

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from softmax_temperature import __version__
+from softmax_temperature.runner.console import print_any_text
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.options import (
     checked_device,
@@ -31,7 +32,7 @@ COLUMNS = (
 )
 LOGITS = f"Logits (n, classes) and labels. {TABLE}"
 BACKBONE = "For images: of params.yaml, or of timm or torchvision (timm/resnet18)."
-FIT_ON = "Without validation rows: fit on a random half of every class, report on the other; or all, which flatters."
+FIT_ON = "Without validation rows: fit on a random half, report on the other; or all, which flatters."
 DATA = f"Embeddings (n, dim) and labels, perhaps test_embeddings and test_labels. {TABLE} Or a folder of class folders."
 NO_VALIDATION = "there are no validation rows, --validation"
 EPOCHS = 300
@@ -138,6 +139,42 @@ def verify(as_json: Json = False) -> None:
 
 
 @command
+def compare(
+    revision: Annotated[
+        str, typer.Argument(help="The commit, branch or tag to compare with.")
+    ] = "HEAD",
+    study: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The study.", show_default="params.yaml's profile"
+        ),
+    ] = None,
+    other: Annotated[
+        str | None,
+        typer.Option(
+            "--with", metavar="NAME", help="Another study, in place of a commit."
+        ),
+    ] = None,
+) -> None:
+    """Say whether the results in this folder are those of a commit.
+
+    Counts the files that are equal, and names the largest relative difference of a
+    number and every verdict that differs. Exits with 1 if it is not a reproduction.
+    """
+    from softmax_temperature.params import read_params
+    from softmax_temperature.tools import compare as comparing
+
+    first = study or read_params(Path("params.yaml")).profile
+    if other is not None:
+        comparison = comparing.compare_studies(first, other)
+    else:
+        comparison = comparing.compare_with_commit(first, revision)
+    print(comparison)
+    if not comparison.reproduced:
+        raise typer.Exit(1)
+
+
+@command
 def scorecard(
     write: Annotated[
         Path | None,
@@ -201,6 +238,9 @@ def calibrate(
         int,
         typer.Option(min=1, help="Bins of the calibration errors and of the diagram."),
     ] = 15,
+    ignore_index: Annotated[
+        int, typer.Option(help="Leave rows and pixels with this label out.")
+    ] = -100,
     bootstrap: Annotated[
         int, typer.Option(min=0, help="Resamples for the 90 % intervals; 0 for none.")
     ] = 1000,
@@ -242,6 +282,7 @@ def calibrate(
         "columns": names(columns),
         "fit_on": fit_on or "half",
         "bins": bins,
+        "ignore_index": ignore_index,
         "seed": seed,
         "validation": validation,
         "validation_labels": validation_labels,
@@ -394,6 +435,7 @@ def _rows_of_images(folder: Path, backbone: str | None, **options: Any) -> Any:
 
 def main() -> None:
     """Entry point: the user's errors are printed on one line and exit with 2."""
+    print_any_text()
     try:
         sys.exit(app(standalone_mode=False))
     except InputError as error:

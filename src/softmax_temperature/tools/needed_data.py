@@ -20,6 +20,7 @@ from softmax_temperature.networks.weights import locate_weights
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.artifacts import atomic_file, digest_of_file
+from softmax_temperature.runner.console import print_any_text
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.profiles import render_profile
 
@@ -125,6 +126,7 @@ def main(name: str, *options: str) -> int:
 
     0 if all items are present, 1 if not, 2 if the profile is unknown.
     """
+    print_any_text()
     try:
         _, params = render_profile(name)
     except InputError as error:

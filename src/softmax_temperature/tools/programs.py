@@ -12,6 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from softmax_temperature.params import read_params, read_yaml
+from softmax_temperature.runner.console import print_any_text
 from softmax_temperature.runner.errors import CellsFailed, InputError, disk_faults
 from softmax_temperature.runner.implementations import module_of
 from softmax_temperature.stages import Stage
@@ -138,6 +139,7 @@ def exit_code(work: Callable[[], None]) -> int:
     0 if the work is done, 1 if some cells failed (the others are kept), 2 if an input
     of the user is wrong, 130 after SIGINT and 143 after SIGTERM.
     """
+    print_any_text()
     received = [signal.SIGINT]
 
     def interrupt(number: int, _: FrameType | None) -> None:

@@ -1,21 +1,23 @@
 """Reliability diagrams of a user's own predictions."""
 
 from collections.abc import Mapping
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from scipy.stats import binomtest
+from numpy.typing import NDArray
 
 from softmax_temperature.metrics import ReliabilityBins
-from softmax_temperature.papers.shared.plots import WIDTH, style
+from softmax_temperature.papers.shared.plots import HUES, WIDTH, style
 
 MOST_WIDTH = 3.4  # inches a panel: a single one is not stretched over the page
 AXIS_WIDTH = 0.6  # inches for the labels on the left
 MARGINS = 1.8  # inches of height for titles, labels and the legend
+LEVEL = 0.90  # Of the intervals of bars.
+Floats = NDArray[np.float64]
 SHARE_HEIGHT = 0.4  # of the upper row's
 
 
@@ -78,7 +80,10 @@ def _reliability(upper: Axes, lower: Axes, table: ReliabilityBins) -> None:
         "align": "edge",
         "linewidth": 0.4,
     }
-    blue, orange, red, sky = (sns.color_palette()[number] for number in (0, 1, 3, 9))
+    blue = HUES[0]
+    orange = HUES[1]
+    red = HUES[3]
+    sky = HUES[9]
     upper.bar(height=accuracy, color=blue, edgecolor="white", label="accuracy", **place)
     # Hatched two ways, so that they can be told apart without colours.
     looks = (
@@ -105,12 +110,10 @@ def _reliability(upper: Axes, lower: Axes, table: ReliabilityBins) -> None:
         label="perfect calibration",
     )
     filled = (table.counts > 0).numpy()
-    right, counts = table.accuracy.numpy()[filled], table.counts.numpy()[filled]
-    bounds = [
-        binomtest(round(a * n), n).proportion_ci(0.9, "wilson")
-        for a, n in zip(right, counts, strict=True)
-    ]
-    reach = 100 * np.abs(np.array(bounds).T - right)
+    right = table.accuracy.numpy()[filled]
+    low, high = _wilson(right, table.counts.numpy()[filled])
+    # Rounding may put the end at 0 or 1 on the wrong side.
+    reach = 100 * np.stack([right - low, high - right]).clip(min=0)
     look = {
         "fmt": "none",
         "ecolor": "0.1",
@@ -129,3 +132,15 @@ def _reliability(upper: Axes, lower: Axes, table: ReliabilityBins) -> None:
         overall = 100 * (table.shares * values.nan_to_num(0.0)).sum().item()
         lower.axvline(overall, color="0.1", linewidth=1.2, linestyle=line, label=label)
     lower.set(xlabel="confidence (%)")
+
+
+def _wilson(shares: Floats, counts: NDArray[Any]) -> tuple[Floats, Floats]:
+    """Wilson's interval at `LEVEL` of shares of `counts` samples.
+
+    scipy.stats has it too, but takes longer to import than the whole report to make.
+    """
+    quantile = NormalDist().inv_cdf((1 + LEVEL) / 2)
+    squared = quantile**2 / counts
+    centre = (shares + squared / 2) / (1 + squared)
+    spread = np.sqrt(squared * (shares * (1 - shares) + squared / 4)) / (1 + squared)
+    return centre - spread, centre + spread

@@ -2,20 +2,28 @@
 tensors.
 """
 
-from __future__ import annotations
-
 import warnings
 from typing import Any, Self
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, TransformerMixin
+from numpy.typing import NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    OneToOneFeatureMixin,
+    TransformerMixin,
+)
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 from torch import Tensor, nn
 
-from softmax_temperature.metrics.checks import ArgumentError, check_one_tensor
+from softmax_temperature.metrics.checks import (
+    ArgumentError,
+    all_finite,
+    check_one_tensor,
+)
 from softmax_temperature.metrics.probability_check import (
     FEW_ROWS,
     NO_SOFTMAX,
@@ -24,24 +32,42 @@ from softmax_temperature.metrics.probability_check import (
 )
 from softmax_temperature.scaling import fit_temperature
 from softmax_temperature.tools.arrays import checked_logits
+from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
+
+# Masked classes have infinite logits, which are checked here.
+ARRAYS: dict[str, Any] = {
+    "dtype": [np.float64, np.float32],
+    "allow_nd": True,
+    "ensure_all_finite": False,
+}
 
 
 # scikit-learn ships no annotations.
-class TemperatureScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TemperatureScaler(
+    ClassifierMixin,  # type: ignore[misc]
+    OneToOneFeatureMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Temperature scaling: fit on held-out logits, then divide logits by `temperature_`
     (focal paper, section 5).
 
-    Arrays give arrays and tensors give tensors, in their dtype and on their device.
+    A classifier of logits and a transformer of them, so it ends a pipeline whose steps
+    give logits. Arrays give arrays and tensors give tensors, in their dtype and on
+    their device. Logits have shape (n, classes), or (n, classes, height, width) where
+    every pixel has a label; a class that is masked in a row has the logit -inf there.
 
     Args:
         criterion: "nll" minimises the negative log-likelihood; "ece" the calibration
             error, over 0.1, 0.2, ..., 10.
         bins: Of the calibration error.
+        ignore_index: Rows and pixels with this label are left out of the fit.
 
     Attributes:
         temperature_: Divides logits.
         at_bound_: No temperature fits: the logits separate the labels, or say nothing
             about them. `temperature_` is then 1, and `fit` warns.
+        classes_: The label of each column of logits.
 
     Examples:
         >>> from softmax_temperature import sample_logits
@@ -53,62 +79,72 @@ class TemperatureScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         (800, 10)
     """
 
-    def __init__(self, *, criterion: str = "nll", bins: int = 15) -> None:
+    def __init__(
+        self,
+        *,
+        criterion: str = "nll",
+        bins: int = 15,
+        ignore_index: int = IGNORE_INDEX,
+    ) -> None:
         self.criterion = criterion
         self.bins = bins
+        self.ignore_index = ignore_index
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803 - scikit-learn's names
         """Find the temperature.
 
         Args:
-            X: Held-out logits, shape (n, classes); or (n, 1), the logit of class 1 of
-                two.
-            y: Classes, shape (n,), whole numbers; or one-hot.
+            X: Held-out logits, shape (n, classes) or (n, classes, height, width); or
+                (n, 1), the logit of class 1 of two.
+            y: Labels, shape (n,) or (n, height, width), or one-hot. Whole numbers from
+                0 are the columns of X; any others are numbered in their order, as
+                scikit-learn's classifiers do, and each must be there.
 
         Raises:
             ValueError: If an argument is not as stated.
         """
         _check_two_dimensions(X)
-        if not isinstance(X, Tensor):
-            X, y = validate_data(  # noqa: N806
-                self, X, y, dtype=[np.float64, np.float32], multi_output=True
-            )
-            check_classification_targets(y)
-        self.n_features_in_ = X.shape[1]
-        found = fit_temperature(
-            *checked_logits(X, y), criterion=self.criterion, bins=self.bins
+        as_columns = isinstance(X, Tensor) or getattr(X, "ndim", 2) > 2
+        if isinstance(X, Tensor):
+            self.n_features_in_ = X.shape[1]
+        else:
+            X, y = self._validated(X, y)  # noqa: N806
+        logits, labels = labelled_rows(X, y, self.ignore_index)
+        # A single column is the logit of class 1 of two.
+        self.classes_ = np.arange(max(2, self.n_features_in_))
+        if not as_columns and not _are_columns(labels, len(self.classes_)):
+            self.classes_, labels = _numbered(labels, len(self.classes_))
+        fit = fit_temperature(
+            *checked_logits(logits, labels), criterion=self.criterion, bins=self.bins
         )
-        self.at_bound_ = found.at_bound
-        self.temperature_ = 1.0 if found.at_bound else found.temperature
-        if found.at_bound:
-            what = f"No temperature fits: the search ended at {found.temperature:g}. Logits are left as they are."
-            warnings.warn(what, ConvergenceWarning, stacklevel=2)
+        self.at_bound_ = fit.at_bound
+        self.temperature_ = 1.0 if fit.at_bound else fit.temperature
+        if fit.at_bound:
+            state = "separate the labels" if fit.separable else "say nothing about them"
+            message = (
+                f"No temperature fits: the logits {state}. They are left as they are."
+            )
+            warnings.warn(message, ConvergenceWarning, stacklevel=2)
         return self
 
     def transform(self, X: Any) -> Any:  # noqa: N803
         """The logits over the temperature."""
-        check_is_fitted(self)
-        _check_two_dimensions(X)
-        if not isinstance(X, Tensor):
-            X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])  # noqa: N806
-        elif X.shape[1:] != (self.n_features_in_,):
-            raise ValueError(
-                f"X must have shape (n, {self.n_features_in_}), got {tuple(X.shape)}"
-            )
-        scaled = X / self.temperature_
-        # As they were: an array that is read-only makes no tensor without a warning.
-        check_not_probs(torch.as_tensor(scaled) * self.temperature_, name="X")
-        return scaled
+        return self._checked(X) / self.temperature_
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
-        """Calibrated probabilities, shape (n, classes)."""
-        logits = torch.as_tensor(scaled := self.transform(X))
-        if logits.shape[1] == 1:
-            logits = torch.cat([torch.zeros_like(logits), logits], 1)
+        """Calibrated probabilities, shape (n, classes) or (n, classes, height, width)."""
+        logits = self._scaled_columns(X)
         probs = torch.softmax(logits, 1)
-        return probs if isinstance(scaled, Tensor) else probs.numpy()
+        return probs if isinstance(X, Tensor) else probs.numpy()
 
-    def wrap(self, network: nn.Module) -> TemperatureScaled:
+    def predict(self, X: Any) -> Any:  # noqa: N803
+        """The label of the largest logit, shape (n,) or (n, height, width); a tensor
+        gives the numbers of columns.
+        """
+        columns = self._scaled_columns(X).argmax(1)
+        return columns if isinstance(X, Tensor) else self.classes_[columns.numpy()]
+
+    def wrap(self, network: nn.Module) -> "TemperatureScaled":
         """A network that returns the logits of this one over the temperature, which is
         part of its `state_dict`.
         """
@@ -120,6 +156,45 @@ class TemperatureScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_no_softmax_at_end(network, "network")
         return TemperatureScaled(network, self.temperature_)
 
+    def _validated(self, logits: Any, labels: Any) -> tuple[Any, Any]:
+        """Arrays to fit on, checked as scikit-learn checks them."""
+        if getattr(logits, "ndim", 2) > 2:
+            logits = validate_data(self, logits, **ARRAYS)
+            _check_values(logits)
+            return logits, np.asarray(labels)
+        logits, labels = validate_data(
+            self, logits, labels, multi_output=True, **ARRAYS
+        )
+        _check_values(logits)
+        check_classification_targets(labels)
+        if labels.ndim == 2 and labels.shape[1] == 1:
+            labels = column_or_1d(labels, warn=True)
+        return logits, labels
+
+    def _checked(self, logits: Any) -> Any:
+        """Logits to scale: as many columns as in the fit, and none without a value."""
+        check_is_fitted(self)
+        _check_two_dimensions(logits)
+        if not isinstance(logits, Tensor):
+            logits = validate_data(self, logits, reset=False, **ARRAYS)
+        elif logits.shape[1] != self.n_features_in_:
+            shape = tuple(logits.shape)
+            raise ValueError(
+                f"X must have shape (n, {self.n_features_in_}, ...), got {shape}"
+            )
+        _check_values(logits)
+        # A copy: a read-only array makes no tensor without a warning.
+        rows = torch.as_tensor(logits * 1).movedim(1, -1).flatten(0, -2)
+        check_not_probs(rows, name="X")
+        return logits
+
+    def _scaled_columns(self, logits: Any) -> Tensor:
+        """Scaled logits with a column for each class."""
+        scaled = torch.as_tensor(self._checked(logits) / self.temperature_)
+        if scaled.shape[1] == 1:
+            scaled = torch.cat([torch.zeros_like(scaled), scaled], 1)
+        return scaled
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
@@ -128,12 +203,49 @@ class TemperatureScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _check_two_dimensions(values: Any) -> None:
-    """Refuse a tensor that is no table; scikit-learn checks arrays."""
-    if isinstance(values, Tensor) and values.ndim != 2:
+    """Refuse a tensor without columns; scikit-learn checks arrays."""
+    if isinstance(values, Tensor) and values.ndim < 2:
         raise ArgumentError(
             f"X must have shape (n, classes), got {tuple(values.shape)}",
             "Give the logits of class 1 of two as X[:, None].",
         )
+
+
+def _check_values(logits: Any) -> None:
+    """Refuse NaN, inf, and rows in which every class is masked."""
+    # A copy: a read-only array makes no tensor without a warning.
+    if not all_finite(torch.as_tensor(logits * 1).amax(1)):
+        raise ValueError(
+            "X must be finite, got a row that holds NaN or inf, or nothing but "
+            "-inf, which masks a class"
+        )
+
+
+def _are_columns(labels: NDArray[Any], columns: int) -> bool:
+    """Whether labels are numbers of columns, or one-hot."""
+    if labels.ndim == 2 and labels.shape[1] == columns:
+        return True
+    if labels.dtype.kind not in "iufb":
+        return False
+    return bool(((labels >= 0) & (labels < columns)).all())
+
+
+def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The sorted labels, one for each column, and the column of each row's label.
+
+    Numbers that leave gaps may hold one that stands for no class, such as 255: apart
+    from -1 and 1 they are refused.
+    """
+    classes, numbers = np.unique(labels, return_inverse=True)
+    gaps = classes.dtype.kind in "iuf" and (np.diff(classes) != 1).any()
+    if len(classes) != columns or (gaps and classes.tolist() != [-1, 1]):
+        shown = ", ".join(map(str, classes[:5].tolist()))
+        raise ValueError(
+            f"y must hold a class for each of the {columns} columns of X, got "
+            f"{len(classes)} different labels ({shown}, ...): number the columns from "
+            "0, as np.searchsorted(classifier.classes_, y) does"
+        )
+    return classes, numbers.reshape(-1)
 
 
 class TemperatureScaled(nn.Module):

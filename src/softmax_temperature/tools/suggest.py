@@ -39,35 +39,35 @@ from softmax_temperature.tools.arrays import (
     whole_numbers,
 )
 
-HELD_OUT = 0.25  # Of every class, to measure accuracy on where there are no test rows.
+# Of the rows, to measure accuracy on where there are no test rows.
+HELD_OUT = 0.25
+POINTS = 100  # Of a fraction.
 SMALLEST_BATCH = 32
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """What to use, and what it is worth; losses are fractions of accuracy, against the
-    best inverse temperature.
+    """The inverse temperature to use, and its cost: losses are points of accuracy
+    against the best inverse temperature, as they are printed.
     """
 
     inverse_temperature: float  # Multiplies the cosines.
     # The rule used: whichever of "heuristic" and "best constant" loses less; or
     # "search".
     rule: str
-    expected_loss: (
-        float  # Mean over the data sets of the study, each left out of the fit.
-    )
+    # Points of accuracy: mean over the data sets of the study, each left out of the fit.
+    expected_loss: float
     # Whether all statistics lie in the range of the study; outside, the heuristic is
     # not used.
     inside: bool
     outside: tuple[str, ...]  # The statistics that do not.
     rules: dict[str, float]  # Every rule's value.
-    lost: dict[
-        str, tuple[float, float, float]
-    ]  # By rule: mean, 90th percentile and worst loss in the study.
+    # By rule: mean, 90th percentile and worst loss in the study, in points.
+    lost: dict[str, tuple[float, ...]]
     statistics: dict[str, float]  # The 23 of the paper.
     study: str  # How many pairs of how many data sets it rests on.
-    # `plateau`, `best_accuracy`, `standard_error`, `test_rows`, `epochs`; `lost`: by
-    # rule, on these data.
+    # `plateau`, `best_accuracy` and `standard_error` (fractions), `test_rows`, `epochs`;
+    # `lost`: by rule, on these data, in points.
     search: dict[str, Any] | None = None
 
     def __str__(self) -> str:
@@ -89,14 +89,14 @@ class Suggestion:
                 if self.rule == "heuristic"
                 else "the best constant of the study"
             )
-            head = f"{self.inverse_temperature:.3g}, {name}: expected to lose {100 * self.expected_loss:.1f} points of "
+            head = f"{self.inverse_temperature:.3g}, {name}: expected to lose {self.expected_loss:.1f} points of "
             head += "accuracy against the best one; "
             head += (
                 "inside the fitted range."
                 if self.inside
                 else f"outside the fitted range ({', '.join(self.outside)})."
             )
-        table = table.map(lambda lost: "" if pd.isna(lost) else f"{100 * lost:.1f}")
+        table = table.map(lambda lost: "" if pd.isna(lost) else f"{lost:.1f}")
         table.insert(0, "value", [f"{value:.3g}" for value in self.rules.values()])
         return f"Inverse temperature {head}\nThe study: {self.study}.\n\n{table}"
 
@@ -127,8 +127,8 @@ def suggest_temperature(
     Examples:
         >>> from sklearn.datasets import load_digits
         >>> found = suggest_temperature(*load_digits(return_X_y=True))
-        >>> found.inverse_temperature, round(found.expected_loss, 3), found.inside, found.outside
-        (35.0, 0.015, False, ('avg_kurtosis', 'pca_50'))
+        >>> found.inverse_temperature, round(found.expected_loss, 1), found.inside, found.outside
+        (35.0, 1.5, False, ('avg_kurtosis', 'pca_50'))
     """
     seed = check_count(seed, "seed", least=0)
     if heuristic is not None and not isinstance(heuristic, RidgeHeuristic):
@@ -145,11 +145,14 @@ def suggest_temperature(
     return Suggestion(
         inverse_temperature=values[rule],
         rule=rule,
-        expected_loss=means[rule],
+        expected_loss=POINTS * means[rule],
         inside=estimate.inside,
         outside=estimate.outside,
         rules={**values, SQUARE_ROOT: math.sqrt(statistics["dim"])},
-        lost=heuristic.lost,
+        lost={
+            rule: tuple(POINTS * loss for loss in losses)
+            for rule, losses in heuristic.lost.items()
+        },
         statistics=statistics,
         study=f"{heuristic.n_pairs} pairs of a backbone and one of {len(heuristic.datasets)} data sets",
     )
@@ -227,14 +230,13 @@ def searched(
     """The suggestion led by the best of the paper's grid, which is trained beside each
     rule's own value.
 
-    Accuracy is that on the test rows; None holds out a quarter of every class of the
-    training rows. Raises ValueError if there is no row to measure it on, or training
+    Accuracy is that on the test rows; None holds out a random quarter of the training
+    rows, and leaves one of each class. Raises ValueError if there is no row to measure it on, or training
     diverges.
     """
     if test is None:
-        train, test = split_rows(
-            train, HELD_OUT, generator_for(seed, "suggest", "held out")
-        )
+        generator = generator_for(seed, "suggest", "held out")
+        train, test = split_rows(train, HELD_OUT, generator, every_class=True)
         if not len(test[1]):
             raise ArgumentError(
                 "labels: no class has a second row to measure accuracy on",
@@ -263,7 +265,7 @@ def searched(
         "test_rows": len(test[1]),
         "epochs": epochs,
         "lost": {
-            rule: highest - one
+            rule: POINTS * (highest - one)
             for rule, one in zip(found.rules, accuracies[len(SEARCHED) :], strict=True)
         },
     }

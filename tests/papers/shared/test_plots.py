@@ -10,9 +10,11 @@ import pytest
 from matplotlib import font_manager
 from matplotlib.figure import Figure
 
+from softmax_temperature import calibrate, sample_logits
 from softmax_temperature.papers.shared.plots import (
     FONT,
     band,
+    encoded,
     label_outside,
     panels,
     save,
@@ -44,6 +46,46 @@ def test_a_release_of_the_font_in_the_system_changes_nothing(
         for each in fonts.ttflist
         if each.name == FONT
     )
+
+
+HOSTILE = """
+text.usetex: True
+axes.grid: True
+axes.facecolor: black
+axes.prop_cycle: cycler('color', ['r', 'g'])
+axes.unicode_minus: False
+errorbar.capsize: 10
+figure.constrained_layout.h_pad: 0.5
+font.family: serif
+font.size: 20
+hatch.linewidth: 4
+lines.linewidth: 5
+mathtext.fontset: cm
+path.simplify: False
+savefig.facecolor: red
+savefig.transparent: True
+svg.fonttype: none
+xtick.direction: in
+"""
+
+
+def test_a_users_matplotlibrc_changes_no_figure(tmp_path: Path) -> None:
+    def files() -> list[bytes]:
+        with style():
+            _, (axes,) = panels(1)
+            axes.set(xscale="log", yscale="log", title="α = $10^{-1}$")
+            axes.plot([1, 10], [0.1, 1])
+        report = calibrate(*sample_logits(), bootstrap=0)
+        page = report.html().encode()
+        figures = (axes.get_figure(), report.plot())
+        return [page, *(encoded(figure, "svg") for figure in figures)]
+
+    expected = files()
+    (tmp_path / "matplotlibrc").write_text(HOSTILE)
+    with mpl.rc_context(fname=tmp_path / "matplotlibrc"):
+        assert mpl.rcParams["text.usetex"]
+        assert files() == expected
+        assert mpl.rcParams["text.usetex"]
 
 
 def test_panels_fill_rows_hide_unused_places_and_are_labelled_at_the_edges() -> None:

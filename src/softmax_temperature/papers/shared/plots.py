@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import matplotlib.style
 import numpy as np
 import pandas as pd
-import seaborn as sns
-from matplotlib import font_manager
+from matplotlib import font_manager, rcsetup
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
@@ -25,14 +26,27 @@ from softmax_temperature.runner.artifacts import atomic_file
 # shipped with matplotlib, so that figures are the same on every machine
 FONT = "DejaVu Sans"
 WIDTH = 7.0  # inches: the text width of a printed page
-PALETTE = "colorblind"
-HUES = sns.color_palette(
-    PALETTE
-)  # Not "C0": lines look such names up when they are drawn, outside the style.
+# seaborn's palette "colorblind". Not "C0": lines look such names up when they are
+# drawn, outside the style.
+HUES = tuple(
+    to_rgb(color)
+    for color in (
+        "#0173b2",
+        "#de8f05",
+        "#029e73",
+        "#d55e00",
+        "#cc78bc",
+        "#ca9161",
+        "#fbafe4",
+        "#949494",
+        "#ece133",
+        "#56b4e9",
+    )
+)
 PERCENT = 100
 BLACK, WARNING = "0.15", "#b2182b"
-# the stubs list every key there is; seaborn's styles are plain dictionaries
-_STYLE: Any = {
+# matplotlib's stubs list every key there is.
+_SAVED: Any = {
     "figure.dpi": 110,
     "savefig.dpi": 160,
     "savefig.bbox": "tight",
@@ -44,6 +58,40 @@ _STYLE: Any = {
     "legend.frameon": False,
     "svg.hashsalt": "softmax-temperature",
 }
+# seaborn's style "ticks" in its context "paper": its numbers are 0.8 times those of a
+# notebook.
+_DRAWN: Any = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": ".15",
+    "axes.labelcolor": ".15",
+    "axes.labelsize": 0.8 * 12,
+    "axes.linewidth": 0.8 * 1.25,
+    "axes.prop_cycle": rcsetup.cycler("color", HUES),
+    "grid.color": ".8",
+    "grid.linewidth": 0.8,
+    "legend.fontsize": 0.8 * 11,
+    "legend.title_fontsize": 0.8 * 12,
+    "lines.linewidth": 0.8 * 1.5,
+    "lines.markersize": 0.8 * 6,
+    "lines.solid_capstyle": "round",
+    "patch.edgecolor": "w",
+    "patch.force_edgecolor": True,
+    "patch.linewidth": 0.8,
+    "text.color": ".15",
+    "xtick.color": ".15",
+    "xtick.labelsize": 0.8 * 11,
+    "xtick.major.size": 0.8 * 6,
+    "xtick.major.width": 0.8 * 1.25,
+    "xtick.minor.size": 0.8 * 4,
+    "xtick.minor.width": 0.8,
+    "ytick.color": ".15",
+    "ytick.labelsize": 0.8 * 11,
+    "ytick.major.size": 0.8 * 6,
+    "ytick.major.width": 0.8 * 1.25,
+    "ytick.minor.size": 0.8 * 4,
+    "ytick.minor.width": 0.8,
+    **_SAVED,
+}
 
 
 @contextmanager
@@ -51,13 +99,15 @@ def style() -> Iterator[None]:
     """Draw in the project's style inside the block or the decorated function; nothing
     outside it changes.
     """
+    with _settings(_DRAWN):
+        yield
+
+
+@contextmanager
+def _settings(look: Any) -> Iterator[None]:
+    """Use matplotlib's own defaults, not those of a user's matplotlibrc, and `look`."""
     _use_matplotlibs_own_fonts()
-    look: Any = {
-        **sns.axes_style("ticks"),
-        **sns.plotting_context("paper", font_scale=1.0),
-        **_STYLE,
-    }
-    with mpl.rc_context(look), sns.color_palette(PALETTE):
+    with mpl.style.context(["default", look]):
         yield
 
 
@@ -182,9 +232,9 @@ def encoded(figure: Figure, ending: str) -> bytes:
     Notebooks are kept in Git with their pictures, and 256 colours look the same in a
     third of the bytes.
     """
-    _use_matplotlibs_own_fonts()
     buffer = BytesIO()
-    with mpl.rc_context(_STYLE):
+    # Not `style`: ticks that are made only now have matplotlib's own sizes.
+    with _settings(_SAVED):
         figure.savefig(
             buffer,
             format=ending,

@@ -1,0 +1,42 @@
+"""Text for terminals and pipes whose encoding has no arrows or Greek letters."""
+
+import codecs
+import io
+import sys
+
+PLAIN = "softmax-temperature-plain"  # The name of the handler of `_plain`.
+PLAIN_TEXTS = {
+    "→": "->",
+    "−": "-",
+    "–": "-",
+    "±": "+/-",
+    "×": "x",
+    "…": "...",
+    "≤": "<=",
+    "≥": ">=",
+}
+
+
+def print_any_text() -> None:
+    """Let standard output and standard error write text that their encoding lacks, as
+    plain text or else as escapes, where `print` would raise an error.
+    """
+    codecs.register_error(PLAIN, _plain)
+    for stream in (sys.stdout, sys.stderr):
+        # A notebook's streams, and those of some test runners, take all text.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=PLAIN)
+
+
+def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
+    """The text for the characters that cannot be encoded, and where to go on."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    characters = error.object[error.start : error.end]
+    texts = [
+        PLAIN_TEXTS.get(
+            character, character.encode("ascii", "backslashreplace").decode()
+        )
+        for character in characters
+    ]
+    return "".join(texts), error.end

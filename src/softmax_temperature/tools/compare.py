@@ -1,0 +1,306 @@
+"""How two states of the results differ: a run and a commit, or two studies."""
+
+import csv
+import io
+import json
+import math
+import subprocess
+import tarfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from softmax_temperature.papers.shared.results import CLAIMS, RESULTS
+from softmax_temperature.runner.errors import InputError
+
+CLOSE = 1e-6
+"""The largest relative difference that last bits of sums account for."""
+NEGLIGIBLE = 1e-12
+"""Values below this are zero: their relative difference says nothing."""
+SHOWN = 10
+"""Lines of a kind that the text shows."""
+
+Files = Mapping[PurePosixPath, bytes]
+Value = float | str | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two numbers that differ.
+
+    Attributes:
+        where: File and place in it.
+        first: The number in the first state.
+        second: The number in the second state.
+    """
+
+    where: str
+    first: float
+    second: float
+
+    @property
+    def relative(self) -> float:
+        """Their distance, relative to the larger one in size."""
+        size = max(abs(self.first), abs(self.second))
+        if size < NEGLIGIBLE:
+            return 0.0
+        if not math.isfinite(size):
+            return math.inf
+        return abs(self.first - self.second) / size
+
+
+@dataclass
+class Comparison:
+    """The differences between two states of a folder of results.
+
+    Attributes:
+        files: How many files either state has.
+        equal: How many of them are equal byte for byte.
+        largest: The number that differs most, if numbers differ.
+        verdicts: One line for each claim with another verdict.
+        texts: Files whose texts differ, or the form of their tables.
+        missing: Files that only one state has.
+        pictures: Figures and notebooks whose bytes differ; their numbers are in tables.
+    """
+
+    files: int = 0
+    equal: int = 0
+    largest: Difference | None = None
+    verdicts: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    pictures: list[str] = field(default_factory=list)
+
+    @property
+    def reproduced(self) -> bool:
+        """Whether no verdict or text differs, no file is missing, and numbers agree."""
+        agree = self.largest is None or self.largest.relative <= CLOSE
+        return agree and not (self.verdicts or self.texts or self.missing)
+
+    def __str__(self) -> str:
+        """One sentence, then a line for each thing that differs."""
+        lines = [self._sentence()]
+        lines += _listed("verdict differs", self.verdicts)
+        lines += _listed("only one of the two has", self.missing)
+        lines += _listed("text differs", self.texts)
+        lines += _listed("picture or notebook differs", self.pictures)
+        return "\n".join(lines)
+
+    def _sentence(self) -> str:
+        if self.equal == self.files:
+            return f"Reproduced: all {self.files} files are equal byte for byte."
+        if self.reproduced:
+            head = "Reproduced"
+        elif self.verdicts or self.missing:
+            head = "Not reproduced"
+        else:
+            head = "Same verdicts, other numbers or texts"
+        parts = [f"{self.equal} of {self.files} files are equal byte for byte"]
+        if self.largest is not None:
+            parts.append(
+                "the largest relative difference of a number in the others is "
+                f"{self.largest.relative:.1g} ({self.largest.where})"
+            )
+        if not self.verdicts:
+            parts.append("no verdict differs")
+        elif len(self.verdicts) == 1:
+            parts.append("1 verdict differs")
+        else:
+            parts.append(f"{len(self.verdicts)} verdicts differ")
+        return f"{head}: {'; '.join(parts)}."
+
+
+def compare_with_commit(profile: str, revision: str = "HEAD") -> Comparison:
+    """Compare results/<profile> in this folder with a commit of it.
+
+    Args:
+        profile: The name of the study.
+        revision: A commit, branch or tag.
+
+    Raises:
+        InputError: If there is no Git history, or no such revision or folder in it.
+    """
+    folder = RESULTS / profile
+    committed = _files_of_commit(revision, folder)
+    ignored = _ignored(folder)
+    current = {
+        name: content
+        for name, content in _files_of_folder(folder).items()
+        if name not in ignored
+    }
+    return compare(committed, current)
+
+
+def compare_studies(first: str, second: str) -> Comparison:
+    """Compare two folders of results/.
+
+    Raises:
+        InputError: If one of them does not exist.
+    """
+    return compare(
+        _files_of_folder(RESULTS / first), _files_of_folder(RESULTS / second)
+    )
+
+
+def compare(first: Files, second: Files) -> Comparison:
+    """Compare two sets of files, by their names."""
+    names = sorted({*first, *second})
+    result = Comparison(files=len(names))
+    for name in names:
+        if name not in first or name not in second:
+            result.missing.append(str(name))
+        elif first[name] == second[name]:
+            result.equal += 1
+        else:
+            _compare_file(name, first[name], second[name], result)
+    return result
+
+
+def _compare_file(
+    name: PurePosixPath, first: bytes, second: bytes, result: Comparison
+) -> None:
+    if name.suffix not in (".csv", ".json"):
+        result.pictures.append(str(name))
+        return
+    if name.name == CLAIMS:
+        result.verdicts += _changed_verdicts(json.loads(first), json.loads(second))
+    values = dict(_values(name, first))
+    other_values = dict(_values(name, second))
+    if values.keys() != other_values.keys():
+        result.texts.append(f"{name}: other rows, columns or keys")
+        return
+    for place, value in values.items():
+        other = other_values[place]
+        if isinstance(value, float) and isinstance(other, float):
+            _note_difference(Difference(f"{name}, {place}", value, other), result)
+        elif value != other and not _is_about_time(name):
+            result.texts.append(f"{name}, {place}: {value!r} and {other!r}")
+
+
+def _note_difference(difference: Difference, result: Comparison) -> None:
+    if difference.relative == 0:
+        return
+    if result.largest is None or difference.relative > result.largest.relative:
+        result.largest = difference
+
+
+def _is_about_time(name: PurePosixPath) -> bool:
+    return name.name == "environment.json"
+
+
+def _changed_verdicts(
+    first: list[dict[str, Any]], second: list[dict[str, Any]]
+) -> list[str]:
+    before = {claim["id"]: claim["verdict"] for claim in first}
+    after = {claim["id"]: claim["verdict"] for claim in second}
+    return [
+        f"{claim}: {verdict} and {after[claim]}"
+        for claim, verdict in before.items()
+        if after.get(claim, verdict) != verdict
+    ]
+
+
+def _values(name: PurePosixPath, content: bytes) -> Iterator[tuple[str, Value]]:
+    """The values of a file by their places; minutes and machines are no results."""
+    if _is_about_time(name):
+        return
+    text = content.decode("utf-8")
+    if name.suffix == ".csv":
+        rows = csv.DictReader(io.StringIO(text))
+        for number, row in enumerate(rows, start=2):
+            for column, value in row.items():
+                yield f"line {number}, {column}", _number(value)
+    else:
+        yield from _json_values(json.loads(text), "")
+
+
+def _json_values(value: Any, place: str) -> Iterator[tuple[str, Value]]:
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _json_values(part, f"{place}.{key}")
+    elif isinstance(value, list):
+        for index, part in enumerate(value):
+            yield from _json_values(part, f"{place}[{index}]")
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield place, float(value)
+    else:
+        yield place, None if value is None else str(value)
+
+
+def _number(text: str | None) -> Value:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return text
+    return text if math.isnan(number) else number
+
+
+def _listed(kind: str, lines: list[str]) -> list[str]:
+    shown = [f"  {kind}: {line}" for line in lines[:SHOWN]]
+    if len(lines) > SHOWN:
+        shown.append(f"  {kind}: {len(lines) - SHOWN} more")
+    return shown
+
+
+def _files_of_folder(folder: Path) -> dict[PurePosixPath, bytes]:
+    if not folder.is_dir():
+        raise InputError(
+            "no such folder", where=str(folder), remedy="Run `dvc repro` first."
+        )
+    return {
+        PurePosixPath(path.relative_to(folder).as_posix()): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def _files_of_commit(revision: str, folder: Path) -> dict[PurePosixPath, bytes]:
+    archive = _git("archive", "--format=tar", revision, "--", folder.as_posix())
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        members = [member for member in tar if member.isfile()]
+        return {
+            PurePosixPath(member.name).relative_to(folder.as_posix()): _content(
+                tar, member
+            )
+            for member in members
+        }
+
+
+def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = tar.extractfile(member)
+    assert file is not None, "a regular file of an archive has a content"
+    return file.read()
+
+
+def _ignored(folder: Path) -> set[PurePosixPath]:
+    """Files that Git ignores, such as the report: no commit has them."""
+    listed = _git(
+        "ls-files",
+        "-z",
+        "--others",
+        "--ignored",
+        "--exclude-standard",
+        folder.as_posix(),
+    )
+    names = [name for name in listed.decode("utf-8").split("\0") if name]
+    return {PurePosixPath(name).relative_to(folder.as_posix()) for name in names}
+
+
+def _git(*arguments: str) -> bytes:
+    try:
+        done = subprocess.run(["git", *arguments], capture_output=True, check=True)  # noqa: S603, S607
+    except FileNotFoundError:
+        raise InputError(
+            "there is no Git to read a commit with",
+            where="git",
+            remedy="Install it, or name two studies: --study A --with B.",
+        ) from None
+    except subprocess.CalledProcessError as error:
+        reason = error.stderr.decode("utf-8", errors="replace").strip().splitlines()
+        raise InputError(
+            reason[-1].removeprefix("fatal: ") if reason else "failed",
+            where=f"git {' '.join(arguments)}",
+            remedy="Name a commit that has these results, and run this in a clone.",
+        ) from None
+    return done.stdout

@@ -1,0 +1,93 @@
+"""Every command prints its text whatever the encoding of standard output."""
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from softmax_temperature.runner.console import print_any_text
+from softmax_temperature.tools import cli
+from tests.conftest import ROOT
+
+ENCODINGS = ("cp1252", "latin-1", "ascii")
+COMMANDS = (
+    "profile smoke",
+    "plan",
+    "plan --json",
+    "verify",
+    "scorecard",
+    "calibrate --sample --bootstrap 20 --html page.html",
+    "suggest embeddings.npz --verify --epochs 1",
+    "--help",
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("dvc.yaml", "profiles", "results"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    labels = np.arange(200) % 4
+    embeddings = np.eye(4)[labels] + np.random.default_rng(0).normal(size=(200, 4))
+    np.savez(tmp_path / "embeddings.npz", embeddings=embeddings, labels=labels)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.usefixtures("project")
+def test_every_command_prints_in_any_encoding(
+    encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = {}
+    for command in COMMANDS:
+        stdout = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        monkeypatch.setattr(sys, "stdout", stdout)
+        monkeypatch.setattr(sys, "argv", ["softmax-temperature", *command.split()])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        stdout.flush()
+        text = stdout.buffer.getvalue().decode(encoding)
+        assert (ended.value.code or 0, bool(text)) == (0, True), command
+        printed[command.split()[0]] = text
+    assert " -> " in printed["calibrate"].splitlines()[0]
+    assert ("±" if encoding != "ascii" else "+/-") in printed["suggest"]
+
+
+def test_the_error_of_a_command_is_printed_too(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stderr = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stderr", stderr)
+    monkeypatch.setattr(sys, "argv", ["softmax-temperature", "calibrate", "λ→.npz"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    stderr.flush()
+    assert b"error: \\u03bb->.npz" in stderr.buffer.getvalue()
+    assert not (project / "λ→-calibration").exists()
+
+
+def test_a_console_of_windows_shows_the_scorecard(project: Path) -> None:
+    code = "from softmax_temperature.tools.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "scorecard"],
+        cwd=project,
+        env={**os.environ, "PYTHONIOENCODING": "cp1252"},
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout.decode("cp1252").startswith("### Classifier temperature")
+
+
+def test_streams_that_take_all_text_are_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stdout = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", stdout)
+    print_any_text()
+    sys.stdout.write("→")
+    assert stdout.getvalue() == "→"
