@@ -6,9 +6,10 @@ pictures lie beside them.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -74,24 +75,36 @@ def write_results(
 
 
 def write_derived(folder: Path, paper: str, profile: str) -> list[dict[str, Any]]:
-    """Write the tables, claims and metrics that follow from the records in a paper's
+    """Write the tables, claims and metrics that follow from the runs in a paper's
     folder; returns the claims.
     """
-    records, tables, claims = (
-        import_module(_PART.format(paper, part)) for part in ("records", *DERIVED)
-    )
-    read = records.read_records(folder)
-    for name, make in tables.TABLES.items():
-        write_csv(table_path(folder, name), make(read))
+    runs = read_study(folder, paper)
+    tables, claims = (import_module(_PART.format(paper, part)) for part in DERIVED)
+    for name, make in _makers(tables.TABLES):
+        write_csv(table_path(folder, name), make(runs))
     rows: list[dict[str, Any]] = rounded(
-        judge_all(paper, claims.CLAIMS, read, profile=profile)
+        judge_all(paper, claims.CLAIMS, runs, profile=profile)
     )
     write_json(folder / results.CLAIMS, rows)
-    write_json(
-        folder / "metrics.json",
-        {row["id"]: {"value": row["value"], "verdict": row["verdict"]} for row in rows},
-    )
+    metrics = {
+        row["id"]: {"value": row["value"], "verdict": row["verdict"]} for row in rows
+    }
+    write_json(folder / "metrics.json", metrics)
     return rows
+
+
+def read_study(folder: Path, paper: str) -> Any:
+    """The runs in a paper's folder, as the paper's own module reads them."""
+    if find_spec(_PART.format(paper, "study")):
+        return import_module(_PART.format(paper, "study")).read(folder)
+    return import_module(_PART.format(paper, "records")).read_records(folder)
+
+
+def _makers(tables: Any) -> list[tuple[str, Callable[[Any], pd.DataFrame]]]:
+    """The names of a paper's tables, and what makes each."""
+    if isinstance(tables, Mapping):  # Of a paper without contrasts.
+        return list(tables.items())
+    return [(table.name, table.make) for table in tables]
 
 
 def names_of(cell: str, columns: Sequence[str]) -> dict[str, Any]:
