@@ -12,15 +12,15 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from softmax_temperature.papers.classifier_temperature import records as collection
-from softmax_temperature.papers.cooling import records as cooling
-from softmax_temperature.papers.cooling.measures import gain
-from softmax_temperature.papers.cooling.selection import COOLED, MODES, SCHEDULES
-from softmax_temperature.papers.cooling.tables import PRINTED, printed_numbers
+from softmax_temperature.papers.cooling import study as cooling
+from softmax_temperature.papers.cooling.claims import gain_on_each_schedule
+from softmax_temperature.papers.cooling.tables import printed_table_1
 from softmax_temperature.papers.focal import records as focal
 from softmax_temperature.papers.shared import plots
+from softmax_temperature.papers.shared.display import MODES, SCHEDULES
+from softmax_temperature.papers.shared.printed import published
+from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, pooled
-from softmax_temperature.papers.shared.tables import published
-from softmax_temperature.params.cooling import NO_COOLING
 
 NAME = "summary"
 FOCAL, COOLING, RULES = (
@@ -67,7 +67,7 @@ def draw(results: Path, folder: Path) -> Path:
     figure, grid = plots.panels(3, width=10.5, row=3.6)
     _losses(grid[0], focal.read_records(results / FOCAL))
     _rules(grid[1], collection.read_records(results / RULES))
-    _modes(grid[2], cooling.read_records(results / COOLING))
+    _modes(grid[2], cooling.read(results / COOLING))
     plots.save(figure, folder, NAME)
     return folder / f"{NAME}.png"
 
@@ -146,34 +146,29 @@ def _rules(axes: Axes, records: collection.Records) -> None:
     axes.set_xlim(left=0)
 
 
-def _modes(axes: Axes, records: cooling.Records) -> None:
+def _modes(axes: Axes, runs: Runs) -> None:
     """What each mode of Cooling adds to each schedule, as the claims judge it."""
-    parts = {
-        (mode, schedule): part
-        for mode in COOLED
-        for schedule, part in gain(
-            records, mode=mode, schedules=tuple(_SCHEDULES), each=True
-        ).parts.items()
-    }
+    parts = {}
+    for mode in cooling.MODES:
+        on_schedules = gain_on_each_schedule(mode).evidence(runs).parts
+        for schedule, part in on_schedules.items():
+            parts[mode, schedule] = part
+    trained = {schedule for _, schedule in parts}
     schedules = {
-        name: text
-        for name, text in _SCHEDULES.items()
-        if SCHEDULES[name] in {known for _, known in parts}
+        name: text for name, text in _SCHEDULES.items() if SCHEDULES[name] in trained
     }
-    printed = printed_numbers(PRINTED["table_1"]).pivot(
+    printed = printed_table_1().pivot(
         index="schedule", columns="mode", values="published"
     )
-    gained = plots.PERCENT * printed.sub(printed[NO_COOLING], axis="index")
-    for number, mode in enumerate(COOLED[::-1]):
-        shift, look = (
-            0.22 - 0.22 * number,
-            {"label": MODES[mode].lower(), "color": plots.HUES[number]},
-        )
+    gained = plots.PERCENT * printed.sub(printed["none"], axis="index")
+    for number, mode in enumerate(reversed(cooling.MODES)):
+        shift = 0.22 - 0.22 * number
         _dots(
             axes,
             [parts.get((mode, SCHEDULES[name])) for name in schedules],
             shift,
-            **look,
+            label=MODES[mode].lower(),
+            color=plots.HUES[number],
         )
         _crosses(axes, gained.loc[[*schedules], mode].tolist(), shift)
     axes.axvline(0, color=plots.BLACK, linewidth=0.7)

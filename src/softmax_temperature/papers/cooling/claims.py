@@ -49,6 +49,7 @@ from softmax_temperature.papers.shared.claims import (
 from softmax_temperature.papers.shared.contrasts import (
     Computed,
     Difference,
+    Having,
     Measurement,
     Parts,
     Proportion,
@@ -75,7 +76,7 @@ _OVER_SCHEDULES = ("dataset", "network", "schedule")
 _STUDY = "cooling_cifar10"
 
 
-def _gain(mode: str, *, among: Where, each: str | None = None) -> Difference:
+def _gain(mode: str, *, among: Where) -> Difference:
     """The accuracy with a mode of Cooling minus that without."""
     return Difference(
         of=ACCURACY,
@@ -83,8 +84,7 @@ def _gain(mode: str, *, among: Where, each: str | None = None) -> Difference:
         second=NO_COOLING,
         among=TABLE_1 & among,
         tasks=_OVER_SCHEDULES,
-        each=each,
-        beside={} if each else {"last epoch alone": LAST_ACCURACY},
+        beside={"last epoch alone": LAST_ACCURACY},
         lost_as="guessing",
     )
 
@@ -101,13 +101,14 @@ def _accuracy(first: Where, second: Where, among: Where) -> Difference:
     )
 
 
-def _on_each_schedule(mode: str) -> Parts:
+def gain_on_each_schedule(mode: str) -> Parts:
     """The gain of a mode of Cooling on each schedule by itself."""
     return Parts(
         {
             display.SCHEDULES[name]: _gain(mode, among=where(schedule=name))
             for name in SCHEDULES
-        }
+        },
+        absent="not trained",
     )
 
 
@@ -163,7 +164,7 @@ def _of_mode(mode: str, without: float, piecewise: float) -> list[Claim]:
             statement=f"{name} performs at least on par with no Cooling on all "
             "schedules.",
             compares=f"{compares}, each schedule by itself, paired by seed.",
-            contrast=_on_each_schedule(mode),
+            contrast=gain_on_each_schedule(mode),
             criterion=not_worse(NEGLIGIBLE),
             primary=_STUDY,
         ),
@@ -199,7 +200,8 @@ def _against_schedules() -> Parts:
             f"against {display.SCHEDULES[name]}": _against_schedule(name)
             for name in SCHEDULES
             if name != "none"
-        }
+        },
+        absent="not trained",
     )
 
 
@@ -310,7 +312,8 @@ CLAIMS: tuple[Claim, ...] = (
             {
                 "Last layer": _accuracy(LAST_LAYER, DISTRIBUTED, TABLE_2),
                 "Periodically redistributed": _accuracy(PERIODIC, DISTRIBUTED, TABLE_2),
-            }
+            },
+            absent="not trained",
         ),
         criterion=above(),
         published=0.016,
@@ -341,8 +344,7 @@ CLAIMS: tuple[Claim, ...] = (
         "factor above 1 diverges, that is, something is no longer finite, or the network "
         "ends at guessing although it was better once.",
         contrast=Proportion(
-            having=DIVERGED,
-            words="diverged",
+            of=Having("diverged", DIVERGED),
             among=FIGURE_1_RUNS & FACTOR_ABOVE_1,
             each="dataset",
             note=_idle,
@@ -357,8 +359,7 @@ CLAIMS: tuple[Claim, ...] = (
         "diverges.",
         compares="Share of seeds with which it diverges, as above.",
         contrast=Proportion(
-            having=DIVERGED,
-            words="diverged",
+            of=Having("diverged", DIVERGED),
             among=TABLE_2 & CRELU & NO_COOLING,
             each="mode",
         ),
@@ -372,8 +373,7 @@ CLAIMS: tuple[Claim, ...] = (
         compares="Share of seeds with which it neither diverges nor is stuck, each mode "
         "of Cooling by itself.",
         contrast=Proportion(
-            having=TRAINED,
-            words="trained",
+            of=Having("trained", TRAINED),
             among=TABLE_2 & CRELU & (DISTRIBUTED | PERIODIC | LAST_LAYER),
             each="mode",
         ),

@@ -103,6 +103,11 @@ def _printed(title: str, metrics: Mapping[str, str], *keys: str) -> pd.DataFrame
     return printed_numbers(title, metrics)[[*names, *_PRINTED]]
 
 
+def printed_table_1() -> pd.DataFrame:
+    """The printed accuracies of Table 1, by schedule and mode."""
+    return printed_numbers("Table 1", _ACCURACY)
+
+
 def _profile(dataset: str, _: str) -> str:
     return "cifar10" if dataset == "CIFAR-10" else "paper"
 

@@ -59,7 +59,7 @@ _bleu = partial(
     unit="BLEU",
 )
 
-CLAIMS: tuple[Claim[Records], ...] = (
+CLAIMS: tuple[Claim, ...] = (
     claim(
         "fl-3-calibrates",
         _TABLE_1,

@@ -296,8 +296,8 @@ def _task_rows(measurement: Measurement) -> list[dict[str, Any]]:
     several = len(measurement.parts) > 1
     rows = []
     for name, part in measurement.parts.items():
-        for task in part.by_task():
-            rows.append({"part": name if several else "", **task})
+        about = {"part": name if several else ""}
+        rows += [about | task for task in part.by_task()]
     return rows
 
 
@@ -434,10 +434,8 @@ def _note(
 def in_note(template: str, values: Sequence[float], *, points: bool = False) -> str:
     """A note with its numbers, as they are or in points."""
     if points:
-        texts = [f"{100 * value:+.1f}" for value in values]
-    else:
-        texts = [f"{value:+.3f}" for value in values]
-    return template.format(*texts)
+        return template.format(*(f"{100 * value:+.1f}" for value in values))
+    return template.format(*(f"{value:+.3f}" for value in values))
 
 
 def task_count(row: dict[str, Any]) -> int:

@@ -3,15 +3,16 @@
 `Difference(of=ACCURACY, first=LAST_LAYER, second=NO_COOLING, among=TABLE_1)` is the
 accuracy with last layer Cooling minus that without, over pairs of runs that share
 everything but Cooling. A contrast gives an estimate with an interval for each of its
-parts; a claim about one thing has one part.
+parts; a claim about one thing has one part. `sweeps` has the contrasts along a factor
+that is swept: the best value, slopes and correlations.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -19,19 +20,26 @@ import pandas as pd
 from softmax_temperature.papers.shared.display import value_label
 from softmax_temperature.papers.shared.factors import ALL, Where, where
 from softmax_temperature.papers.shared.metrics import Measure, lost_text
-from softmax_temperature.papers.shared.runs import SEED, Runs, cell_names
+from softmax_temperature.papers.shared.runs import (
+    FACTORS,
+    SEED,
+    Runs,
+    cell_names,
+)
 from softmax_temperature.papers.shared.statistics import (
     OverTasks,
     Quantity,
     Share,
     Task,
 )
+from softmax_temperature.runner.errors import InputError
 
 TASK = ("dataset", "network")
 OWN = "own"
 """Column of `Runs.table`: whether the paper has the run's data set."""
-DRAWS = 4000
-DRAW_SEED = 0
+
+Note = Callable[[Runs, pd.DataFrame], str]
+"""Makes a remark from the runs of a study and the rows of those behind a contrast."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +106,15 @@ class Declared(Contrast):
         tasks: The factors that make a task. The mean of each task is one value, and
             all tasks weigh the same.
         averaged_over: Factors over which the values of one task and seed are averaged.
-        each: A factor, each value of which is a part of its own.
+        each: A factor (or a label of one), each value of which is a part of its own.
         beside: Other numbers of the same runs, for the note, by their names.
         lost_as: What a lost run counts as, in words, where `of` gives it a value.
+        note: A remark on the runs.
+        counted: What the values of a task are, in the plural.
+        left_out: Whether each value comes from a choice or a fit on the others, which
+            makes the interval wider.
+        resolution: The step of the grid that the values lie on, 0 if they are on none.
+        unit_as: The unit, if it is not that of `of`.
     """
 
     of: Measure
@@ -110,28 +124,45 @@ class Declared(Contrast):
     each: str | None = None
     beside: Mapping[str, Measure] = field(default_factory=dict)
     lost_as: str = ""
+    note: Note | None = None
+    counted: str = "seeds"
+    left_out: bool = False
+    resolution: float = 0.0
+    unit_as: str = ""
+
+    @property
+    def unit(self) -> str:
+        """The unit of the estimates."""
+        return self.unit_as or self.of.unit
 
     def measure(self, runs: Runs) -> Measurement:
         """The estimates, with the lost runs and the other numbers in the note."""
         evidence = self.evidence(runs)
         if not evidence.parts:
-            return not_tested("; ".join(dict.fromkeys(evidence.missing.values())))
-        values = []
+            return not_tested(reasons(evidence.missing))
         notes = []
+        numbers = []
         for name, measure in self.beside.items():
             other = replace(self, of=measure, beside={}).evidence(runs)
             for part in other.parts.values():
                 notes.append(f"{name} {{}}")
-                values.append(float(part.estimate().value))
-        notes.append(lost_text(evidence.runs, counted=self.lost_as))
+                numbers.append(float(part.estimate().value))
+        notes += self.remarks(runs, evidence.runs)
         return Measurement(
             evidence.parts,
             self.unit,
-            "; ".join(filter(None, notes)),
+            "; ".join(notes),
             evidence.missing,
             cells_of_runs(evidence.runs),
-            tuple(values),
+            tuple(numbers),
         )
+
+    def remarks(self, runs: Runs, behind: pd.DataFrame) -> list[str]:
+        """The lost runs and the contrast's own note, as far as there are any."""
+        texts = [lost_text(behind, counted=self.lost_as)]
+        if self.note is not None:
+            texts.append(self.note(runs, behind))
+        return [text for text in texts if text]
 
     def evidence(self, runs: Runs) -> Evidence:
         """The estimate of each part."""
@@ -142,34 +173,52 @@ class Declared(Contrast):
         missing: dict[str, str] = {}
         behind = []
         for value in sorted(groups.unique()):
-            part = self._restricted(where(**{self.each: value})).evidence(runs)
+            whole = self._restricted(where(**{self.each: value})).evidence(runs)
             name = value_label(self.each, value)
-            behind.append(part.runs)
-            for quantity in part.parts.values():
-                parts[name] = quantity
-            for reason in part.missing.values():
-                missing[name] = reason
+            behind.append(whole.runs)
+            for inner, part in whole.parts.items():
+                parts[joined(name, inner)] = part
+            for inner, reason in whole.missing.items():
+                missing[joined(name, inner)] = reason
         if not behind:
             return self._whole(runs)
-        together = pd.concat(behind)
-        return Evidence(parts, missing, together[~together.index.duplicated()])
-
-    @property
-    def unit(self) -> str:
-        """The unit of the estimates."""
-        return self.of.unit
+        return Evidence(parts, missing, all_runs(behind))
 
     @abstractmethod
     def _whole(self, runs: Runs) -> Evidence:
-        """The estimate of the only part."""
+        """The estimate where nothing is split into parts."""
 
-    @abstractmethod
     def _sides(self, runs: Runs) -> tuple[pd.DataFrame, ...]:
         """The runs of each side of the comparison."""
+        return (runs.select(self.among),)
 
-    @abstractmethod
-    def _restricted(self, to: Where) -> Declared:
+    def _restricted(self, to: Where) -> Self:
         """The same contrast of one part."""
+        return replace(self, among=self.among & to, each=None)
+
+    def _over_tasks(self, numbers: pd.Series[float], runs: pd.DataFrame) -> OverTasks:
+        """The mean over tasks of numbers that are indexed by the tasks' factors."""
+        keys = list(self.tasks)
+        own = runs.drop_duplicates(keys).set_index(keys)[OWN]
+        tasks = []
+        for key, values in numbers.groupby(level=keys, sort=False):
+            place = key if isinstance(key, tuple) else (key,)
+            name = ", ".join(map(value_label, keys, place))
+            is_own = bool(own.loc[place if len(keys) > 1 else place[0]])
+            tasks.append(Task(name, tuple(values.tolist()), is_own))
+        return OverTasks(
+            tuple(tasks),
+            each=self.counted,
+            resolution=self.resolution,
+            left_out=self.left_out,
+        )
+
+    def _why_none(self, runs: Runs) -> str:
+        """The reason why nothing is measured."""
+        chosen = runs.select(self.among)
+        if chosen.empty:
+            return f"no run for {self.among}"
+        return lost_text(chosen) or f"no run of this study has a value: {self.of.unit}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +226,7 @@ class Difference(Declared):
     """The number of some runs minus that of others, paired, as a mean over tasks.
 
     Two runs are a pair if they share the task, everything in `averaged_over` and
-    `paired_by`. Of several runs that share all of it, the first counts.
+    `paired_by`.
 
     Attributes:
         first: The runs whose number is the minuend.
@@ -202,48 +251,37 @@ class Difference(Declared):
 
     def _whole(self, runs: Runs) -> Evidence:
         first, second = self._sides(runs)
-        behind = pd.concat([first, second])
-        behind = behind[~behind.index.duplicated()]
-        pairs = self.differences(runs)
-        if pairs.empty:
+        behind = all_runs([first, second])
+        differences = self.differences(runs)
+        if differences.empty:
             return Evidence({}, {"": self._why_none(runs)}, behind)
-        tasks = self._tasks(pairs, first)
-        return Evidence({"": OverTasks(tasks)}, {}, behind)
+        if self.averaged_over:
+            keys = [*self.tasks, *self.paired_by]
+            differences = differences.groupby(keys).mean()
+        return Evidence({"": self._over_tasks(differences, first)}, {}, behind)
 
     def _sides(self, runs: Runs) -> tuple[pd.DataFrame, ...]:
         chosen = runs.select(self.among)
         return self.first.select(chosen), self.second.select(chosen)
 
-    def _restricted(self, to: Where) -> Declared:
+    def _restricted(self, to: Where) -> Self:
         return replace(self, first=self.first & to, each=None)
 
     def _numbers(
         self, runs: Runs, chosen: pd.DataFrame, measure: Measure
     ) -> pd.Series[float]:
+        """The numbers of one side, by what the two runs of a pair share."""
         keys = [*self.tasks, *self.averaged_over, *self.paired_by]
-        numbers = measure.of(runs, chosen)
-        rows = chosen[keys].assign(number=numbers).drop_duplicates(keys)
-        return rows.set_index(keys)["number"]
-
-    def _tasks(self, pairs: pd.Series[float], first: pd.DataFrame) -> tuple[Task, ...]:
-        keys = list(self.tasks)
-        if self.averaged_over:
-            pairs = pairs.groupby([*keys, *self.paired_by]).mean()
-        own = first.drop_duplicates(keys).set_index(keys)[OWN]
-        tasks = []
-        for key, values in pairs.groupby(level=keys, sort=False):
-            place = key if isinstance(key, tuple) else (key,)
-            labels = map(value_label, keys, place)
-            is_own = bool(own.loc[place if len(keys) > 1 else place[0]])
-            tasks.append(Task(", ".join(labels), tuple(values.tolist()), is_own))
-        return tuple(tasks)
+        distinct = one_run_each(chosen, keys)
+        numbers = measure.of(runs, distinct)
+        return distinct[keys].assign(number=numbers).set_index(keys)["number"]
 
     def _why_none(self, runs: Runs) -> str:
         chosen = runs.select(self.among)
         for side in (self.first, self.second):
             rows = side.select(chosen)
             if rows.empty:
-                return f"no run of this study has {side}, among those with {self.among}"
+                return f"no run with {side}, of those for {self.among}"
             if lost_text(rows) and self.of.of(runs, rows).isna().all():
                 return f"every run is lost: {lost_text(rows)}"
         return "no two runs of this study share all but what is compared"
@@ -256,7 +294,7 @@ class Ratio(Difference):
     @property
     def unit(self) -> str:
         """The unit of the estimates."""
-        return f"logarithm of the ratio of {self.of.unit}"
+        return self.unit_as or f"logarithm of the ratio of {self.of.unit}"
 
     def _numbers(
         self, runs: Runs, chosen: pd.DataFrame, measure: Measure
@@ -270,82 +308,62 @@ class Mean(Declared):
     """A number itself, as a mean over tasks.
 
     Attributes:
-        resolution: The step of the grid that the numbers lie on, 0 if they are on none.
-        counted: What the values of a task are, in the plural.
+        by: The factors that tell the values of a task apart.
     """
 
-    resolution: float = 0.0
-    counted: str = "seeds"
+    by: Sequence[str] = (SEED,)
 
     def _whole(self, runs: Runs) -> Evidence:
         (chosen,) = self._sides(runs)
-        numbers = self.of.of(runs, chosen).dropna()
-        rows = chosen.loc[numbers.index].assign(number=numbers)
-        if rows.empty:
-            return Evidence({}, {"": self._why_none(chosen)}, chosen)
-        tasks = []
-        for key, values in rows.groupby(list(self.tasks), sort=False):
-            labels = map(value_label, self.tasks, key)
-            if self.averaged_over:
-                means = values.groupby(SEED)["number"].mean()
-            else:
-                means = values["number"]
-            is_own = bool(values[OWN].iloc[0])
-            tasks.append(Task(", ".join(labels), tuple(means.tolist()), is_own))
-        mean = OverTasks(tuple(tasks), each=self.counted, resolution=self.resolution)
-        return Evidence({"": mean}, {}, chosen)
-
-    def _sides(self, runs: Runs) -> tuple[pd.DataFrame, ...]:
-        return (runs.select(self.among),)
-
-    def _restricted(self, to: Where) -> Declared:
-        return replace(self, among=self.among & to, each=None)
-
-    def _why_none(self, chosen: pd.DataFrame) -> str:
-        if chosen.empty:
-            return f"no run of this study has {self.among}"
-        return f"no run has a value: {lost_text(chosen) or self.of.unit}"
+        keys = [*self.tasks, *self.averaged_over, *self.by]
+        distinct = one_run_each(chosen, keys)
+        rows = distinct[keys].assign(number=self.of.of(runs, distinct))
+        numbers = rows.set_index(keys)["number"].dropna()
+        if numbers.empty:
+            return Evidence({}, {"": self._why_none(runs)}, chosen)
+        if self.averaged_over:
+            numbers = numbers.groupby([*self.tasks, *self.by]).mean()
+        return Evidence({"": self._over_tasks(numbers, chosen)}, {}, chosen)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Proportion(Contrast):
+class Proportion(Declared):
     """The share of seeds with which every run is as a predicate says.
 
     Attributes:
-        having: The predicate.
-        among: The runs that are looked at.
-        each: A factor, each value of which is a part of its own.
-        words: What the predicate says, for the unit "of the seeds ...".
+        of: The predicate, `Having(words, where)`.
         trials: The factors that make a trial.
-        note: A remark on the runs, from their table.
     """
 
-    having: Where
-    among: Where
-    each: str
-    words: str
+    of: Having
     trials: Sequence[str] = (SEED,)
-    note: Callable[[Runs, pd.DataFrame], str] = lambda _, __: ""
 
-    def measure(self, runs: Runs) -> Measurement:
-        """The share of each part, with the exact interval."""
-        chosen = runs.select(self.among)
-        parts = {}
-        for value, rows in chosen.groupby(self.each, sort=False):
-            hits = self.having.mask(rows).groupby([rows[key] for key in self.trials])
-            all_hit = hits.all()
-            own = bool(rows[OWN].iloc[0])
-            share = Share(int(all_hit.sum()), len(all_hit), own=own)
-            parts[value_label(self.each, value)] = share
-        if not parts:
-            return not_tested(f"no run of this study has {self.among}")
-        notes = filter(None, [lost_text(chosen), self.note(runs, chosen)])
-        return Measurement(
-            parts,
-            f"of the {' and '.join(self.trials)}s {self.words}",
-            "; ".join(notes),
-            cells=cells_of_runs(chosen),
-        )
+    @property
+    def unit(self) -> str:
+        """The unit of the estimates."""
+        return self.unit_as or f"of the {self.counted} {self.of.unit}"
+
+    def _whole(self, runs: Runs) -> Evidence:
+        (chosen,) = self._sides(runs)
+        if chosen.empty:
+            return Evidence({}, {"": self._why_none(runs)}, chosen)
+        is_hit = self.of.where.mask(chosen)
+        hits = is_hit.groupby([chosen[key] for key in self.trials]).all()
+        own = bool(chosen[OWN].iloc[0])
+        share = Share(int(hits.sum()), len(hits), own=own, each=self.counted)
+        return Evidence({"": share}, {}, chosen)
+
+
+@dataclass(frozen=True)
+class Having:
+    """Whether each run is as a predicate says, with the word for it."""
+
+    unit: str
+    where: Where
+
+    def of(self, _: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
+        """1 for the runs that are, 0 for the others."""
+        return self.where.mask(chosen).astype(float)
 
 
 @dataclass(frozen=True)
@@ -356,38 +374,84 @@ class Parts(Contrast):
         contrasts: The contrasts, with one part each or with several.
         required: Whether a part that was not run leaves the claim open.
         absent: Why a part is not there, in place of the reason that it gives itself.
+        unit_as: The unit, if it is not that of the first contrast.
     """
 
     contrasts: Mapping[str, Declared]
     required: bool = True
-    absent: str = "not trained"
+    absent: str = ""
+    unit_as: str = ""
 
     def measure(self, runs: Runs) -> Measurement:
         """The parts of all contrasts."""
+        evidence = self.evidence(runs)
+        if not evidence.parts:
+            # The reasons of the parts differ in the part alone.
+            return not_tested(next(iter(evidence.missing.values())))
+        first = next(iter(self.contrasts.values()))
+        return Measurement(
+            evidence.parts,
+            self.unit_as or first.unit,
+            "; ".join(first.remarks(runs, evidence.runs)),
+            evidence.missing if self.required else {},
+            cells_of_runs(evidence.runs),
+        )
+
+    def evidence(self, runs: Runs) -> Evidence:
+        """The estimates of all parts."""
         parts: dict[str, Quantity] = {}
         missing: dict[str, str] = {}
-        reasons = []
         behind = []
         for name, contrast in self.contrasts.items():
             evidence = contrast.evidence(runs)
             behind.append(evidence.runs)
-            reasons += evidence.missing.values()
-            for inner, quantity in evidence.parts.items():
-                parts[", ".join(filter(None, (name, inner)))] = quantity
-            if not evidence.parts and self.required:
-                missing[name] = self.absent
-        if not parts:
-            return not_tested("; ".join(dict.fromkeys(reasons)))
-        first = next(iter(self.contrasts.values()))
-        together = pd.concat(behind)
-        together = together[~together.index.duplicated()]
-        return Measurement(
-            parts,
-            first.unit,
-            lost_text(together, counted=first.lost_as),
-            missing,
-            cells_of_runs(together),
-        )
+            for inner, part in evidence.parts.items():
+                parts[joined(name, inner)] = part
+            for inner, reason in evidence.missing.items():
+                missing[joined(name, inner)] = reason
+        if parts and self.absent:
+            missing = dict.fromkeys(missing, self.absent)
+        return Evidence(parts, missing, all_runs(behind))
+
+
+def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """The runs, one for each value of the keys: two experiments may train the same.
+
+    Raises:
+        InputError: If two runs share the keys and differ in another factor: then the
+            contrast does not say which of them it is about.
+    """
+    factors = [name for name in FACTORS if name in chosen]
+    distinct = chosen.drop_duplicates(factors)
+    twice = distinct[distinct.duplicated(list(keys), keep=False)]
+    if twice.empty:
+        return distinct
+    clash = twice[twice.duplicated(list(keys))].iloc[0]
+    same = (twice[list(keys)] == clash[list(keys)]).all(axis="columns")
+    first, second, *_ = twice[same].index
+    differing = [name for name in factors if twice[name][first] != twice[name][second]]
+    raise InputError(
+        f"two runs stand for one: they share {', '.join(keys)}, and differ in "
+        f"{', '.join(differing)}",
+        where=f"{chosen['cell'][first]} and {chosen['cell'][second]}",
+        remedy="Leave one of them out of the profile, or give it another role.",
+    )
+
+
+def reasons(missing: Mapping[str, str]) -> str:
+    """The reasons why parts are missing, each once."""
+    return "; ".join(dict.fromkeys(missing.values()))
+
+
+def joined(*names: str) -> str:
+    """The name of a part of a part."""
+    return ", ".join(filter(None, names))
+
+
+def all_runs(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """The runs of several tables, each once."""
+    together = pd.concat(list(tables))
+    return together[~together.index.duplicated()].sort_index()
 
 
 def cells_of_runs(table: pd.DataFrame) -> tuple[str, ...]:

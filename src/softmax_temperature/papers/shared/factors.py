@@ -35,6 +35,10 @@ class Where:
         """The rows of `runs` that the predicate selects, in their order."""
         return runs[self.mask(runs)]
 
+    def called(self, text: str) -> Where:
+        """The same predicate, in other words."""
+        return Where(text, self.mask)
+
     def __and__(self, other: Where) -> Where:
         return Where(
             f"{self.text}, {other.text}",

@@ -7,7 +7,7 @@ got stuck has no value, or the one that `lost` says.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -81,6 +81,7 @@ class Metric:
         label: The metric in the words of a reader; by default its name.
         lost: The value of a run that diverged or got stuck: a number, or the name of a
             column of `Runs.table`. By default such a run has none.
+        complement: Whether it is 1 minus the measured value: the error, of an accuracy.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Metric:
     epochs: Epochs = last_epoch
     label: str = ""
     lost: float | str | None = None
+    complement: bool = False
 
     @property
     def unit(self) -> str:
@@ -100,6 +102,8 @@ class Metric:
         rows = runs.measured(self.name, split=self.split, scaled=self.scaled)
         rows = rows[rows["run"].isin(chosen.index)]
         values = self.epochs(rows, chosen).reindex(chosen.index)
+        if self.complement:
+            values = 1 - values
         if self.lost is None:
             return values.mask(is_lost(chosen))
         instead = chosen[self.lost] if isinstance(self.lost, str) else self.lost
@@ -109,6 +113,40 @@ class Metric:
 def at_last_epoch(metric: Metric) -> Metric:
     """The same metric after the last epoch alone."""
     return replace(metric, epochs=last_epoch)
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A factor, or another column of `Runs.table`, as the number of a run."""
+
+    name: str
+    label: str = ""
+
+    @property
+    def unit(self) -> str:
+        """The label, or the name."""
+        return self.label or self.name
+
+    def of(self, _: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
+        """The column of the chosen runs."""
+        return chosen[self.name].astype(float)
+
+
+@dataclass(frozen=True)
+class Average:
+    """The mean of several numbers of each run, of two test sets for instance."""
+
+    measures: Sequence[Measure]
+
+    @property
+    def unit(self) -> str:
+        """The unit of the first number."""
+        return self.measures[0].unit
+
+    def of(self, runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
+        """The mean of the numbers that each chosen run has."""
+        numbers = [measure.of(runs, chosen) for measure in self.measures]
+        return pd.concat(numbers, axis="columns").mean(axis="columns")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ pictures lie beside them.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import fields
 from importlib import import_module
 from importlib.util import find_spec
@@ -20,6 +20,7 @@ from safetensors.numpy import save
 
 from softmax_temperature.papers.shared import results
 from softmax_temperature.papers.shared.claims import judge_all
+from softmax_temperature.papers.shared.runs import Runs, write_runs
 from softmax_temperature.papers.shared.tables import read_csv, rounded, write_csv
 from softmax_temperature.runner.artifacts import atomic_file, write_json
 from softmax_temperature.runner.fingerprint import import_closure, source_path
@@ -72,6 +73,43 @@ def write_results(
         deviations([*code, *(_PART.format(paper, part) for part in DERIVED)]),
     )
     write_derived(folder, paper, profile)
+
+
+def write_study(
+    folder: Path,
+    paper: str,
+    profile: str,
+    *,
+    runs: Runs,
+    tables: Mapping[str, pd.DataFrame],
+    code: Iterable[str],
+) -> None:
+    """Write the runs of a paper, and what follows from them, into its folder.
+
+    Args:
+        folder: The paper's folder.
+        paper: Its slug.
+        profile: The study.
+        runs: The runs.
+        tables: Measurements that belong to no run, by the name of their file.
+        code: The modules whose deviations are listed, beside those of the paper.
+    """
+    write_runs(folder, runs)
+    for name, table in tables.items():
+        write_csv(table_path(folder, name), table)
+    parts = ("study", *DERIVED)
+    modules = [*code, *(_PART.format(paper, part) for part in parts)]
+    write_csv(table_path(folder, "deviations"), deviations(modules))
+    write_derived(folder, paper, profile)
+    derived = [table.name for table in import_module(_PART.format(paper, "tables")).TABLES]
+    _remove_others(folder, {"values", "deviations", *tables, *runs.tables, *derived})
+
+
+def _remove_others(folder: Path, names: Set[str]) -> None:
+    """Remove the tables of an earlier run that this one did not write."""
+    for path in (folder / "tables").glob("*.csv"):
+        if path.stem not in names:
+            path.unlink()
 
 
 def write_derived(folder: Path, paper: str, profile: str) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 `runs.csv` has one row per training: its factors (`dataset`, `network`, `loss`, `seed`,
 ...), facts about it (`diverged`, `epochs_done`), and `cell`, the work that made it.
-`values.csv` has what was measured, one row per run, split, epoch and whether logits
+`tables/values.csv` has what was measured, one row per run, split, epoch and whether logits
 were `scaled`, with one column per metric: the long form repeats the four keys for every
 metric and would triple the files. `Runs.measurements` is the long form.
 """
@@ -26,7 +26,7 @@ RUN, CELL, SEED = "run", "cell", "seed"
 KEYS = ["run", "split", "epoch", "scaled"]
 LONG = [*KEYS, "metric", "value"]
 RUNS_FILE = "runs.csv"
-VALUES_FILE = "values.csv"
+VALUES_FILE = "tables/values.csv"
 
 FACTORS = (
     "study",
@@ -150,7 +150,9 @@ def read_runs(folder: Path, tables: Sequence[str] = ()) -> Runs:
 def write_runs(folder: Path, runs: Runs) -> None:
     """Write runs, numbered from 0 in their order, into a paper's folder."""
     numbered = renumbered(runs)
-    write_csv(folder / RUNS_FILE, numbered.table.drop(columns="study", errors="ignore"))
+    table = numbered.table.drop(columns="study", errors="ignore")
+    counts = [name for name in table if _is_count(name)]
+    write_csv(folder / RUNS_FILE, table.astype(dict.fromkeys(counts, "Int64")))
     write_csv(folder / VALUES_FILE, wide_form(numbered.measurements))
     for name, table in numbered.tables.items():
         write_csv(folder / "tables" / f"{name}.csv", table)
@@ -217,6 +219,11 @@ def renumbered(runs: Runs) -> Runs:
         renamed(runs.measurements),
         {name: renamed(table) for name, table in runs.tables.items()},
     )
+
+
+def _is_count(column: str) -> bool:
+    """Whether a column counts something: whole numbers, also where some are missing."""
+    return column == "parameters" or column.endswith(("_images", "_samples", "_pairs"))
 
 
 def _of_runs(rows: pd.DataFrame, runs: pd.Index[Any]) -> pd.DataFrame:

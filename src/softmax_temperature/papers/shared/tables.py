@@ -184,7 +184,7 @@ def means_over_seeds(
         )
     rows = named(pd.concat(parts))
     rows = rows.assign(
-        stuck=rows[STUCK] if STUCK in rows else False,
+        stuck=rows.get(STUCK, False),
         cells=cell_names(rows),
     )
     groups = rows.groupby(list(keys), sort=False)

@@ -44,14 +44,14 @@ def _theory(
     statement: str,
     *predictions: theory.Prediction,
     smooth: bool | None = None,
-) -> Claim[Records]:
+) -> Claim:
     measure = partial(measures.early, predictions=predictions, smooth=smooth)
     return claim(
         name, "theory behind the abstract, derived again", equivalent(MARGIN), measure
     )(statement, _SLOPE)
 
 
-CLAIMS: tuple[Claim[Records], ...] = (
+CLAIMS: tuple[Claim, ...] = (
     claim("accuracy-depends-on-temperature", "abstract", above(STRONG), measures.gap)(
         "Generalisation depends strongly on the inverse temperature.",
         _BEST_OVER_WORST,
