@@ -5,7 +5,8 @@ from importlib import import_module
 
 import torch
 
-from softmax_temperature.papers.shared.results import PAPERS, paper_folder
+from softmax_temperature.papers.shared.results import PAPERS, paper_folder, read_json
+from softmax_temperature.papers.shared.runs import cells_of
 from softmax_temperature.papers.shared.sources import RECORDS
 from softmax_temperature.params import read_params
 from softmax_temperature.runner.artifacts import write_json
@@ -26,9 +27,14 @@ def main() -> int:
         paper = import_module(f"softmax_temperature.papers.{options.paper}.collect")
         folder = paper_folder(params.profile, options.paper)
         outputs = [stage.output for stage in paper.STAGES]
+        before = read_json(folder / RECORDS)
         paper.collect(params, folder)
-        write_json(folder / RECORDS, provenance(outputs))
-        record_run(params.profile, options.paper, options.params, outputs)
+        cells = cells_of(folder)
+        records = provenance(outputs, recorded=before, cells=cells)
+        write_json(folder / RECORDS, records)
+        record_run(
+            params.profile, options.paper, options.params, outputs, recorded=before
+        )
 
     return exit_code(work)
 

@@ -2,7 +2,7 @@
 minutes in `environment.json`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -29,13 +29,24 @@ from softmax_temperature.runner.cells import TIMING, work_folder
 from softmax_temperature.stages import PREPARED, label
 
 
-def provenance(outputs: Sequence[Path]) -> dict[str, Any]:
-    """The content of `records.json`: what the artifacts of some stages were made from,
-    without times and machines.
+def provenance(
+    outputs: Sequence[Path],
+    *,
+    recorded: Mapping[str, Any] | None = None,
+    cells: Collection[str] = (),
+) -> dict[str, Any]:
+    """The content of `records.json`: the parameters, inputs and code of every cell.
 
-    Of each cell its inputs (name to digest of another cell's result), and the digests
-    of its parameters and code, whose values follow, because cells share them. Papers
-    share the folder of data sets: unused ones are left out.
+    Times and machines are left out. Of each cell it has its inputs (name to digest of
+    another cell's result), and the digests of its parameters and code, whose values
+    follow, because cells share them. Papers share the folder of data sets: unused ones
+    are left out.
+
+    Args:
+        outputs: The output folders of the paper's stages.
+        recorded: The content of `records.json` before.
+        cells: The cells that the paper's runs come from. Those that are not here stay
+            as they were recorded, on another machine.
     """
     artifacts = [
         open_artifact(folder) for output in outputs for folder in find_artifacts(output)
@@ -43,7 +54,7 @@ def provenance(outputs: Sequence[Path]) -> dict[str, Any]:
     used = {
         digest for artifact in artifacts for digest in artifact.about["inputs"].values()
     }
-    found: dict[str, Any] = {"cells": [], "parameters": {}, "code": {}}
+    content: dict[str, Any] = {"cells": [], "parameters": {}, "code": {}}
     for artifact in artifacts:
         if artifact.folder.is_relative_to(PREPARED) and artifact.digest not in used:
             continue
@@ -60,28 +71,101 @@ def provenance(outputs: Sequence[Path]) -> dict[str, Any]:
         for name in ("parameters", "code"):
             value = artifact.about[name]
             row[name] = digest_of(value)
-            found[name][row[name]] = value
-        found["cells"].append(row)
-    return found
+            content[name][row[name]] = value
+        content["cells"].append(row)
+    if recorded is not None:
+        _keep_recorded(content, recorded, cells)
+    return content
 
 
-def record_run(profile: str, paper: str, params: Path, outputs: Iterable[Path]) -> None:
+def _keep_recorded(
+    content: dict[str, Any], recorded: Mapping[str, Any], cells: Collection[str]
+) -> None:
+    """Add the recorded rows of cells, and of their inputs, that are not here."""
+    here = {_name(row) for row in content["cells"]}
+    elsewhere = [
+        row
+        for row in recorded["cells"]
+        if _name(row) in cells and _name(row) not in here
+    ]
+    read = {digest for row in elsewhere for digest in row["inputs"].values()}
+    inputs = [
+        row
+        for row in recorded["cells"]
+        if row["result"] in read and _name(row) not in here and row not in elsewhere
+    ]
+    for row in [*elsewhere, *inputs]:
+        content["cells"].append(row)
+        for name in ("parameters", "code"):
+            content[name][row[name]] = recorded[name][row[name]]
+    order = {_name(row): place for place, row in enumerate(recorded["cells"])}
+    content["cells"].sort(key=lambda row: order.get(_name(row), len(order)))
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    return f"{row['stage']}/{row['cell']}"
+
+
+def record_run(
+    profile: str,
+    paper: str,
+    params: Path,
+    outputs: Iterable[Path],
+    *,
+    recorded: Mapping[str, Any] | None = None,
+) -> None:
     """Write the parameters in force and the paper's part of `environment.json` beside
     the papers' folders.
 
-    `outputs` are the stage outputs that the paper's results rest on. Times and machines
-    differ between runs that give equal results. So they stay as they were as long as
-    `records.json` does: such a rerun changes no file.
+    Times and machines differ between runs that give equal results. So they stay as they
+    were as long as `records.json` does: such a rerun changes no file. Where
+    `records.json` still has cells of another machine, that machine and its minutes
+    stay.
+
+    Args:
+        profile: The study.
+        paper: The slug of the paper.
+        params: The file with the parameters.
+        outputs: The stage outputs that the paper's results rest on.
+        recorded: The content of `records.json` before.
     """
     folder = RESULTS / profile
     write_text(folder / PARAMETERS, params.read_text(encoding="utf-8"))
-    papers, records = read_json(folder / ENVIRONMENT) or {}, folder / paper / RECORDS
+    papers = read_json(folder / ENVIRONMENT) or {}
+    records = folder / paper / RECORDS
     digest = digest_of_file(records)
-    if papers.get(paper, {}).get("records") != digest:
-        write_json(
-            folder / ENVIRONMENT,
-            papers | {paper: {"records": digest, **_environment(outputs)}},
-        )
+    before = papers.get(paper, {})
+    if before.get("records") == digest:
+        return
+    known = _names_and_results(recorded)
+    environment = _environment(outputs, known)
+    if known & _names_and_results(read_json(records)):
+        environment = _with_earlier(environment, before)
+    else:
+        environment = _environment(outputs, set())
+    about = {"records": digest, **environment}
+    write_json(folder / ENVIRONMENT, papers | {paper: about})
+
+
+def _names_and_results(recorded: Mapping[str, Any] | None) -> set[tuple[str, str]]:
+    """The name and the digest of the result of every recorded cell."""
+    if recorded is None:
+        return set()
+    return {(_name(row), row["result"]) for row in recorded["cells"]}
+
+
+def _with_earlier(
+    environment: dict[str, Any], before: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The machines and minutes of new cells, added to those that were recorded."""
+    machines = list(before.get("machines", []))
+    machines += [one for one in environment["machines"] if one not in machines]
+    minutes = dict(before.get("cell_minutes", {}))
+    for stage, more in environment["cell_minutes"].items():
+        earlier = minutes.get(stage, 0.0)
+        is_known = earlier is not None and more is not None
+        minutes[stage] = round(earlier + more, 2) if is_known else None
+    return {"machines": machines, "cell_minutes": minutes}
 
 
 def recorded_minutes(path: Path) -> dict[str, float | None]:
@@ -96,26 +180,35 @@ def recorded_minutes(path: Path) -> dict[str, float | None]:
     }
 
 
-def _environment(outputs: Iterable[Path]) -> dict[str, Any]:
-    """Machines and versions that the cells ran on, and minutes by stage; None where a
+def _environment(
+    outputs: Iterable[Path], known: Set[tuple[str, str]]
+) -> dict[str, Any]:
+    """Machines and versions of the cells here, and minutes by stage.
+
+    Cells that are `known` by name and result are left out. Minutes are None where a
     cell's timing is missing.
     """
     machines: list[Any] = []
     minutes: dict[str, float | None] = {}
     for output in outputs:
-        cells = [open_artifact(folder).about for folder in find_artifacts(output)]
+        artifacts = [open_artifact(folder) for folder in find_artifacts(output)]
+        cells = [
+            artifact.about
+            for artifact in artifacts
+            if (_name(artifact.about), artifact.digest) not in known
+        ]
         timings = [
             read_timing(work_folder(cell["stage"], cell["cell"], cell["fingerprint"]))
             for cell in cells
         ]
-        known = [timing for timing in timings if timing]
-        seconds = sum(timing["seconds"] for timing in known)
-        minutes[label(output)] = (
-            round(seconds / 60, 2) if len(known) == len(timings) else None
-        )
-        for timing in known:
+        measured = [timing for timing in timings if timing]
+        seconds = sum(timing["seconds"] for timing in measured)
+        is_complete = len(measured) == len(timings)
+        minutes[label(output)] = round(seconds / 60, 2) if is_complete else None
+        for timing in measured:
             place = {name: timing[name] for name in ("machine", "versions")}
-            machines += [place] if place not in machines else []
+            if place not in machines:
+                machines.append(place)
     return {"machines": machines, "cell_minutes": minutes}
 
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
-
 from softmax_temperature.papers.cooling.records import Records
 
 SEEDS = (0, 1, 2)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-
-from softmax_temperature.papers.cooling.claims import CLAIMS
 from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.cooling.selection import SCHEDULES
+
+from softmax_temperature.papers.cooling.claims import CLAIMS
 from softmax_temperature.papers.shared.claims import (
     CONTRADICTED,
     HOLDS,

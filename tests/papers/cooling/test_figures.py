@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from softmax_temperature.papers.cooling.records import Records
 
 from softmax_temperature.papers.cooling import figures
-from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.shared.records import write_pixels
 from tests.papers.cooling.conftest import SEEDS, only
 

@@ -9,10 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from torch import nn
-
-from softmax_temperature.cooling import Cooling
-from softmax_temperature.papers.cooling import tables
 from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.cooling.selection import (
     crossing_pairs,
@@ -20,6 +16,10 @@ from softmax_temperature.papers.cooling.selection import (
     outcome,
     trainings,
 )
+from torch import nn
+
+from softmax_temperature.cooling import Cooling
+from softmax_temperature.papers.cooling import tables
 from softmax_temperature.papers.shared.tables import published, read_csv, write_csv
 from tests.papers.cooling.conftest import lost, only
 

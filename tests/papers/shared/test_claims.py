@@ -27,6 +27,7 @@ from softmax_temperature.papers.shared.claims import (
     not_worse,
     texts,
 )
+from softmax_temperature.papers.shared.contrasts import Computed
 from softmax_temperature.papers.shared.statistics import (
     Drawn,
     OverTasks,
@@ -50,14 +51,14 @@ def seeds(*centers: float, own: bool = True) -> OverTasks:
     )
 
 
-def claim(criterion: Criterion, found: Measurement) -> Claim[int]:
+def claim(criterion: Criterion, found: Measurement) -> Claim:
     return Claim(
-        "a",
-        "Table 1",
-        "A beats B.",
-        "A minus B.",
-        criterion,
-        lambda _: found,
+        id="a",
+        where="Table 1",
+        statement="A beats B.",
+        compares="A minus B.",
+        contrast=Computed(lambda _: found),
+        criterion=criterion,
         published=0.5,
     )
 

@@ -21,16 +21,13 @@ from safetensors.numpy import load_file
 from softmax_temperature.papers.cooling.study import (
     ACCURACY_OF_FINISHED,
     ANY_FACTOR,
-    CLASSIFICATION,
-    COOLING_AS_PRINTED,
     FIGURE_1,
     LAST_LAYER,
     LIMIT,
-    MAIN_RATE,
+    MAIN,
     MEAN_IOU_OF_FINISHED,
     NO_COOLING,
     NO_SCHEDULE,
-    RECIPE_AT_ANY_RATE,
     SEGMENTATION,
     SLOW_FACTOR,
     SLUG,
@@ -162,10 +159,9 @@ def learning_rates(runs: Runs) -> Figure | None:
         for mode in (PLAIN, LAST)
     ]
     entries += [entry(color="0.4", **look) for look in (_SEED, _LOST)]
-    rates = where(role=("ours", "table_1")) & CLASSIFICATION & COOLING_AS_PRINTED
-    rates &= RECIPE_AT_ANY_RATE & NO_SCHEDULE & (NO_COOLING | LAST_LAYER)
-    rows = _with_accuracy(runs, rates)
-    changed = rows[rows["learning_rate"] != MAIN_RATE]
+    both = where(role=("ours", "table_1")) & MAIN & NO_SCHEDULE
+    rows = _with_accuracy(runs, both & (NO_COOLING | LAST_LAYER))
+    changed = rows[rows["role"] == "ours"]
     rows = rows.merge(changed[SETTING].drop_duplicates(), on=SETTING)
     return _by_setting(
         rows, "learning_rate", "learning rate", panel, entries, width=0.55

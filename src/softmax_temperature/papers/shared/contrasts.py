@@ -21,7 +21,9 @@ from softmax_temperature.papers.shared.display import value_label
 from softmax_temperature.papers.shared.factors import ALL, Where, where
 from softmax_temperature.papers.shared.metrics import Measure, lost_text
 from softmax_temperature.papers.shared.runs import (
+    CELL,
     FACTORS,
+    RECIPE,
     SEED,
     Runs,
     cell_names,
@@ -233,21 +235,51 @@ class Difference(Declared):
         second: The runs whose number is subtracted.
         of_second: The number of the second runs, if it is another one.
         paired_by: The factors, beside the task's, that the two runs of a pair share.
+        sharing: The factors in which the two runs of a pair must not differ: a profile
+            in which they do is refused.
     """
 
     first: Where
     second: Where
     of_second: Measure | None = None
     paired_by: Sequence[str] = (SEED,)
+    sharing: Sequence[str] = RECIPE
 
     def differences(self, runs: Runs) -> pd.Series[float]:
-        """The differences, indexed by task, `averaged_over` and `paired_by`."""
+        """The differences, indexed by task, `averaged_over` and `paired_by`.
+
+        Raises:
+            InputError: If the two runs of a pair differ in more than what is compared.
+        """
         first, second = self._sides(runs)
         minuend = self._numbers(runs, first, self.of)
         subtrahend = self._numbers(runs, second, self.of_second or self.of)
-        both = pd.concat({"first": minuend, "second": subtrahend}, axis="columns")
-        both = both.dropna().sort_index()
-        return both["first"] - both["second"]
+        sides = [
+            minuend.add_suffix(" of first"),
+            subtrahend.add_suffix(" of second"),
+        ]
+        both = pd.concat(sides, axis="columns", join="inner")
+        both = both.dropna(subset=["number of first", "number of second"]).sort_index()
+        self._check_shared(both)
+        return both["number of first"] - both["number of second"]
+
+    def _check_shared(self, pairs: pd.DataFrame) -> None:
+        for name in self._shared(pairs):
+            first = pairs[f"{name} of first"]
+            second = pairs[f"{name} of second"]
+            differ = (first != second) & ~(first.isna() & second.isna())
+            if differ.any():
+                pair = pairs[differ].iloc[0]
+                cells = f"{pair[f'{CELL} of first']} and {pair[f'{CELL} of second']}"
+                raise InputError(
+                    f"runs that are compared differ in {name}, too: "
+                    f"{first[differ].iloc[0]} and {second[differ].iloc[0]}",
+                    where=cells,
+                    remedy=f"Train both with the same {name}.",
+                )
+
+    def _shared(self, pairs: pd.DataFrame) -> list[str]:
+        return [name for name in self.sharing if f"{name} of first" in pairs]
 
     def _whole(self, runs: Runs) -> Evidence:
         first, second = self._sides(runs)
@@ -269,12 +301,16 @@ class Difference(Declared):
 
     def _numbers(
         self, runs: Runs, chosen: pd.DataFrame, measure: Measure
-    ) -> pd.Series[float]:
-        """The numbers of one side, by what the two runs of a pair share."""
+    ) -> pd.DataFrame:
+        """The numbers of one side, by what the two runs of a pair share.
+
+        Beside each number are its cell and the factors that both must have in common.
+        """
         keys = [*self.tasks, *self.averaged_over, *self.paired_by]
+        common = [name for name in self.sharing if name in chosen and name not in keys]
         distinct = one_run_each(chosen, keys)
-        numbers = measure.of(runs, distinct)
-        return distinct[keys].assign(number=numbers).set_index(keys)["number"]
+        rows = distinct[[*keys, *common, CELL]]
+        return rows.assign(number=measure.of(runs, distinct)).set_index(keys)
 
     def _why_none(self, runs: Runs) -> str:
         chosen = runs.select(self.among)
@@ -298,9 +334,9 @@ class Ratio(Difference):
 
     def _numbers(
         self, runs: Runs, chosen: pd.DataFrame, measure: Measure
-    ) -> pd.Series[float]:
-        numbers: pd.Series[float] = np.log(super()._numbers(runs, chosen, measure))
-        return numbers
+    ) -> pd.DataFrame:
+        rows = super()._numbers(runs, chosen, measure)
+        return rows.assign(number=np.log(rows["number"]))
 
 
 @dataclass(frozen=True, kw_only=True)

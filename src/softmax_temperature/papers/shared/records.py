@@ -101,7 +101,7 @@ def write_study(
     modules = [*code, *(_PART.format(paper, part) for part in parts)]
     write_csv(table_path(folder, "deviations"), deviations(modules))
     write_derived(folder, paper, profile)
-    derived = [table.name for table in import_module(_PART.format(paper, "tables")).TABLES]
+    derived = [name for name, _ in makers_of_tables(paper)]
     _remove_others(folder, {"values", "deviations", *tables, *runs.tables, *derived})
 
 
@@ -117,8 +117,8 @@ def write_derived(folder: Path, paper: str, profile: str) -> list[dict[str, Any]
     folder; returns the claims.
     """
     runs = read_study(folder, paper)
-    tables, claims = (import_module(_PART.format(paper, part)) for part in DERIVED)
-    for name, make in _makers(tables.TABLES):
+    claims = import_module(_PART.format(paper, "claims"))
+    for name, make in makers_of_tables(paper):
         write_csv(table_path(folder, name), make(runs))
     rows: list[dict[str, Any]] = rounded(
         judge_all(paper, claims.CLAIMS, runs, profile=profile)
@@ -138,8 +138,9 @@ def read_study(folder: Path, paper: str) -> Any:
     return import_module(_PART.format(paper, "records")).read_records(folder)
 
 
-def _makers(tables: Any) -> list[tuple[str, Callable[[Any], pd.DataFrame]]]:
-    """The names of a paper's tables, and what makes each."""
+def makers_of_tables(paper: str) -> list[tuple[str, Callable[[Any], pd.DataFrame]]]:
+    """The names of a paper's tables, and what makes each from its runs."""
+    tables = import_module(_PART.format(paper, "tables")).TABLES
     if isinstance(tables, Mapping):  # Of a paper without contrasts.
         return list(tables.items())
     return [(table.name, table.make) for table in tables]

@@ -67,6 +67,17 @@ logits a network starts with, `correlation` how those of a pair are correlated.
 """
 
 
+RECIPE = (
+    "optimizer",
+    "learning_rate",
+    "warmup",
+    "weight_decay",
+    "crop_padding",
+    "flip",
+)
+"""The factors that two runs share unless a contrast is about them."""
+
+
 @dataclass(frozen=True)
 class Runs:
     """The runs of a study.
@@ -147,6 +158,12 @@ def read_runs(folder: Path, tables: Sequence[str] = ()) -> Runs:
     return runs
 
 
+def cells_of(folder: Path) -> set[str]:
+    """The cells that the runs in a paper's folder come from."""
+    table = read_csv(folder / RUNS_FILE)
+    return set(table[CELL]) if CELL in table else set()
+
+
 def write_runs(folder: Path, runs: Runs) -> None:
     """Write runs, numbered from 0 in their order, into a paper's folder."""
     numbered = renumbered(runs)
@@ -160,11 +177,13 @@ def write_runs(folder: Path, runs: Runs) -> None:
 
 def check(runs: Runs, where: str) -> None:
     """Raise an `InputError` unless every run is there once and every value has one."""
-    cells = runs.table[CELL]
-    if cells.duplicated().any():
-        twice = cells[cells.duplicated()].iloc[0]
+    names = [CELL, *(name for name in FACTORS if name in runs.table)]
+    twice = runs.table[runs.table.duplicated(names)]
+    if len(twice):
         raise InputError(
-            f"{twice}: two runs of one cell", where=where, remedy="Run `dvc repro`."
+            f"{twice[CELL].iloc[0]}: two runs with equal factors",
+            where=where,
+            remedy="Run `dvc repro`.",
         )
     unknown = set(runs.measurements[RUN]) - set(runs.table.index)
     if unknown:

@@ -16,7 +16,7 @@ from softmax_temperature.papers.shared.claims import (
 )
 from softmax_temperature.papers.temperature_check import early_learning as theory
 from softmax_temperature.papers.temperature_check import measures
-from softmax_temperature.papers.temperature_check.records import SAME_START, Records
+from softmax_temperature.papers.temperature_check.records import SAME_START
 
 STRONG = 0.02  # Two points of accuracy.
 MARGIN = 0.1  # Of a slope: the predictions are limits, and what is measured is finite.
