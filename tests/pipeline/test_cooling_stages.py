@@ -22,6 +22,7 @@ from softmax_temperature.papers.cooling.study import (
     SEGMENTATION,
     read,
 )
+from softmax_temperature.papers.shared.collecting import gather
 from softmax_temperature.papers.shared.factors import where
 from softmax_temperature.papers.shared.metrics import at_last_epoch
 from softmax_temperature.papers.shared.tables import rounded
@@ -131,16 +132,16 @@ def test_runs_say_what_the_last_epoch_came_to() -> None:
     trained = runs.select(CLASSIFICATION)
     accuracies = at_last_epoch(ACCURACY_OF_FINISHED).of(runs, trained)
     assert not (trained["diverged"] | trained["stuck"]).all()
-    for number, run in trained.iterrows():
-        cell = run["cell"].removeprefix("cooling/training/")
+    for number, row in trained.iterrows():
+        cell = row["cell"].removeprefix("cooling/training/")
         history = stored(train_cooling, cell, "history")
-        last = {row["split"]: row for row in history if row["epoch"] == 2}
+        last = {one["split"]: one for one in history if one["epoch"] == 2}
         learned = [
-            row["accuracy"] > CHANCE / 10 for row in history if row["split"] == "train"
+            one["accuracy"] > CHANCE / 10 for one in history if one["split"] == "train"
         ]
-        assert run["stuck"] == (not any(learned))
-        assert run["diverged"] == (any(learned) and not learned[-1])
-        if run["lost"]:
+        assert row["stuck"] == (not any(learned))
+        assert row["diverged"] == (any(learned) and not learned[-1])
+        if row["lost"]:
             assert math.isnan(accuracies[number])
         else:
             assert accuracies[number] == rounded(last["test"]["accuracy"])
@@ -161,7 +162,7 @@ def test_the_factors_of_a_run_are_those_of_the_parameters(tiny: Params) -> None:
 
 
 def test_an_arm_is_judged_by_its_factors_and_not_by_its_name(
-    tiny: Params, monkeypatch: pytest.MonkeyPatch
+    tiny: Params,
 ) -> None:
     arms = tiny.model_dump()["cooling"]["arms"]
     swapped = arms | {"last_layer": arms["none"], "none": arms["last_layer"]}
@@ -285,14 +286,12 @@ def test_a_unet_that_diverges_is_a_result(
         },
     )
     run(hot, train_segmentation)
-    table = segmentation_table(hot)
-    expected = [(arm, epoch) for arm in Segmentation.arms for epoch in (1, 2)]
-    assert [tuple(row) for row in table[["arm", "epoch"]].to_numpy()] == expected
-    assert (
-        table[table["epoch"] == 2][["mean_iou", "pixel_accuracy", "temperature"]]
-        .isna()
-        .all()
-        .all()
-    )
+    declared = [
+        one for one in collect.declared_runs(hot) if one.stage is train_segmentation
+    ]
+    runs = gather(tmp_path, declared, collect.read_run)
+    assert runs.table["diverged"].tolist() == [True, True]
+    assert runs.table["epochs_done"].tolist() == [1, 1]
+    assert set(runs.measurements["epoch"]) == {1}
     assert stored(train_segmentation, "none/0", "record")["diverged"]
     assert weights_are_finite(train_segmentation, "none/0")

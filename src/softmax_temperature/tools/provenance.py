@@ -137,21 +137,23 @@ def record_run(
     before = papers.get(paper, {})
     if before.get("records") == digest:
         return
-    known = _names_and_results(recorded)
-    environment = _environment(outputs, known)
-    if known & _names_and_results(read_json(records)):
-        environment = _with_earlier(environment, before)
-    else:
-        environment = _environment(outputs, set())
+    outputs = list(outputs)
+    environment = _environment(outputs)
+    if recorded is not None and _has_cells_of_others(read_json(records), outputs):
+        known = {(_name(row), row["result"]) for row in recorded["cells"]}
+        environment = _with_earlier(_environment(outputs, known), before)
     about = {"records": digest, **environment}
     write_json(folder / ENVIRONMENT, papers | {paper: about})
 
 
-def _names_and_results(recorded: Mapping[str, Any] | None) -> set[tuple[str, str]]:
-    """The name and the digest of the result of every recorded cell."""
-    if recorded is None:
-        return set()
-    return {(_name(row), row["result"]) for row in recorded["cells"]}
+def _has_cells_of_others(records: Mapping[str, Any], outputs: Iterable[Path]) -> bool:
+    """Whether `records.json` has cells that are not on this machine."""
+    here = {
+        _name(open_artifact(folder).about)
+        for output in outputs
+        for folder in find_artifacts(output)
+    }
+    return any(_name(row) not in here for row in records["cells"])
 
 
 def _with_earlier(
@@ -181,7 +183,7 @@ def recorded_minutes(path: Path) -> dict[str, float | None]:
 
 
 def _environment(
-    outputs: Iterable[Path], known: Set[tuple[str, str]]
+    outputs: Iterable[Path], known: Set[tuple[str, str]] = frozenset()
 ) -> dict[str, Any]:
     """Machines and versions of the cells here, and minutes by stage.
 

@@ -180,7 +180,8 @@ def _with_reference(cooled: pd.DataFrame, without: pd.DataFrame) -> pd.DataFrame
     main = without[without["change"] == ""].drop_duplicates(_PLACE)
     main = main.rename(columns={"experiment": "main"})[["main", *_PLACE]]
     both = cooled.merge(own, "left").merge(main, "left", on=_PLACE)
-    reference = both["compared_with"].fillna(both["main"]).fillna("")
+    reference = both["compared_with"].astype(object)
+    reference = reference.fillna(both["main"].astype(object)).fillna("")
     return both.assign(compared_with=reference)
 
 

@@ -122,8 +122,9 @@ def _with_images(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
     counts = parts.groupby("experiment")["train_images"].first()
     images = {name: f", {count:,.0f} images" for name, count in counts.items()}
     is_part = table["experiment"].isin(images)
+    suffixes = [images.get(name, "") for name in table["experiment"]]
     return table.assign(
-        dataset=table["dataset"] + table["experiment"].map(images).fillna(""),
+        dataset=table["dataset"] + suffixes,
         **{
             DIFFERENCE: table[DIFFERENCE].mask(is_part),
             f"{PRINTED}_diverged": table[f"{PRINTED}_diverged"].eq(True),
