@@ -89,7 +89,7 @@ def table(runs: Runs, *, role: str) -> pd.DataFrame:
     hidden = ~both & any_both.transform("any")
     pairs["cooled"] = pairs["accuracy"].mask(hidden)
     pairs["without"] = pairs["accuracy_without"].mask(hidden)
-    spread = {}
+    spread: dict[str, tuple[str, str]] = {}
     for name in _MEANS:
         spread |= mean_and_sd(name)
     means = pairs.groupby(keys, sort=False, dropna=False).agg(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -83,7 +83,7 @@ def table(runs: Runs) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
-def _printed_row(printed: dict[str, Any]) -> dict[str, Any]:
+def _printed_row(printed: Mapping[Any, Any]) -> dict[str, Any]:
     """A printed number, as a fraction where it is a share."""
     metric = printed["metric"]
     unit = "share" if printed["unit"] == "percent" else ""

@@ -116,7 +116,7 @@ def gather(
             measured = read(run, run.stage.result(run.cell))
             parts.append(_as_runs(run, measured, shapes))
             counts["here"] += 1
-        elif run.name in still:
+        elif recorded is not None and run.name in still:
             parts.append(_rows_of(recorded, run))
             counts["recorded"] += 1
         else:

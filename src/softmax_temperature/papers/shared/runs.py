@@ -168,7 +168,7 @@ def write_runs(folder: Path, runs: Runs) -> None:
     """Write runs, numbered from 0 in their order, into a paper's folder."""
     numbered = renumbered(runs)
     table = numbered.table.drop(columns="study", errors="ignore")
-    counts = [name for name in table if _is_count(name)]
+    counts = [name for name in map(str, table) if _is_count(name)]
     write_csv(folder / RUNS_FILE, table.astype(dict.fromkeys(counts, "Int64")))
     write_csv(folder / VALUES_FILE, wide_form(numbered.measurements))
     for name, table in numbered.tables.items():
@@ -206,7 +206,7 @@ def long_form(wide: pd.DataFrame) -> pd.DataFrame:
     if wide.empty:
         return pd.DataFrame(columns=LONG).astype({"scaled": bool, "value": float})
     known = wide.assign(split=wide["split"].fillna(""))
-    metrics = [name for name in wide if name not in KEYS]
+    metrics = [name for name in map(str, wide) if name not in KEYS]
     known[metrics] = known[metrics].astype(float)
     rows = known.melt(KEYS, metrics, "metric", "value").dropna(subset="value")
     rows = rows.astype({"scaled": bool, "metric": "category", "split": "category"})

@@ -174,7 +174,7 @@ class Argmax(Declared):
             table = table_by_seed(runs, self.compared.select(rows), self.of, self.over)
             if not _why_no_argmax(table, sorted(rows[self.over].unique())):
                 name = value_label(self.groups, group)
-                best[name] = float(table.mean().idxmax())
+                best[name] = float(str(table.mean().idxmax()))
         return best
 
 
