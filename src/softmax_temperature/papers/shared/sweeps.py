@@ -18,11 +18,12 @@ from softmax_temperature.papers.shared.contrasts import (
     OWN,
     Declared,
     Evidence,
+    one_run_each,
 )
 from softmax_temperature.papers.shared.display import value_label
 from softmax_temperature.papers.shared.factors import ALL, Where
 from softmax_temperature.papers.shared.metrics import Measure
-from softmax_temperature.papers.shared.runs import SEED, Runs
+from softmax_temperature.papers.shared.runs import CELL, SEED, Runs
 from softmax_temperature.papers.shared.statistics import (
     Drawn,
     Fitted,
@@ -31,6 +32,7 @@ from softmax_temperature.papers.shared.statistics import (
     Task,
     Values,
 )
+from softmax_temperature.runner.errors import InputError
 
 DRAWS = 4000
 DRAW_SEED = 0
@@ -67,7 +69,7 @@ class ChosenDifference(Declared):
         first: The value at which the number is the minuend.
         second: The value at which it is subtracted.
         chosen_by: The validation number by which the values are chosen.
-        compared: The runs that may be compared, in the words of the note.
+        compared: The runs whose values may be chosen, with words for the note.
     """
 
     over: str
@@ -79,6 +81,8 @@ class ChosenDifference(Declared):
 
     def _whole(self, runs: Runs) -> Evidence:
         (chosen,) = self._sides(runs)
+        if chosen.empty:
+            return Evidence({}, {"": self._why_none(runs)}, chosen)
         compared = self.compared.select(chosen)
         differences = self.differences(runs, compared)
         if not differences:
@@ -92,34 +96,34 @@ class ChosenDifference(Declared):
         """The difference of each seed; none if there is nothing to choose."""
         validation = table_by_seed(runs, compared, self.chosen_by, self.over)
         test = table_by_seed(runs, compared, self.of, self.over)
-        sides = (self.first, self.second)
-        allowed = [self._allowed(side, compared, test) for side in sides]
-        if min(test.shape) < 2 or not all(allowed):
+        if min(test.shape) < 2:
             return []
         differences = []
         for seed in test.index:
-            means = validation.drop(index=seed).mean()
-            values = [
-                test.loc[seed, side.of(means[places])]
-                for side, places in zip(sides, allowed, strict=True)
-            ]
-            differences.append(float(values[0] - values[1]))
+            means = validation.drop(index=seed).mean().dropna()
+            first = means[self._allowed(self.first, compared, means)]
+            second = means[self._allowed(self.second, compared, means)]
+            if first.empty or second.empty:
+                continue
+            minuend = test.loc[seed, self.first.of(first)]
+            differences.append(float(minuend - test.loc[seed, self.second.of(second)]))
         return [number for number in differences if pd.notna(number)]
 
     def _allowed(
-        self, side: Choice, compared: pd.DataFrame, test: pd.DataFrame
+        self, side: Choice, compared: pd.DataFrame, means: pd.Series[float]
     ) -> list[Any]:
+        """The values that a side may choose, of those with a validation mean."""
         values = set(side.among.select(compared)[self.over])
-        return [value for value in test.columns if value in values]
+        return [value for value in means.index if value in values]
 
     def _why(self, compared: pd.DataFrame, chosen: pd.DataFrame) -> str:
         if len(compared) == len(chosen):
             return "too few runs"
-        values = sorted(compared[self.over].unique())
-        listed = ", ".join(f"{value:g}" for value in values)
-        if not listed:
+        if compared.empty:
             return f"no run has {self.compared}"
-        return f"only the runs at {self.over} {listed} have {self.compared}"
+        values = sorted(compared[self.over].unique())
+        listed = ", ".join(value_label(self.over, value) for value in values)
+        return f"only the runs at {in_words(self.over)} {listed} have {self.compared}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +131,7 @@ class Argmax(Declared):
     """The decades between the values of a factor at which two groups are best.
 
     Both orders of two groups are parts: which of the two is larger is seen in the data.
+    One run stands for each group, seed and value.
 
     Attributes:
         over: The swept factor.
@@ -138,17 +143,18 @@ class Argmax(Declared):
     over: str
     groups: str
     compared: Where = ALL
+    unit_as: str = "decades"
 
-    def evidence(self, runs: Runs) -> Evidence:
+    def _whole(self, runs: Runs) -> Evidence:
         """The distance of each ordered pair of groups, with a bootstrap of both."""
-        chosen = runs.select(self.among)
+        (chosen,) = self._sides(runs)
+        if chosen[self.groups].nunique() < 2:
+            reason = f"fewer than two values of {in_words(self.groups)}"
+            return Evidence({}, {"": reason}, chosen)
         draws: dict[str, Values] = {}
         missing: dict[str, str] = {}
-        for group, rows in chosen.groupby(self.groups, sort=False):
-            name = value_label(self.groups, group)
-            table = table_by_seed(runs, self.compared.select(rows), self.of, self.over)
-            reason = _why_no_argmax(table, sorted(rows[self.over].unique()))
-            if reason:
+        for name, (table, tried) in self._tables(runs).items():
+            if reason := self._why_no_best(table, tried):
                 missing[name] = reason
             else:
                 draws[name] = argmax_draws(table)
@@ -161,35 +167,43 @@ class Argmax(Declared):
                 tuple(apart[1:].tolist()),
                 chosen[SEED].nunique(),
             )
-        return Evidence(parts, {} if parts else missing, chosen)
-
-    def _whole(self, runs: Runs) -> Evidence:
-        return self.evidence(runs)
+        if parts:
+            return Evidence(parts, {}, chosen)
+        # One group alone has a best value: then the others say why they have none.
+        return Evidence({}, missing, chosen)
 
     def best_values(self, runs: Runs) -> dict[str, float]:
         """The best value of each group that has one inside its grid."""
-        best = {}
-        chosen = runs.select(self.among)
+        return {
+            name: float(str(table.mean().idxmax()))
+            for name, (table, tried) in self._tables(runs).items()
+            if not self._why_no_best(table, tried)
+        }
+
+    def _tables(self, runs: Runs) -> dict[str, tuple[pd.DataFrame, list[Any]]]:
+        """The numbers by seed and value, and all values that were tried, by group."""
+        (chosen,) = self._sides(runs)
+        tables = {}
         for group, rows in chosen.groupby(self.groups, sort=False):
-            table = table_by_seed(runs, self.compared.select(rows), self.of, self.over)
-            if not _why_no_argmax(table, sorted(rows[self.over].unique())):
-                name = value_label(self.groups, group)
-                best[name] = float(str(table.mean().idxmax()))
-        return best
+            compared = self.compared.select(rows)
+            table = table_by_seed(runs, compared, self.of, self.over)
+            # The draws need a full table: a value that was lost with one seed is out.
+            complete = table.dropna(axis="columns")
+            tried = sorted(rows[self.over].unique())
+            tables[value_label(self.groups, group)] = (complete, tried)
+        return tables
 
-
-def _why_no_argmax(table: pd.DataFrame, tried: list[Any]) -> str:
-    """The reason why the best value of a sweep is not known; "" if it is."""
-    place = tried.index(table.mean().idxmax()) if table.shape[1] else 0
-    neighbours = set(tried[max(0, place - 1) : place + 2])
-    if len(table) < 2 or not neighbours <= set(table.columns):
-        return (
-            "the chosen learning rate is at the end of its grid next to the best "
-            "inverse temperature"
-        )
-    if place in (0, len(tried) - 1):
-        return "the best inverse temperature is at the end of its grid"
-    return ""
+    def _why_no_best(self, table: pd.DataFrame, tried: list[Any]) -> str:
+        """The reason why the best value of a group is not known; "" if it is."""
+        over = in_words(self.over)
+        if len(table) < 2 or table.columns.empty:
+            return f"fewer than two seeds have {self.compared} at one {over}"
+        place = tried.index(table.mean().idxmax())
+        if place in (0, len(tried) - 1):
+            return f"the best {over} is at the end of its grid"
+        if not set(tried[place - 1 : place + 2]) <= set(table.columns):
+            return f"the best {over} or one next to it lacks {self.compared}"
+        return ""
 
 
 def argmax_draws(table: pd.DataFrame) -> Values:
@@ -221,7 +235,8 @@ def argmax_draws(table: pd.DataFrame) -> Values:
 class Slope(Declared):
     """The slope of a number's logarithm in that of a factor, minus the predicted slope.
 
-    A line is fitted to the runs of each seed, and the slopes are averaged.
+    A line is fitted to the runs of each seed, and the slopes are averaged. All runs are
+    of one task: `each` splits several.
 
     Attributes:
         against: The factor, or another number of the runs.
@@ -233,6 +248,7 @@ class Slope(Declared):
     against: Measure
     predicted: float = 0.0
     straight: float = np.inf
+    unit_as: str = "slope minus predicted"
 
     def slopes(self, runs: Runs) -> tuple[list[float], float]:
         """The slope of each seed with two points, and the largest factor by which a
@@ -243,14 +259,15 @@ class Slope(Declared):
             x=self.against.of(runs, chosen), y=self.of.of(runs, chosen)
         )
         fits = []
-        for _, points in rows.dropna(subset="y").groupby(SEED):
-            if len(points) > 1:
+        for _, points in rows.dropna().groupby(SEED):
+            if points["x"].min() < points["x"].max():
                 fits.append(line_of_logarithms(points["x"], points["y"]))
         slopes = [slope for slope, _ in fits]
         return slopes, max((misfit for _, misfit in fits), default=0.0)
 
     def _whole(self, runs: Runs) -> Evidence:
         (chosen,) = self._sides(runs)
+        _check_one_task(chosen, self.tasks)
         slopes, misfit = self.slopes(runs)
         if not slopes:
             reason = "no seed of this study has two points where the prediction speaks"
@@ -283,14 +300,20 @@ class SlopeOfSpread(Declared):
     Attributes:
         over: The factor.
         groups: The factor whose values are the groups.
+        compared: The runs whose spread counts, with words for the note.
     """
 
     over: str
     groups: str
+    compared: Where = ALL
+    unit_as: str = "log spread per decade"
 
     def _whole(self, runs: Runs) -> Evidence:
         (chosen,) = self._sides(runs)
-        rows = chosen.assign(number=self.of.of(runs, chosen))
+        compared = one_run_each(
+            self.compared.select(chosen), [self.groups, self.over, SEED]
+        )
+        rows = compared.assign(number=self.of.of(runs, compared))
         table = rows.groupby([self.groups, self.over], sort=False)["number"].std()
         spreads = table.reset_index(name="sd").query("sd > 0")
         several = spreads.groupby(self.groups)["sd"].transform("size") > 1
@@ -300,7 +323,7 @@ class SlopeOfSpread(Declared):
         )
         count = spreads[self.groups].nunique()
         if len(spreads) < count + 2:
-            reason = f"too few spreads over seeds among the runs with {self.among}"
+            reason = f"too few spreads over seeds among the runs with {self.compared}"
             return Evidence({}, {"": reason}, chosen)
         slope, error, degrees = common_slope(spreads, self.groups)
         part = Fitted(slope, error, degrees, n=chosen[SEED].nunique())
@@ -352,6 +375,7 @@ class Correlation(Declared):
         table = chosen[[self.groups]].assign(
             **{name: measure.of(runs, chosen) for name, measure in columns.items()}
         )
+        table = table.dropna()
         groups = [rows for _, rows in table.groupby(self.groups)]
         if len(groups) < self.fewest:
             reason = f"fewer than {self.fewest} {self.counted}"
@@ -390,6 +414,27 @@ def jackknife(
 def table_by_seed(
     runs: Runs, chosen: pd.DataFrame, measure: Measure, over: str
 ) -> pd.DataFrame:
-    """A number of the runs, by seed (rows) and value of a factor (columns)."""
-    rows = chosen[[SEED, over]].assign(number=measure.of(runs, chosen))
+    """A number of the runs, by seed (rows) and value of a factor (columns).
+
+    Raises:
+        InputError: If two runs share seed and value and differ in another factor.
+    """
+    distinct = one_run_each(chosen, [SEED, over])
+    rows = distinct[[SEED, over]].assign(number=measure.of(runs, distinct))
     return rows.pivot(index=SEED, columns=over, values="number")
+
+
+def in_words(factor: str) -> str:
+    """A factor's name in a sentence."""
+    return factor.replace("_", " ")
+
+
+def _check_one_task(chosen: pd.DataFrame, tasks: Sequence[str]) -> None:
+    places = chosen[list(tasks)].drop_duplicates()
+    if len(places) > 1:
+        names = ["/".join(map(str, place)) for place in places.to_numpy()]
+        raise InputError(
+            f"one line is fitted to runs of several tasks: {', '.join(names)}",
+            where=str(chosen[CELL].iloc[0]),
+            remedy="Give the contrast a part for each of them.",
+        )
