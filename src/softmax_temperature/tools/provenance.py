@@ -3,7 +3,6 @@ minutes in `environment.json`.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,14 @@ from softmax_temperature.papers.shared.results import (
 )
 from softmax_temperature.papers.shared.sources import RECORDS
 from softmax_temperature.runner.artifacts import (
-    ArtifactError,
     digest_of,
     digest_of_file,
     find_artifacts,
     open_artifact,
-    read_sealed,
     write_json,
     write_text,
 )
-from softmax_temperature.runner.cells import TIMING, work_folder
+from softmax_temperature.runner.timing import timing_of
 from softmax_temperature.stages import PREPARED, label
 
 
@@ -199,10 +196,7 @@ def _environment(
             for artifact in artifacts
             if (_name(artifact.about), artifact.digest) not in known
         ]
-        timings = [
-            read_timing(work_folder(cell["stage"], cell["cell"], cell["fingerprint"]))
-            for cell in cells
-        ]
+        timings = [timing_of(cell) for cell in cells]
         measured = [timing for timing in timings if timing]
         seconds = sum(timing["seconds"] for timing in measured)
         is_complete = len(measured) == len(timings)
@@ -212,12 +206,3 @@ def _environment(
             if place not in machines:
                 machines.append(place)
     return {"machines": machines, "cell_minutes": minutes}
-
-
-def read_timing(work: Path) -> dict[str, Any] | None:
-    """Seconds, machine and versions of the run in a work folder; None if it ran
-    elsewhere or the file is damaged.
-    """
-    with suppress(ArtifactError, FileNotFoundError):
-        return read_sealed(work / TIMING)
-    return None

@@ -127,6 +127,15 @@ def test_a_training_of_two_experiments_counts_once() -> None:
     assert len(numbers) == 3
 
 
+def test_a_training_that_ran_on_two_devices_counts_once() -> None:
+    runs = two_losses()
+    again = runs.table.iloc[[1]].assign(cell="made/again/0", device="cpu")
+    again.index = [99]
+    table = pd.concat([runs.table.assign(device=None), again])
+    numbers = numbers_of(FOCAL_AGAINST_CE, Runs(table, runs.measurements))
+    assert len(numbers) == 3
+
+
 def test_values_are_averaged_within_a_seed_before_they_count() -> None:
     rows = []
     for seed in (0, 1):

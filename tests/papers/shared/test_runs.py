@@ -20,7 +20,8 @@ from softmax_temperature.papers.shared.runs import (
     wide_form,
     write_runs,
 )
-from softmax_temperature.runner.artifacts import write_json
+from softmax_temperature.runner.artifacts import Artifact, write_json, write_sealed
+from softmax_temperature.runner.cells import TIMING, work_folder
 from softmax_temperature.runner.errors import InputError
 from tests.papers.shared.made_runs import runs_of
 
@@ -82,12 +83,13 @@ class MadeStage:
 
     output: Path
 
-    def result(self, cell: str) -> str:
-        return cell
+    def result(self, cell: str) -> Artifact:
+        about = {"stage": "made", "cell": cell, "fingerprint": "0" * 64}
+        return Artifact(self.output / cell, "made", about, {})
 
 
-def read(run: DeclaredRun, cell: Any) -> MeasuredRun:
-    assert run.cell == cell
+def read(run: DeclaredRun, cell: Artifact) -> MeasuredRun:
+    assert run.cell == cell.about["cell"]
     row = {"split": "test", "epoch": 1, "accuracy": 0.5 + run.factors["seed"]}
     facts = {"diverged": False, "stuck": False, "epochs_done": 1}
     return MeasuredRun(facts, [row], {"bins": [{"low": run.factors["seed"]}]})
@@ -146,6 +148,30 @@ def test_a_study_grows_by_the_cells_of_another_machine(
     assert runs.tables["bins"].to_numpy().tolist() == [[0, 0], [1, 1], [2, 2]]
     said = "1 runs from cells on this machine, 2 recorded before, from another machine"
     assert said in capsys.readouterr().err
+
+
+def test_the_device_is_recorded_where_the_timing_is_known(
+    tmp_path: Path, stage: MadeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    machines = [("cpu", "NVIDIA T4"), ("cuda", "NVIDIA T4")]
+    for seed, (device, accelerator) in enumerate(machines):
+        timing = {"device": device, "machine": {"accelerator": accelerator}}
+        write_sealed(work_folder("made", f"FL-3/{seed}", "0" * 64) / TIMING, timing)
+    train(stage, 0, 1, 2)
+    folder = tmp_path / "results/study/paper"
+    record(folder, gathered(folder, declared(stage, 3)))
+    devices = read_runs(folder).table["device"]
+    assert devices.tolist()[:2] == ["cpu", "NVIDIA T4"]
+    assert pd.isna(devices[2])
+
+
+def test_a_training_that_ran_on_two_devices_is_one_training(tmp_path: Path) -> None:
+    runs = runs_of([ROWS[0] | {"device": "cpu"}, ROWS[0] | {"device": None}])
+    cells = runs.table["cell"].iloc[0]
+    write_runs(tmp_path, Runs(runs.table.assign(cell=cells), runs.measurements))
+    with pytest.raises(InputError, match="two runs with equal factors"):
+        read_runs(tmp_path)
 
 
 def test_a_run_that_is_no_longer_declared_goes(

@@ -4,6 +4,8 @@ A run that diverged or got stuck counts as guessing. Runs are compared in pairs 
 share data set, network, schedule and seed, and start from the same weights.
 """
 
+import pandas as pd
+
 from softmax_temperature.papers.cooling.heating import EpochsApart
 from softmax_temperature.papers.cooling.study import (
     ACCURACY,
@@ -233,10 +235,10 @@ def _cost(runs: Runs) -> Measurement:
     return Measurement(parts, "of an epoch", note)
 
 
-def _idle(runs: Runs, chosen: "object") -> str:
+def _idle(runs: Runs, chosen: pd.DataFrame) -> str:
     """How often Cooling found no best temperature and did nothing."""
     rows = runs.measured("at_bound", split="validation")
-    at_bound = rows[rows["run"].isin(chosen.index)]["value"]  # type: ignore[attr-defined]
+    at_bound = rows[rows["run"].isin(chosen.index)]["value"]
     if not at_bound.any():
         return ""
     return (

@@ -122,7 +122,7 @@ def _declared_segmentation(params: Params) -> Iterator[DeclaredRun]:
     section = params.cooling.segmentation
     for mode, seed in section.trainings() if section else ():
         assert section, "there are trainings"
-        arm = Arm(mode=mode, factor=section.factor)
+        arm = Arm.model_validate({"mode": mode, "factor": section.factor})
         factors = {
             "task": "segmentation",
             "dataset": section.dataset,

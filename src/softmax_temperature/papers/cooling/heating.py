@@ -49,12 +49,12 @@ class EpochsApart(Contrast):
                 "no seed of this profile tells which exceeds the maximal temperature "
                 f"first: {self.first} or {self.second}"
             )
-        own = epochs.drop_duplicates(list(TASK)).set_index(list(TASK))["own"]
+        own = epochs.groupby(list(TASK))["own"].first().to_dict()
         tasks = []
         for place, rows in pairs.groupby(list(TASK), sort=False):
             name = ", ".join(map(value_label, TASK, place))
             values = tuple(rows["difference"].tolist())
-            tasks.append(Task(name, values, bool(own.loc[place])))
+            tasks.append(Task(name, values, bool(own[place])))
         never = pairs["never"].value_counts()
         late = [
             f"{arm} {never[arm]} of {len(pairs)}"

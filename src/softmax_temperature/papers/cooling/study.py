@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from softmax_temperature.papers.shared.display import cooling_label
@@ -216,17 +215,23 @@ def growth(runs: Runs) -> pd.DataFrame:
     coolings = runs.wide("coolings", *names, split="validation").rename(columns=names)
     coolings = coolings.dropna(subset="applied")
     rows = table.reset_index().merge(coolings, on="run")
-    reached = np.empty(len(rows))
-    kept = np.empty(len(rows))
-    for _, run in rows.groupby("run", sort=False):
-        before = 1.0
-        for place, row in run.iterrows():
-            hot = before * row["applied"]  # Definition 3.4
-            resets = row["mode"] == "periodic" and hot > row["max_temperature"]
-            reached[place] = hot
-            kept[place] = row["reset_temperature"] if resets else hot
-            before = kept[place]
-    return rows.assign(reached=reached, kept=kept, reset=reached != kept)
+    heats = [_heating(run) for _, run in rows.groupby("run", sort=False)]
+    rows = rows.join(pd.concat(heats)) if heats else rows.assign(reached=[], kept=[])
+    return rows.assign(reset=rows["reached"] != rows["kept"])
+
+
+def _heating(run: pd.DataFrame) -> pd.DataFrame:
+    """The temperatures of one run's last layer: `reached` and `kept` of each Cooling."""
+    reached = []
+    kept = []
+    before = 1.0
+    for _, row in run.iterrows():
+        hot = before * row["applied"]  # Definition 3.4
+        resets = row["mode"] == "periodic" and hot > row["max_temperature"]
+        before = row["reset_temperature"] if resets else hot
+        reached.append(hot)
+        kept.append(before)
+    return pd.DataFrame({"reached": reached, "kept": kept}, run.index, float)
 
 
 def experiments(runs: Runs) -> pd.DataFrame:

@@ -18,6 +18,7 @@ import pandas as pd
 from softmax_temperature.papers.shared import results
 from softmax_temperature.papers.shared.runs import (
     CELL,
+    DEVICE,
     KEYS,
     RUN,
     RUNS_FILE,
@@ -31,6 +32,7 @@ from softmax_temperature.papers.shared.sources import RECORDS
 from softmax_temperature.runner.artifacts import Artifact, find_artifacts
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.progress import say
+from softmax_temperature.runner.timing import timing_of
 from softmax_temperature.stages import Stage, label
 
 _PLACES = ("root",)
@@ -113,8 +115,8 @@ def gather(
     counts = {"here": 0, "recorded": 0}
     for run in declared:
         if run.cell in here[run.stage.output]:
-            measured = read(run, run.stage.result(run.cell))
-            parts.append(_as_runs(run, measured, shapes))
+            cell = run.stage.result(run.cell)
+            parts.append(_as_runs(run, read(run, cell), shapes, device_of(cell)))
             counts["here"] += 1
         elif recorded is not None and run.name in still:
             parts.append(_rows_of(recorded, run))
@@ -135,6 +137,19 @@ def gather(
     runs = _together(parts, shapes)
     check(runs, str(folder))
     return runs
+
+
+def device_of(cell: Artifact) -> str | None:
+    """The device that a cell ran on: "cpu", or the accelerator's name.
+
+    None if the cell's timing is not on this machine.
+    """
+    timing = timing_of(cell.about)
+    if timing is None:
+        return None
+    if timing["device"] == "cpu":
+        return "cpu"
+    return str(timing["machine"]["accelerator"])
 
 
 def _recorded(folder: Path, tables: Sequence[str]) -> Runs | None:
@@ -211,10 +226,13 @@ def _equals(column: pd.Series[Any], value: Any) -> pd.Series[bool]:
 
 
 def _as_runs(
-    run: DeclaredRun, measured: MeasuredRun, shapes: Mapping[str, Sequence[str]]
+    run: DeclaredRun,
+    measured: MeasuredRun,
+    shapes: Mapping[str, Sequence[str]],
+    device: str | None,
 ) -> Runs:
     """One measured run, with the number 0."""
-    row = {**run.factors, **measured.facts, CELL: run.name}
+    row = {**run.factors, DEVICE: device, **measured.facts, CELL: run.name}
     values = pd.DataFrame([{RUN: 0, "scaled": False, **one} for one in measured.rows])
     if values.empty:
         values = pd.DataFrame(columns=KEYS)

@@ -22,11 +22,11 @@ from softmax_temperature.papers.shared.factors import ALL, Where, where
 from softmax_temperature.papers.shared.metrics import Measure, lost_text
 from softmax_temperature.papers.shared.runs import (
     CELL,
-    FACTORS,
     RECIPE,
     SEED,
     Runs,
     cell_names,
+    training_factors,
 )
 from softmax_temperature.papers.shared.statistics import (
     OverTasks,
@@ -457,7 +457,7 @@ def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
         InputError: If two runs share the keys and differ in another factor: then the
             contrast does not say which of them it is about.
     """
-    factors = [name for name in FACTORS if name in chosen]
+    factors = training_factors(chosen)
     distinct = chosen.drop_duplicates(factors)
     twice = distinct[distinct.duplicated(list(keys), keep=False)]
     if twice.empty:

@@ -2,9 +2,9 @@
 
 `runs.csv` has one row per training: its factors (`dataset`, `network`, `loss`, `seed`,
 ...), facts about it (`diverged`, `epochs_done`), and `cell`, the work that made it.
-`tables/values.csv` has what was measured, one row per run, split, epoch and whether logits
-were `scaled`, with one column per metric: the long form repeats the four keys for every
-metric and would triple the files. `Runs.measurements` is the long form.
+`tables/values.csv` has what was measured, one row per run, split, epoch and whether
+logits were `scaled`, with one column per metric: the long form repeats the four keys
+for every metric and would triple the files. `Runs.measurements` is the long form.
 """
 
 from __future__ import annotations
@@ -22,7 +22,13 @@ from softmax_temperature.papers.shared.factors import Where
 from softmax_temperature.papers.shared.files import read_csv, write_csv
 from softmax_temperature.runner.errors import InputError
 
-RUN, CELL, SEED = "run", "cell", "seed"
+RUN = "run"
+CELL = "cell"
+SEED = "seed"
+DEVICE = "device"
+"""The factor in which two runs of one training may differ: "cpu", or an accelerator's
+name; missing if it was not recorded.
+"""
 KEYS = ["run", "split", "epoch", "scaled"]
 LONG = [*KEYS, "metric", "value"]
 RUNS_FILE = "runs.csv"
@@ -56,8 +62,8 @@ FACTORS = (
     "start",
     "correlation",
     "backbone",
-    "seed",
-    "device",
+    SEED,
+    DEVICE,
 )
 """The names of factors, common to all papers; a file has those that its paper varies.
 
@@ -83,9 +89,9 @@ class Runs:
     """The runs of a study.
 
     `table` is indexed by `run`: the factors, the facts and the cell of each run.
-    `measurements` are the values in long form, with the columns `LONG`. `tables` are measurements of
-    another shape (bins of a diagram, checks of a proposition), by the name of their
-    file; one with a column `run` belongs to runs.
+    `measurements` are the values in long form, with the columns `LONG`. `tables` are
+    measurements of another shape (bins of a diagram, checks of a proposition), by the
+    name of their file; one with a column `run` belongs to runs.
     """
 
     table: pd.DataFrame
@@ -177,7 +183,7 @@ def write_runs(folder: Path, runs: Runs) -> None:
 
 def check(runs: Runs, where: str) -> None:
     """Raise an `InputError` unless every run is there once and every value has one."""
-    names = [CELL, *(name for name in FACTORS if name in runs.table)]
+    names = [CELL, *training_factors(runs.table)]
     twice = runs.table[runs.table.duplicated(names)]
     if len(twice):
         raise InputError(
@@ -199,6 +205,11 @@ def check(runs: Runs, where: str) -> None:
             where=where,
             remedy="Run `dvc repro`.",
         )
+
+
+def training_factors(table: pd.DataFrame) -> list[str]:
+    """The factors that tell one training from another: all but the device."""
+    return [name for name in FACTORS if name in table and name != DEVICE]
 
 
 def long_form(wide: pd.DataFrame) -> pd.DataFrame:
