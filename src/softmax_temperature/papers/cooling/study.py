@@ -231,7 +231,7 @@ def _heating(run: pd.DataFrame) -> pd.DataFrame:
         before = row["reset_temperature"] if resets else hot
         reached.append(hot)
         kept.append(before)
-    return pd.DataFrame({"reached": reached, "kept": kept}, run.index, float)
+    return run[[]].assign(reached=reached, kept=kept)
 
 
 def experiments(runs: Runs) -> pd.DataFrame:
