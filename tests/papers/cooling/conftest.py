@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -64,14 +65,14 @@ ACCURACY: dict[tuple[str, str, str], float | None] = {
 
 UNCOOLED = {
     "mode": "none",
-    "factor": None,
-    "max_temperature": None,
-    "reset_temperature": None,
-    "refit": None,
-    "period": None,
-    "optimizer_state": None,
+    "factor": np.nan,
+    "max_temperature": np.nan,
+    "reset_temperature": np.nan,
+    "refit": np.nan,
+    "period": np.nan,
+    "optimizer_state": np.nan,
     "loss": "cross_entropy",
-    "gamma": None,
+    "gamma": np.nan,
 }
 COOLED = {
     "factor": 1.0,
