@@ -155,13 +155,13 @@ def test_a_change_of_cooling_alone_is_compared_with_the_same_cooling(
     runs: Runs,
 ) -> None:
     table = made("ours", runs)
-    row = cell(table, change="momentum rescaled")
+    row = cell(table, change="momentum rescaled with the weights")
     # 0.781 against 0.776 of the same mode, and both rise by 0.002 with each seed;
     # against 0.747 without Cooling.
     numbers = row[["over_unchanged", "difference"]].tolist()
     assert numbers == pytest.approx([0.005, 0.035])
     compared = table.dropna(subset="over_unchanged")
-    assert set(compared["change"]) == {"momentum rescaled"}, (
+    assert set(compared["change"]) == {"momentum rescaled with the weights"}, (
         "the others change more than Cooling"
     )
 
@@ -177,7 +177,7 @@ def test_means_are_over_the_seeds_that_finished_both(runs: Runs) -> None:
 
 def test_the_main_recipe_is_averaged_over_the_seeds_of_the_change(runs: Runs) -> None:
     fewer = runs.only(~where(experiment="each-batch") | where(seed=2))
-    row = cell(made("ablation", fewer), change="period of one batch")
+    row = cell(made("ablation", fewer), change="Cooling after each batch")
     # Of the main recipe seed 2 alone: 0.749, not its mean over three seeds.
     numbers = row[["without", "cooled", "difference"]].tolist()
     assert numbers == pytest.approx([0.749, 0.794, 0.045])

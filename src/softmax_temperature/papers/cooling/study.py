@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from softmax_temperature.papers.cooling.changes import changes
 from softmax_temperature.papers.shared.display import cooling_label
 from softmax_temperature.papers.shared.factors import (
     Where,
@@ -160,21 +161,22 @@ def read(folder: Path) -> Runs:
     """The runs in `results/<study>/cooling`, with the columns that follow from them.
 
     The columns are `own` (the paper has the data set), `is_printed` (the run is the
-    paper's own, data and all), `guessing`, `lost`, `never_redistributed` and the label
-    `arm`.
+    paper's own, data and all), `guessing`, `change` (from the main recipe, in words),
+    `lost`, `never_redistributed` and the label `arm`.
     """
     return tidied(read_runs(folder, TABLES))
 
 
 def tidied(runs: Runs) -> Runs:
     """The runs with the columns that follow from their factors and values."""
-    table = runs.table.astype({"change": object, "printed_model": object})
-    table = table.fillna({"change": "", "printed_model": ""})
+    table = runs.table.astype({"printed_model": object})
+    table = table.fillna({"printed_model": ""})
     is_printed = (table["printed_model"] != "") & (table["train_images"] >= WHOLE)
     table = table.assign(
         own=[is_part(name, DATA) for name in table["dataset"]],
         is_printed=is_printed.astype(bool),
         guessing=1 / table["classes"],
+        change=changes(table, EVERY_MAIN_RUN.select(table)),
         lost=is_lost(table),
         never_redistributed=_never_redistributed(runs),
     )

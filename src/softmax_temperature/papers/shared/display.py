@@ -33,6 +33,11 @@ ACTIVATIONS = {
     "crelu": "CReLU",
 }
 
+OPTIMIZERS = {
+    "sgd": "SGD",
+    "adam": "Adam",
+}
+
 LABELS: Mapping[str, Mapping[Any, str]] = {
     "mode": MODES,
     "schedule": SCHEDULES,
@@ -118,6 +123,14 @@ def loss_label(run: Mapping[str, Any] | pd.Series) -> str:
     if loss in _GAMMAS:
         return f"{_GAMMAS[loss]}-{_plain(run['gamma'])}"
     return str(loss)
+
+
+def loss_name(run: Mapping[str, Any] | pd.Series) -> str:
+    """A loss in a sentence, with its gamma: "focal loss, gamma 3"."""
+    name = f"{str(run['loss']).replace('_', ' ')} loss"
+    if pd.isna(run["gamma"]):
+        return name
+    return f"{name}, gamma {_plain(run['gamma'])}"
 
 
 def cooling_label(run: Mapping[str, Any] | pd.Series) -> str:
