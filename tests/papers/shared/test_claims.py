@@ -3,6 +3,7 @@ no claim is silently absent.
 """
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -230,6 +231,15 @@ def test_every_claim_has_a_row_in_its_order() -> None:
         "–",
     ]
     assert table["must lie"].tolist() == ["above 0", "–"]
+
+
+def test_a_claim_that_is_not_tested_names_the_study_that_is_made_for_it() -> None:
+    asked = replace(claim(above(), not_tested("one seed")), primary="cifar10")
+    notes = [
+        judge_all("focal", [asked], 0, profile=profile)[0]["note"]
+        for profile in ("paper", "cifar10")
+    ]
+    assert notes == ["one seed; profile cifar10 would test it", "one seed"]
 
 
 def test_a_reader_sees_shares_in_points_and_other_numbers_as_they_are() -> None:

@@ -2,6 +2,7 @@
 ambiguous.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,16 @@ def test_a_part_that_was_not_run_is_missing_unless_it_is_not_required() -> None:
     assert not Parts(contrasts, required=False).measure(two_losses()).missing
 
 
+def test_where_no_part_was_run_the_reason_is_its_own() -> None:
+    contrasts = {
+        "gamma 2": Difference(of=ACCURACY, first=where(gamma=2.0), second=CE),
+        "gamma 4": Difference(of=ACCURACY, first=where(gamma=4.0), second=CE),
+    }
+    measurement = Parts(contrasts, absent="not trained").measure(two_losses())
+    reason = "no run with gamma = 2.0, of those for all runs"
+    assert measurement.missing == {"": reason}
+
+
 def test_two_runs_that_could_stand_for_one_are_refused() -> None:
     twice = two_losses()
     other = twice.table.iloc[[1]].assign(gamma=3.0, learning_rate=0.5, cell="made/x/0")
@@ -116,6 +127,24 @@ def test_runs_with_another_recipe_are_not_compared() -> None:
     other = Runs(runs.table.assign(learning_rate=rates), runs.measurements)
     with pytest.raises(InputError, match=r"learning_rate, too: 0\.5 and 0\.1"):
         FOCAL_AGAINST_CE.measure(other)
+
+
+def test_two_numbers_of_the_same_runs_are_compared() -> None:
+    contrast = Difference(
+        of=ACCURACY, of_second=Factor("gamma"), first=FOCAL_3, second=FOCAL_3
+    )
+    numbers = numbers_of(contrast, two_losses())
+    assert numbers == pytest.approx([0.71 - 3, 0.72 - 3, 0.73 - 3])
+
+
+def test_a_recipe_that_neither_run_has_is_shared() -> None:
+    runs = two_losses()
+    unknown = Runs(runs.table.assign(weight_decay=np.nan), runs.measurements)
+    assert len(numbers_of(FOCAL_AGAINST_CE, unknown)) == 3
+    is_focal = runs.table["loss"] == "focal"
+    one = runs.table.assign(weight_decay=np.where(is_focal, 0.1, np.nan))
+    with pytest.raises(InputError, match="weight_decay"):
+        FOCAL_AGAINST_CE.measure(Runs(one, runs.measurements))
 
 
 def test_a_training_of_two_experiments_counts_once() -> None:
@@ -164,6 +193,17 @@ def test_lost_runs_are_left_out_or_count_as_told_and_are_named() -> None:
     assert note == "counted as guessing: focal 1 of 3 diverged"
 
 
+def test_a_lost_run_behind_two_parts_is_named_once() -> None:
+    runs = two_losses()
+    diverged = runs.table["loss"].eq("ce") & runs.table["seed"].eq(2)
+    lost = Runs(runs.table.assign(diverged=diverged), runs.measurements)
+    guess = replace(
+        FOCAL_AGAINST_CE, of=Metric("accuracy", lost=0.1), lost_as="guessing"
+    )
+    note = Parts({"a": guess, "b": guess}).measure(lost).note
+    assert note == "counted as guessing: ce 1 of 3 diverged"
+
+
 def test_another_number_of_the_same_runs_stands_beside() -> None:
     every_epoch = Metric("accuracy", epochs=mean_of_all_epochs, label="all epochs")
     beside = {"mean of all epochs": every_epoch}
@@ -189,6 +229,12 @@ def test_a_share_counts_seeds_with_which_every_run_is_so() -> None:
     assert measurement.unit == "of the seeds diverged"
 
 
+def test_a_share_on_other_data_than_the_papers_is_not_its_own() -> None:
+    rows = [{"loss": "ce", "seed": 0, "value": 0.5, "own": False, "diverged": True}]
+    contrast = Proportion(of=Having("diverged", where(diverged=True)))
+    assert only_part(contrast, runs_of(rows)).of_paper() is None
+
+
 def test_a_mean_is_of_the_numbers_themselves_over_tasks() -> None:
     rows = [
         {"loss": "ce", "dataset": name, "seed": seed, "value": value, "own": own}
@@ -202,6 +248,25 @@ def test_a_mean_is_of_the_numbers_themselves_over_tasks() -> None:
     assert [task.own for task in part.tasks] == [True, False]
     assert part.of_paper().estimate().value == pytest.approx(0.6)
     assert part.resolution == 0.1
+
+
+def test_values_of_a_mean_are_averaged_within_a_seed() -> None:
+    rows = [
+        {"loss": "ce", "seed": seed, "schedule": schedule, "value": value + seed / 10}
+        for schedule, value in (("cosine", 0.5), ("linear", 0.7))
+        for seed in (0, 1)
+    ]
+    contrast = Mean(of=ACCURACY, averaged_over=["schedule"])
+    assert numbers_of(contrast, runs_of(rows)) == pytest.approx([0.6, 0.7])
+
+
+def test_values_that_a_choice_made_have_a_wider_interval() -> None:
+    runs = two_losses()
+    chosen = replace(FOCAL_AGAINST_CE, left_out=True, counted="folds")
+    wide = only_part(chosen, runs).estimate()
+    narrow = only_part(FOCAL_AGAINST_CE, runs).estimate()
+    assert wide.low < narrow.low
+    assert only_part(chosen, runs).each == "folds"
 
 
 def test_an_average_is_over_the_numbers_that_a_run_has() -> None:

@@ -45,8 +45,8 @@ def changes(table: pd.DataFrame, main: pd.DataFrame) -> list[str]:
 
 def _main_of(run: pd.Series[Any], main: pd.DataFrame) -> pd.DataFrame:
     """The main runs of the same data set and network, or else of the same data set."""
-    on_data = main[main["dataset"] == run["dataset"]]
-    same = on_data[on_data["network"] == run["network"]]
+    on_data: pd.DataFrame = main[main["dataset"] == run["dataset"]]
+    same: pd.DataFrame = on_data[on_data["network"] == run["network"]]
     return on_data if same.empty else same
 
 
