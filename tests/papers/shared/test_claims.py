@@ -127,6 +127,23 @@ def test_the_interval_against_the_bound_decides(
     assert Criterion.of(json.loads(json.dumps(row))) == criterion
 
 
+@pytest.mark.parametrize(
+    ("criterion", "values", "shown"),
+    [
+        (above(), (0.6, 0.5), 0.5),
+        (equivalent(1), (0.0, 0.5), 0.5),
+        (equivalent(1), (0.0, -0.5), -0.5),
+        (above(some=True), (0.5, 0.6), 0.6),
+    ],
+)
+def test_the_worst_part_is_shown_or_the_best_where_one_is_enough(
+    criterion: Criterion, values: tuple[float, ...], shown: float
+) -> None:
+    row = judged(criterion, *map(seeds, values))
+    assert row["verdict"] == HOLDS
+    assert row["value"] == pytest.approx(shown)
+
+
 def test_the_part_that_decides_is_shown_at_the_level_that_decides() -> None:
     row = judged(above(), seeds(0.5), seeds(0.1))
     assert (row["unit"], row["value"], row["level"]) == (
@@ -201,6 +218,12 @@ def test_a_task_that_the_paper_lacks_is_shown_and_not_pooled() -> None:
     assert (row["n"], texts(row)["note"]) == (6, ""), (
         "directions are shown on what is there"
     )
+
+
+def test_only_one_of_several_parts_has_a_name() -> None:
+    assert judged(above(), seeds(0.5))["tasks"][0]["part"] == ""
+    tasks = judged(above(), seeds(0.5), seeds(0.6))["tasks"]
+    assert [task["part"] for task in tasks] == ["part 0", "part 1"]
 
 
 def test_a_missing_part_leaves_a_claim_open_but_not_a_contradiction() -> None:

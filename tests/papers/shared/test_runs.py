@@ -13,6 +13,7 @@ from softmax_temperature.papers.shared.collecting import (
     MeasuredRun,
     gather,
 )
+from softmax_temperature.papers.shared.factors import where
 from softmax_temperature.papers.shared.runs import (
     Runs,
     long_form,
@@ -47,6 +48,30 @@ def test_runs_read_back_are_the_same(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(again.tables["bins"], bins)
     first = wide_form(again.measurements)
     pd.testing.assert_frame_equal(first, wide_form(runs.measurements))
+
+
+def test_values_of_one_split_stand_side_by_side_as_they_are_before_scaling() -> None:
+    at = {"run": 0, "epoch": 1, "ece": 0.1, "nll": 0.5}
+    rows = [
+        {**at, "split": "test", "scaled": False},
+        {**at, "split": "test", "scaled": True, "ece": 0.01},
+        {**at, "split": "train", "scaled": False, "ece": 0.2},
+    ]
+    runs = Runs(runs_of(ROWS).table, long_form(pd.DataFrame(rows)))
+    table = runs.wide("nll", "ece", split="test")
+    assert table.to_dict("records") == [{"run": 0, "epoch": 1, "nll": 0.5, "ece": 0.1}]
+    assert runs.measured("ece", split="test", scaled=True)["value"].tolist() == [0.01]
+    assert runs.measured("ece", split="train")["value"].tolist() == [0.2]
+    assert runs.measured("brier").empty
+
+
+def test_a_part_of_the_runs_has_its_values_and_tables_alone() -> None:
+    tables = {"bins": pd.DataFrame({"run": [0, 1]}), "cost": pd.DataFrame({"s": [1]})}
+    whole = Runs(runs_of(ROWS).table, runs_of(ROWS).measurements, tables)
+    part = whole.only(where(seed=1))
+    assert set(part.measurements["run"]) == {1}
+    assert part.tables["bins"]["run"].tolist() == [1]
+    assert len(part.tables["cost"]) == 1
 
 
 def test_missing_values_are_no_values() -> None:
