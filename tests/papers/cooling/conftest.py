@@ -1,6 +1,6 @@
 """Small runs whose tables and verdicts can be worked out by hand."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -295,7 +295,7 @@ def cooling(epoch: int, applied: float, total: float) -> dict[str, Any]:
 
 
 def segmentation(
-    scores: dict[str, tuple[tuple[float, float], ...]] = SCORES,
+    scores: Mapping[str, tuple[tuple[float, float], ...]] = SCORES,
 ) -> list[tuple[dict[str, Any], Rows]]:
     """The runs of segmentation, bad after the first of two epochs."""
     made = []

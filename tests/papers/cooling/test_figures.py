@@ -79,6 +79,17 @@ def test_figure_1_marks_what_diverged_and_shows_the_baseline(runs: Runs) -> None
     ]
 
 
+def test_a_network_with_a_baseline_of_its_own_in_figure_1_comes_first(
+    runs: Runs,
+) -> None:
+    own = where(experiment="digits")
+    both = changed(runs, own, role="figure_1", network="resnet")
+    cooled = own & where(mode="last_layer")
+    first, second = drawn("1", changed(both, cooled, factor=0.5)).axes
+    assert first.get_title() == "digits, resnet"
+    assert second.get_title() == "cifar10, small-vgg"
+
+
 def test_a_ruinous_factor_leaves_the_scale_to_the_others(runs: Runs) -> None:
     hot = where(experiment="factors", factor=1.25)
     trained = changed(runs, hot, diverged=False)

@@ -1,6 +1,6 @@
 """Runs are read as they were written, every value belongs to one run, and a study grows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +197,22 @@ def test_a_training_that_ran_on_two_devices_is_one_training(tmp_path: Path) -> N
     write_runs(tmp_path, Runs(runs.table.assign(cell=cells), runs.measurements))
     with pytest.raises(InputError, match="two runs with equal factors"):
         read_runs(tmp_path)
+
+
+def test_a_recorded_run_lacks_the_factors_that_are_declared_empty(
+    tmp_path: Path, stage: MadeStage
+) -> None:
+    def of(stage: MadeStage, smoothing: float | None) -> list[DeclaredRun]:
+        run = declared(stage, 1)[0]
+        return [replace(run, factors={**run.factors, "smoothing": smoothing})]
+
+    folder = tmp_path / "results/study/paper"
+    train(stage, 0)
+    record(folder, gathered(folder, of(stage, None)))
+    other = MadeStage(tmp_path / "another/training")
+    assert len(gathered(folder, of(other, None)).table) == 1
+    with pytest.raises(InputError, match="neither in a cell here nor"):
+        gathered(folder, of(other, 0.1))
 
 
 def test_a_run_that_is_no_longer_declared_goes(

@@ -400,7 +400,7 @@ def correlation(x: pd.Series[float], y: pd.Series[float]) -> float:
 
 
 def jackknife(
-    groups: Sequence[pd.DataFrame], statistic: Callable[[Sequence[Any]], float]
+    groups: Sequence[Any], statistic: Callable[[Sequence[Any]], float]
 ) -> Values:
     """Pseudo-values of a statistic, one per group that is left out."""
     count = len(groups)
