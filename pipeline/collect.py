@@ -5,7 +5,8 @@ from importlib import import_module
 
 import torch
 
-from softmax_temperature.papers.shared.results import PAPERS, paper_folder
+from softmax_temperature.papers.shared.results import PAPERS, paper_folder, read_json
+from softmax_temperature.papers.shared.runs import cells_of
 from softmax_temperature.papers.shared.sources import RECORDS
 from softmax_temperature.params import read_params
 from softmax_temperature.runner.artifacts import write_json
@@ -27,9 +28,11 @@ def main(paper: Paper, params: ParamsFile = PARAMS) -> None:
     module = import_module(f"softmax_temperature.papers.{paper}.collect")
     folder = paper_folder(parameters.profile, paper)
     outputs = [stage.output for stage in module.STAGES]
+    before = read_json(folder / RECORDS)
     module.collect(parameters, folder)
-    write_json(folder / RECORDS, provenance(outputs))
-    record_run(parameters.profile, paper, params, outputs)
+    cells = cells_of(folder)
+    write_json(folder / RECORDS, provenance(outputs, recorded=before, cells=cells))
+    record_run(parameters.profile, paper, params, outputs, recorded=before)
 
 
 if __name__ == "__main__":

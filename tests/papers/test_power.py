@@ -193,7 +193,7 @@ def _table() -> Iterator[None]:
 
 
 def held(
-    claims: Sequence[Claim[Any]],
+    claims: Sequence[Claim],
     name: str,
     make: Callable[[np.random.Generator], Any],
     repeats: int,

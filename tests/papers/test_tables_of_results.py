@@ -2,12 +2,12 @@
 them.
 """
 
-from importlib import import_module
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from softmax_temperature.papers.shared.records import makers_of_tables, read_study
 from softmax_temperature.papers.shared.results import PAPERS
 from softmax_temperature.papers.shared.tables import read_csv, write_csv
 
@@ -20,16 +20,11 @@ FOLDERS = sorted(path.parent for path in RESULTS.glob("*/*/claims.json"))
 )
 def test_tables_follow_from_their_records(folder: Path, tmp_path: Path) -> None:
     assert folder.name in PAPERS
-    records = import_module(
-        f"softmax_temperature.papers.{folder.name}.records"
-    ).read_records(folder)
-    tables = import_module(f"softmax_temperature.papers.{folder.name}.tables").TABLES
-    for name, make in tables.items():
-        write_csv(tmp_path / f"{name}.csv", make(records))
-        found, expected = (
-            read_csv(tmp_path / f"{name}.csv"),
-            read_csv(folder / "tables" / f"{name}.csv"),
-        )
+    runs = read_study(folder, folder.name)
+    for name, make in makers_of_tables(folder.name):
+        write_csv(tmp_path / f"{name}.csv", make(runs))
+        found = read_csv(tmp_path / f"{name}.csv")
+        expected = read_csv(folder / "tables" / f"{name}.csv")
         # Another processor may sum in another order, and so round the ninth digit the
         # other way.
         pd.testing.assert_frame_equal(

@@ -18,12 +18,18 @@ from softmax_temperature.data.segmentation import read_segmentation
 from softmax_temperature.data.splits import Part
 from softmax_temperature.networks.registry import build_network
 from softmax_temperature.papers.cooling import collect
-from softmax_temperature.papers.cooling.collect import (
-    segmentation_pixels,
-    segmentation_table,
+from softmax_temperature.papers.cooling.collect import segmentation_pixels
+from softmax_temperature.papers.cooling.outcome import CHANCE
+from softmax_temperature.papers.cooling.study import (
+    ACCURACY_OF_FINISHED,
+    ANY_FACTOR,
+    CLASSIFICATION,
+    SEGMENTATION,
+    read,
 )
-from softmax_temperature.papers.cooling.records import read_records
-from softmax_temperature.papers.cooling.selection import CHANCE
+from softmax_temperature.papers.shared.collecting import gather
+from softmax_temperature.papers.shared.factors import where
+from softmax_temperature.papers.shared.metrics import at_last_epoch
 from softmax_temperature.papers.shared.tables import rounded
 from softmax_temperature.params import Params
 from softmax_temperature.params.cooling import Segmentation
@@ -46,7 +52,6 @@ from tests.pipeline.whole_runs import (
 )
 
 PAPER, RESULTS = collect, Path("results/tiny/cooling")
-NAMES = ["experiment", "schedule", "arm", "seed"]
 pytestmark = pytest.mark.usefixtures("in_project")
 
 
@@ -106,21 +111,28 @@ def test_a_run_in_the_table_is_what_its_weights_say(tiny: Params) -> None:
     )
 
 
-def test_there_is_a_row_for_the_last_cooling_of_each_epoch() -> None:
-    temperatures = read_records(RESULTS).temperatures
-    assert set(temperatures["arm"]) == {
-        arm for arm in read_records(RESULTS).runs["arm"] if not arm.startswith("none")
-    }
-    assert (temperatures.groupby(NAMES)["epoch"].apply(list).map(tuple) == (1, 2)).all()
-    each_batch = temperatures[temperatures["arm"] == "last_layer-each-batch"]
+def test_there_is_a_temperature_after_the_last_cooling_of_each_epoch() -> None:
+    runs = read(RESULTS)
+    temperatures = runs.measured("temperature", split="validation")
+    trained = runs.select(CLASSIFICATION)
+    cooled = trained[trained["mode"] != "none"].index
+    of_classifiers = temperatures[temperatures["run"].isin(trained.index)]
+    assert set(of_classifiers["run"]) == set(cooled)
+    epochs = of_classifiers.groupby("run")["epoch"].apply(list)
+    assert (epochs.map(tuple) == (1, 2)).all()
+
+
+def test_a_cooling_after_each_batch_counts_all_of_an_epoch() -> None:
+    runs = read(RESULTS)
+    each_batch = runs.only(where(period="1"))
     cell = "digits-vgg-each-batch/none/last_layer-each-batch/0"
     rows = stored(train_cooling, cell, "temperatures")
     steps = stored(train_cooling, cell, "record")["images"]["train"] // 8
-    assert each_batch["cooling"].tolist() == [steps, 2 * steps]
+    coolings = each_batch.measured("coolings")["value"]
+    assert coolings.tolist() == [steps, 2 * steps]
     assert len(rows) == 2 * steps
-    assert each_batch["total"].iloc[-1] == pytest.approx(
-        math.prod(row["applied"] for row in rows), rel=1e-8
-    )
+    total = each_batch.measured("temperature")["value"].iloc[-1]
+    assert total == pytest.approx(math.prod(row["applied"] for row in rows), rel=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -173,27 +185,52 @@ def test_no_fitted_number_of_a_unet_moves_with_the_test_labels(
 
 
 def test_runs_say_what_the_last_epoch_came_to() -> None:
-    runs = read_records(RESULTS).runs
-    assert not (runs["diverged"] | runs["stuck"]).all()
-    for row in runs.to_dict("records"):
-        history = stored(
-            train_cooling, "/".join(str(row[name]) for name in NAMES), "history"
-        )
+    runs = read(RESULTS)
+    trained = runs.select(CLASSIFICATION)
+    accuracies = at_last_epoch(ACCURACY_OF_FINISHED).of(runs, trained)
+    assert not (trained["diverged"] | trained["stuck"]).all()
+    for number, row in trained.iterrows():
+        cell = row["cell"].removeprefix("cooling/training/")
+        history = stored(train_cooling, cell, "history")
         last = {one["split"]: one for one in history if one["epoch"] == 2}
         learned = [
             one["accuracy"] > CHANCE / 10 for one in history if one["split"] == "train"
         ]
         assert row["stuck"] == (not any(learned))
         assert row["diverged"] == (any(learned) and not learned[-1])
-        if row["diverged"] or row["stuck"]:
-            assert math.isnan(row["test_accuracy"])
+        if row["lost"]:
+            assert math.isnan(accuracies[number])
         else:
-            written = rounded([last["test"]["accuracy"], last["test"]["ece"]])
-            assert [row["test_accuracy"], row["test_ece"]] == written
+            assert accuracies[number] == rounded(last["test"]["accuracy"])
+
+
+def test_the_factors_of_a_run_are_those_of_the_parameters(tiny: Params) -> None:
+    runs = read(RESULTS).table.set_index("cell")
+    run = runs.loc[
+        "cooling/training/digits-vgg-each-batch/none/last_layer-each-batch/0"
+    ]
+    assert run[["mode", "factor", "period", "schedule"]].tolist() == [
+        "last_layer",
+        1.0,
+        "1",
+        "none",
+    ]
+    assert run["learning_rate"] == tiny.cooling.recipe.lr
+
+
+def test_an_arm_is_judged_by_its_factors_and_not_by_its_name(
+    tiny: Params,
+) -> None:
+    arms = tiny.model_dump()["cooling"]["arms"]
+    swapped = arms | {"last_layer": arms["none"], "none": arms["last_layer"]}
+    other = changed(tiny, {"cooling/arms": swapped})
+    factors = {run.cell: run.factors for run in collect.declared_runs(other)}
+    assert factors["digits-vgg/none/none/0"]["mode"] == "last_layer"
+    assert factors["digits-vgg/none/last_layer/0"]["mode"] == "none"
 
 
 def test_the_theory_is_measured_as_predicted() -> None:
-    checks = read_records(RESULTS).theory_checks
+    checks = read(RESULTS).tables["theory_checks"]
     assert (
         checks["statement"]
         .str.extract(r"(Lemma 3.3|Proposition 3.5|Theorem 3.7|relative)")
@@ -224,19 +261,12 @@ def test_a_diverging_training_is_a_result(
     }  # The temperature does.
     monkeypatch.chdir(make_project("diverging"))
     run_paper(changed(tiny, changes), PAPER)
-    runs = read_records(RESULTS).runs
-    lost_runs = runs[
-        (runs["experiment"] == "digits-vgg-crelu") | (runs["arm"] == "last_layer-1.25")
-    ]
-    assert (lost_runs["diverged"] & ~lost_runs["stuck"]).all()
-    assert (lost_runs["epochs_done"] == 0).all()
-    assert (
-        lost_runs[["test_accuracy", "train_accuracy", "test_nll", "test_ece"]]
-        .isna()
-        .all()
-        .all()
-    )
-    assert (lost_runs["temperature"] == 1).all()
+    runs = read(RESULTS)
+    is_lost = where(experiment="digits-vgg-crelu") | ANY_FACTOR & where(factor=1e6)
+    lost_runs = runs.only(is_lost)
+    assert (lost_runs.table["diverged"] & ~lost_runs.table["stuck"]).all()
+    assert (lost_runs.table["epochs_done"] == 0).all()
+    assert lost_runs.measurements.empty
     for cell in (
         "digits-vgg-crelu/none/none/0",
         "digits-vgg-factors/none/last_layer-1.25/0",
@@ -248,27 +278,22 @@ def test_a_diverging_training_is_a_result(
     }
 
 
-def test_a_row_for_every_epoch_of_every_unet_and_arms_differ_after_the_first_cooling(
-    tiny: Params,
-) -> None:
-    table = segmentation_table(tiny)
-    assert list(table.columns[:3]) == ["arm", "seed", "epoch"]
-    assert len(table) == 2 * 2 * 2
-    assert not table.isna().any().any()
-    assert (
-        table[["mean_iou", "pixel_accuracy"]]
-        .apply(lambda scores: scores.between(0, 1))
-        .all()
-        .all()
-    )
-    temperatures = table.groupby("arm")["temperature"]
-    assert (temperatures.get_group("none") == 1).all()
-    assert temperatures.get_group("last_layer").nunique() == 4
-    last = table[(table["arm"] == "last_layer") & (table["seed"] == 1)].iloc[-1]
-    assert (
-        weights(train_segmentation, "last_layer/1")["cooling_temperature"].item()
-        == last["temperature"]
-    )
+def test_a_row_for_every_epoch_of_every_unet_and_arms_differ_after_the_first_cooling() -> (
+    None
+):
+    runs = read(RESULTS).only(SEGMENTATION)
+    scores = runs.wide("mean_iou", "pixel_accuracy", split="test")
+    assert len(scores) == 2 * 2 * 2
+    unit = scores[["mean_iou", "pixel_accuracy"]]
+    assert unit.apply(lambda column: column.between(0, 1)).all().all()
+    temperatures = runs.measured("temperature").join(runs.table, on="run")
+    by_mode = temperatures.groupby("mode")["value"]
+    assert (by_mode.get_group("none") == 1).all()
+    assert by_mode.get_group("last_layer").nunique() == 4
+    cooled = temperatures[temperatures["mode"] == "last_layer"]
+    last = cooled[cooled["seed"] == 1].iloc[-1]
+    held = weights(train_segmentation, "last_layer/1")["cooling_temperature"].item()
+    assert rounded(held) == last["value"]
     assert "cooling_temperature" not in weights(train_segmentation, "none/1")
     plain, cooled = (
         stored(train_segmentation, f"{arm}/1", "record") for arm in Segmentation.arms
@@ -318,14 +343,12 @@ def test_a_unet_that_diverges_is_a_result(
         },
     )
     run(hot, train_segmentation)
-    table = segmentation_table(hot)
-    expected = [(arm, epoch) for arm in Segmentation.arms for epoch in (1, 2)]
-    assert [tuple(row) for row in table[["arm", "epoch"]].to_numpy()] == expected
-    assert (
-        table[table["epoch"] == 2][["mean_iou", "pixel_accuracy", "temperature"]]
-        .isna()
-        .all()
-        .all()
-    )
+    declared = [
+        one for one in collect.declared_runs(hot) if one.stage is train_segmentation
+    ]
+    runs = gather(tmp_path, declared, collect.read_run)
+    assert runs.table["diverged"].tolist() == [True, True]
+    assert runs.table["epochs_done"].tolist() == [1, 1]
+    assert set(runs.measurements["epoch"]) == {1}
     assert stored(train_segmentation, "none/0", "record")["diverged"]
     assert weights_are_finite(train_segmentation, "none/0")

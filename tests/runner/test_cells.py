@@ -24,7 +24,7 @@ from softmax_temperature.runner.cells import (
     run_cells,
 )
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.tools.provenance import read_timing
+from softmax_temperature.runner.timing import read_timing
 from tests.runner import toy
 from tests.serial import SERIAL
 

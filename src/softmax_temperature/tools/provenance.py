@@ -1,7 +1,8 @@
-"""Origin of results: `records.json` lists cells, `environment.json` their machines."""
+"""What results rest on: the records of all cells in `records.json`, machines and
+minutes in `environment.json`.
+"""
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -14,120 +15,194 @@ from softmax_temperature.papers.shared.results import (
 )
 from softmax_temperature.papers.shared.sources import RECORDS
 from softmax_temperature.runner.artifacts import (
-    ArtifactError,
     digest_of,
     digest_of_file,
     find_artifacts,
     open_artifact,
-    read_sealed,
     write_json,
     write_text,
 )
-from softmax_temperature.runner.cells import TIMING, work_folder
+from softmax_temperature.runner.timing import timing_of
 from softmax_temperature.stages import PREPARED, label
 
 
-def provenance(outputs: Sequence[Path]) -> dict[str, Any]:
-    """The content of `records.json`: the origin of artifacts, but no times or machines.
+def provenance(
+    outputs: Sequence[Path],
+    *,
+    recorded: Mapping[str, Any] | None = None,
+    cells: Collection[str] = (),
+) -> dict[str, Any]:
+    """The content of `records.json`: the parameters, inputs and code of every cell.
 
-    Each cell has its inputs (name to digest of another cell's result) and the digests
-    of its parameters and code. Parameters and code follow once per digest, because
-    cells share them. Prepared data sets that no cell reads are left out, because papers
-    share their folder.
+    Times and machines are left out. Of each cell it has its inputs (name to digest of
+    another cell's result), and the digests of its parameters and code, whose values
+    follow, because cells share them. Papers share the folder of data sets: unused ones
+    are left out.
 
     Args:
-        outputs: Outputs of the stages on which a paper's results rest.
+        outputs: The output folders of the paper's stages.
+        recorded: The content of `records.json` before.
+        cells: The cells that the paper's runs come from. Those that are not here stay
+            as they were recorded, on another machine.
     """
     artifacts = [
         open_artifact(folder) for output in outputs for folder in find_artifacts(output)
     ]
-    used_digests: set[str] = set()
+    used = {
+        digest for artifact in artifacts for digest in artifact.about["inputs"].values()
+    }
+    content: dict[str, Any] = {"cells": [], "parameters": {}, "code": {}}
     for artifact in artifacts:
-        used_digests.update(artifact.about["inputs"].values())
-    cells = []
-    shared: dict[str, dict[str, Any]] = {"parameters": {}, "code": {}}
-    for artifact in artifacts:
-        is_data_set = artifact.folder.is_relative_to(PREPARED)
-        if is_data_set and artifact.digest not in used_digests:
+        if artifact.folder.is_relative_to(PREPARED) and artifact.digest not in used:
             continue
-        about = artifact.about
-        cell = {
-            "stage": about["stage"],
-            "cell": about["cell"],
-            "inputs": about["inputs"],
-            "fingerprint": about["fingerprint"],
-            "project_seed": about["seed"],
-            "seed": seed_of(about["seed"], about["stage"], about["cell"]),
+        row = {
+            name: artifact.about[name]
+            for name in ("stage", "cell", "inputs", "fingerprint")
+        }
+        seed = artifact.about["seed"]
+        row |= {
+            "project_seed": seed,
+            "seed": seed_of(seed, row["stage"], row["cell"]),
             "result": artifact.digest,
         }
-        for name, values in shared.items():
-            digest = digest_of(about[name])
-            cell[name] = digest
-            values[digest] = about[name]
-        cells.append(cell)
-    return {"cells": cells, **shared}
+        for name in ("parameters", "code"):
+            value = artifact.about[name]
+            row[name] = digest_of(value)
+            content[name][row[name]] = value
+        content["cells"].append(row)
+    if recorded is not None:
+        _keep_recorded(content, recorded, cells)
+    return content
 
 
-def record_run(profile: str, paper: str, params: Path, outputs: Iterable[Path]) -> None:
-    """Write the parameters in force, and the paper's part of `environment.json`.
+def _keep_recorded(
+    content: dict[str, Any], recorded: Mapping[str, Any], cells: Collection[str]
+) -> None:
+    """Add the recorded rows of cells, and of their inputs, that are not here."""
+    here = {_name(row) for row in content["cells"]}
+    elsewhere = [
+        row
+        for row in recorded["cells"]
+        if _name(row) in cells and _name(row) not in here
+    ]
+    read = {digest for row in elsewhere for digest in row["inputs"].values()}
+    inputs = [
+        row
+        for row in recorded["cells"]
+        if row["result"] in read and _name(row) not in here and row not in elsewhere
+    ]
+    for row in [*elsewhere, *inputs]:
+        content["cells"].append(row)
+        for name in ("parameters", "code"):
+            content[name][row[name]] = recorded[name][row[name]]
+    order = {_name(row): place for place, row in enumerate(recorded["cells"])}
+    content["cells"].sort(key=lambda row: order.get(_name(row), len(order)))
 
-    Times and machines differ between runs with equal results. So the paper's part stays
-    as it is while `records.json` stays the same, and such a rerun changes no file.
+
+def _name(row: Mapping[str, Any]) -> str:
+    return f"{row['stage']}/{row['cell']}"
+
+
+def record_run(
+    profile: str,
+    paper: str,
+    params: Path,
+    outputs: Iterable[Path],
+    *,
+    recorded: Mapping[str, Any] | None = None,
+) -> None:
+    """Write the parameters in force and the paper's part of `environment.json` beside
+    the papers' folders.
+
+    Times and machines differ between runs that give equal results. So they stay as they
+    were as long as `records.json` does: such a rerun changes no file. Where
+    `records.json` still has cells of another machine, that machine and its minutes
+    stay.
 
     Args:
-        profile: The profile of the parameters.
-        paper: Slug of the paper.
-        params: File with the parameters in force.
-        outputs: Outputs of the stages on which the paper's results rest.
+        profile: The study.
+        paper: The slug of the paper.
+        params: The file with the parameters.
+        outputs: The stage outputs that the paper's results rest on.
+        recorded: The content of `records.json` before.
     """
     folder = RESULTS / profile
     write_text(folder / PARAMETERS, params.read_text(encoding="utf-8"))
     papers = read_json(folder / ENVIRONMENT) or {}
-    digest = digest_of_file(folder / paper / RECORDS)
-    if papers.get(paper, {}).get("records") != digest:
-        papers = papers | {paper: {"records": digest, **_environment(outputs)}}
-        write_json(folder / ENVIRONMENT, papers)
+    records = folder / paper / RECORDS
+    digest = digest_of_file(records)
+    before = papers.get(paper, {})
+    if before.get("records") == digest:
+        return
+    outputs = list(outputs)
+    environment = _environment(outputs)
+    if recorded is not None and _has_cells_of_others(read_json(records), outputs):
+        known = {(_name(row), row["result"]) for row in recorded["cells"]}
+        environment = _with_earlier(_environment(outputs, known), before)
+    about = {"records": digest, **environment}
+    write_json(folder / ENVIRONMENT, papers | {paper: about})
+
+
+def _has_cells_of_others(records: Mapping[str, Any], outputs: Iterable[Path]) -> bool:
+    """Whether `records.json` has cells that are not on this machine."""
+    here = {
+        _name(open_artifact(folder).about)
+        for output in outputs
+        for folder in find_artifacts(output)
+    }
+    return any(_name(row) not in here for row in records["cells"])
+
+
+def _with_earlier(
+    environment: dict[str, Any], before: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The machines and minutes of new cells, added to those that were recorded."""
+    machines = list(before.get("machines", []))
+    machines += [one for one in environment["machines"] if one not in machines]
+    minutes = dict(before.get("cell_minutes", {}))
+    for stage, more in environment["cell_minutes"].items():
+        earlier = minutes.get(stage, 0.0)
+        is_known = earlier is not None and more is not None
+        minutes[stage] = round(earlier + more, 2) if is_known else None
+    return {"machines": machines, "cell_minutes": minutes}
 
 
 def recorded_minutes(path: Path) -> dict[str, float | None]:
-    """Minutes of all cells of each stage, by its label, from an `environment.json`."""
-    minutes: dict[str, float | None] = {}
-    for paper in (read_json(path) or {}).values():
-        minutes |= paper["cell_minutes"]
-    return minutes
+    """Minutes of all cells of each stage, by its label, as the last run of the profile
+    recorded them.
+    """
+    papers = (read_json(path) or {}).values()
+    return {
+        stage: minutes
+        for paper in papers
+        for stage, minutes in paper["cell_minutes"].items()
+    }
 
 
-def _environment(outputs: Iterable[Path]) -> dict[str, Any]:
-    """Machines and versions on which the cells ran, and minutes by stage.
+def _environment(
+    outputs: Iterable[Path], known: Set[tuple[str, str]] = frozenset()
+) -> dict[str, Any]:
+    """Machines and versions of the cells here, and minutes by stage.
 
-    Minutes are None if the timing of a cell is missing.
+    Cells that are `known` by name and result are left out. Minutes are None where a
+    cell's timing is missing.
     """
     machines: list[Any] = []
     minutes: dict[str, float | None] = {}
     for output in outputs:
-        timings = [_timing_of(folder) for folder in find_artifacts(output)]
-        recorded = [timing for timing in timings if timing]
-        seconds = sum(timing["seconds"] for timing in recorded)
-        complete = len(recorded) == len(timings)
-        minutes[label(output)] = round(seconds / 60, 2) if complete else None
-        for timing in recorded:
-            machine = {"machine": timing["machine"], "versions": timing["versions"]}
-            if machine not in machines:
-                machines.append(machine)
+        artifacts = [open_artifact(folder) for folder in find_artifacts(output)]
+        cells = [
+            artifact.about
+            for artifact in artifacts
+            if (_name(artifact.about), artifact.digest) not in known
+        ]
+        timings = [timing_of(cell) for cell in cells]
+        measured = [timing for timing in timings if timing]
+        seconds = sum(timing["seconds"] for timing in measured)
+        is_complete = len(measured) == len(timings)
+        minutes[label(output)] = round(seconds / 60, 2) if is_complete else None
+        for timing in measured:
+            place = {name: timing[name] for name in ("machine", "versions")}
+            if place not in machines:
+                machines.append(place)
     return {"machines": machines, "cell_minutes": minutes}
-
-
-def _timing_of(artifact: Path) -> dict[str, Any] | None:
-    about = open_artifact(artifact).about
-    work = work_folder(about["stage"], about["cell"], about["fingerprint"])
-    return read_timing(work)
-
-
-def read_timing(work: Path) -> dict[str, Any] | None:
-    """Seconds, machine and versions of the run in a work folder.
-
-    None if it ran on another machine, or the file is damaged.
-    """
-    with suppress(ArtifactError, FileNotFoundError):
-        return read_sealed(work / TIMING)
-    return None

@@ -1,6 +1,6 @@
-"""Small records whose tables and verdicts can be worked out by hand."""
+"""Small runs whose tables and verdicts can be worked out by hand."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from softmax_temperature.papers.cooling.records import Records
+from softmax_temperature.papers.cooling.study import tidied
+from softmax_temperature.papers.shared.factors import ALL, Where
+from softmax_temperature.papers.shared.runs import Runs, long_form
 
 SEEDS = (0, 1, 2)
 EPOCHS = 6
@@ -31,13 +33,14 @@ class Run(NamedTuple):
     seed: int
 
 
-ACCURACY: dict[
-    tuple[str, str, str], float | None
-] = {  # Of seed 0; None where every seed diverges.
+Rows = list[dict[str, Any]]
+
+ACCURACY: dict[tuple[str, str, str], float | None] = {
+    # Of seed 0; None where every seed diverges.
     **{
-        ("vgg", schedule, mode): row[i]
+        ("vgg", schedule, mode): row[place]
         for schedule, row in TABLE_1.items()
-        for i, mode in enumerate(MODES)
+        for place, mode in enumerate(MODES)
     },
     ("crelu", "none", "none"): None,
     ("crelu", "none", "distributed"): 0.797,
@@ -59,44 +62,112 @@ ACCURACY: dict[
     ("focal", "none", "none-focal"): 0.74,
     ("focal", "none", "last_layer-focal"): 0.75,
 }
-APPLIED = (
-    0.5,
-    4.0,
-    10.0,
-    2.0,
-    4.0,
-    2.0,
-)  # At each Cooling: products 0.5, 2, 20, 40, 160, 320.
 
+UNCOOLED = {
+    "mode": "none",
+    "factor": np.nan,
+    "max_temperature": np.nan,
+    "reset_temperature": np.nan,
+    "refit": np.nan,
+    "period": np.nan,
+    "optimizer_state": np.nan,
+    "loss": "cross_entropy",
+    "gamma": np.nan,
+}
+COOLED = {
+    "factor": 1.0,
+    "refit": "whole",
+    "period": "epoch",
+    "optimizer_state": "keep",
+}
+LAST_LAYER = UNCOOLED | COOLED | {"mode": "last_layer"}
+DISTRIBUTED = LAST_LAYER | {"mode": "distributed"}
+LIMITS = {"max_temperature": 100.0, "reset_temperature": 100.0}
+FOCAL = {"loss": "focal", "gamma": "3"}
+ARMS: dict[str, dict[str, Any]] = {
+    "none": UNCOOLED,
+    "last_layer": LAST_LAYER,
+    "distributed": DISTRIBUTED,
+    "periodic": LAST_LAYER | LIMITS | {"mode": "periodic"},
+    "last_layer-0.5": LAST_LAYER | {"factor": 0.5},
+    "last_layer-0.75": LAST_LAYER | {"factor": 0.75},
+    "last_layer-1.25": LAST_LAYER | {"factor": 1.25},
+    "last_layer-each-batch": LAST_LAYER | {"period": "1"},
+    "distributed-rescaled": DISTRIBUTED | {"optimizer_state": "rescale"},
+    "none-focal": UNCOOLED | FOCAL,
+    "last_layer-focal": LAST_LAYER | FOCAL,
+}
+"""The factors of an arm, by its name in the profile."""
 
-def accuracy(run: Run) -> float | None:
-    """Without Cooling 0.1 points more with each seed, with Cooling 0.2: differences
-    grow by 0.1.
-    """
-    first = ACCURACY[run[:3]]
-    return (
-        None
-        if first is None
-        else first + (0.001 if run.arm.startswith("none") else 0.002) * run.seed
-    )
+CLASSIFICATION = {
+    "task": "classification",
+    "dataset": "cifar10",
+    "network": "small-vgg",
+    "activation": "relu",
+    "printed_model": None,
+    "warmup": 0.0,
+    "optimizer": "sgd",
+    "learning_rate": 0.01,
+    "weight_decay": 0.0,
+    "crop_padding": 0,
+    "flip": False,
+    "classes": 10,
+    "parameters": 1000,
+    "train_images": 49500,
+    "validation_images": 500,
+    "test_images": 10000,
+    "epochs": EPOCHS,
+    "planned_epochs": EPOCHS,
+}
+CRELU = {"network": "small-vgg-crelu", "activation": "crelu"}
+VGG_MODEL = "small VGG (6 conv + 2 dense), ReLU"
+CRELU_MODEL = "small VGG, CReLU, no LR schedule"
+EXPERIMENTS: dict[str, dict[str, Any]] = {
+    "vgg": {"role": "table_1", "printed_model": VGG_MODEL},
+    "crelu": CRELU | {"role": "table_2", "printed_model": CRELU_MODEL},
+    "factors": {"role": "figure_1"},
+    "digits": {"role": "table_1", "dataset": "digits", "network": "tiny"},
+    "adam": {"role": "ablation", "optimizer": "adam"},
+    "each-batch": {"role": "ablation"},
+    "rate-0.001": {"role": "ours", "learning_rate": 0.001},
+    "rate-0.1": {"role": "ours", "learning_rate": 0.1},
+    "rescaled": {"role": "ours"},
+    "focal": {"role": "ours"},
+}
+SEGMENTATION = {
+    "task": "segmentation",
+    "dataset": "camvid",
+    "network": "u-net",
+    "experiment": "segmentation",
+    "role": "section_4_4",
+    "schedule": "none",
+    "classes": 11,
+    "train_images": None,
+}
+SCORES = {  # Mean IoU and pixel accuracy of seeds 0 and 1.
+    "none": ((0.400, 0.700), (0.410, 0.710)),
+    "last_layer": ((0.410, 0.710), (0.422, 0.720)),
+}
+APPLIED = (0.5, 4.0, 10.0, 2.0, 4.0, 2.0)
+"""At each Cooling: products 0.5, 2, 20, 40, 160, 320."""
+COST = pd.DataFrame(
+    {
+        "device": "cpu",
+        "mode": ["last_layer", "distributed", "periodic"],
+        "seconds": [0.1, 0.3, 0.2],
+        "epoch_seconds": 20.0,
+        "share": [0.005, 0.015, 0.01],
+        "size": "small VGG",
+    }
+)
+"""On one device, distributed Cooling the most expensive."""
 
 
 @pytest.fixture
-def records() -> Records:
-    runs = [Run(*place, seed) for place in ACCURACY for seed in SEEDS]
-    good = [run for run in runs if accuracy(run) is not None]
-    cooled = [run for run in runs if not run.arm.startswith("none")]
-    return Records(
-        runs=_frame(runs, lambda run: [_run(accuracy(run))]),
-        experiments=_experiments(),
-        arms=_arms(),
-        history=_frame(good, _history),
-        temperatures=_frame(cooled, _temperatures),
-        norms=_frame(good, _norms),
-        segmentation=_segmentation(),
-        theory_checks=pd.DataFrame(),
-        cost=_cost(),
-    )
+def runs() -> Runs:
+    names = [Run(*place, seed) for place in ACCURACY for seed in SEEDS]
+    lost = [run for run in names if accuracy(run) is None]
+    return study_of(names, lost, values, segmentation())
 
 
 @pytest.fixture(autouse=True)
@@ -104,183 +175,177 @@ def _in_the_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.chdir(project_root)
 
 
-def only(records: Records, **wanted: Any) -> Records:
-    """The records cut down to some rows of every table, for instance to one experiment
-    or seed.
+def study_of(
+    names: Iterable[Run],
+    lost: Iterable[Run],
+    values_of: Callable[[Run], Rows],
+    segmented: Iterable[tuple[dict[str, Any], Rows]],
+    *,
+    cost: pd.DataFrame = COST,
+) -> Runs:
+    """The runs of a study.
+
+    Args:
+        names: The runs of classification.
+        lost: Those that diverged.
+        values_of: The values of a run, by split and epoch.
+        segmented: The factors and values of the runs of segmentation.
+        cost: The measured times.
     """
-    return replace(
-        records,
-        **{
-            name: table[_chosen(table, wanted)] for name, table in vars(records).items()
-        },
-    )
-
-
-def lost(records: Records, how: str, **where: Any) -> Records:
-    """The records with some trainings "diverged" or "stuck"."""
-    runs = records.runs.copy()
-    runs.loc[_chosen(runs, where), [how, "test_accuracy"]] = True, None
-    return replace(records, runs=runs)
-
-
-def _chosen(table: pd.DataFrame, wanted: dict[str, Any]) -> pd.Series:
-    known = {name: value for name, value in wanted.items() if name in table}
-    return (table[list(known)] == pd.Series(known, dtype=object)).all(axis="columns")
-
-
-def _frame(
-    runs: list[Run], rows: Callable[[Run], list[dict[str, Any]]]
-) -> pd.DataFrame:
-    return pd.DataFrame([{**run._asdict(), **row} for run in runs for row in rows(run)])
-
-
-def _run(value: float | None) -> dict[str, Any]:
-    return {"diverged": value is None, "stuck": False, "test_accuracy": value}
-
-
-def _experiments() -> pd.DataFrame:
-    rows: list[tuple[Any, ...]] = [
-        (
-            "vgg",
-            "cifar10",
-            "small-vgg",
-            "table_1",
-            None,
-            "small VGG (6 conv + 2 dense), ReLU",
-        ),
-        (
-            "crelu",
-            "cifar10",
-            "small-vgg-crelu",
-            "table_2",
-            None,
-            "small VGG, CReLU, no LR schedule",
-        ),
-        ("factors", "cifar10", "small-vgg", "figure_1", None, None),
-        ("digits", "digits", "tiny", "table_1", None, None),
-        ("adam", "cifar10", "small-vgg", "ablation", "Adam", None),
-        ("each-batch", "cifar10", "small-vgg", "ablation", "period of one batch", None),
-        ("rate-0.001", "cifar10", "small-vgg", "ours", "learning rate 0.001", None),
-        ("rate-0.1", "cifar10", "small-vgg", "ours", "learning rate 0.1", None),
-        ("rescaled", "cifar10", "small-vgg", "ours", "momentum rescaled", None),
-        ("focal", "cifar10", "small-vgg", "ours", "focal loss", None),
+    diverged = set(lost)
+    made = [(factors_of(run, run in diverged), values_of(run)) for run in names]
+    made += segmented
+    rows = [
+        {"run": number, "scaled": False, **row}
+        for number, (_, measured) in enumerate(made)
+        for row in measured
     ]
-    table = pd.DataFrame(
-        rows,
-        columns=["experiment", "dataset", "network", "role", "change", "printed_model"],
-    )
-    activation = np.where(table["experiment"] == "crelu", "crelu", "relu")
-    return table.assign(activation=activation, classes=10, train_images=49500)
+    table = pd.DataFrame([factors for factors, _ in made]).rename_axis(index="run")
+    tables = {"theory_checks": pd.DataFrame(), "cost": cost}
+    return tidied(Runs(table, long_form(pd.DataFrame(rows)), tables))
 
 
-def _arms() -> pd.DataFrame:
-    names = [
-        "none",
-        "last_layer",
-        "distributed",
-        "periodic",
-        "last_layer-0.5",
-        "last_layer-0.75",
-        "last_layer-1.25",
-    ]
-    names += [
-        "last_layer-each-batch",
-        "distributed-rescaled",
-        "none-focal",
-        "last_layer-focal",
-    ]
-    table = pd.DataFrame(
-        {"arm": names, "mode": [name.partition("-")[0] for name in names]}
-    )
-    factor = [
-        float(name.rpartition("-")[2]) if name[-1].isdigit() else 1.0 for name in names
-    ]
-    table = table.assign(
-        factor=factor, period=["1" if "batch" in name else "epoch" for name in names]
-    )
-    table.loc[table["mode"] == "none", ["factor", "period"]] = None
-    table["max_temperature"] = table["reset_temperature"] = table["mode"].map(
-        {"periodic": 100.0}
-    )
-    return table.assign(
-        loss=["focal" if "focal" in name else "cross_entropy" for name in names]
-    )
+def factors_of(run: Run, diverged: bool) -> dict[str, Any]:
+    """The row of a run of classification."""
+    return {
+        "study": "made",
+        **CLASSIFICATION,
+        **EXPERIMENTS[run.experiment],
+        **ARMS[run.arm],
+        **run._asdict(),
+        "diverged": diverged,
+        "stuck": False,
+        "epochs_done": EPOCHS,
+        "cell": f"cooling/training/{'/'.join(map(str, run))}",
+    }
 
 
-def _history(run: Run) -> list[dict[str, Any]]:
+def accuracy(run: Run) -> float | None:
+    """Without Cooling 0.1 points more with each seed, with Cooling 0.2: differences
+    grow by 0.1.
+    """
+    first = ACCURACY[run[:3]]
+    if first is None:
+        return None
+    step = 0.001 if run.arm.startswith("none") else 0.002
+    return first + step * run.seed
+
+
+def values(run: Run) -> Rows:
+    """The values of a run: 5 points of accuracy more with each epoch."""
     last = accuracy(run)
-    assert last is not None
-    return [
-        {
-            "epoch": epoch,
-            "split": split,
-            "accuracy": last - 0.05 * (EPOCHS - epoch) + better,
-            "ece": 0.01 * epoch,
-        }
-        for split, better in (("train", 0.1), ("validation", 0.0), ("test", 0.0))
-        for epoch in range(1, EPOCHS + 1)
-    ]
+    rows = [] if last is None else history(run, last)
+    if not run.arm.startswith("none"):
+        rows += temperatures(run)
+    return merged(rows)
 
 
-def _temperatures(run: Run) -> list[dict[str, Any]]:
-    """The arm of factor 0.75 heats half as fast in the fifth epoch: products 0.5, 2,
-    20, 40, 80, 160.
-    """
-    rows, total = [], 1.0
-    for number, applied in enumerate(APPLIED, start=1):
-        factor = (
-            applied / 2 if run.arm == "last_layer-0.75" and number == 5 else applied
-        )
-        total *= factor
-        rows.append(
+def history(run: Run, last: float) -> Rows:
+    """Accuracy, 10 points more on training data, calibration error and norms."""
+    growth = 2.0 if run.arm.startswith("none") else 1.0
+    rows: Rows = []
+    for epoch in range(1, EPOCHS + 1):
+        reached = last - 0.05 * (EPOCHS - epoch)
+        norm = growth**epoch
+        train = {"accuracy": reached + 0.1, "all_weights_norm": 10 * norm}
+        rows += [
+            {"split": "train", "epoch": epoch, "gradient_norm": 1 / norm, **train},
             {
-                "cooling": number,
-                "epoch": number,
-                "applied": factor,
-                "total": total,
-                "at_bound": False,
-            }
-        )
+                "split": "validation",
+                "epoch": epoch,
+                "accuracy": reached,
+                "logit_norm": norm,
+            },
+            {
+                "split": "test",
+                "epoch": epoch,
+                "accuracy": reached,
+                "ece": 0.01 * epoch,
+            },
+        ]
     return rows
 
 
-def _norms(run: Run) -> list[dict[str, Any]]:
-    grown = [
-        (2.0 if run.arm.startswith("none") else 1.0) ** epoch
-        for epoch in range(1, EPOCHS + 1)
-    ]
-    return [
-        {
-            "epoch": epoch,
-            "logit_norm": each,
-            "weight_norm": 10 * each,
-            "gradient_norm": 1 / each,
-        }
-        for epoch, each in enumerate(grown, start=1)
-    ]
+def temperatures(run: Run, applied: Iterable[float] = APPLIED) -> Rows:
+    """One Cooling an epoch.
+
+    The arm of factor 0.75 heats half as fast in the fifth epoch: products 0.5, 2, 20,
+    40, 80, 160.
+    """
+    rows: Rows = []
+    total = 1.0
+    for epoch, correction in enumerate(applied, start=1):
+        is_slow = run.arm == "last_layer-0.75" and epoch == 5
+        factor = correction / 2 if is_slow else correction
+        total *= factor
+        rows.append(cooling(epoch, factor, total))
+    return rows
 
 
-def _cost() -> pd.DataFrame:
-    """On one device, distributed Cooling the most expensive."""
-    rows = pd.DataFrame(
-        {"mode": ["last_layer", "distributed", "periodic"], "seconds": [0.1, 0.3, 0.2]}
-    )
-    return rows.assign(
-        device="cpu", epoch_seconds=20.0, size="small VGG", share=rows["seconds"] / 20
-    )
+def cooling(epoch: int, applied: float, total: float) -> dict[str, Any]:
+    """The values of one Cooling."""
+    return {
+        "split": "validation",
+        "epoch": epoch,
+        "coolings": epoch,
+        "applied_temperature": applied,
+        "temperature": total,
+        "at_bound": 0.0,
+    }
 
 
-def _segmentation() -> pd.DataFrame:
-    rows = [
-        ("none", 0, 0.400, 0.700),
-        ("none", 1, 0.410, 0.710),
-        ("last_layer", 0, 0.410, 0.710),
-        ("last_layer", 1, 0.422, 0.720),
-    ]
-    last = pd.DataFrame(
-        rows, columns=["arm", "seed", "mean_iou", "pixel_accuracy"]
-    ).assign(epoch=2)
-    first = last.assign(epoch=1, mean_iou=0.1, pixel_accuracy=0.2)
-    return pd.concat([first, last], ignore_index=True).assign(
-        dataset="camvid", classes=11
-    )
+def segmentation(
+    scores: Mapping[str, tuple[tuple[float, float], ...]] = SCORES,
+) -> list[tuple[dict[str, Any], Rows]]:
+    """The runs of segmentation, bad after the first of two epochs."""
+    made = []
+    for arm, by_seed in scores.items():
+        for seed, (mean_iou, pixel_accuracy) in enumerate(by_seed):
+            row = {
+                **factors_of(Run("vgg", "none", arm, seed), diverged=False),
+                **SEGMENTATION,
+                "epochs_done": 2,
+                "cell": f"cooling/segmentation/{arm}/{seed}",
+            }
+            row["printed_model"] = None
+            measured = [
+                {"split": "test", "epoch": 1, "mean_iou": 0.1, "pixel_accuracy": 0.2},
+                {
+                    "split": "test",
+                    "epoch": 2,
+                    "mean_iou": mean_iou,
+                    "pixel_accuracy": pixel_accuracy,
+                },
+            ]
+            made.append((row, measured))
+    return made
+
+
+def merged(rows: Rows) -> Rows:
+    """The rows, one for each split and epoch."""
+    by_place: dict[tuple[str, int], dict[str, Any]] = {}
+    for row in rows:
+        by_place.setdefault((row["split"], row["epoch"]), {}).update(row)
+    return list(by_place.values())
+
+
+def changed(runs: Runs, which: Where = ALL, **columns: Any) -> Runs:
+    """The study with other factors or outcomes of some runs."""
+    table = runs.table.copy()
+    chosen = which.mask(table)
+    for name, value in columns.items():
+        table[name] = table[name].astype(object).mask(chosen, value)
+    return tidied(replace(runs, table=table.infer_objects()))
+
+
+def measured_anew(
+    runs: Runs,
+    metric: str,
+    change: Callable[[pd.DataFrame], Any],
+    which: Where = ALL,
+) -> Runs:
+    """The study with other values of a metric of some runs, from their rows."""
+    rows = runs.measurements
+    chosen = rows["run"].isin(runs.select(which).index) & (rows["metric"] == metric)
+    values = rows["value"].where(~chosen, rows.assign(value=change(rows))["value"])
+    return tidied(replace(runs, measurements=rows.assign(value=values)))

@@ -1,4 +1,4 @@
-"""Figures show the numbers of the records, and leave out what is missing."""
+"""Figures show the numbers of the runs, and leave out what is missing."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,11 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from softmax_temperature.papers.cooling import figures
-from softmax_temperature.papers.cooling.records import Records
+from softmax_temperature.papers.shared.factors import where
 from softmax_temperature.papers.shared.records import write_pixels
-from tests.papers.cooling.conftest import SEEDS, only
+from softmax_temperature.papers.shared.runs import Runs
+from tests.papers.cooling.conftest import SEEDS, changed
 
-DRAWN: dict[str, Callable[[Records], Figure | None]] = {
+DRAWN: dict[str, Callable[[Runs], Figure | None]] = {
     "1": figures.figure_1,
     "2": figures.figure_2,
     "rates": figures.learning_rates,
@@ -24,8 +25,8 @@ DRAWN: dict[str, Callable[[Records], Figure | None]] = {
 }
 
 
-def drawn(name: str, records: Records) -> Figure:
-    figure = DRAWN[name](records)
+def drawn(name: str, runs: Runs) -> Figure:
+    figure = DRAWN[name](runs)
     assert figure is not None
     figure.draw_without_rendering()
     return figure
@@ -49,23 +50,19 @@ def texts(axes: Axes) -> list[str]:
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_nothing_is_drawn_where_nothing_was_trained(
-    records: Records, name: str
-) -> None:
-    drawn(name, records)
-    assert DRAWN[name](only(records, experiment="adam", arm="distributed")) is None
+def test_nothing_is_drawn_where_nothing_was_trained(runs: Runs, name: str) -> None:
+    drawn(name, runs)
+    nothing = runs.only(where(experiment="adam", mode="distributed"))
+    assert DRAWN[name](nothing) is None
 
 
 @pytest.mark.parametrize("name", ["1", "2", "rates"])
-def test_a_profile_in_which_all_diverged_is_drawn(records: Records, name: str) -> None:
-    drawn(
-        name,
-        replace(records, runs=records.runs.assign(diverged=True, test_accuracy=np.nan)),
-    )
+def test_a_profile_in_which_all_diverged_is_drawn(runs: Runs, name: str) -> None:
+    drawn(name, changed(runs, diverged=True))
 
 
-def test_figure_1_marks_what_diverged_and_shows_the_baseline(records: Records) -> None:
-    (axes,) = drawn("1", records).axes
+def test_figure_1_marks_what_diverged_and_shows_the_baseline(runs: Runs) -> None:
+    (axes,) = drawn("1", runs).axes
     (means,) = lines(axes, figures.COLOURS["last_layer"], marker="o")[:1]
     assert means == pytest.approx([77.2, 78.2, 79.7]), (
         "factors 0.5 and 0.75, and 1 of Table 1"
@@ -82,29 +79,32 @@ def test_figure_1_marks_what_diverged_and_shows_the_baseline(records: Records) -
     ]
 
 
-def test_a_ruinous_factor_leaves_the_scale_to_the_others(records: Records) -> None:
-    run = {
-        "experiment": "factors",
-        "schedule": "none",
-        "arm": "last_layer-1.25",
-        "epoch": 6,
-        "split": "test",
-    }
-    rows = pd.DataFrame(
-        [{**run, "seed": seed, "accuracy": 0.2, "ece": 0.5} for seed in SEEDS]
-    )
-    runs = records.runs.assign(
-        diverged=records.runs["diverged"] & (records.runs["arm"] != "last_layer-1.25")
-    )
-    changed = replace(records, runs=runs, history=pd.concat([records.history, rows]))
-    (axes,) = drawn("1", changed).axes
+def test_a_network_with_a_baseline_of_its_own_in_figure_1_comes_first(
+    runs: Runs,
+) -> None:
+    own = where(experiment="digits")
+    both = changed(runs, own, role="figure_1", network="resnet")
+    cooled = own & where(mode="last_layer")
+    first, second = drawn("1", changed(both, cooled, factor=0.5)).axes
+    assert first.get_title() == "digits, resnet"
+    assert second.get_title() == "cifar10, small-vgg"
+
+
+def test_a_ruinous_factor_leaves_the_scale_to_the_others(runs: Runs) -> None:
+    hot = where(experiment="factors", factor=1.25)
+    trained = changed(runs, hot, diverged=False)
+    rows = pd.DataFrame({"run": trained.select(hot).index, "value": 0.2})
+    rows = rows.assign(split="test", epoch=6, scaled=False, metric="accuracy")
+    assert len(rows) == len(SEEDS)
+    measurements = pd.concat([trained.measurements, rows])
+    (axes,) = drawn("1", replace(trained, measurements=measurements)).axes
     assert axes.get_ylim()[0] > 60
     (triangles,) = (line for line in axes.lines if line.get_marker() == "v")
     assert list(triangles.get_xdata()) == [1.25] * 3
 
 
-def test_figure_2_follows_the_last_layer_and_marks_resets(records: Records) -> None:
-    left, right = drawn("2", records).axes
+def test_figure_2_follows_the_last_layer_and_marks_resets(runs: Runs) -> None:
+    left, right = drawn("2", runs).axes
     assert lines(left, figures.COLOURS["last_layer"])[0] == pytest.approx(
         [1, 0.5, 2, 20, 40, 80, 160]
     )
@@ -124,11 +124,13 @@ def test_figure_2_follows_the_last_layer_and_marks_resets(records: Records) -> N
         if line.get_marker() == "+"
     ]
     assert [list(line.get_xdata()) for line in printed] == [[19], [9]]
-    assert len(drawn("2", only(records, experiment="vgg")).axes) == 1, "no empty panel"
+    assert len(drawn("2", runs.only(where(experiment="vgg"))).axes) == 1, (
+        "no empty panel"
+    )
 
 
-def test_the_sweep_has_the_main_rate_and_says_what_diverged(records: Records) -> None:
-    (axes,) = drawn("rates", records).axes
+def test_the_sweep_has_the_main_rate_and_says_what_diverged(runs: Runs) -> None:
+    (axes,) = drawn("rates", runs).axes
     assert lines(axes, figures.COLOURS["none"], marker="o") == [
         pytest.approx([60.1, 74.8])
     ]
@@ -147,8 +149,8 @@ def test_the_sweep_has_the_main_rate_and_says_what_diverged(records: Records) ->
     )
 
 
-def test_effects_are_means_without_a_schedule(records: Records) -> None:
-    weights, gradients, logits, ece = drawn("effects", records).axes
+def test_effects_are_means_without_a_schedule(runs: Runs) -> None:
+    weights, gradients, logits, ece = drawn("effects", runs).axes
     assert lines(weights, figures.COLOURS["none"])[0] == pytest.approx(
         [10 * 2**epoch for epoch in range(1, 7)]
     )
@@ -160,17 +162,17 @@ def test_effects_are_means_without_a_schedule(records: Records) -> None:
 
 
 def test_the_panel_shows_void_in_black_and_counts_pixels_without_it(
-    records: Records, tmp_path: Path
+    runs: Runs, tmp_path: Path
 ) -> None:
     pixels = tmp_path / "segmentation.safetensors"
-    assert figures.segmentation_panel(records, pixels) is None
+    assert figures.segmentation_panel(runs, pixels) is None
     labels = np.array([[[0, 0, 1], [1, 2, 11]]], np.uint8)
     right, wrong = np.where(labels == 11, 0, labels), np.zeros_like(labels)
     images = np.zeros((1, 2, 3, 3), np.uint8)
     write_pixels(
         pixels, {"images": images, "labels": labels, "none": wrong, "last_layer": right}
     )
-    figure = figures.segmentation_panel(records, pixels)
+    figure = figures.segmentation_panel(runs, pixels)
     assert figure is not None
     figure.draw_without_rendering()
     _, label, without, cooled = figure.axes
@@ -186,9 +188,9 @@ def test_the_panel_shows_void_in_black_and_counts_pixels_without_it(
 
 
 def test_training_curves_have_a_row_a_schedule_and_test_data_their_own_scale(
-    records: Records,
+    runs: Runs,
 ) -> None:
-    panels = drawn("curves", records).axes
+    panels = drawn("curves", runs).axes
     titles = [
         "Cosine",
         "Exp Decay Fast",

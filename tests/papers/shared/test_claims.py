@@ -3,6 +3,7 @@ no claim is silently absent.
 """
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from softmax_temperature.papers.shared.claims import (
     not_worse,
     texts,
 )
+from softmax_temperature.papers.shared.contrasts import Computed
 from softmax_temperature.papers.shared.statistics import (
     Drawn,
     OverTasks,
@@ -50,14 +52,14 @@ def seeds(*centers: float, own: bool = True) -> OverTasks:
     )
 
 
-def claim(criterion: Criterion, found: Measurement) -> Claim[int]:
+def claim(criterion: Criterion, found: Measurement) -> Claim:
     return Claim(
-        "a",
-        "Table 1",
-        "A beats B.",
-        "A minus B.",
-        criterion,
-        lambda _: found,
+        id="a",
+        where="Table 1",
+        statement="A beats B.",
+        compares="A minus B.",
+        contrast=Computed(lambda _: found),
+        criterion=criterion,
         published=0.5,
     )
 
@@ -123,6 +125,23 @@ def test_the_interval_against_the_bound_decides(
     assert row["verdict"] == verdict
     assert row["bounds"] == list(criterion.bounds)
     assert Criterion.of(json.loads(json.dumps(row))) == criterion
+
+
+@pytest.mark.parametrize(
+    ("criterion", "values", "shown"),
+    [
+        (above(), (0.6, 0.5), 0.5),
+        (equivalent(1), (0.0, 0.5), 0.5),
+        (equivalent(1), (0.0, -0.5), -0.5),
+        (above(some=True), (0.5, 0.6), 0.6),
+    ],
+)
+def test_the_worst_part_is_shown_or_the_best_where_one_is_enough(
+    criterion: Criterion, values: tuple[float, ...], shown: float
+) -> None:
+    row = judged(criterion, *map(seeds, values))
+    assert row["verdict"] == HOLDS
+    assert row["value"] == pytest.approx(shown)
 
 
 def test_the_part_that_decides_is_shown_at_the_level_that_decides() -> None:
@@ -201,6 +220,12 @@ def test_a_task_that_the_paper_lacks_is_shown_and_not_pooled() -> None:
     )
 
 
+def test_only_one_of_several_parts_has_a_name() -> None:
+    assert judged(above(), seeds(0.5))["tasks"][0]["part"] == ""
+    tasks = judged(above(), seeds(0.5), seeds(0.6))["tasks"]
+    assert [task["part"] for task in tasks] == ["part 0", "part 1"]
+
+
 def test_a_missing_part_leaves_a_claim_open_but_not_a_contradiction() -> None:
     row = judged(above(), seeds(0.5), cosine="not trained")
     assert (row["verdict"], row["n_needed"]) == (INCONCLUSIVE, None)
@@ -229,6 +254,15 @@ def test_every_claim_has_a_row_in_its_order() -> None:
         "–",
     ]
     assert table["must lie"].tolist() == ["above 0", "–"]
+
+
+def test_a_claim_that_is_not_tested_names_the_study_that_is_made_for_it() -> None:
+    asked = replace(claim(above(), not_tested("one seed")), primary="cifar10")
+    notes = [
+        judge_all("focal", [asked], 0, profile=profile)[0]["note"]
+        for profile in ("paper", "cifar10")
+    ]
+    assert notes == ["one seed; profile cifar10 would test it", "one seed"]
 
 
 def test_a_reader_sees_shares_in_points_and_other_numbers_as_they_are() -> None:

@@ -181,7 +181,7 @@ _all_stats, _over_best = (
     partial(_fold_correlations, minus_best=minus) for minus in (False, True)
 )
 
-CLAIMS: tuple[Claim[Records], ...] = (
+CLAIMS: tuple[Claim, ...] = (
     claim(
         "temperature-matters", "abstract, section 5", above(NEGLIGIBLE), _gain_over_one
     )(

@@ -1,9 +1,9 @@
-"""Gathering the paper's records in one folder: what the notebook, the report and a
-reader without data start from.
-"""
+"""Gathering the runs of the Cooling paper from the cells of its stages."""
+
+from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,18 @@ from softmax_temperature.networks.bottleneck_resnet import BottleneckResNet
 from softmax_temperature.networks.densenet import DenseNet
 from softmax_temperature.networks.vgg import SmallVGG
 from softmax_temperature.networks.wide_resnet import WideResNet
-from softmax_temperature.papers.cooling.records import SLUG
-from softmax_temperature.papers.cooling.selection import COOLED, RUN, outcome
-from softmax_temperature.papers.shared.records import (
-    named_rows,
-    names_of,
-    write_pixels,
-    write_results,
+from softmax_temperature.papers.cooling.outcome import outcome
+from softmax_temperature.papers.cooling.study import SLUG
+from softmax_temperature.papers.shared.collecting import (
+    DeclaredRun,
+    MeasuredRun,
+    gather,
 )
+from softmax_temperature.papers.shared.records import write_pixels, write_study
 from softmax_temperature.params import Params
-from softmax_temperature.runner.artifacts import Artifact
+from softmax_temperature.params.cooling import NO_COOLING, Arm
+from softmax_temperature.params.recipe import Recipe, Schedule
+from softmax_temperature.runner.artifacts import Artifact, ArtifactError
 from softmax_temperature.stages.cooling import (
     PREDICTIONS,
     train_cooling,
@@ -36,9 +38,10 @@ from softmax_temperature.stages.fetch import fetch
 
 STAGES = (fetch, train_cooling, train_segmentation)
 BENCHMARKS = Path("benchmarks/results.json")
-_CLASSES, _SIZE = 10, 8
+_CLASSES = 10
+_SIZE = 8
 _SMALL: Any = {"widths": (8, 8, 16, 16), "dense": 16, "image_size": _SIZE}
-_NETWORKS: dict[str, Callable[[], nn.Module]] = {  # On which the theory is checked.
+_NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "VGG, ReLU": lambda: SmallVGG(_CLASSES, **_SMALL),
     "VGG, CReLU": lambda: SmallVGG(_CLASSES, "crelu", **_SMALL),
     "VGG, batch normalisation": lambda: SmallVGG(_CLASSES, batch_norm=True, **_SMALL),
@@ -49,194 +52,242 @@ _NETWORKS: dict[str, Callable[[], nn.Module]] = {  # On which the theory is chec
     "Wide-ResNet": lambda: WideResNet(8, 1, _CLASSES),
     "DenseNet": lambda: DenseNet((2, 2), growth=4, num_classes=_CLASSES),
 }
-_SETTINGS = (
-    "factor",
-    "max_temperature",
-    "reset_temperature",
-    "refit",
-    "period",
-    "optimizer_state",
+"""The networks on which the theory is checked."""
+_OF_EVERY_MODE = ("factor", "refit", "period", "optimizer_state")
+_OF_PERIODIC = ("max_temperature", "reset_temperature")
+_HISTORY = (
+    "accuracy",
+    "nll",
+    "ece",
+    "entropy",
+    "loss",
+    "weight_norm",
+    "feature_norm",
 )
-_UNUSED = {
-    "none": _SETTINGS,
-    "periodic": (),
-}  # What means nothing in a mode; in the others the two temperatures.
+_COST = ["device", "mode", "seconds", "epoch_seconds", "share", "rounds", "size"]
+_DECAYS = {0.01: "exponential_slow", 0.001: "exponential_fast"}
 
 
 def collect(params: Params, folder: Path) -> None:
-    """Write records, tables, claims and metrics; a cell that the parameters declare and
-    that is missing is an error.
+    """Write runs, tables, claims and metrics of the study into the paper's folder.
+
+    Raises:
+        InputError: If a run that the parameters declare is neither in a cell here nor
+            recorded in the folder.
     """
-    trainings = train_cooling.results(params)
-
-    def rows(name: str, *columns: str) -> pd.DataFrame:
-        read = (
-            (names_of(cell, RUN), training.json(f"{name}.json"))
-            for cell, training in trainings.items()
-        )
-        return named_rows(read, [*RUN, *columns])
-
-    scores = (
-        "accuracy",
-        "nll",
-        "ece",
-        "entropy",
-        "loss",
-        "weight_norm",
-        "feature_norm",
-    )
-    coolings = rows("temperatures", "cooling", "epoch", "applied", "total", "at_bound")
-    made = {
-        "runs": pd.DataFrame(
-            [
-                names_of(cell, RUN) | _run(training)
-                for cell, training in trainings.items()
-            ]
-        ),
-        "experiments": pd.DataFrame(
-            [
-                _experiment(params, name, trainings)
-                for name in params.cooling.experiments
-            ]
-        ),
-        "arms": _arms(params),
-        "history": rows("history", "epoch", "split", *scores),
-        # With a period of one batch there are tens of thousands; the last of each epoch
-        # shows how the temperature went.
-        "temperatures": coolings.drop_duplicates([*RUN, "epoch"], keep="last"),
-        "norms": rows("norms", "epoch", "logit_norm", "weight_norm", "gradient_norm"),
-        "segmentation": segmentation_table(params),
-        "theory_checks": theory_checks(_NETWORKS, classes=_CLASSES, size=_SIZE),
-        "cost": cost_of_cooling(),
-    }
-    write_pixels(
-        folder / "tables" / "segmentation.safetensors", segmentation_pixels(params)
-    )
-    write_results(
+    runs = gather(folder, list(declared_runs(params)), read_run)
+    pixels = segmentation_pixels(params)
+    write_pixels(folder / "tables" / "segmentation.safetensors", pixels)
+    write_study(
         folder,
         SLUG,
         params.profile,
-        made=made,
+        runs=runs,
+        tables={
+            "theory_checks": theory_checks(_NETWORKS, classes=_CLASSES, size=_SIZE),
+            "cost": cost_of_cooling(),
+        },
         code=[*(stage.module for stage in STAGES), __name__],
     )
 
 
-def _run(training: Artifact) -> dict[str, Any]:
-    record, history = training.json("record.json"), training.json("history.json")
+def declared_runs(params: Params) -> Iterator[DeclaredRun]:
+    """The runs that the parameters declare, those of segmentation last."""
+    section = params.cooling
+    parameters = {cell.name: cell.parameters for cell in train_cooling.cells(params)}
+    for name, schedule, arm, seed in section.trainings():
+        experiment = section.experiments[name]
+        network = params.networks[experiment.network]
+        recipe = section.recipe_of(name, schedule)
+        factors = {
+            "task": "classification",
+            "dataset": experiment.dataset,
+            "network": experiment.network,
+            "architecture": network.architecture,
+            "activation": network.arguments.get("activation", "relu"),
+            **cooling_factors(section.arms[arm]),
+            **recipe_factors(recipe),
+            "seed": seed,
+            "experiment": name,
+            "role": experiment.role,
+            "printed_model": experiment.printed_model,
+            "epochs": recipe.epochs,
+            "planned_epochs": recipe.planned_epochs,
+        }
+        cell = f"{name}/{schedule}/{arm}/{seed}"
+        yield DeclaredRun(train_cooling, cell, factors, parameters[cell])
+    yield from _declared_segmentation(params)
+
+
+def _declared_segmentation(params: Params) -> Iterator[DeclaredRun]:
+    section = params.cooling.segmentation
+    for mode, seed in section.trainings() if section else ():
+        assert section, "there are trainings"
+        arm = Arm.model_validate({"mode": mode, "factor": section.factor})
+        factors = {
+            "task": "segmentation",
+            "dataset": section.dataset,
+            "network": "u-net",
+            "architecture": "unet",
+            "activation": "relu",
+            **cooling_factors(arm),
+            **recipe_factors(section.recipe),
+            "seed": seed,
+            "experiment": "segmentation",
+            "role": "section_4_4",
+            "printed_model": None,
+            "epochs": section.recipe.epochs,
+            "planned_epochs": section.recipe.planned_epochs,
+        }
+        yield DeclaredRun(train_segmentation, f"{mode}/{seed}", factors)
+
+
+def cooling_factors(arm: Arm) -> dict[str, Any]:
+    """The loss and the Cooling of an arm; settings that its mode does not use are
+    empty.
+    """
+    used: tuple[str, ...] = ()
+    if arm.mode != NO_COOLING:
+        used = _OF_EVERY_MODE
+    if arm.mode == "periodic":
+        used = (*used, *_OF_PERIODIC)
+    names = ("factor", *_OF_PERIODIC, "refit", "period", "optimizer_state")
+    return {
+        "loss": arm.loss,
+        "gamma": arm.options.get("gamma"),
+        "mode": arm.mode,
+        **{name: getattr(arm, name) if name in used else None for name in names},
+    }
+
+
+def recipe_factors(recipe: Recipe) -> dict[str, Any]:
+    """The factors of a recipe."""
+    return {
+        "schedule": schedule_factor(recipe.schedule),
+        "warmup": recipe.schedule.warmup,
+        "optimizer": recipe.optimizer,
+        "learning_rate": recipe.lr,
+        "weight_decay": recipe.weight_decay,
+        "crop_padding": recipe.crop_padding,
+        "flip": recipe.flip,
+    }
+
+
+def schedule_factor(schedule: Schedule) -> str:
+    """The paper's name of a schedule, from its shape and not from its key."""
+    if schedule.name == "constant":
+        return "none"
+    if schedule.name == "steps":
+        return "piecewise"
+    if schedule.name == "exponential":
+        return _DECAYS.get(schedule.factor, f"exponential-{schedule.factor:g}")
+    return schedule.name
+
+
+def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
+    """The outcome and the values of a run, from its cell."""
+    record = artifact.json("record.json")
+    if run.stage is train_segmentation:
+        return _segmentation_run(record)
+    history = artifact.json("history.json")
     learned = [row["accuracy"] for row in history if row["split"] == "train"]
     became = outcome(learned, record["classes"], is_finite=not record["diverged"])
-    last = [
-        row
-        for row in history
-        if row["epoch"] == record["epochs_done"] and not any(became.values())
-    ]
-    metrics = {
-        f"{row['split']}_{name}": value for row in last for name, value in row.items()
-    }
-    shown = {
-        name: metrics.get(name)
-        for name in ("test_accuracy", "train_accuracy", "test_nll", "test_ece")
-    }
-    totals = [1.0, *(row["total"] for row in training.json("temperatures.json"))]
-    return {
+    sizes = {f"{split}_images": count for split, count in record["images"].items()}
+    facts = {
+        "classes": record["classes"],
+        "parameters": record["parameters"],
+        **sizes,
         **became,
         "epochs_done": record["epochs_done"],
-        **shown,
-        "temperature": totals[-1],
     }
+    return MeasuredRun(facts, _values(artifact, history))
 
 
-def _experiment(
-    params: Params, name: str, trainings: Mapping[str, Artifact]
-) -> dict[str, Any]:
-    about = params.cooling.experiments[name]
-    first = trainings[f"{name}/{about.schedules[0]}/{about.arms[0]}/0"].json(
-        "record.json"
-    )
-    row = {"experiment": name, "dataset": about.dataset, "network": about.network}
-    row |= {
-        "activation": params.networks[about.network].arguments.get("activation", "relu")
-    }
-    row |= {each: getattr(about, each) for each in ("role", "change", "printed_model")}
-    row |= {each: first[each] for each in ("classes", "parameters")}
-    row |= {f"{split}_images": count for split, count in first["images"].items()}
-    return row | {each: first[each] for each in ("epochs", "planned_epochs")}
+def _values(artifact: Artifact, history: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The values of a classifier: history, norms, and the last Cooling of each epoch.
 
-
-def _arms(params: Params) -> pd.DataFrame:
-    used = {arm for about in params.cooling.experiments.values() for arm in about.arms}
-    rows = []
-    for name, arm in params.cooling.arms.items():
-        unused = _UNUSED.get(arm.mode, ("max_temperature", "reset_temperature"))
-        settings = {key: getattr(arm, key) for key in _SETTINGS if key not in unused}
-        rows += (
-            [{"arm": name, "mode": arm.mode, **settings, "loss": arm.loss}]
-            if name in used
-            else []
-        )
-    return pd.DataFrame(rows, columns=["arm", "mode", *_SETTINGS, "loss"])
-
-
-def segmentation_table(params: Params) -> pd.DataFrame:
-    """Scores by training and epoch; one that diverged ends with an empty row, for the
-    epoch in which it did.
+    With a period of one batch there are tens of thousands of Coolings; the last of each
+    epoch shows how the temperature went.
     """
-    section, cells = params.cooling.segmentation, []
-    for arm, seed in section.trainings() if section else ():
-        record = train_segmentation.result(arm, seed).json("record.json")
-        ended = (
-            [{"epoch": record["epochs_done"] + 1, "mean_iou": np.nan}]
-            if record["diverged"]
-            else []
+    by_place: dict[tuple[str, int], dict[str, Any]] = {}
+
+    def add(split: str, epoch: int, **metrics: Any) -> None:
+        row = by_place.setdefault((split, epoch), {"split": split, "epoch": epoch})
+        row |= metrics
+
+    for row in history:
+        metrics = {name: row[name] for name in _HISTORY if name in row}
+        add(row["split"], row["epoch"], **metrics)
+    for row in artifact.json("norms.json"):
+        add("validation", row["epoch"], logit_norm=row["logit_norm"])
+        add(
+            "train",
+            row["epoch"],
+            all_weights_norm=row["weight_norm"],
+            gradient_norm=row["gradient_norm"],
         )
-        cells.append(({"arm": arm, "seed": seed}, [*record["history"], *ended]))
-    table = named_rows(
-        cells, ["arm", "seed", "epoch", "mean_iou", "pixel_accuracy", "temperature"]
-    )
-    return table.assign(
-        **{name: getattr(section, name, None) for name in ("dataset", "classes")}
-    )
+    for row in artifact.json("temperatures.json"):
+        add(
+            "validation",
+            row["epoch"],
+            coolings=row["cooling"],
+            applied_temperature=row["applied"],
+            temperature=row["total"],
+            at_bound=row["at_bound"],
+        )
+    return list(by_place.values())
+
+
+def _segmentation_run(record: dict[str, Any]) -> MeasuredRun:
+    values = []
+    for row in record["history"]:
+        scores = {name: row[name] for name in ("mean_iou", "pixel_accuracy")}
+        values.append({"split": "test", "epoch": row["epoch"], **scores})
+        temperature = {"temperature": row["temperature"]}
+        values.append({"split": "validation", "epoch": row["epoch"], **temperature})
+    facts = {
+        "classes": record["classes"],
+        "diverged": record["diverged"],
+        "stuck": False,
+        "epochs_done": record["epochs_done"],
+    }
+    return MeasuredRun(facts, values)
 
 
 def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
-    """`images` (panels, height, width, 3), `labels` and, by arm, predictions (panels,
-    height, width).
+    """The pictures that are shown, of the first seed; none where they are not here.
+
+    Returns:
+        `images` (panels, height, width, 3), `labels` and, by mode, predictions (panels,
+        height, width).
     """
-    section, pictures = params.cooling.segmentation, dict[str, NDArray[np.uint8]]()
-    panels, arms = (section.panels, section.arms) if section else (0, ())
-    for arm in arms if panels else ():
-        stored = train_segmentation.result(arm, 0).tensors(PREDICTIONS)
-        shown = {"images": "images", "labels": "labels", arm: "predicted"}
-        pictures |= {
-            name: stored[array][:panels].numpy() for name, array in shown.items()
-        }
+    section = params.cooling.segmentation
+    if section is None or not section.panels:
+        return {}
+    pictures: dict[str, NDArray[np.uint8]] = {}
+    for mode in section.arms:
+        try:
+            stored = train_segmentation.result(mode, 0).tensors(PREDICTIONS)
+        except ArtifactError:
+            return {}
+        arrays = {"images": "images", "labels": "labels", mode: "predicted"}
+        for name, array in arrays.items():
+            pictures[name] = stored[array][: section.panels].numpy()
     return pictures
 
 
 def cost_of_cooling(path: Path = BENCHMARKS) -> pd.DataFrame:
-    """What `make bench` measured."""
+    """The times that `make bench` measured."""
     devices = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    rows = [
-        step
-        | {
-            "device": device,
-            "mode": mode,
-            "seconds": step[f"{mode}_seconds"],
-            "share": step[f"{mode}_share"],
-        }
-        for device, found in devices.items()
-        if (step := found["results"].get("cooling_step"))
-        for mode in COOLED
-    ]
-    return pd.DataFrame(
-        rows,
-        columns=[
-            "device",
-            "mode",
-            "seconds",
-            "epoch_seconds",
-            "share",
-            "rounds",
-            "size",
-        ],
-    )
+    rows = []
+    for device, measured in devices.items():
+        step = measured["results"].get("cooling_step")
+        for mode in ("distributed", "periodic", "last_layer") if step else ():
+            times = {
+                "device": device,
+                "mode": mode,
+                "seconds": step[f"{mode}_seconds"],
+                "share": step[f"{mode}_share"],
+            }
+            rows.append(step | times)
+    return pd.DataFrame(rows, columns=_COST)

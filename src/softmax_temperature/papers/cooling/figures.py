@@ -18,26 +18,38 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, ScalarFormatter
 from safetensors.numpy import load_file
 
-from softmax_temperature.papers.cooling import selection
-from softmax_temperature.papers.cooling.records import SLUG, Records
-from softmax_temperature.papers.cooling.selection import (
-    LAST,
+from softmax_temperature.papers.cooling.study import (
+    ACCURACY_OF_FINISHED,
+    ANY_FACTOR,
+    FIGURE_1,
+    LAST_LAYER,
     LIMIT,
-    MODES,
-    PERIODIC,
-    SCHEDULES,
-    SETTING,
+    MAIN,
+    MEAN_IOU_OF_FINISHED,
+    NO_COOLING,
+    NO_SCHEDULE,
+    SEGMENTATION,
+    SLOW_FACTOR,
+    SLUG,
+    TABLE_1,
+    growth,
 )
+from softmax_temperature.papers.cooling.tables import STANDARD_MODES
+from softmax_temperature.papers.cooling.text import CROSSED
 from softmax_temperature.papers.shared import plots
+from softmax_temperature.papers.shared.display import HUES, MODES, SCHEDULES
+from softmax_temperature.papers.shared.factors import Where, where
+from softmax_temperature.papers.shared.metrics import at_last_epoch
 from softmax_temperature.papers.shared.plots import PERCENT, entry
-from softmax_temperature.papers.shared.tables import published
-from softmax_temperature.params.cooling import NO_COOLING
+from softmax_temperature.papers.shared.printed import published
+from softmax_temperature.papers.shared.runs import Runs
 
 Draw = Callable[[Axes, pd.DataFrame], None]
-MAIN_RATE = 0.01  # Section 4.2; profiles that sweep learning rates keep it.
-COLOURS = dict(
-    zip(MODES, [plots.BLACK, *(plots.HUES[hue] for hue in (1, 2, 0))], strict=True)
-)
+PLAIN = "none"
+PERIODIC = "periodic"
+LAST = "last_layer"
+SETTING = ["dataset", "network"]
+COLOURS = {mode: plots.colour(HUES[label]) for mode, label in MODES.items()}
 _PRINTED: Any = {
     "ls": "none",
     "marker": "+",
@@ -69,7 +81,7 @@ _CLASSES = np.concatenate(
 
 
 @plots.style()
-def figure_1(records: Records) -> Figure | None:
+def figure_1(runs: Runs) -> Figure | None:
     """Test accuracy against the factor of last layer Cooling without a schedule; its
     scale is for factors up to 1.
     """
@@ -80,13 +92,13 @@ def figure_1(records: Records) -> Figure | None:
             rows["factor"].max(),
             rows[~rows["lost"]],
         )
-        accuracies = PERCENT * rows[rows["mode"] == NO_COOLING]["accuracy"]
+        accuracies = PERCENT * rows[rows["mode"] == PLAIN]["accuracy"]
         mean, sd = accuracies.mean(), accuracies.std()
         if len(accuracies):
-            axes.axhline(mean, color=COLOURS[NO_COOLING], linewidth=1.2, linestyle="--")
+            axes.axhline(mean, color=COLOURS[PLAIN], linewidth=1.2, linestyle="--")
         if len(accuracies) > 1:
             axes.axhspan(
-                mean - sd, mean + sd, color=COLOURS[NO_COOLING], alpha=0.12, linewidth=0
+                mean - sd, mean + sd, color=COLOURS[PLAIN], alpha=0.12, linewidth=0
             )
         cooled, hot = rows.query("factor <= 1"), rows.query("factor > 1")
         plots.seeds(axes, cooled, "factor", "accuracy", color=COLOURS[LAST])
@@ -112,10 +124,10 @@ def figure_1(records: Records) -> Figure | None:
         entry(f"{MODES[LAST]} Cooling, mean", color=COLOURS[LAST], **_DOT),
         entry(color=COLOURS[LAST], **_SEED),
         entry(
-            f"{MODES[NO_COOLING]}, mean ± sd",
+            f"{MODES[PLAIN]}, mean ± sd",
             linewidth=1.2,
             linestyle="--",
-            color=COLOURS[NO_COOLING],
+            color=COLOURS[PLAIN],
         ),
         entry(color=COLOURS[LAST], **_LOST),
         entry(
@@ -126,42 +138,45 @@ def figure_1(records: Records) -> Figure | None:
             color=COLOURS[LAST],
         ),
     ]
-    rows = selection.figure_1_trainings(records)
+    rows = _with_accuracy(runs, FIGURE_1 & (NO_COOLING | ANY_FACTOR))
+    # Networks whose baseline was trained for the figure come first.
+    rows = rows.sort_values("mode", ascending=False, kind="stable")
     return _by_setting(rows, "factor", "Cooling factor", panel, entries, width=0.65)
 
 
 @plots.style()
-def learning_rates(records: Records) -> Figure | None:
+def learning_rates(runs: Runs) -> Figure | None:
     """Ours: test accuracy against the learning rate, with and without last layer
     Cooling, and no schedule.
     """
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
         axes.set(xscale="log", xmargin=0.15)
-        for mode in (NO_COOLING, LAST):
+        for mode in (PLAIN, LAST):
             some = rows[(rows["mode"] == mode) & ~rows["lost"]]
             plots.seeds(axes, some, "learning_rate", "accuracy", color=COLOURS[mode])
 
     entries = [
         entry(f"{MODES[mode]}, mean", color=COLOURS[mode], **_DOT)
-        for mode in (NO_COOLING, LAST)
+        for mode in (PLAIN, LAST)
     ]
     entries += [entry(color="0.4", **look) for look in (_SEED, _LOST)]
-    rows = selection.trainings(records, "ours")
-    rate = rows["change"].str.extract(r"^learning rate ([0-9.e+-]+)$")[0].astype(float)
-    changed = rows.assign(learning_rate=rate).dropna(subset=["learning_rate"])
-    main = selection.standard(selection.trainings(records, "table_1")).assign(
-        learning_rate=MAIN_RATE
-    )
-    rows = pd.concat(
-        [changed, main.merge(changed[SETTING].drop_duplicates(), on=SETTING)]
-    )
-    rows = rows.query(
-        "loss == 'cross_entropy' and schedule == 'none' and mode in ['none', 'last_layer']"
-    )
+    both = where(role=("ours", "table_1")) & MAIN & NO_SCHEDULE
+    rows = _with_accuracy(runs, both & (NO_COOLING | LAST_LAYER))
+    changed = rows[rows["role"] == "ours"]
+    rows = rows.merge(changed[SETTING].drop_duplicates(), on=SETTING)
     return _by_setting(
         rows, "learning_rate", "learning rate", panel, entries, width=0.55
     )
+
+
+def _with_accuracy(runs: Runs, chosen: Where) -> pd.DataFrame:
+    """The chosen runs, with the column `accuracy`, missing if a run is lost.
+
+    Those that a figure is made for come before those that it shares with Table 1.
+    """
+    rows = runs.select(chosen).sort_values("role", kind="stable")
+    return rows.assign(accuracy=ACCURACY_OF_FINISHED.of(runs, rows))
 
 
 def _by_setting(
@@ -193,9 +208,9 @@ def _by_setting(
         low, high = axes.get_ylim()
         axes.set_ylim(low - 0.1 * len(modes) * (high - low), high)
         at_bottom = axes.get_xaxis_transform()
-        for mode, where, lost, runs in counts.itertuples(index=False, name=None):
+        for mode, at, lost, runs in counts.itertuples(index=False, name=None):
             place, look = (
-                (where, 0.04 + 0.07 * modes.index(mode)),
+                (at, 0.04 + 0.07 * modes.index(mode)),
                 {"color": COLOURS[mode]},
             )
             axes.plot(*place, "x", markersize=6, transform=at_bottom, **look)
@@ -217,14 +232,14 @@ def _by_setting(
 
 
 @plots.style()
-def figure_2(records: Records) -> Figure | None:
+def figure_2(runs: Runs) -> Figure | None:
     """The last layer's temperature over epochs: with factor 0.75, and periodically
     redistributed with factor 1.
 
     Of the first data set and network that has either; the plus sign, if the maximal
     temperature is the printed one.
     """
-    rows = selection.growth(records)
+    rows = growth(runs)
     if rows.empty:
         return None
     rows = rows.merge(rows[SETTING].head(1))
@@ -247,7 +262,7 @@ def figure_2(records: Records) -> Figure | None:
     ]
     entries += [entry("maximal temperature of the periodic mode", **dotted)]
     for axes, mode in zip(grid, modes, strict=True):
-        factor = selection.SLOW_FACTOR if mode == LAST else 1
+        factor = SLOW_FACTOR if mode == LAST else 1
         axes.set(
             title=f"{MODES[mode]} Cooling, factor {factor:g}",
             xlabel="epoch",
@@ -258,7 +273,7 @@ def figure_2(records: Records) -> Figure | None:
         _temperatures(axes, rows[rows["mode"] == mode], {"color": COLOURS[mode]})
         if limit == LIMIT:
             texts = published(SLUG, "text").set_index("metric")["value"].astype(float)
-            axes.plot(texts[selection.CROSSED[mode]], limit, **_PRINTED)
+            axes.plot(texts[CROSSED[mode]], limit, **_PRINTED)
     grid[0].set_ylabel("temperature of the last layer")
     _label_few_decades(grid[0])
     entries += (
@@ -301,70 +316,73 @@ def _temperatures(axes: Axes, rows: pd.DataFrame, look: Any) -> None:
 
 
 @plots.style()
-def training_curves(records: Records) -> Figure | None:
+def training_curves(runs: Runs) -> Figure | None:
     """Accuracy over epochs by mode, a row per schedule; scales leave out the rise of
     the first third.
     """
-    runs = _shown_runs(records)
-    if runs.empty:
+    shown = _shown(runs)
+    if shown.empty:
         return None
-    history = runs.merge(records.history, on=selection.RUN, suffixes=("_judged", ""))
-    schedules = [name for name in SCHEDULES if name in set(runs["schedule"])]
+    schedules = [name for name in SCHEDULES if name in set(shown["schedule"])]
     figure, grid = plots.panels(
         2 * len(schedules), columns=2, row=1.4, extra=0.8, sharex=True, sharey="col"
     )
     for column, (split, title) in enumerate(
         (("test", "test accuracy (%)"), ("train", "training accuracy (%)"))
     ):
-        rows = history[history["split"] == split]
+        rows = shown.merge(runs.wide("accuracy", split=split), on="run")
         for axes, schedule in zip(grid[column::2], schedules, strict=True):
             _by_mode(
                 axes, rows[rows["schedule"] == schedule], "accuracy", scale=PERCENT
             )
-        later = rows[rows["epoch"] > history["epoch"].max() / 3]
+        later = rows[rows["epoch"] > rows["epoch"].max() / 3]
         grid[column].set(
             title=title, ylim=(PERCENT * later["accuracy"].min() - 2, None)
         )
     for axes, schedule in zip(grid[::2], schedules, strict=True):
         axes.set_ylabel(f"schedule:\n{SCHEDULES[schedule]}")
-    return _over_epochs(figure, grid, runs, _title(runs))
+    return _over_epochs(figure, grid, shown, _title(shown))
 
 
 @plots.style()
-def effects(records: Records) -> Figure | None:
+def effects(runs: Runs) -> Figure | None:
     """Norms of weights, gradients and logits, and the calibration error, by mode over
     epochs without a schedule.
     """
-    runs = _shown_runs(records).query("schedule == 'none'")
-    if runs.empty:
+    shown = _shown(runs).query("schedule == 'none'")
+    if shown.empty:
         return None
-    tested = records.history.query("split == 'test'")
-    norms = {
-        "weight_norm": "(a) weights, all layers",
-        "gradient_norm": "(b) gradients, all layers",
+    splits = {
+        "all_weights_norm": "train",
+        "gradient_norm": "train",
+        "logit_norm": "validation",
+        "ece": "test",
     }
-    norms |= {"logit_norm": "(c) logits, validation data"}
+    titles = {
+        "all_weights_norm": "(a) weights, all layers",
+        "gradient_norm": "(b) gradients, all layers",
+        "logit_norm": "(c) logits, validation data",
+        "ece": "(d) ECE, test data",
+    }
     figure, grid = plots.panels(4, columns=2, row=2.3, sharex=True)
-    for axes, (column, title) in zip(
-        grid, (norms | {"ece": "(d) ECE, test data"}).items(), strict=True
-    ):
-        is_norm = column in norms
+    for axes, (column, title) in zip(grid, titles.items(), strict=True):
+        is_norm = column != "ece"
         axes.set(
             title=title,
             ylabel="norm" if is_norm else "ECE (%)",
             yscale="log" if is_norm else "linear",
         )
-        rows = runs[[*selection.RUN, "mode"]].merge(
-            records.norms if is_norm else tested, on=selection.RUN
-        )
+        rows = shown.merge(runs.wide(column, split=splits[column]), on="run")
+        rows = rows.dropna(subset=column)
         _by_mode(axes, rows, column, scale=1 if is_norm else PERCENT)
         _label_few_decades(axes)
-    return _over_epochs(figure, grid, runs, f"{_title(runs)}: no schedule")
+    return _over_epochs(figure, grid, shown, f"{_title(shown)}: no schedule")
 
 
-def _shown_runs(records: Records) -> pd.DataFrame:
-    runs = selection.standard(selection.trainings(records, "table_1")).query("not lost")
-    return runs.merge(runs[SETTING].head(1))
+def _shown(runs: Runs) -> pd.DataFrame:
+    """The finished runs of Table 1 on the first data set and network."""
+    rows = runs.select(TABLE_1 & STANDARD_MODES & where(lost=False)).reset_index()
+    return rows.merge(rows[SETTING].head(1))
 
 
 def _by_mode(axes: Axes, rows: pd.DataFrame, column: str, *, scale: float) -> None:
@@ -408,7 +426,7 @@ def _label_few_decades(axes: Axes) -> None:
 
 
 @plots.style()
-def segmentation_panel(records: Records, pixels: Path) -> Figure | None:
+def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
     """A column per image: the image, its labels, and the predictions without and with
     last layer Cooling; first seed.
 
@@ -420,7 +438,7 @@ def segmentation_panel(records: Records, pixels: Path) -> Figure | None:
     if not pixels.is_file():
         return None
     arrays = {name: array[:SHOWN] for name, array in load_file(pixels).items()}
-    labels, predictions = arrays["labels"], np.stack([arrays[NO_COOLING], arrays[LAST]])
+    labels, predictions = arrays["labels"], np.stack([arrays[PLAIN], arrays[LAST]])
     void = None if (largest := labels.max()) in predictions else largest
     count, height, width = labels.shape
     cell, box = (
@@ -467,14 +485,14 @@ def segmentation_panel(records: Records, pixels: Path) -> Figure | None:
     for each in axes:
         each.set(xticks=[], yticks=[])
         each.spines[:].set_visible(False)
-    last = selection.final_segmentation(records)
-    scores = last[last["seed"] == last["seed"].min()].set_index("arm")[
-        "mean_iou_last_epoch"
-    ]
+    trained = runs.select(SEGMENTATION)
+    first = trained[trained["seed"] == trained["seed"].min()]
+    scores = at_last_epoch(MEAN_IOU_OF_FINISHED).of(runs, first).dropna()
     said = {
-        arm: f"mIoU {PERCENT * score:.1f} %" for arm, score in scores.dropna().items()
+        first["mode"][run]: f"mIoU {PERCENT * score:.1f} %"
+        for run, score in scores.items()
     }
-    arms = [f"{MODES[arm]}\n{said.get(arm, 'diverged')}" for arm in (NO_COOLING, LAST)]
+    arms = [f"{MODES[arm]}\n{said.get(arm, 'diverged')}" for arm in (PLAIN, LAST)]
     for each, name in zip(grid[:, 0], ("image", "label", *arms), strict=True):
         each.set_ylabel(name, fontsize=8)
     return figure

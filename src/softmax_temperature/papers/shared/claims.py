@@ -1,42 +1,52 @@
-"""Claims: sentences of a paper, each compared with a bound that was fixed before the
-run.
+"""Claims: sentences of a paper, each with a contrast and the criterion it is judged by.
 
-A claim is data: what is measured in the records, and the region in which its 90 %
-    interval must lie. There are four
-verdicts: the interval lies in the region (holds), or outside (contradicted), or across
-a bound (inconclusive), or there is nothing to judge (not tested). Every claim of a
-paper appears in `claims.json`: none is silently absent.
+A claim holds if the 90 % interval of its contrast lies in the region that its criterion
+names, is contradicted if the interval lies outside, and is inconclusive if the interval
+lies across a bound. Where nothing was measured it is not tested. Every claim of a paper
+has a row in `claims.json`: none is silently absent.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from math import inf, isfinite
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self
 
 import pandas as pd
 
-from softmax_temperature.papers.shared.statistics import LEVEL, Ends, Quantity
-from softmax_temperature.papers.shared.tables import in_points
-
-Records = TypeVar("Records")
-
-HOLDS, CONTRADICTED, INCONCLUSIVE, NOT_TESTED = (
-    "holds",
-    "contradicted",
-    "inconclusive",
-    "not tested",
+from softmax_temperature.papers.shared.contrasts import (
+    Computed,
+    Contrast,
+    Measurement,
+    not_tested,
 )
+from softmax_temperature.papers.shared.display import in_points
+from softmax_temperature.papers.shared.statistics import LEVEL, Ends, Quantity
+
+__all__ = ["Measurement", "not_tested"]
+
+HOLDS = "holds"
+CONTRADICTED = "contradicted"
+INCONCLUSIVE = "inconclusive"
+NOT_TESTED = "not tested"
 VERDICTS = (HOLDS, CONTRADICTED, INCONCLUSIVE, NOT_TESTED)
 DIRECTIONS_ONLY = ("smoke", "mini")
 """Profiles whose data and networks are so small that a verdict is about the direction
 of an effect, not its size.
 """
+_NOTHING_SHOWN = "–"
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """Where the interval must lie: between two ends; `some` if the claim is that one of
-    its parts does, not all.
+    """The region in which the interval must lie.
+
+    Attributes:
+        kind: The name of the test: superiority, equivalence, ...
+        low: The lower end of the region.
+        high: The upper end of the region.
+        some: Whether one part in the region is enough; else all must lie there.
     """
 
     kind: str
@@ -46,7 +56,7 @@ class Criterion:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
-        """That by which a row of `claims.json` was judged."""
+        """The criterion of a row of `claims.json`."""
         low, high = row["region"]
         return cls(
             row["kind"],
@@ -56,15 +66,14 @@ class Criterion:
         )
 
     def row(self) -> dict[str, Any]:
-        """What a row of `claims.json` says of it."""
-        region = [end if isfinite(end) else None for end in (self.low, self.high)]
-        said = {
+        """The criterion's fields of `claims.json`."""
+        return {
             "criterion": self.sentence(),
             "kind": self.kind,
-            "region": region,
+            "region": [end if isfinite(end) else None for end in (self.low, self.high)],
             "bounds": self.bounds,
+            "some": self.some,
         }
-        return said | {"some": self.some}
 
     def contains(self, ends: Ends) -> bool:
         """Whether the whole interval lies in the region."""
@@ -75,33 +84,31 @@ class Criterion:
         return ends[1] <= self.low or ends[0] >= self.high
 
     def margin(self, value: float) -> float:
-        """How deep a value lies in the region; negative outside."""
+        """The distance of a value from the nearest bound; negative outside."""
         return min(value - self.low, self.high - value)
 
     @property
     def bounds(self) -> list[float]:
-        """Its finite ends."""
+        """The finite ends."""
         return [bound for bound in (self.low, self.high) if isfinite(bound)]
 
     def where(self, scale: float = 1) -> str:
         """The region in words, its ends in units of 1 / scale."""
-        side = (
-            "between"
-            if len(self.bounds) == 2
-            else "above"
-            if isfinite(self.low)
-            else "below"
-        )
+        if len(self.bounds) == 2:
+            side = "between"
+        elif isfinite(self.low):
+            side = "above"
+        else:
+            side = "below"
         return f"{side} {' and '.join(f'{scale * bound:g}' for bound in self.bounds)}"
 
     def sentence(self, scale: float = 1, unit: str = "") -> str:
-        """When a claim holds by it, the region as in `where`."""
-        whose = (
-            "some part's interval, at a level corrected for their number,"
-            if self.some
-            else "the 90 % interval"
-        )
-        return f"{self.kind.capitalize()}: holds if {whose} lies {self.where(scale)}{unit}."
+        """The rule, with the region as in `where`."""
+        interval = "the 90 % interval"
+        if self.some:
+            interval = "some part's interval, at a level corrected for their number,"
+        region = f"{self.where(scale)}{unit}"
+        return f"{self.kind.capitalize()}: holds if {interval} lies {region}."
 
 
 def above(bound: float = 0.0, *, some: bool = False) -> Criterion:
@@ -110,7 +117,7 @@ def above(bound: float = 0.0, *, some: bool = False) -> Criterion:
 
 
 def below(bound: float = 0.0) -> Criterion:
-    """Superiority of what is smaller: less than a bound."""
+    """Superiority of a smaller number: less than a bound."""
     return Criterion("superiority", high=bound)
 
 
@@ -125,9 +132,7 @@ def not_higher(margin: float) -> Criterion:
 
 
 def equivalent(margin: float) -> Criterion:
-    """Equivalence: neither lower nor higher by the margin or more, by two one-sided
-    tests.
-    """
+    """Equivalence: neither lower nor higher by the margin, by two one-sided tests."""
     return within(-margin, margin)
 
 
@@ -141,74 +146,81 @@ def most(share: float = 0.5) -> Criterion:
     return Criterion("proportion", low=share)
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """What the records say about one claim, by its parts; a claim about one thing has
-    one part, with any name.
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """One machine-checkable sentence of a paper.
+
+    Attributes:
+        id: The name of the claim.
+        where: The place in the paper.
+        statement: The sentence.
+        compares: The contrast in words, for a reader of the scorecard.
+        contrast: The runs that are compared, and the number they are compared by.
+        criterion: The region in which the contrast's interval must lie.
+        published: The printed number that the contrast corresponds to.
+        primary: The study that is made for the claim; a study that lacks the runs
+            names it.
     """
-
-    parts: Mapping[str, Quantity]
-    unit: str
-    note: str = (
-        ""  # What a reader must know beside the numbers, with {} for each of `beside`.
-    )
-    missing: Mapping[str, str] = field(
-        default_factory=dict
-    )  # The parts that cannot be judged, and why.
-    cells: tuple[str, ...] = ()  # What the values come from, see `sources`.
-    beside: tuple[float, ...] = ()  # Other numbers in this unit, for the note.
-
-
-def not_tested(reason: str) -> Measurement:
-    """What is found where the records cannot decide a claim: why, and what would."""
-    return Measurement({}, "", missing={"": reason})
-
-
-@dataclass(frozen=True)
-class Claim(Generic[Records]):
-    """One machine-checkable sentence of a paper."""
 
     id: str
     where: str
     statement: str
-    compares: str  # What is measured, and how; `measure` does it.
+    compares: str
+    contrast: Contrast
     criterion: Criterion
-    measure: Callable[[Records], Measurement]
-    published: float | None = None  # The printed number that it corresponds to.
+    published: float | None = None
+    primary: str = ""
 
 
 def claim(
     name: str,
     where: str,
     criterion: Criterion,
-    measure: Callable[[Records], Measurement],
+    measure: Callable[[Any], Measurement],
     published: float | None = None,
-) -> Callable[[str, str], Claim[Records]]:
-    """A claim from two calls: what judges it, and then its sentences, the statement and
-    what is compared.
-    """
-    return lambda statement, compares: Claim(
-        name, where, statement, compares, criterion, measure, published
-    )
+) -> Callable[[str, str], Claim]:
+    """A claim that a function measures, from two calls; of papers without contrasts."""
+
+    def with_sentences(statement: str, compares: str) -> Claim:
+        return Claim(
+            id=name,
+            where=where,
+            statement=statement,
+            compares=compares,
+            contrast=Computed(measure),
+            criterion=criterion,
+            published=published,
+        )
+
+    return with_sentences
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What a row of `claims.json` says beside the claim itself; of one that is not
-    tested the tasks and a note.
+    """The fields of `claims.json` that the runs decide; numbers are None if nothing was
+    measured.
+
+    Attributes:
+        note: Remarks, with their numbers.
+        n: The number of values behind the interval.
+        each: What n counts.
+        level: The level of the interval.
+        n_needed: The n at which an open claim would be decided.
+        note_template: The note with {} for each number.
+        note_values: The numbers of the note.
+        tasks: The estimate of each task of each part.
     """
 
-    # With its numbers; `note_template` and `note_values` are the same in two parts.
     note: str
     verdict: str = NOT_TESTED
     value: float | None = None
     sd: float | None = None
     low: float | None = None
     high: float | None = None
-    level: float | None = None  # Of the interval.
+    level: float | None = None
     n: int | None = None
-    each: str | None = None  # What n counts.
-    n_needed: int | None = None  # With which a claim that is open would be decided.
+    each: str | None = None
+    n_needed: int | None = None
     unit: str | None = None
     note_template: str | None = None
     note_values: list[float] = field(default_factory=list)
@@ -217,226 +229,303 @@ class Judged:
 
 
 def judge_all(
-    paper: str, claims: Sequence[Claim[Records]], records: Records, *, profile: str
+    paper: str, claims: Sequence[Claim], runs: Any, *, profile: str
 ) -> list[dict[str, Any]]:
-    """The rows of `claims.json`: every claim with its evidence and verdict, in the
-    order given.
+    """The rows of `claims.json`: every claim with its evidence and verdict, in order.
 
     Tasks that the paper does not have are pooled in the profiles that show directions
     only, and nowhere else.
     """
     rows = []
     for claim in claims:
-        said = {
-            name: getattr(claim, name)
-            for name in ("id", "where", "statement", "compares", "published")
-        }
-        said |= {"paper": paper, "profile": profile}
-        judged = _judged(
-            claim.criterion, claim.measure(records), profile in DIRECTIONS_ONLY
+        measurement = claim.contrast.measure(runs)
+        judged = judge(
+            claim.criterion,
+            measurement,
+            all_tasks=profile in DIRECTIONS_ONLY,
+            elsewhere="" if claim.primary == profile else claim.primary,
         )
-        rows.append(said | claim.criterion.row() | asdict(judged))
+        about = {
+            "id": claim.id,
+            "where": claim.where,
+            "statement": claim.statement,
+            "compares": claim.compares,
+            "published": claim.published,
+            "paper": paper,
+            "profile": profile,
+        }
+        rows.append(about | claim.criterion.row() | asdict(judged))
     return rows
 
 
-def _judged(criterion: Criterion, found: Measurement, all_tasks: bool) -> Judged:
-    several = len(found.parts) > 1
-    tasks = [
-        {"part": several * name, **task}
-        for name, part in found.parts.items()
-        for task in part.by_task()
-    ]
-    own = (
-        (name, part if all_tasks else part.of_paper())
-        for name, part in found.parts.items()
+def judge(
+    criterion: Criterion,
+    measurement: Measurement,
+    *,
+    all_tasks: bool = False,
+    elsewhere: str = "",
+    level: float = LEVEL,
+) -> Judged:
+    """The verdict on a measurement.
+
+    Args:
+        criterion: The region in which the intervals must lie.
+        measurement: The estimates of the parts.
+        all_tasks: Whether tasks that the paper does not have are pooled, too.
+        elsewhere: A study that could decide what this one does not test.
+        level: The level of the interval of a claim with one part.
+    """
+    tasks = _task_rows(measurement)
+    parts = {}
+    for name, part in measurement.parts.items():
+        pooled = part if all_tasks else part.of_paper()
+        if pooled is not None:
+            parts[name] = pooled
+    if parts:
+        return _decided(criterion, parts, measurement, tasks, level)
+    reasons = list(dict.fromkeys(measurement.missing.values()))
+    reason = "; ".join(reasons) or "none of the paper's own tasks is in this profile"
+    if elsewhere:
+        reason = f"{reason}; profile {elsewhere} would test it"
+    remark = in_note(measurement.note, measurement.beside)
+    return Judged(note="; ".join(filter(None, (reason, remark))), tasks=tasks)
+
+
+def _task_rows(measurement: Measurement) -> list[dict[str, Any]]:
+    """The estimate of each task of each part; a single part has no name."""
+    several = len(measurement.parts) > 1
+    rows = []
+    for name, part in measurement.parts.items():
+        about = {"part": name if several else ""}
+        rows += [about | task for task in part.by_task()]
+    return rows
+
+
+def _decided(
+    criterion: Criterion,
+    parts: Mapping[str, Quantity],
+    measurement: Measurement,
+    tasks: list[dict[str, Any]],
+    level: float,
+) -> Judged:
+    """The verdict on all parts, with the numbers of the part that decides it or is
+    farthest from being decided.
+    """
+    # One of many intervals lies somewhere by chance. Where one part is enough, its
+    # level is corrected for their number.
+    corrected = 1 - (1 - level) / len(parts)
+    if criterion.some:
+        inside_level = corrected
+        outside_level = level
+    else:
+        inside_level = level
+        outside_level = corrected
+    inside = _lying(parts, criterion.contains, inside_level)
+    outside = _lying(parts, criterion.excludes, outside_level)
+    verdict, candidates = _verdict(criterion, parts, measurement, inside, outside)
+
+    values = {name: float(part.estimate().value) for name, part in parts.items()}
+
+    def margin(name: str) -> float:
+        return criterion.margin(values[name])
+
+    # The best part shows a claim that one part decides, the worst part any other.
+    name = (
+        max(candidates, key=margin) if criterion.some else min(candidates, key=margin)
     )
-    if parts := {name: part for name, part in own if part is not None}:
-        return replace(_decided(criterion, parts, found), tasks=tasks)
-    reason = (
-        "; ".join(dict.fromkeys(found.missing.values()))
-        or "none of the paper's own tasks is in this profile"
+    part = parts[name]
+    ends = part.estimate().ends
+    # The level of the test that decided; of an open claim, of the one that is closest
+    # to deciding.
+    shown_level = inside_level
+    if ends and criterion.excludes(ends):
+        shown_level = outside_level
+    needed = None
+    is_open = verdict == INCONCLUSIVE and name not in (
+        outside if criterion.some else inside
     )
+    if is_open:
+        counts = (
+            part.needed(criterion.contains, inside_level),
+            part.needed(criterion.excludes, outside_level),
+        )
+        needed = min((count for count in counts if count is not None), default=None)
+    unit = measurement.unit
+    if len(parts) > 1:
+        unit = f"{unit}, {name}"
+    template, numbers = _note(measurement, values, shown_level, ends)
     return Judged(
-        note="; ".join(filter(None, (reason, in_note(found.note, found.beside)))),
+        verdict=verdict,
+        **asdict(part.estimate(shown_level)),
+        level=shown_level,
+        each=part.each,
+        n_needed=needed,
+        unit=unit,
+        note=in_note(template, numbers),
+        note_template=template,
+        note_values=numbers,
+        cells=list(measurement.cells),
         tasks=tasks,
     )
 
 
-def _decided(
-    criterion: Criterion, parts: Mapping[str, Quantity], found: Measurement
-) -> Judged:
-    """The verdict on all parts, shown by the part that decides it or is farthest from
-    being decided.
-    """
-    # One of many intervals lies somewhere by chance: where one part is enough, its
-    # level is corrected for their number.
-    corrected = 1 - (1 - LEVEL) / len(parts)
-    inside_at, outside_at = (corrected, LEVEL) if criterion.some else (LEVEL, corrected)
-    inside = _lying(parts, criterion.contains, inside_at)
-    outside = _lying(parts, criterion.excludes, outside_at)
-    # One part decides a claim one way, all of them together the other way.
-    by_one, by_all = (inside, outside) if criterion.some else (outside, inside)
-    if by_one:
-        verdict, candidates = HOLDS if criterion.some else CONTRADICTED, by_one
-    elif by_all == list(parts) and not found.missing:
-        verdict, candidates = CONTRADICTED if criterion.some else HOLDS, by_all
-    else:
-        verdict, candidates = (
-            INCONCLUSIVE,
-            [name for name in parts if name not in by_all] or list(parts),
-        )
-    values = {name: float(part.estimate().value) for name, part in parts.items()}
-    # What must lie inside as a whole is shown by its worst part, what need not by its
-    # best.
-    name = (max if criterion.some else min)(
-        candidates, key=lambda each: criterion.margin(values[each])
-    )
-    part, ends, needed = parts[name], parts[name].estimate().ends, None
-    if verdict == INCONCLUSIVE and name not in by_all:
-        either = (
-            part.needed(criterion.contains, inside_at),
-            part.needed(criterion.excludes, outside_at),
-        )
-        needed = min((count for count in either if count is not None), default=None)
-    # The level of the test that decided; of an open claim, of the one that is closest
-    # to deciding.
-    level = outside_at if ends and criterion.excludes(ends) else inside_at
-    template, numbers = _note(found, values, level, ends)
-    return Judged(
-        verdict=verdict,
-        **asdict(part.estimate(level)),
-        level=level,
-        each=part.each,
-        n_needed=needed,
-        unit=f"{found.unit}, {name}" if len(parts) > 1 else found.unit,
-        note=in_note(template, numbers),
-        note_template=template,
-        note_values=numbers,
-        cells=list(found.cells),
-    )
+def _verdict(
+    criterion: Criterion,
+    parts: Mapping[str, Quantity],
+    measurement: Measurement,
+    inside: list[str],
+    outside: list[str],
+) -> tuple[str, list[str]]:
+    """The verdict, and the parts that decide it or leave it open."""
+    everything = list(parts)
+    is_complete = not measurement.missing
+    if criterion.some:
+        if inside:
+            return HOLDS, inside
+        if outside == everything and is_complete:
+            return CONTRADICTED, outside
+        return INCONCLUSIVE, _others(everything, outside)
+    if outside:
+        return CONTRADICTED, outside
+    if inside == everything and is_complete:
+        return HOLDS, inside
+    return INCONCLUSIVE, _others(everything, inside)
+
+
+def _others(everything: list[str], decided: list[str]) -> list[str]:
+    """The parts that are not decided, or all if there are none."""
+    return [name for name in everything if name not in decided] or everything
 
 
 def _lying(
     parts: Mapping[str, Quantity], there: Callable[[Ends], bool], level: float
 ) -> list[str]:
     """The parts whose interval at a level lies there."""
-    return [
-        name
-        for name, part in parts.items()
-        if (ends := part.estimate(level).ends) and there(ends)
-    ]
+    names = []
+    for name, part in parts.items():
+        ends = part.estimate(level).ends
+        if ends and there(ends):
+            names.append(name)
+    return names
 
 
 def _note(
-    found: Measurement, values: Mapping[str, float], level: float, ends: Ends | None
+    measurement: Measurement,
+    values: Mapping[str, float],
+    level: float,
+    ends: Ends | None,
 ) -> tuple[str, list[float]]:
-    """What a reader must know beside the numbers: a template, and what belongs in its
-    places.
-    """
-    several = len(values) > 1
-    notes = (
-        found.note,
-        ", ".join(f"{name} {{}}" for name in values) if several else "",
-        f"not judged: {'; '.join(map(': '.join, found.missing.items()))}"
-        if found.missing
-        else "",
-        "" if ends else "one value has no interval",
-        f"interval of {100 * level:.3g} %, for {len(values)} parts"
-        if level != LEVEL
-        else "",
-    )
-    return "; ".join(filter(None, notes)), [
-        *found.beside,
-        *(values.values() if several else ()),
-    ]
+    """The remarks beside the numbers: a template, and the numbers for its places."""
+    notes = [measurement.note]
+    numbers = list(measurement.beside)
+    if len(values) > 1:
+        notes.append(", ".join(f"{name} {{}}" for name in values))
+        numbers += values.values()
+    if measurement.missing:
+        reasons = "; ".join(map(": ".join, measurement.missing.items()))
+        notes.append(f"not judged: {reasons}")
+    if not ends:
+        notes.append("one value has no interval")
+    if level != LEVEL:
+        notes.append(f"interval of {100 * level:.3g} %, for {len(values)} parts")
+    return "; ".join(filter(None, notes)), numbers
 
 
 def in_note(template: str, values: Sequence[float], *, points: bool = False) -> str:
     """A note with its numbers, as they are or in points."""
-    return template.format(
-        *(f"{100 * value:+.1f}" if points else f"{value:+.3f}" for value in values)
-    )
+    if points:
+        return template.format(*(f"{100 * value:+.1f}" for value in values))
+    return template.format(*(f"{value:+.3f}" for value in values))
 
 
 def task_count(row: dict[str, Any]) -> int:
-    """Over how many tasks the number in a row of `claims.json` is, which is that of one
-    part.
-    """
+    """The number of tasks behind the number in a row of `claims.json`."""
     part = (row["unit"] or "").partition(", ")[2]
-    return len({task["task"] for task in _pooled(row) if part in {"", task["part"]}})
+    pooled = [task for task in _pooled(row) if part in {"", task["part"]}]
+    return len({task["task"] for task in pooled})
 
 
 def _pooled(row: dict[str, Any]) -> list[dict[str, Any]]:
-    return [
-        task
-        for task in row["tasks"]
-        if task["pooled"] or row["profile"] in DIRECTIONS_ONLY
-    ]
+    if row["profile"] in DIRECTIONS_ONLY:
+        return list(row["tasks"])
+    return [task for task in row["tasks"] if task["pooled"]]
 
 
 def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """The rows of `claims.json` for a reader: one line per claim, numbers as text,
     fractions in points.
     """
-    table = pd.DataFrame(map(texts, rows))[
-        ["claim", "where", "printed", "ours", "must lie", "verdict", "note"]
-    ]
-    directions = bool(rows) and rows[0]["profile"] in DIRECTIONS_ONLY
-    return table.rename(
-        columns={"verdict": "verdict (directions only)"} if directions else {}
-    )
+    columns = ["claim", "where", "printed", "ours", "must lie", "verdict", "note"]
+    table = pd.DataFrame(map(texts, rows))[columns]
+    if rows and rows[0]["profile"] in DIRECTIONS_ONLY:
+        return table.rename(columns={"verdict": "verdict (directions only)"})
+    return table
 
 
 def texts(row: dict[str, Any]) -> dict[str, str]:
-    """What a reader sees of a row of `claims.json`: shares and their differences in
-    points, the others as they are.
+    """The texts that a reader sees of a row of `claims.json`.
 
-    The bound and the printed number of what was not tested have no unit, and are left
+    Shares and their differences are in points, other numbers as they are. The bound
+    and the printed number of a claim that was not tested have no unit, and are left
     out.
     """
     region = Criterion.of(row)
-    said = {
+    shown = {
         "claim": row["statement"],
         "where": row["where"],
         "verdict": row["verdict"],
         "note": row["note"],
-    }
-    said |= {
-        "printed": "–",
-        "ours": "–",
-        "must lie": "–",
+        "printed": _NOTHING_SHOWN,
+        "ours": _NOTHING_SHOWN,
+        "must lie": _NOTHING_SHOWN,
         "criterion": f"{row['compares']} {region.sentence()}",
     }
     if row["value"] is None:
-        return said
-    unit, scale, digits, each = row["unit"], 1, 3, row["each"]
-    if points := in_points(unit):
-        unit, scale, digits = points, 100, 2
-        said["note"] = in_note(row["note_template"], row["note_values"], points=True)
-        said["criterion"] = (
-            f"{row['compares']} {region.sentence(scale, ' ' + unit.partition(',')[0])}"
-        )
-    pooled = _pooled(row)
-    of_tasks, per_task = (
-        (f" of {count} tasks", " per task")
-        if (count := task_count(row)) > 1
-        else ("", "")
-    )
+        return shown
+    unit = row["unit"]
+    scale = 1
+    points = in_points(unit)
+    if points:
+        unit = points
+        scale = 100
+        shown["note"] = in_note(row["note_template"], row["note_values"], points=True)
+        rule = region.sentence(scale, f" {unit.partition(',')[0]}")
+        shown["criterion"] = f"{row['compares']} {rule}"
+    several_tasks = task_count(row) > 1
     if row["n_needed"] is not None:
-        said["verdict"] += f" ({row['n_needed']} {each}{per_task} would decide)"
+        per_task = " per task" if several_tasks else ""
+        needed = f"{row['n_needed']} {row['each']}{per_task}"
+        shown["verdict"] += f" ({needed} would decide)"
+    shown["note"] = "; ".join(filter(None, (shown["note"], _not_counted(row))))
+    counts = f"n = {row['n']} {row['each']}"
+    if several_tasks:
+        counts += f" of {task_count(row)} tasks"
+    shown["ours"] = f"{_estimate_text(row, scale)} {unit} ({counts})"
+    shown["must lie"] = region.where(scale)
+    if row["published"] is not None:
+        shown["printed"] = f"{scale * row['published']:g}"
+    return shown
+
+
+def _not_counted(row: dict[str, Any]) -> str:
+    """The tasks that are shown and not pooled, in words."""
+    pooled = _pooled(row)
     others = {task["task"] for task in row["tasks"]} - {task["task"] for task in pooled}
-    if pooled and others:
-        aside = f"not in the paper and so not counted: {' and '.join(sorted(others))}"
-        said["note"] = "; ".join(filter(None, (said["note"], aside)))
-    numbers = (row[name] for name in ("value", "sd", "low", "high"))
-    value, sd, low, high = (
-        None if number is None else f"{scale * number:.{digits}f}" for number in numbers
-    )
-    spread = (f" ± {sd}" if sd else "") + (f" [{low}, {high}]" if low else "")
-    said["ours"] = f"{value}{spread} {unit} (n = {row['n']} {each}{of_tasks})"
-    said["must lie"] = region.where(scale)
-    return (
-        said
-        if row["published"] is None
-        else said | {"printed": f"{scale * row['published']:g}"}
-    )
+    if not pooled or not others:
+        return ""
+    return f"not in the paper and so not counted: {' and '.join(sorted(others))}"
+
+
+def _estimate_text(row: dict[str, Any], scale: int) -> str:
+    """The value ± its sd with its interval; shares with two digits after the point."""
+    digits = 2 if scale == 100 else 3
+
+    def number(name: str) -> str:
+        return f"{scale * row[name]:.{digits}f}"
+
+    text = number("value")
+    if row["sd"] is not None:
+        text += f" ± {number('sd')}"
+    if row["low"] is not None:
+        text += f" [{number('low')}, {number('high')}]"
+    return text

@@ -1,251 +1,37 @@
-"""Tables with ours beside the printed numbers: made from the records, long, one row per
-number; laid out for a reader.
+"""Names that papers without contrasts still import from here."""
 
-Columns, in order: what identifies a number, our run first; `published`, and possibly
-its `_sd` and `_diverged`; `ours`, `ours_sd` and counts of seeds; the difference and
-remarks; `status` and `cells`. Booleans are never missing.
-"""
+from softmax_temperature.papers.shared.layout import MISSING, number, wide
+from softmax_temperature.papers.shared.tables import (
+    DIFFERENCE,
+    DIVERGED,
+    MEASURED,
+    METRIC,
+    NOT_RUN,
+    OURS,
+    PRINTED,
+    SEEDS,
+    STATUS,
+    STUCK,
+    beside_printed,
+    lost_seeds,
+    mean_and_sd,
+)
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from typing import Any
-
-import numpy as np
-import pandas as pd
-
-from softmax_temperature.papers.shared.sources import CELLS, Linked
-from softmax_temperature.papers.shared.tables import is_share
-
-MEASURED, DIVERGED, STUCK, NOT_RUN = "measured", "diverged", "stuck", "not run: "
-PRINTED, OURS, METRIC, STATUS, MISSING = "published", "ours", "metric", "status", "–"
-DIFFERENCE = "difference_in_standard_errors"
-SEEDS = [
-    "seeds",
-    "diverged_seeds",
-    "stuck_seeds",
-]  # Of each number, how many finished, diverged, and got stuck.
-_REMARKS = (
-    "embeddings",
-    "differs",
-)  # How our run differs from the paper's: these columns name a row of ours, too.
-
-
-def mean_and_sd(name: str, column: str | None = None) -> dict[str, tuple[str, str]]:
-    """Two aggregations for `DataFrameGroupBy.agg`: the mean of a column over seeds, and
-    its standard deviation.
-    """
-    return {name: (column or name, "mean"), f"{name}_sd": (column or name, "std")}
-
-
-def lost_seeds(diverged: int, stuck: int, runs: int) -> str:
-    """How many seeds were lost, as "1 of 3 diverged, 1 of 3 stuck"; the word alone if
-    all were, nothing if none was.
-    """
-    if runs in (diverged, stuck):
-        return DIVERGED if runs == diverged else STUCK
-    return ", ".join(
-        f"{count} of {runs} {word}"
-        for count, word in ((diverged, DIVERGED), (stuck, STUCK))
-        if count
-    )
-
-
-def beside_printed(
-    rows: pd.DataFrame,
-    printed: pd.DataFrame,
-    keys: Sequence[str],
-    *,
-    columns: Sequence[str],
-    profile: Callable[..., str],
-    printed_runs: int | None = None,
-    printed_only: bool = False,
-) -> pd.DataFrame:
-    """Our means over seeds beside the printed numbers, then the printed numbers that
-    were not run.
-
-    `keys` name a number, `columns` follow them in the result. `rows` are the keys; ours
-    and ours_sd, over the seeds that finished; seeds, runs, diverged_seeds and possibly
-    stuck_seeds; possibly error, the standard error of a single seed. `printed` are the
-    keys but the first, which names our run; published and possibly published_sd, each
-    over `printed_runs`; where that is None, the error is ours. `profile` names, from
-    its second and third key, the profile that gives a number not run here. With
-    `printed_only` ours that the paper does not print are left out. The difference is
-    missing where its error is 0 or unknown.
-    """
-    run, *names = keys
-    missing = printed[
-        ~pd.MultiIndex.from_frame(printed[names]).isin(
-            pd.MultiIndex.from_frame(rows[names])
-        )
-    ]
-    rows = rows.merge(printed, how="inner" if printed_only else "left", on=names)
-    counts = zip(
-        rows["diverged_seeds"],
-        rows.get("stuck_seeds", [0] * len(rows)),
-        rows["runs"],
-        strict=True,
-    )
-    rows[STATUS] = [
-        MEASURED if runs > diverged + stuck else lost_seeds(diverged, stuck, runs)
-        for diverged, stuck, runs in counts
-    ]
-    error: pd.Series[float] = rows["ours_sd"] / rows["seeds"] ** 0.5
-    if printed_runs:
-        error = (
-            rows["ours_sd"] ** 2 / rows["seeds"]
-            + rows["published_sd"].fillna(0) ** 2 / printed_runs
-        ) ** 0.5
-    if "error" in rows:
-        error = error.where(rows["seeds"] > 1, rows["error"])
-    rows[DIFFERENCE] = (rows[OURS] - rows[PRINTED]) / error.replace(0, np.nan)
-    nothing: dict[str, Any] = {
-        run: "",
-        **dict.fromkeys(rows.columns.intersection(SEEDS), 0),
-    }
-    places = zip(missing[names[0]], missing[names[1]], strict=True)
-    missing = missing.assign(
-        **nothing, status=[f"{NOT_RUN}profile {profile(*place)}" for place in places]
-    )
-    parts = [part for part in (rows, missing) if len(part)] or [rows]
-    return pd.concat(parts, ignore_index=True).reindex(columns=[*keys, *columns])
-
-
-def number(value: Any, *, percent: bool = False) -> str:
-    """Four digits after the point, from 10 on five in all; of a percentage two after
-    the point. NaN is a dash.
-    """
-    if pd.isna(value):
-        return MISSING
-    text = (
-        f"{100 * value:.2f}"
-        if percent
-        else f"{value:.4f}"
-        if abs(value) < 10
-        else f"{value:.5g}"
-    )
-    return (text if float(text) else text.removeprefix("-")).replace("-", "−")
-
-
-def wide(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
-    """A comparison, made or read back, as texts: ours as mean ± sd, linked to its
-    cells; beside it what is printed.
-
-    Each value of the name `across` has columns of its own; the other names are the
-    rows.
-    """
-    names = list(table.columns[: table.columns.get_loc(PRINTED)])
-    remarks = [name for name in _REMARKS if name in table]
-    rows = _with_texts(table, [*names, *remarks])
-    rows["column"] = rows[across] if across else OURS
-    # Before the numbers stand the names with a text, without that of the run where it
-    # is not needed.
-    down = [name for name in names if name != across and rows[name].any()]
-    others = [name for name in names[1:] if name in down or name == across]
-    down = (
-        down
-        if len(down) <= 2 or rows[others].duplicated().any()
-        else [each for each in down if each != names[0]]
-    )
-    lines, counts = dict[Any, dict[str, str]](), dict[Any, dict[str, list[str]]]()
-    for row in rows.sort_values("here", ascending=False, kind="stable").to_dict(
-        "records"
-    ):
-        known = {name: row[name] for name in down} | {
-            STATUS: MISSING if row["here"] else row[STATUS]
-        }
-        known |= {name: row[name] or MISSING for name in remarks if row["here"]}
-        line = tuple(known.values())
-        lines.setdefault(line, known).update(_texts_of_number(row))
-        counts.setdefault(line, {}).setdefault(_count(row), []).append(row["column"])
-    for line, known in lines.items():
-        known["runs"] = _counts(
-            {count: columns for count, columns in counts[line].items() if count}
-        )
-    numbers = [
-        name
-        for column in dict.fromkeys(rows["column"])
-        for name in (column, f"{column}, printed")
-    ]
-    filled = set().union(*lines.values())
-    order = [
-        name for name in [*down, *numbers, *remarks, "runs", STATUS] if name in filled
-    ]
-    made = pd.DataFrame(lines.values(), columns=order, dtype=object)
-    return made.fillna(MISSING).rename(columns={f"{OURS}, printed": "printed"})
-
-
-def _with_texts(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
-    """The rows with names and metrics as texts, whether a number is ours (`here`) and a
-    `percent`, and differences.
-    """
-    rows = table.assign(
-        **{STATUS: table.get(STATUS, MEASURED), METRIC: table.get(METRIC, "")}
-    )
-    rows = rows.assign(**{name: rows[name].map(_text) for name in [*names, STATUS]})
-    rows["percent"] = rows[METRIC].map(is_share).astype(bool)
-    signs = np.where(rows["percent"] & ~rows[METRIC].str.contains("%"), " (%)", "")
-    rows[METRIC] = rows[METRIC].str.replace("_", " ") + signs
-    rows["here"] = rows[OURS].notna() | (rows[STATUS] == DIVERGED)
-    if DIFFERENCE not in rows:
-        count, sd = (
-            rows.get(name, pd.Series(np.nan, rows.index))
-            for name in ("seeds", "ours_sd")
-        )
-        rows[DIFFERENCE] = (
-            (rows[OURS] - rows[PRINTED])
-            / sd.replace(0, np.nan)
-            * count.where(count > 1) ** 0.5
-        )
-    return rows
-
-
-def _texts_of_number(row: dict[Any, Any]) -> dict[str, str]:
-    """Ours, if it is here, and the printed one, if there is one, by the column that
-    each stands in.
-    """
-    found: dict[str, str] = {}
-    if row["here"]:
-        ours = _with_sd(row, OURS, row[STATUS] == DIVERGED)
-        found[row["column"]] = Linked(ours, _text(row.get(CELLS)))
-    is_diverged = row.get("published_diverged", False)
-    if (printed := _with_sd(row, PRINTED, is_diverged)) != MISSING:
-        is_compared = not is_diverged and pd.notna(row[DIFFERENCE])
-        difference = (
-            f" ({row[DIFFERENCE]:+.1f} s.e.)".replace("-", "−") if is_compared else ""
-        )
-        found[f"{row['column']}, printed"] = printed + difference
-    return found
-
-
-def _with_sd(row: dict[Any, Any], name: str, diverged: bool) -> str:
-    value, sd = (
-        number(row.get(each), percent=row["percent"]) for each in (name, f"{name}_sd")
-    )
-    return DIVERGED if diverged else value if sd == MISSING else f"{value} ± {sd}"
-
-
-def _counts(columns: dict[str, list[str]]) -> str:
-    """The counts of a line, each with its columns where they differ."""
-    named = [f"{count}: {', '.join(some)}" for count, some in columns.items()]
-    return "; ".join(named if len(named) > 1 else columns) or MISSING
-
-
-def _count(row: dict[Any, Any]) -> str:
-    """How many runs finished, how many were lost, and what else the status says."""
-    count = row.get("seeds")
-    if pd.isna(count) or not row["here"]:
-        return ""
-    said = [row[STATUS]] if row[STATUS] not in {MEASURED, DIVERGED} else []
-    runs = [f"n = {count:.0f}"] if count or not said else []
-    runs += [
-        f"{row[f'{word}_seeds']:.0f} {word}"
-        for word in (DIVERGED, STUCK)
-        if row.get(f"{word}_seeds")
-    ]
-    runs += ["never redistributed"] if row.get("never_redistributed") else []
-    return ", ".join([*runs, *said])
-
-
-def _text(value: Any) -> str:
-    return "" if pd.isna(value) else str(value)
+__all__ = [
+    "DIFFERENCE",
+    "DIVERGED",
+    "MEASURED",
+    "METRIC",
+    "MISSING",
+    "NOT_RUN",
+    "OURS",
+    "PRINTED",
+    "SEEDS",
+    "STATUS",
+    "STUCK",
+    "beside_printed",
+    "lost_seeds",
+    "mean_and_sd",
+    "number",
+    "wide",
+]

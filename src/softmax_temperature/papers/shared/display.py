@@ -1,135 +1,177 @@
-"""Tables and figures as a notebook shows them, the same bytes from run to run."""
+"""Labels for people: the words, colours and order in which factors are shown.
 
-from collections.abc import Sequence
-from html import escape
-from pathlib import Path
+Nothing is selected by a label. An arm's label is made from the factors of its runs, so
+that a run with gamma 5 cannot be called "FL-3".
+"""
+
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
-from IPython.display import HTML, Image, Markdown
-from matplotlib.figure import Figure
-from pandas.io.formats.style import Styler
 
-from softmax_temperature.papers.shared.comparison import MISSING, NOT_RUN
-from softmax_temperature.papers.shared.plots import WIDTH, encoded, save
-from softmax_temperature.papers.shared.sources import CELLS, Linked, link
+NO_COOLING = "No Cooling"
+MODES = {
+    "none": NO_COOLING,
+    "distributed": "Distributed",
+    "periodic": "Periodically redistributed",
+    "last_layer": "Last layer",
+}
+"""The modes of Cooling, in the order of the paper's tables."""
 
-SCREEN_WIDTH = 760  # CSS pixels of a figure as wide as a page
-NOTHING = "*Nothing was trained for this in this profile.*"
+SCHEDULES = {
+    "cosine": "Cosine",
+    "exponential_fast": "Exp Decay Fast",
+    "exponential_slow": "Exp Decay Slow",
+    "linear": "Linear",
+    "none": "None",
+    "piecewise": "Piecewise Const",
+}
+"""The learning-rate schedules, in the order of Cooling's Table 1."""
+
+ACTIVATIONS = {
+    "relu": "ReLU",
+    "crelu": "CReLU",
+}
+
+OPTIMIZERS = {
+    "sgd": "SGD",
+    "adam": "Adam",
+}
+
+LABELS: Mapping[str, Mapping[Any, str]] = {
+    "mode": MODES,
+    "schedule": SCHEDULES,
+    "activation": ACTIVATIONS,
+}
+"""The labels of the values of factors, by factor; other values are their own label."""
+
+HUES = {
+    "No Cooling": None,
+    "Distributed": 1,
+    "Periodically redistributed": 2,
+    "Last layer": 0,
+}
+"""The place of an arm's colour in the palette, by the arm's label; None is black."""
+
+_PLAIN_LOSSES = {
+    "cross_entropy": "CE",
+    "brier": "Brier",
+    "mmce": "MMCE",
+    "tempered_cross_entropy": "CE",
+}
+_GAMMAS = {
+    "focal": "FL",
+    "sample_dependent_focal": "FLSD",
+    "scheduled_focal": "FLSc",
+}
+
+UNITS = {
+    "accuracy": "points of accuracy",
+    "pixel accuracy": "points of pixel accuracy",
+    "mean IoU": "points of mean IoU",
+    "ECE": "points of ECE",
+    "AUROC": "points of AUROC",
+    "share of predictions": "% of predictions",
+    "of the mistakes": "% of the mistakes",
+    "of the trainings": "% of the trainings",
+    "of the seeds diverged": "% of the seeds diverged",
+    "of the seeds trained": "% of the seeds trained",
+    "of an epoch": "% of an epoch",
+}
+"""The units of claims that are shares, with the words for a reader. What follows a
+comma in a unit says of which part.
+"""
+
+SHARES = {
+    "accuracy",
+    "error",
+    "top1",
+    "top5",
+    "pixel_accuracy",
+    "mean_iou",
+    "auroc",
+    "s99_share",
+    "s99_accuracy",
+    "ece",
+    "mce",
+    "adaptive_ece",
+    "classwise_ece",
+}
+"""The metrics of tables that are shares; the end of their names says when they were
+measured.
+"""
 
 
-def found(results: str) -> Path:
-    """The folder of a paper's results, seen from the project's root or from a folder
-    inside it.
+def value_label(factor: str, value: Any) -> str:
+    """The label of a factor's value: the paper's word, or the value as it is."""
+    labels = LABELS.get(factor, {})
+    if value in labels:
+        return labels[value]
+    if isinstance(value, float):
+        text = f"{value:g}"
+        return f"factor {text}" if factor == "factor" else text
+    return str(value)
+
+
+def loss_label(run: Mapping[str, Any] | pd.Series) -> str:
+    """The papers' name of a loss, from its factors: "CE", "FL-3", "LS-0.05"."""
+    loss = run["loss"]
+    if loss in _PLAIN_LOSSES:
+        return _PLAIN_LOSSES[loss]
+    if loss == "label_smoothing":
+        return f"LS-{float(run['smoothing']):g}"
+    if loss in _GAMMAS:
+        return f"{_GAMMAS[loss]}-{_plain(run['gamma'])}"
+    return str(loss)
+
+
+def loss_name(run: Mapping[str, Any] | pd.Series) -> str:
+    """A loss in a sentence, with its gamma: "focal loss, gamma 3"."""
+    name = f"{str(run['loss']).replace('_', ' ')} loss"
+    if pd.isna(run["gamma"]):
+        return name
+    return f"{name}, gamma {_plain(run['gamma'])}"
+
+
+def cooling_label(run: Mapping[str, Any] | pd.Series) -> str:
+    """The Cooling paper's name of a mode, and how the run differs from its default."""
+    differs = []
+    factor = run["factor"]
+    if pd.notna(factor) and factor != 1:
+        differs.append(f"factor {factor:g}")
+    if run["refit"] == "increment":
+        differs.append("on each correction")
+    if str(run["period"]).isdecimal():
+        differs.append(f"every {_count(int(run['period']), 'batch', 'batches')}")
+    if run["optimizer_state"] == "rescale":
+        differs.append("optimizer state rescaled")
+    return ", ".join([MODES[run["mode"]], *differs])
+
+
+def is_share(metric: str) -> bool:
+    """Whether a metric is a share.
+
+    A metric that the authors' notebooks print in percent says so itself.
     """
-    return next(
-        (
-            root / results
-            for root in (Path(), *Path.cwd().parents)
-            if (root / results).is_dir()
-        ),
-        Path(results),
-    )
+    name = metric.removesuffix("_after_scaling").removesuffix("_last_epoch")
+    return name in SHARES or "%" in metric
 
 
-def shown(
-    table: pd.DataFrame,
-    name: str,
-    *,
-    percent: Sequence[str] = (),
-    digits: int = 3,
-    numbers: Sequence[str] | None = None,
-) -> HTML | Markdown:
-    """A table for a reader: missing values as a dash, text escaped, what was not run
-    folded away below the rest.
-
-    A column `cells` is not shown: numbers (or the columns that `numbers` names) link to
-    the records of the cells that they come from. Columns in `percent` hold fractions.
-    Whole numbers have no `digits` after the point, small ones as many as show one.
-    `name` is unique in the notebook; pandas would otherwise draw a random one.
-    """
-    if table.empty:
-        return Markdown(NOTHING)  # type: ignore[no-untyped-call]
-    texts = table.drop(columns=CELLS, errors="ignore")
-    in_numbers = [
-        column
-        for column in texts
-        if column in percent or texts[column].dtype.kind in "iuf"
-    ]
-    sources = table[CELLS] if CELLS in table else [None] * len(table)
-    for column in texts:
-        cells = (
-            sources
-            if column in (in_numbers if numbers is None else numbers)
-            else [None] * len(table)
-        )
-        form = digits if column in in_numbers else None
-        values = zip(texts[column], cells, strict=True)
-        texts[column] = [
-            _text(value, cell, form, column in percent) for value, cell in values
-        ]
-    texts = texts.rename(columns={column: f"{column} (%)" for column in percent})
-    if (
-        "status" not in texts
-        or not (absent := texts["status"].astype(str).str.startswith(NOT_RUN)).any()
-    ):
-        return HTML(_html(texts, name))  # type: ignore[no-untyped-call]
-    said = (
-        f"{absent.sum()} printed rows that were not run here"
-        if absent.sum() > 1
-        else "A printed row, not run here"
-    )
-    folded = f"<details><summary>{said}</summary>{_html(texts[absent], f'{name}-not-run')}</details>"
-    return HTML((_html(texts[~absent], name) if not absent.all() else "") + folded)  # type: ignore[no-untyped-call]
+def in_points(unit: str) -> str | None:
+    """The unit of a share as a reader sees it; None where it is another number's."""
+    name, comma, part = unit.partition(",")
+    if name not in UNITS:
+        return None
+    return UNITS[name] + comma + part
 
 
-def drawn(
-    figure: Figure | None, results: Path, name: str, otherwise: str = ""
-) -> Image | Markdown:
-    """Write a figure into `figures` of a paper's results as SVG, and show it; where
-    there is none, say `otherwise`.
-    """
-    if figure is None:
-        return Markdown(f"*{otherwise}*" if otherwise else NOTHING)  # type: ignore[no-untyped-call]
-    save(figure, results / "figures", name, ["svg"])
-    width = round(SCREEN_WIDTH * figure.get_figwidth() / WIDTH)
-    return Image(data=encoded(figure, "png"), format="png", width=width)  # type: ignore[no-untyped-call]
+def _plain(value: Any) -> str:
+    """A number without zeros at its end; a policy as it is."""
+    try:
+        return f"{float(value):g}"
+    except ValueError:
+        return str(value)
 
 
-def _html(texts: pd.DataFrame, name: str) -> str:
-    """A table of HTML, without columns that hold nothing."""
-    some = texts.loc[
-        :, [column for column in texts if not texts[column].isin(["", MISSING]).all()]
-    ]
-    styler = (
-        Styler(some, cell_ids=False)
-        .format_index(escape="html", axis=1)
-        .hide(axis="index")
-        .set_uuid(name)
-    )
-    return styler.set_table_styles(
-        [{"selector": "th, td", "props": "text-align: left"}]
-    ).to_html()
-
-
-def _text(value: Any, cells: Any, digits: int | None, is_percent: bool) -> str:
-    """A value with its link; `digits` is None for what is no number."""
-    if pd.isna(value):
-        return MISSING
-    text = escape(str(value))
-    if digits is not None:
-        rounded = f"{value:.{digits}f}"
-        rounded = (
-            f"{value:.0f}"
-            if float(value).is_integer()
-            else rounded
-            if float(rounded)
-            else f"{value:.1g}"
-        )
-        text = f"{100 * value:.1f}" if is_percent else rounded
-    cells = value.cells if isinstance(value, Linked) else cells
-    return (
-        link(text, cells)
-        if isinstance(cells, str) and cells and text != MISSING
-        else text
-    )
+def _count(number: int, singular: str, plural: str) -> str:
+    return singular if number == 1 else f"{number} {plural}"

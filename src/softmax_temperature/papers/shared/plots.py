@@ -94,6 +94,11 @@ _DRAWN: Any = {
 }
 
 
+def colour(hue: int | None) -> Any:
+    """The colour at a place of the palette; None is black."""
+    return BLACK if hue is None else HUES[hue]
+
+
 @contextmanager
 def style() -> Iterator[None]:
     """Draw in the project's style inside the block or the decorated function; nothing

@@ -6,9 +6,10 @@ pictures lie beside them.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import fields
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from safetensors.numpy import save
 
 from softmax_temperature.papers.shared import results
 from softmax_temperature.papers.shared.claims import judge_all
+from softmax_temperature.papers.shared.runs import Runs, write_runs
 from softmax_temperature.papers.shared.tables import read_csv, rounded, write_csv
 from softmax_temperature.params.implementations import REGISTRIES
 from softmax_temperature.runner.artifacts import atomic_file, write_json
@@ -75,25 +77,75 @@ def write_results(
     write_derived(folder, paper, profile)
 
 
+def write_study(
+    folder: Path,
+    paper: str,
+    profile: str,
+    *,
+    runs: Runs,
+    tables: Mapping[str, pd.DataFrame],
+    code: Iterable[str],
+) -> None:
+    """Write the runs of a paper, and what follows from them, into its folder.
+
+    Args:
+        folder: The paper's folder.
+        paper: Its slug.
+        profile: The study.
+        runs: The runs.
+        tables: Measurements that belong to no run, by the name of their file.
+        code: The modules whose deviations are listed, beside those of the paper.
+    """
+    write_runs(folder, runs)
+    for name, table in tables.items():
+        write_csv(table_path(folder, name), table)
+    parts = ("study", *DERIVED)
+    modules = [*code, *(_PART.format(paper, part) for part in parts)]
+    write_csv(table_path(folder, "deviations"), deviations(modules))
+    write_derived(folder, paper, profile)
+    derived = [name for name, _ in makers_of_tables(paper)]
+    _remove_others(folder, {"values", "deviations", *tables, *runs.tables, *derived})
+
+
+def _remove_others(folder: Path, names: Set[str]) -> None:
+    """Remove the tables of an earlier run that this one did not write."""
+    for path in (folder / "tables").glob("*.csv"):
+        if path.stem not in names:
+            path.unlink()
+
+
 def write_derived(folder: Path, paper: str, profile: str) -> list[dict[str, Any]]:
-    """Write the tables, claims and metrics that follow from the records in a paper's
+    """Write the tables, claims and metrics that follow from the runs in a paper's
     folder; returns the claims.
     """
-    records, tables, claims = (
-        import_module(_PART.format(paper, part)) for part in ("records", *DERIVED)
-    )
-    read = records.read_records(folder)
-    for name, make in tables.TABLES.items():
-        write_csv(table_path(folder, name), make(read))
+    runs = read_study(folder, paper)
+    claims = import_module(_PART.format(paper, "claims"))
+    for name, make in makers_of_tables(paper):
+        write_csv(table_path(folder, name), make(runs))
     rows: list[dict[str, Any]] = rounded(
-        judge_all(paper, claims.CLAIMS, read, profile=profile)
+        judge_all(paper, claims.CLAIMS, runs, profile=profile)
     )
     write_json(folder / results.CLAIMS, rows)
-    write_json(
-        folder / "metrics.json",
-        {row["id"]: {"value": row["value"], "verdict": row["verdict"]} for row in rows},
-    )
+    metrics = {
+        row["id"]: {"value": row["value"], "verdict": row["verdict"]} for row in rows
+    }
+    write_json(folder / "metrics.json", metrics)
     return rows
+
+
+def read_study(folder: Path, paper: str) -> Any:
+    """The runs in a paper's folder, as the paper's own module reads them."""
+    if find_spec(_PART.format(paper, "study")):
+        return import_module(_PART.format(paper, "study")).read(folder)
+    return import_module(_PART.format(paper, "records")).read_records(folder)
+
+
+def makers_of_tables(paper: str) -> list[tuple[str, Callable[[Any], pd.DataFrame]]]:
+    """The names of a paper's tables, and what makes each from its runs."""
+    tables = import_module(_PART.format(paper, "tables")).TABLES
+    if isinstance(tables, Mapping):  # Of a paper without contrasts.
+        return list(tables.items())
+    return [(table.name, table.make) for table in tables]
 
 
 def names_of(cell: str, columns: Sequence[str]) -> dict[str, Any]:

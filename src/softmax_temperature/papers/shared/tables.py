@@ -1,111 +1,296 @@
-"""Tables: CSV files that are equal byte for byte when their numbers are, and the
-numbers that the papers print.
+"""The tables of a paper: one mechanism, from the runs to a file and to a reader.
 
-Some numbers are shares: fractions in the files, percent for a reader, and differences
-    of them in points.
+A `Table` has a function that makes it. A `Comparison` is declared: which runs, which
+numbers, and which printed table stands beside them. Its columns are, in order: the
+names of a number, our experiment first; `published`, and possibly its `_sd` and
+`_diverged`; `ours`, `ours_sd` and counts of seeds; the difference and remarks; `status`
+and `cells`. Booleans are never missing.
 """
 
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from softmax_temperature.runner.artifacts import write_text
-from softmax_temperature.runner.errors import InputError
+from softmax_temperature.papers.shared.display import in_points, is_share
+from softmax_temperature.papers.shared.factors import Where
+from softmax_temperature.papers.shared.files import read_csv, rounded, write_csv
+from softmax_temperature.papers.shared.metrics import Measure
+from softmax_temperature.papers.shared.printed import PUBLISHED, published
+from softmax_temperature.papers.shared.runs import SEED, Runs, cell_names
+from softmax_temperature.papers.shared.sources import CELLS, together
 
-PUBLISHED = Path("data/published")
-UNITS = {
-    unit: f"points of {unit}"
-    for unit in ("accuracy", "pixel accuracy", "mean IoU", "ECE", "AUROC")
-}
-_WHOLES = (
-    "the mistakes",
-    "the trainings",
-    "the seeds diverged",
-    "the seeds trained",
-    "an epoch",
-)
-UNITS |= {
-    "share of predictions": "% of predictions",
-    **{f"of {whole}": f"% of {whole}" for whole in _WHOLES},
-}
-"""The units of claims that are shares, with the words for a reader. What follows a
-comma says of which part.
-"""
-METRICS = {
-    "accuracy",
-    "error",
-    "top1",
-    "top5",
-    "pixel_accuracy",
-    "mean_iou",
-    "auroc",
-    "s99_share",
-    "s99_accuracy",
-}
-METRICS |= {"ece", "mce", "adaptive_ece", "classwise_ece"}
-"""The metrics of tables that are shares; what ends their names says when they were
-measured.
-"""
+__all__ = [  # Papers without contrasts still import these from here.
+    "PUBLISHED",
+    "in_points",
+    "is_share",
+    "published",
+    "read_csv",
+    "rounded",
+    "write_csv",
+]
+
+MEASURED = "measured"
+DIVERGED = "diverged"
+STUCK = "stuck"
+NOT_RUN = "not run: "
+PRINTED = "published"
+OURS = "ours"
+METRIC = "metric"
+STATUS = "status"
+DIFFERENCE = "difference_in_standard_errors"
+SEEDS = ["seeds", "diverged_seeds", "stuck_seeds"]
+"""The counts of each number: how many seeds finished, diverged, and got stuck."""
 
 
-def write_csv(path: Path, table: pd.DataFrame) -> None:
-    """Write a table atomically, its numbers `rounded`."""
-    write_text(path, table.map(rounded).to_csv(index=False, lineterminator="\n"))
+@dataclass(frozen=True, kw_only=True)
+class Table(ABC):
+    """A table of a paper.
 
-
-def rounded(value: Any) -> Any:
-    """A float, or those in nested lists and mappings, to nine significant digits;
-    anything else as it is.
-
-    Nine tell every float32 from the next, and leave out the last bits, in which
-    machines differ.
+    Attributes:
+        name: The name of its file.
+        lay_out: Makes the texts for a reader from what the file holds.
     """
-    if isinstance(value, float):
-        return float(f"{value:.9g}")
-    if isinstance(value, dict):
-        return {name: rounded(each) for name, each in value.items()}
-    return [rounded(each) for each in value] if isinstance(value, list) else value
+
+    name: str
+    lay_out: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table
+
+    @abstractmethod
+    def make(self, runs: Any) -> pd.DataFrame:
+        """The table, from the runs of a study."""
+
+    def shown(self, folder: Path) -> pd.DataFrame:
+        """The table in a paper's folder, for a reader."""
+        return self.lay_out(read_csv(folder / "tables" / f"{self.name}.csv"))
 
 
-def read_csv(path: Path) -> pd.DataFrame:
-    """Read a table that `write_csv` wrote; one without columns is empty, a missing one
-    an `InputError`.
+@dataclass(frozen=True, kw_only=True)
+class Made(Table):
+    """A table that a function makes."""
+
+    by: Callable[[Any], pd.DataFrame]
+
+    def make(self, runs: Any) -> pd.DataFrame:
+        """The function's table."""
+        return self.by(runs)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number of a table.
+
+    Attributes:
+        metric: Its name in the table.
+        of: The number of each run.
+        about: Columns that name it, beside those of the run: the other data set, say.
+        error: The standard error of a single seed's number, if it is known.
     """
-    if not path.is_file():
-        raise InputError(
-            "no such table",
-            where=str(path),
-            remedy="Run `dvc repro`, or check the profile's name.",
+
+    metric: str
+    of: Measure
+    about: Mapping[str, str] = field(default_factory=dict)
+    error: Measure | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison(Table):
+    """A table of means over seeds, beside the numbers that the paper prints.
+
+    Attributes:
+        of: The runs.
+        numbers: The numbers of each run.
+        keys: The columns that name a number: the experiment, the data set, the network
+            and others. The metric comes last.
+        columns: The columns behind the keys, as `beside_printed` makes them.
+        printed: The printed numbers: the keys but the first, and `published`.
+        profile: The profile that gives a number not run here, from the printed data
+            set and network.
+        named: Renames data sets and networks as the paper names them.
+        all_of: Columns that are true where they are for all seeds.
+        finish: Adds remarks to the finished table.
+        printed_runs: The number of runs behind each printed number, if it is known.
+        printed_only: Whether numbers that the paper does not print are left out.
+    """
+
+    of: Where
+    numbers: Sequence[Number]
+    keys: Sequence[str]
+    columns: Sequence[str]
+    printed: Callable[[], pd.DataFrame]
+    profile: Callable[..., str]
+    named: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table
+    all_of: Sequence[str] = ()
+    finish: Callable[[Runs, pd.DataFrame], pd.DataFrame] = lambda _, table: table
+    printed_runs: int | None = None
+    printed_only: bool = False
+
+    def make(self, runs: Runs) -> pd.DataFrame:
+        """The table, from the runs of a study."""
+        chosen = runs.select(self.of)
+        same = [key for key in self.keys[1:] if key in chosen]
+        chosen = chosen.drop_duplicates([*same, SEED])
+        keys = [*self.keys, METRIC]
+        ours = means_over_seeds(
+            runs,
+            chosen,
+            self.numbers,
+            keys,
+            named=self.named,
+            all_of=self.all_of,
         )
-    try:
-        return pd.read_csv(path)
-    except pd.errors.EmptyDataError:
-        return pd.DataFrame()
+        table = beside_printed(
+            ours,
+            self.printed(),
+            keys,
+            columns=[*self.columns, STATUS, CELLS],
+            profile=self.profile,
+            printed_runs=self.printed_runs,
+            printed_only=self.printed_only,
+        )
+        return self.finish(runs, table)
 
 
-def published(paper: str, table: str) -> pd.DataFrame:
-    """The numbers that a paper prints in a table, say "Table 1", one row each: model,
-    method, metric, value, sd, ...
+def means_over_seeds(
+    runs: Runs,
+    chosen: pd.DataFrame,
+    numbers: Sequence[Number],
+    keys: Sequence[str],
+    *,
+    named: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
+    all_of: Sequence[str] = (),
+) -> pd.DataFrame:
+    """Our numbers, means over the seeds that finished, one row for each value of `keys`.
+
+    Returns:
+        The keys; ours, ours_sd; seeds (with a value), runs, diverged_seeds,
+        stuck_seeds; error, where the numbers have one; the columns `all_of`; cells.
     """
-    numbers = read_csv(PUBLISHED / f"{paper}.csv")
-    rows = numbers[numbers["table"] == table].reset_index(drop=True)
-    if rows.empty:
-        raise ValueError(f"table: {table!r} is not in data/published/{paper}.csv")
-    return rows
-
-
-def is_share(metric: str) -> bool:
-    """Whether a metric is a share; one that the authors' notebooks print in percent
-    says so itself.
-    """
-    return (
-        metric.removesuffix("_after_scaling").removesuffix("_last_epoch") in METRICS
-        or "%" in metric
+    parts = []
+    for number in numbers:
+        error = np.nan if number.error is None else number.error.of(runs, chosen)
+        parts.append(
+            chosen.assign(
+                metric=number.metric,
+                value=number.of.of(runs, chosen),
+                error=error,
+                **number.about,
+            )
+        )
+    rows = named(pd.concat(parts))
+    rows = rows.assign(
+        stuck=rows.get(STUCK, False),
+        cells=cell_names(rows),
     )
+    groups = rows.groupby(list(keys), sort=False)
+    table = groups.agg(
+        **mean_and_sd(OURS, "value"),
+        diverged_seeds=(DIVERGED, "sum"),
+        stuck_seeds=(STUCK, "sum"),
+        seeds=("value", "count"),
+        error=("error", "first"),
+        runs=(SEED, "size"),
+        **{name: (name, "all") for name in all_of},
+        cells=("cells", together),
+    )
+    table = table.reset_index()
+    if all(number.error is None for number in numbers):
+        return table.drop(columns="error")
+    return table
 
 
-def in_points(unit: str) -> str | None:
-    """The unit of a share as a reader sees it; None where it is that of another number."""
-    name, comma, part = unit.partition(",")
-    return UNITS[name] + comma + part if name in UNITS else None
+def beside_printed(
+    rows: pd.DataFrame,
+    printed: pd.DataFrame,
+    keys: Sequence[str],
+    *,
+    columns: Sequence[str],
+    profile: Callable[..., str],
+    printed_runs: int | None = None,
+    printed_only: bool = False,
+) -> pd.DataFrame:
+    """Our means over seeds beside the printed numbers, then the printed numbers that
+    were not run.
+
+    Args:
+        rows: The keys; ours and ours_sd, over the seeds that finished; seeds, runs,
+            diverged_seeds and possibly stuck_seeds; possibly error, the standard error
+            of a single seed.
+        printed: The keys but the first, which names our run; published and possibly
+            published_sd.
+        keys: The columns that name a number.
+        columns: The columns behind them in the result.
+        profile: The profile that gives a number not run here, from its second and third
+            key.
+        printed_runs: The number of runs behind each printed number. If it is None, the
+            error of the difference is ours alone.
+        printed_only: Whether ours that the paper does not print are left out.
+
+    Returns:
+        The keys and columns. The difference is missing where its error is 0 or unknown.
+    """
+    run, *names = keys
+    ours = pd.MultiIndex.from_frame(rows[names])
+    is_ours = pd.MultiIndex.from_frame(printed[names]).isin(ours)
+    missing = printed[~is_ours]
+    rows = rows.merge(printed, how="inner" if printed_only else "left", on=names)
+    rows[STATUS] = _statuses(rows)
+    rows[DIFFERENCE] = (rows[OURS] - rows[PRINTED]) / _errors(rows, printed_runs)
+    nothing: dict[str, Any] = {run: ""}
+    nothing |= dict.fromkeys(rows.columns.intersection(SEEDS), 0)
+    places = zip(missing[names[0]], missing[names[1]], strict=True)
+    statuses = [f"{NOT_RUN}profile {profile(*place)}" for place in places]
+    missing = missing.assign(**nothing, status=statuses)
+    parts = [part for part in (rows, missing) if len(part)] or [rows]
+    return pd.concat(parts, ignore_index=True).reindex(columns=[*keys, *columns])
+
+
+def _statuses(rows: pd.DataFrame) -> list[str]:
+    """Whether each number was measured, or how all its seeds were lost."""
+    statuses = []
+    for _, row in rows.iterrows():
+        diverged = row["diverged_seeds"]
+        stuck = row.get("stuck_seeds", 0)
+        if row["runs"] > diverged + stuck:
+            statuses.append(MEASURED)
+        else:
+            statuses.append(lost_seeds(diverged, stuck, row["runs"]))
+    return statuses
+
+
+def _errors(rows: pd.DataFrame, printed_runs: int | None) -> pd.Series[float]:
+    """The standard error of ours minus the printed number; missing where it is 0."""
+    error: pd.Series[float] = rows["ours_sd"] / rows["seeds"] ** 0.5
+    if printed_runs:
+        ours = rows["ours_sd"] ** 2 / rows["seeds"]
+        theirs = rows["published_sd"].fillna(0) ** 2 / printed_runs
+        error = (ours + theirs) ** 0.5
+    if "error" in rows:
+        error = error.where(rows["seeds"] > 1, rows["error"])
+    return error.replace(0, np.nan)
+
+
+def mean_and_sd(name: str, column: str | None = None) -> dict[str, tuple[str, str]]:
+    """Two aggregations for `DataFrameGroupBy.agg`: the mean of a column over seeds, and
+    its standard deviation.
+    """
+    return {name: (column or name, "mean"), f"{name}_sd": (column or name, "std")}
+
+
+def lost_seeds(diverged: int, stuck: int, runs: int) -> str:
+    """The seeds that were lost, as "1 of 3 diverged, 1 of 3 stuck".
+
+    The word alone if all were lost in one way; nothing if none was.
+    """
+    if runs == diverged:
+        return DIVERGED
+    if runs == stuck:
+        return STUCK
+    counts = {DIVERGED: diverged, STUCK: stuck}
+    texts = [f"{count} of {runs} {word}" for word, count in counts.items() if count]
+    return ", ".join(texts)

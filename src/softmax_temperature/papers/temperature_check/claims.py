@@ -16,7 +16,7 @@ from softmax_temperature.papers.shared.claims import (
 )
 from softmax_temperature.papers.temperature_check import early_learning as theory
 from softmax_temperature.papers.temperature_check import measures
-from softmax_temperature.papers.temperature_check.records import SAME_START, Records
+from softmax_temperature.papers.temperature_check.records import SAME_START
 
 STRONG = 0.02  # Two points of accuracy.
 MARGIN = 0.1  # Of a slope: the predictions are limits, and what is measured is finite.
@@ -44,14 +44,14 @@ def _theory(
     statement: str,
     *predictions: theory.Prediction,
     smooth: bool | None = None,
-) -> Claim[Records]:
+) -> Claim:
     measure = partial(measures.early, predictions=predictions, smooth=smooth)
     return claim(
         name, "theory behind the abstract, derived again", equivalent(MARGIN), measure
     )(statement, _SLOPE)
 
 
-CLAIMS: tuple[Claim[Records], ...] = (
+CLAIMS: tuple[Claim, ...] = (
     claim("accuracy-depends-on-temperature", "abstract", above(STRONG), measures.gap)(
         "Generalisation depends strongly on the inverse temperature.",
         _BEST_OVER_WORST,

@@ -10,7 +10,7 @@ import pytest
 from IPython.display import Image, Markdown
 from matplotlib.figure import Figure
 
-from softmax_temperature.papers.shared.display import drawn, found, shown
+from softmax_temperature.papers.shared.notebooks import drawn, found, shown
 from softmax_temperature.papers.shared.sources import Linked
 
 

@@ -1,0 +1,107 @@
+"""The change of an ablation in words, from the factors in which a run differs.
+
+The words cannot contradict the run: a profile does not supply them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from softmax_temperature.papers.shared.display import (
+    ACTIVATIONS,
+    OPTIMIZERS,
+    SCHEDULES,
+    loss_name,
+)
+
+ROLES = ("ablation", "ours")
+"""The roles of runs that change something."""
+
+
+def changes(table: pd.DataFrame, main: pd.DataFrame) -> list[str]:
+    """The change of each run; "" for a run of the main recipe.
+
+    Args:
+        table: The runs.
+        main: Those of the main recipe.
+
+    Where a run without Cooling has no change of its own, it has that of its experiment,
+    which changes Cooling alone.
+    """
+    labels = []
+    by_experiment: dict[str, str] = {}
+    for _, run in table.iterrows():
+        label = ""
+        if run["role"] in ROLES:
+            label = change(run, _main_of(run, main))
+        if label:
+            by_experiment.setdefault(run["experiment"], label)
+        labels.append(label)
+    pairs = zip(labels, table["experiment"], strict=True)
+    return [label or by_experiment.get(name, "") for label, name in pairs]
+
+
+def _main_of(run: pd.Series[Any], main: pd.DataFrame) -> pd.DataFrame:
+    """The main runs of the same data set and network, or else of the same data set."""
+    on_data: pd.DataFrame = main[main["dataset"] == run["dataset"]]
+    same: pd.DataFrame = on_data[on_data["network"] == run["network"]]
+    return on_data if same.empty else same
+
+
+def change(run: pd.Series[Any], main: pd.DataFrame) -> str:
+    """The change of one run from the main runs of its task: of the recipe, or else of
+    Cooling.
+    """
+    if main.empty:
+        return "no main recipe to compare with"
+    recipe = [*_recipe(run, main.iloc[0])]
+    if not recipe and run["schedule"] not in set(main["schedule"]):
+        schedule = SCHEDULES.get(run["schedule"], run["schedule"])
+        recipe.append(f"schedule {schedule}")
+    return ", ".join(recipe or _cooling(run))
+
+
+def _recipe(run: pd.Series[Any], main: pd.Series[Any]) -> list[str]:
+    """The words for the factors of the recipe in which a run differs."""
+    words = []
+    if run["activation"] != main["activation"]:
+        words.append(ACTIVATIONS.get(run["activation"], run["activation"]))
+    if run["optimizer"] != main["optimizer"]:
+        words.append(OPTIMIZERS.get(run["optimizer"], run["optimizer"]))
+    if run["learning_rate"] != main["learning_rate"]:
+        words.append(f"learning rate {run['learning_rate']:g}")
+    if run["warmup"] != main["warmup"]:
+        words.append(f"warm-up, {run['warmup']:g} of {run['planned_epochs']:g} epochs")
+    if run["weight_decay"] != main["weight_decay"]:
+        words.append(f"weight decay {run['weight_decay']:g}")
+    words += _augmentation(run, main)
+    if run["loss"] != main["loss"]:
+        words.append(loss_name(run))
+    return words
+
+
+def _augmentation(run: pd.Series[Any], main: pd.Series[Any]) -> list[str]:
+    """The words for another augmentation of the images."""
+    words = []
+    if run["crop_padding"] != main["crop_padding"]:
+        words.append("random crops" if run["crop_padding"] else "no random crops")
+    if run["flip"] != main["flip"]:
+        words.append("mirroring" if run["flip"] else "no mirroring")
+    return [" and ".join(words)] if words else []
+
+
+def _cooling(run: pd.Series[Any]) -> list[str]:
+    """The words for settings of Cooling that are not the paper's."""
+    words = []
+    period = str(run["period"])
+    if period == "1":
+        words.append("Cooling after each batch")
+    elif period.isdecimal():
+        words.append(f"Cooling after every {period} batches")
+    if run["refit"] == "increment":
+        words.append("factor on each correction")
+    if run["optimizer_state"] == "rescale":
+        words.append("momentum rescaled with the weights")
+    return words

@@ -1,0 +1,277 @@
+"""Gathering the runs of a study: from the cells on this machine, and from the rows that
+another machine has recorded.
+
+A study grows: a run that is recorded in the paper's folder, and that the parameters
+still declare, stays where this machine does not have its cell. So rows of a GPU and of a
+CPU make one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from softmax_temperature.papers.shared import results
+from softmax_temperature.papers.shared.runs import (
+    CELL,
+    DEVICE,
+    KEYS,
+    RUN,
+    RUNS_FILE,
+    Runs,
+    check,
+    long_form,
+    read_runs,
+    renumbered,
+)
+from softmax_temperature.papers.shared.sources import RECORDS
+from softmax_temperature.runner.artifacts import Artifact, find_artifacts
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.progress import say
+from softmax_temperature.runner.timing import timing_of
+from softmax_temperature.stages import Stage, label
+
+_PLACES = ("root",)
+"""Parameters of a cell that say where files lie, which differs between machines."""
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class DeclaredRun:
+    """A run that the parameters declare.
+
+    Attributes:
+        stage: The stage that makes it.
+        cell: The name of its cell in the stage. Several runs may share one.
+        factors: Its factors, and what else the parameters say about it.
+        parameters: The parameters of the cell, if they are known without its inputs.
+    """
+
+    stage: Stage
+    cell: str
+    factors: Row
+    parameters: Row | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the cell, with its stage."""
+        return f"{label(self.stage.output)}/{self.cell}"
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """The contents of a run's cell.
+
+    Attributes:
+        facts: Columns of the run beside its factors: outcome, epochs done, sizes.
+        rows: The values, in rows of split, epoch, possibly scaled, and metrics.
+        tables: Rows of measurements of another shape, by the name of their file.
+    """
+
+    facts: Row
+    rows: Iterable[Row]
+    tables: Mapping[str, Iterable[Row]] = field(default_factory=dict)
+
+
+Read = Callable[[DeclaredRun, Artifact], MeasuredRun]
+
+
+def gather(
+    folder: Path,
+    declared: Sequence[DeclaredRun],
+    read: Read,
+    *,
+    tables: Mapping[str, Sequence[str]] | None = None,
+) -> Runs:
+    """The declared runs, in their order.
+
+    Args:
+        folder: The paper's folder, which may hold the runs of another machine.
+        declared: The runs that the parameters declare.
+        read: Reads a run from its cell.
+        tables: The columns of the measurements that belong to runs and have another
+            shape, by the name of their file.
+
+    Raises:
+        InputError: If a run is neither in a cell here nor recorded in the folder.
+    """
+    shapes = tables or {}
+    recorded = _recorded(folder, list(shapes))
+    still = _still_declared(folder, recorded, declared)
+    here = {
+        stage.output: {
+            path.relative_to(stage.output).as_posix()
+            for path in find_artifacts(stage.output)
+        }
+        for stage in {run.stage.output: run.stage for run in declared}.values()
+    }
+    parts = []
+    missing = []
+    counts = {"here": 0, "recorded": 0}
+    for run in declared:
+        if run.cell in here[run.stage.output]:
+            cell = run.stage.result(run.cell)
+            parts.append(_as_runs(run, read(run, cell), shapes, device_of(cell)))
+            counts["here"] += 1
+        elif recorded is not None and run.name in still:
+            parts.append(_rows_of(recorded, run))
+            counts["recorded"] += 1
+        else:
+            missing.append(run)
+    if missing:
+        raise InputError(
+            f"{len(missing)} of {len(declared)} runs are neither in a cell here nor "
+            "recorded",
+            where=f"{missing[0].stage.output / missing[0].cell}",
+            remedy="Run `dvc repro`, or bring the results of the machine that has them.",
+        )
+    say(
+        f"{folder}: {counts['here']} runs from cells on this machine, "
+        f"{counts['recorded']} recorded before, from another machine"
+    )
+    runs = _together(parts, shapes)
+    check(runs, str(folder))
+    return runs
+
+
+def device_of(cell: Artifact) -> str | None:
+    """The device that a cell ran on: "cpu", or the accelerator's name.
+
+    None if the cell's timing is not on this machine.
+    """
+    timing = timing_of(cell.about)
+    if timing is None:
+        return None
+    if timing["device"] == "cpu":
+        return "cpu"
+    return str(timing["machine"]["accelerator"])
+
+
+def _recorded(folder: Path, tables: Sequence[str]) -> Runs | None:
+    """The runs in the folder; None if there are none in today's form."""
+    if not (folder / RUNS_FILE).is_file():
+        return None
+    try:
+        runs = read_runs(folder, tables)
+    except InputError:
+        return None
+    return runs
+
+
+def _still_declared(
+    folder: Path, recorded: Runs | None, declared: Sequence[DeclaredRun]
+) -> set[str]:
+    """The cells of recorded runs whose factors and parameters are the declared ones."""
+    if recorded is None:
+        return set()
+    known = results.read_json(folder / RECORDS) or {"cells": [], "parameters": {}}
+    parameters = {
+        f"{cell['stage']}/{cell['cell']}": known["parameters"][cell["parameters"]]
+        for cell in known["cells"]
+    }
+    cells = set(recorded.table[CELL])
+    return {
+        run.name
+        for run in declared
+        if run.name in cells
+        and _same_parameters(run, parameters.get(run.name))
+        and not _rows_of(recorded, run).table.empty
+    }
+
+
+def _same_parameters(run: DeclaredRun, recorded: Row | None) -> bool:
+    """Whether a run was recorded with the parameters that are declared now."""
+    if recorded is None:
+        return False
+    return run.parameters is None or _agree(run.parameters, recorded)
+
+
+def _agree(declared: Any, recorded: Any) -> bool:
+    """Whether parameters are equal where both have them.
+
+    A parameter that one of them lacks came or went with the code, not with the profile.
+    """
+    if not isinstance(declared, Mapping) or not isinstance(recorded, Mapping):
+        return bool(declared == recorded)
+    shared = (set(declared) & set(recorded)).difference(_PLACES)
+    return all(_agree(declared[name], recorded[name]) for name in shared)
+
+
+def _rows_of(recorded: Runs, run: DeclaredRun) -> Runs:
+    """The recorded rows of a run, which has the declared factors."""
+    table = recorded.table[recorded.table[CELL] == run.name]
+    for name, value in run.factors.items():
+        if name in table:
+            table = table[_equals(table[name], value)]
+    chosen = table.index
+    measurements = recorded.measurements
+    return Runs(
+        table.drop(columns="study"),
+        measurements[measurements[RUN].isin(chosen)],
+        {name: rows[rows[RUN].isin(chosen)] for name, rows in recorded.tables.items()},
+    )
+
+
+def _equals(column: pd.Series[Any], value: Any) -> pd.Series[bool]:
+    if value is None or value == "":
+        return column.isna()
+    if isinstance(value, float):
+        return (column - value).abs() <= 1e-8 * abs(value)
+    return column.astype(str) == str(value)
+
+
+def _as_runs(
+    run: DeclaredRun,
+    measured: MeasuredRun,
+    shapes: Mapping[str, Sequence[str]],
+    device: str | None,
+) -> Runs:
+    """One measured run, with the number 0."""
+    row = {**run.factors, DEVICE: device, **measured.facts, CELL: run.name}
+    values = pd.DataFrame([{RUN: 0, "scaled": False, **one} for one in measured.rows])
+    if values.empty:
+        values = pd.DataFrame(columns=KEYS)
+    tables = {}
+    for name, columns in shapes.items():
+        rows = [{RUN: 0, **one} for one in measured.tables.get(name, ())]
+        tables[name] = pd.DataFrame(rows, columns=[RUN, *columns])
+    table = pd.DataFrame([row]).rename_axis(index=RUN)
+    return Runs(table, long_form(values), tables)
+
+
+def _together(parts: Sequence[Runs], shapes: Mapping[str, Sequence[str]]) -> Runs:
+    """The runs of all parts, numbered in their order."""
+    tables = []
+    measurements = []
+    others: dict[str, list[pd.DataFrame]] = {name: [] for name in shapes}
+    count = 0
+    for part in map(renumbered, parts):
+        tables.append(part.table)
+        measurements.append(
+            part.measurements.assign(run=part.measurements[RUN] + count)
+        )
+        for name, rows in part.tables.items():
+            others[name].append(rows.assign(run=rows[RUN] + count))
+        count += len(part.table)
+    plain = [
+        rows.astype({"metric": object, "split": object})
+        for rows in measurements
+        if len(rows)
+    ]
+    return Runs(
+        pd.concat(tables, ignore_index=True).rename_axis(index=RUN),
+        pd.concat(plain, ignore_index=True),
+        {name: _concatenated(rows, shapes[name]) for name, rows in others.items()},
+    )
+
+
+def _concatenated(tables: list[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
+    filled = [table for table in tables if len(table)]
+    if not filled:
+        return pd.DataFrame(columns=[RUN, *columns])
+    return pd.concat(filled, ignore_index=True)

@@ -1,0 +1,495 @@
+"""Contrasts: what a claim compares, declared as runs selected by their factors.
+
+`Difference(of=ACCURACY, first=LAST_LAYER, second=NO_COOLING, among=TABLE_1)` is the
+accuracy with last layer Cooling minus that without, over pairs of runs that share
+everything but Cooling. A contrast gives an estimate with an interval for each of its
+parts; a claim about one thing has one part. `sweeps` has the contrasts along a factor
+that is swept: the best value, slopes and correlations.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from softmax_temperature.papers.shared.display import value_label
+from softmax_temperature.papers.shared.factors import ALL, Where, where
+from softmax_temperature.papers.shared.metrics import Measure, lost_text
+from softmax_temperature.papers.shared.runs import (
+    CELL,
+    RECIPE,
+    SEED,
+    Runs,
+    cell_names,
+    training_factors,
+)
+from softmax_temperature.papers.shared.statistics import (
+    OverTasks,
+    Quantity,
+    Share,
+    Task,
+)
+from softmax_temperature.runner.errors import InputError
+
+TASK = ("dataset", "network")
+OWN = "own"
+"""Column of `Runs.table`: whether the paper has the run's data set."""
+
+Note = Callable[[Runs, pd.DataFrame], str]
+"""Makes a remark from the runs of a study and the rows of those behind a contrast."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The measured parts of one claim; a claim about one thing has one part.
+
+    Attributes:
+        parts: The estimate of each part, by its name.
+        unit: The unit of all parts.
+        note: A remark for the reader, with {} for each number of `beside`.
+        missing: Why the other parts cannot be judged.
+        cells: The cells that the values come from, see `sources`.
+        beside: The numbers in the note, in the same unit.
+    """
+
+    parts: Mapping[str, Quantity]
+    unit: str
+    note: str = ""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    cells: tuple[str, ...] = ()
+    beside: tuple[float, ...] = ()
+
+
+def not_tested(reason: str) -> Measurement:
+    """The measurement of a claim that these runs cannot decide, and why."""
+    return Measurement({}, "", missing={"": reason})
+
+
+class Contrast(ABC):
+    """Something to be measured on the runs of a study."""
+
+    @abstractmethod
+    def measure(self, runs: Any) -> Measurement:
+        """The estimates of all parts, or why there are none."""
+
+
+@dataclass(frozen=True)
+class Computed(Contrast):
+    """A contrast that only a function of its own can measure."""
+
+    by: Callable[[Any], Measurement]
+
+    def measure(self, runs: Any) -> Measurement:
+        """The function's measurement."""
+        return self.by(runs)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The estimates of some parts, why others are missing, and the runs behind them."""
+
+    parts: Mapping[str, Quantity]
+    missing: Mapping[str, str]
+    runs: pd.DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declared(Contrast):
+    """A contrast of runs that are selected by factors.
+
+    Attributes:
+        of: The number that is compared.
+        among: The runs that are looked at.
+        tasks: The factors that make a task. The mean of each task is one value, and
+            all tasks weigh the same.
+        averaged_over: Factors over which the values of one task and seed are averaged.
+        each: A factor (or a label of one), each value of which is a part of its own.
+        beside: Other numbers of the same runs, for the note, by their names.
+        lost_as: What a lost run counts as, in words, where `of` gives it a value.
+        note: A remark on the runs.
+        counted: What the values of a task are, in the plural.
+        left_out: Whether each value comes from a choice or a fit on the others, which
+            makes the interval wider.
+        resolution: The step of the grid that the values lie on, 0 if they are on none.
+        unit_as: The unit, if it is not that of `of`.
+    """
+
+    of: Measure
+    among: Where = ALL
+    tasks: Sequence[str] = TASK
+    averaged_over: Sequence[str] = ()
+    each: str | None = None
+    beside: Mapping[str, Measure] = field(default_factory=dict)
+    lost_as: str = ""
+    note: Note | None = None
+    counted: str = "seeds"
+    left_out: bool = False
+    resolution: float = 0.0
+    unit_as: str = ""
+
+    @property
+    def unit(self) -> str:
+        """The unit of the estimates."""
+        return self.unit_as or self.of.unit
+
+    def measure(self, runs: Runs) -> Measurement:
+        """The estimates, with the lost runs and the other numbers in the note."""
+        evidence = self.evidence(runs)
+        if not evidence.parts:
+            return not_tested(reasons(evidence.missing))
+        notes = []
+        numbers = []
+        for name, measure in self.beside.items():
+            other = replace(self, of=measure, beside={}).evidence(runs)
+            for part in other.parts.values():
+                notes.append(f"{name} {{}}")
+                numbers.append(float(part.estimate().value))
+        notes += self.remarks(runs, evidence.runs)
+        return Measurement(
+            evidence.parts,
+            self.unit,
+            "; ".join(notes),
+            evidence.missing,
+            cells_of_runs(evidence.runs),
+            tuple(numbers),
+        )
+
+    def remarks(self, runs: Runs, behind: pd.DataFrame) -> list[str]:
+        """The lost runs and the contrast's own note, as far as there are any."""
+        texts = [lost_text(behind, counted=self.lost_as)]
+        if self.note is not None:
+            texts.append(self.note(runs, behind))
+        return [text for text in texts if text]
+
+    def evidence(self, runs: Runs) -> Evidence:
+        """The estimate of each part."""
+        if self.each is None:
+            return self._whole(runs)
+        groups = self._sides(runs)[0][self.each].dropna()
+        parts: dict[str, Quantity] = {}
+        missing: dict[str, str] = {}
+        behind = []
+        for value in sorted(groups.unique()):
+            whole = self._restricted(where(**{self.each: value})).evidence(runs)
+            name = value_label(self.each, value)
+            behind.append(whole.runs)
+            for inner, part in whole.parts.items():
+                parts[joined(name, inner)] = part
+            for inner, reason in whole.missing.items():
+                missing[joined(name, inner)] = reason
+        if not behind:
+            return self._whole(runs)
+        return Evidence(parts, missing, all_runs(behind))
+
+    @abstractmethod
+    def _whole(self, runs: Runs) -> Evidence:
+        """The estimate where nothing is split into parts."""
+
+    def _sides(self, runs: Runs) -> tuple[pd.DataFrame, ...]:
+        """The runs of each side of the comparison."""
+        return (runs.select(self.among),)
+
+    def _restricted(self, to: Where) -> Self:
+        """The same contrast of one part."""
+        return replace(self, among=self.among & to, each=None)
+
+    def _over_tasks(self, numbers: pd.Series[float], runs: pd.DataFrame) -> OverTasks:
+        """The mean over tasks of numbers that are indexed by the tasks' factors."""
+        keys = list(self.tasks)
+        own = runs.drop_duplicates(keys).set_index(keys)[OWN]
+        tasks = []
+        for key, values in numbers.groupby(level=keys, sort=False):
+            place = key if isinstance(key, tuple) else (key,)
+            name = ", ".join(map(value_label, keys, place))
+            is_own = bool(own.loc[place if len(keys) > 1 else place[0]])
+            tasks.append(Task(name, tuple(values.tolist()), is_own))
+        return OverTasks(
+            tuple(tasks),
+            each=self.counted,
+            resolution=self.resolution,
+            left_out=self.left_out,
+        )
+
+    def _why_none(self, runs: Runs) -> str:
+        """The reason why nothing is measured."""
+        chosen = runs.select(self.among)
+        if chosen.empty:
+            return f"no run for {self.among}"
+        return lost_text(chosen) or f"no run of this study has a value: {self.of.unit}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference(Declared):
+    """The number of some runs minus that of others, paired, as a mean over tasks.
+
+    Two runs are a pair if they share the task, everything in `averaged_over` and
+    `paired_by`.
+
+    Attributes:
+        first: The runs whose number is the minuend.
+        second: The runs whose number is subtracted.
+        of_second: The number of the second runs, if it is another one.
+        paired_by: The factors, beside the task's, that the two runs of a pair share.
+        sharing: The factors in which the two runs of a pair must not differ: a profile
+            in which they do is refused.
+    """
+
+    first: Where
+    second: Where
+    of_second: Measure | None = None
+    paired_by: Sequence[str] = (SEED,)
+    sharing: Sequence[str] = RECIPE
+
+    def differences(self, runs: Runs) -> pd.Series[float]:
+        """The differences, indexed by task, `averaged_over` and `paired_by`.
+
+        Raises:
+            InputError: If the two runs of a pair differ in more than what is compared.
+        """
+        first, second = self._sides(runs)
+        minuend = self._numbers(runs, first, self.of)
+        subtrahend = self._numbers(runs, second, self.of_second or self.of)
+        sides = [
+            minuend.add_suffix(" of first"),
+            subtrahend.add_suffix(" of second"),
+        ]
+        both = pd.concat(sides, axis="columns", join="inner")
+        both = both.dropna(subset=["number of first", "number of second"]).sort_index()
+        self._check_shared(both)
+        return both["number of first"] - both["number of second"]
+
+    def _check_shared(self, pairs: pd.DataFrame) -> None:
+        for name in self._shared(pairs):
+            first = pairs[f"{name} of first"]
+            second = pairs[f"{name} of second"]
+            differ = (first != second) & ~(first.isna() & second.isna())
+            if differ.any():
+                pair = pairs[differ].iloc[0]
+                cells = f"{pair[f'{CELL} of first']} and {pair[f'{CELL} of second']}"
+                raise InputError(
+                    f"runs that are compared differ in {name}, too: "
+                    f"{first[differ].iloc[0]} and {second[differ].iloc[0]}",
+                    where=cells,
+                    remedy=f"Train both with the same {name}.",
+                )
+
+    def _shared(self, pairs: pd.DataFrame) -> list[str]:
+        return [name for name in self.sharing if f"{name} of first" in pairs]
+
+    def _whole(self, runs: Runs) -> Evidence:
+        first, second = self._sides(runs)
+        behind = all_runs([first, second])
+        differences = self.differences(runs)
+        if differences.empty:
+            return Evidence({}, {"": self._why_none(runs)}, behind)
+        if self.averaged_over:
+            keys = [*self.tasks, *self.paired_by]
+            differences = differences.groupby(keys).mean()
+        return Evidence({"": self._over_tasks(differences, first)}, {}, behind)
+
+    def _sides(self, runs: Runs) -> tuple[pd.DataFrame, ...]:
+        chosen = runs.select(self.among)
+        return self.first.select(chosen), self.second.select(chosen)
+
+    def _restricted(self, to: Where) -> Self:
+        return replace(self, first=self.first & to, each=None)
+
+    def _numbers(
+        self, runs: Runs, chosen: pd.DataFrame, measure: Measure
+    ) -> pd.DataFrame:
+        """The numbers of one side, by what the two runs of a pair share.
+
+        Beside each number are its cell and the factors that both must have in common.
+        """
+        keys = [*self.tasks, *self.averaged_over, *self.paired_by]
+        common = [name for name in self.sharing if name in chosen and name not in keys]
+        distinct = one_run_each(chosen, keys)
+        rows = distinct[[*keys, *common, CELL]]
+        return rows.assign(number=measure.of(runs, distinct)).set_index(keys)
+
+    def _why_none(self, runs: Runs) -> str:
+        chosen = runs.select(self.among)
+        for side in (self.first, self.second):
+            rows = side.select(chosen)
+            if rows.empty:
+                return f"no run with {side}, of those for {self.among}"
+            if lost_text(rows) and self.of.of(runs, rows).isna().all():
+                return f"every run is lost: {lost_text(rows)}"
+        return "no two runs of this study share all but what is compared"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratio(Difference):
+    """The logarithm of the ratio of two numbers, paired, as a mean over tasks."""
+
+    @property
+    def unit(self) -> str:
+        """The unit of the estimates."""
+        return self.unit_as or f"logarithm of the ratio of {self.of.unit}"
+
+    def _numbers(
+        self, runs: Runs, chosen: pd.DataFrame, measure: Measure
+    ) -> pd.DataFrame:
+        rows = super()._numbers(runs, chosen, measure)
+        return rows.assign(number=np.log(rows["number"]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mean(Declared):
+    """A number itself, as a mean over tasks.
+
+    Attributes:
+        by: The factors that tell the values of a task apart.
+    """
+
+    by: Sequence[str] = (SEED,)
+
+    def _whole(self, runs: Runs) -> Evidence:
+        (chosen,) = self._sides(runs)
+        keys = [*self.tasks, *self.averaged_over, *self.by]
+        distinct = one_run_each(chosen, keys)
+        rows = distinct[keys].assign(number=self.of.of(runs, distinct))
+        numbers = rows.set_index(keys)["number"].dropna()
+        if numbers.empty:
+            return Evidence({}, {"": self._why_none(runs)}, chosen)
+        if self.averaged_over:
+            numbers = numbers.groupby([*self.tasks, *self.by]).mean()
+        return Evidence({"": self._over_tasks(numbers, chosen)}, {}, chosen)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proportion(Declared):
+    """The share of seeds with which every run is as a predicate says.
+
+    Attributes:
+        of: The predicate, `Having(words, where)`.
+        trials: The factors that make a trial.
+    """
+
+    of: Having
+    trials: Sequence[str] = (SEED,)
+
+    @property
+    def unit(self) -> str:
+        """The unit of the estimates."""
+        return self.unit_as or f"of the {self.counted} {self.of.unit}"
+
+    def _whole(self, runs: Runs) -> Evidence:
+        (chosen,) = self._sides(runs)
+        if chosen.empty:
+            return Evidence({}, {"": self._why_none(runs)}, chosen)
+        is_hit = self.of.where.mask(chosen)
+        hits = is_hit.groupby([chosen[key] for key in self.trials]).all()
+        own = bool(chosen[OWN].iloc[0])
+        share = Share(int(hits.sum()), len(hits), own=own, each=self.counted)
+        return Evidence({"": share}, {}, chosen)
+
+
+@dataclass(frozen=True)
+class Having:
+    """Whether each run is as a predicate says, with the word for it."""
+
+    unit: str
+    where: Where
+
+    def of(self, _: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
+        """1 for the runs that are, 0 for the others."""
+        return self.where.mask(chosen).astype(float)
+
+
+@dataclass(frozen=True)
+class Parts(Contrast):
+    """Several contrasts by name, which are the parts of one claim.
+
+    Attributes:
+        contrasts: The contrasts, with one part each or with several.
+        required: Whether a part that was not run leaves the claim open.
+        absent: Why a part is not there, in place of the reason that it gives itself.
+        unit_as: The unit, if it is not that of the first contrast.
+    """
+
+    contrasts: Mapping[str, Declared]
+    required: bool = True
+    absent: str = ""
+    unit_as: str = ""
+
+    def measure(self, runs: Runs) -> Measurement:
+        """The parts of all contrasts."""
+        evidence = self.evidence(runs)
+        if not evidence.parts:
+            # The reasons of the parts differ in the part alone.
+            return not_tested(next(iter(evidence.missing.values())))
+        first = next(iter(self.contrasts.values()))
+        return Measurement(
+            evidence.parts,
+            self.unit_as or first.unit,
+            "; ".join(first.remarks(runs, evidence.runs)),
+            evidence.missing if self.required else {},
+            cells_of_runs(evidence.runs),
+        )
+
+    def evidence(self, runs: Runs) -> Evidence:
+        """The estimates of all parts."""
+        parts: dict[str, Quantity] = {}
+        missing: dict[str, str] = {}
+        behind = []
+        for name, contrast in self.contrasts.items():
+            evidence = contrast.evidence(runs)
+            behind.append(evidence.runs)
+            for inner, part in evidence.parts.items():
+                parts[joined(name, inner)] = part
+            for inner, reason in evidence.missing.items():
+                missing[joined(name, inner)] = reason
+        if parts and self.absent:
+            missing = dict.fromkeys(missing, self.absent)
+        return Evidence(parts, missing, all_runs(behind))
+
+
+def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """The runs, one for each value of the keys: two experiments may train the same.
+
+    Raises:
+        InputError: If two runs share the keys and differ in another factor: then the
+            contrast does not say which of them it is about.
+    """
+    factors = training_factors(chosen)
+    distinct = chosen.drop_duplicates(factors)
+    twice = distinct[distinct.duplicated(list(keys), keep=False)]
+    if twice.empty:
+        return distinct
+    clash = twice[twice.duplicated(list(keys))].iloc[0]
+    same = (twice[list(keys)] == clash[list(keys)]).all(axis="columns")
+    first, second, *_ = twice[same].index
+    differing = [name for name in factors if twice[name][first] != twice[name][second]]
+    raise InputError(
+        f"two runs stand for one: they share {', '.join(keys)}, and differ in "
+        f"{', '.join(differing)}",
+        where=f"{chosen['cell'][first]} and {chosen['cell'][second]}",
+        remedy="Leave one of them out of the profile, or give it another role.",
+    )
+
+
+def reasons(missing: Mapping[str, str]) -> str:
+    """The reasons why parts are missing, each once."""
+    return "; ".join(dict.fromkeys(missing.values()))
+
+
+def joined(*names: str) -> str:
+    """The name of a part of a part."""
+    return ", ".join(filter(None, names))
+
+
+def all_runs(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """The runs of several tables, each once."""
+    together = pd.concat(list(tables))
+    return together[~together.index.duplicated()].sort_index()
+
+
+def cells_of_runs(table: pd.DataFrame) -> tuple[str, ...]:
+    """The names of the cells of some runs, without the seed, each once."""
+    return tuple(dict.fromkeys(cell_names(table)))

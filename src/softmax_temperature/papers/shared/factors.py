@@ -1,0 +1,142 @@
+"""Predicates on the factors of runs: an arm is what a run was trained with, not a name.
+
+`where(mode="last_layer", factor=1.0)` selects the runs whose factors have these
+values. Predicates combine: `a & b` selects what both select, `a | b` what either does,
+`~a` what `a` does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+Test = Callable[["pd.Series[Any]"], "pd.Series[bool]"]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A test of one factor, with the words that say what it asks for."""
+
+    text: str
+    test: Test
+
+
+@dataclass(frozen=True)
+class Where:
+    """A predicate on the factors of runs, with the words that say what it selects."""
+
+    text: str
+    mask: Callable[[pd.DataFrame], pd.Series[bool]]
+
+    def select(self, runs: pd.DataFrame) -> pd.DataFrame:
+        """The rows of `runs` that the predicate selects, in their order."""
+        return runs[self.mask(runs)]
+
+    def called(self, text: str) -> Where:
+        """The same predicate, in other words."""
+        return Where(text, self.mask)
+
+    def __and__(self, other: Where) -> Where:
+        return Where(
+            f"{self.text}, {other.text}",
+            lambda runs: self.mask(runs) & other.mask(runs),
+        )
+
+    def __or__(self, other: Where) -> Where:
+        return Where(
+            f"{self.text} or {other.text}",
+            lambda runs: self.mask(runs) | other.mask(runs),
+        )
+
+    def __invert__(self) -> Where:
+        return Where(f"not ({self.text})", lambda runs: ~self.mask(runs))
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def where(**factors: Any) -> Where:
+    """The runs whose factors are as given.
+
+    Args:
+        factors: By factor a value, which it must equal; None, if it must be empty; a
+            list or tuple of values, one of which it must equal; or a `Condition`, such
+            as `at_most(1)`.
+
+    Returns:
+        The predicate. Applied to a table that lacks one of the factors it raises a
+        ValueError.
+    """
+    conditions = {name: _condition(asked) for name, asked in factors.items()}
+    text = ", ".join(f"{name} {asked.text}" for name, asked in conditions.items())
+
+    def mask(runs: pd.DataFrame) -> pd.Series[bool]:
+        chosen = pd.Series(True, index=runs.index)
+        for name, asked in conditions.items():
+            if name not in runs:
+                raise ValueError(f"{name}: not a factor of these runs ({text})")
+            chosen &= asked.test(runs[name])
+        return chosen
+
+    return Where(text, mask)
+
+
+ALL = Where("all runs", lambda runs: pd.Series(True, index=runs.index))
+"""Selects every run."""
+
+
+def more_than(bound: float) -> Condition:
+    """More than a number."""
+    return Condition(f"above {bound:g}", lambda values: _numbers(values) > bound)
+
+
+def at_least(bound: float) -> Condition:
+    """A number or more."""
+    return Condition(f"at least {bound:g}", lambda values: _numbers(values) >= bound)
+
+
+def at_most(bound: float) -> Condition:
+    """A number or less."""
+    return Condition(f"at most {bound:g}", lambda values: _numbers(values) <= bound)
+
+
+def less_than(bound: float) -> Condition:
+    """Less than a number."""
+    return Condition(f"below {bound:g}", lambda values: _numbers(values) < bound)
+
+
+def dataset_in(names: Collection[str]) -> Where:
+    """The runs on one of some data sets, on a part of one, or on the whole of one.
+
+    "cifar10-5000" is a part of "cifar10", and "newsgroups20_all" the whole of
+    "newsgroups20".
+    """
+    return Where(
+        f"dataset in {', '.join(names)}",
+        lambda runs: runs["dataset"].map(lambda name: is_part(name, names)),
+    )
+
+
+def is_part(dataset: str, of: Collection[str]) -> bool:
+    """Whether a data set is one of some, a part of one, or the whole of one."""
+    whole = dataset.partition("-")[0].removesuffix("_all")
+    return whole in of
+
+
+def _condition(asked: Any) -> Condition:
+    if isinstance(asked, Condition):
+        return asked
+    if asked is None:
+        return Condition("empty", lambda values: values.isna())
+    if isinstance(asked, list | tuple):
+        return Condition(
+            f"in {', '.join(map(str, asked))}", lambda values: values.isin(asked)
+        )
+    return Condition(f"= {asked}", lambda values: values == asked)
+
+
+def _numbers(values: pd.Series[Any]) -> pd.Series[float]:
+    return pd.to_numeric(values, errors="coerce")

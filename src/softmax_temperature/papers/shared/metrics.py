@@ -1,0 +1,200 @@
+"""Metrics of runs: which value of a run a claim or a table is about.
+
+`Metric("accuracy")` is the test accuracy after the last epoch, `Metric("ece",
+scaled=True)` the calibration error after temperature scaling. A run that diverged or
+got stuck has no value, or the one that `lost` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import pandas as pd
+
+from softmax_temperature.papers.shared.runs import Runs
+
+DIVERGED, STUCK = "diverged", "stuck"
+LOST = (DIVERGED, STUCK)
+"""The outcomes in which a run is lost; a column of `Runs.table` that says so for each."""
+JUDGED = 10
+"""Epochs at the end of a training whose mean is judged, at most a fifth of them."""
+
+Epochs = Callable[[pd.DataFrame, pd.DataFrame], "pd.Series[float]"]
+"""Reduces the values of a metric (run, split, epoch, value) of some runs (rows of
+`Runs.table`) to one per run."""
+
+
+class Measure(Protocol):
+    """A number of each run."""
+
+    @property
+    def unit(self) -> str:
+        """The unit of the number, in the words of `claims.json`."""
+
+    def of(self, runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
+        """The number of each of the chosen rows of `runs.table`, NaN where it has none."""
+
+
+def last_epoch(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
+    """The value after the last epoch of the training."""
+    last = values["run"].map(chosen["epochs_done"])
+    return values[values["epoch"] == last].set_index("run")["value"]
+
+
+def mean_of_last_epochs(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[float]:
+    """The mean over the last ten epochs, or over the last fifth of a shorter training.
+
+    The value after the last epoch alone is about twice as noisy.
+    """
+    last = values.groupby("run")["epoch"].transform("max")
+    judged = values[values["epoch"] > last - (last // 5).clip(1, JUDGED)]
+    return judged.groupby("run")["value"].mean()
+
+
+def mean_of_all_epochs(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[float]:
+    """The mean over all epochs."""
+    return values.groupby("run")["value"].mean()
+
+
+def at_epoch(column: str) -> Epochs:
+    """The value after the epoch that a column of `Runs.table` names."""
+
+    def value(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
+        named = values["run"].map(chosen[column])
+        return values[values["epoch"] == named].set_index("run")["value"]
+
+    return value
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A measured value of each run.
+
+    Attributes:
+        name: The metric, as the columns of `values.csv` name it.
+        scaled: Whether the logits were divided by the temperature that validation data
+            choose.
+        split: The data it is measured on; another data set's name, where it is that.
+        epochs: The epochs it is about, and how they are reduced to one number.
+        label: The metric in the words of a reader; by default its name.
+        lost: The value of a run that diverged or got stuck: a number, or the name of a
+            column of `Runs.table`. By default such a run has none.
+        complement: Whether it is 1 minus the measured value: the error, of an accuracy.
+    """
+
+    name: str
+    scaled: bool = False
+    split: str = "test"
+    epochs: Epochs = last_epoch
+    label: str = ""
+    lost: float | str | None = None
+    complement: bool = False
+
+    @property
+    def unit(self) -> str:
+        """The label, or the name."""
+        return self.label or self.name
+
+    def of(self, runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
+        """The value of each chosen run."""
+        rows = runs.measured(self.name, split=self.split, scaled=self.scaled)
+        rows = rows[rows["run"].isin(chosen.index)]
+        values = self.epochs(rows, chosen).reindex(chosen.index)
+        if self.complement:
+            values = 1 - values
+        if self.lost is None:
+            return values.mask(is_lost(chosen))
+        instead = chosen[self.lost] if isinstance(self.lost, str) else self.lost
+        return values.mask(is_lost(chosen), instead)
+
+
+def at_last_epoch(metric: Metric) -> Metric:
+    """The same metric after the last epoch alone."""
+    return replace(metric, epochs=last_epoch)
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A factor, or another column of `Runs.table`, as the number of a run."""
+
+    name: str
+    label: str = ""
+
+    @property
+    def unit(self) -> str:
+        """The label, or the name."""
+        return self.label or self.name
+
+    def of(self, _: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
+        """The column of the chosen runs."""
+        return chosen[self.name].astype(float)
+
+
+@dataclass(frozen=True)
+class Average:
+    """The mean of several numbers of each run, of two test sets for instance."""
+
+    measures: Sequence[Measure]
+
+    @property
+    def unit(self) -> str:
+        """The unit of the first number."""
+        return self.measures[0].unit
+
+    def of(self, runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
+        """The mean of the numbers that each chosen run has."""
+        numbers = [measure.of(runs, chosen) for measure in self.measures]
+        return pd.concat(numbers, axis="columns").mean(axis="columns")
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A number of each run that is computed from several of its values."""
+
+    label: str
+    compute: Callable[[Runs, pd.DataFrame], pd.Series[float]]
+
+    @property
+    def unit(self) -> str:
+        """The label."""
+        return self.label
+
+    def of(self, runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
+        """The number of each chosen run."""
+        return self.compute(runs, chosen).reindex(chosen.index)
+
+
+def is_lost(table: pd.DataFrame) -> pd.Series[bool]:
+    """Whether each run diverged or got stuck."""
+    lost = pd.Series(False, index=table.index)
+    for outcome in LOST:
+        if outcome in table:
+            lost |= table[outcome].astype(bool)
+    return lost
+
+
+def lost_text(table: pd.DataFrame, *, counted: str = "") -> str:
+    """The runs that are lost, by arm, as "Last layer 1 of 3 diverged"; "" if none is.
+
+    Args:
+        table: Runs, with their arms' labels in the column `arm`.
+        counted: What a lost run counts as, which the text then says.
+    """
+    texts = []
+    for arm, rows in table.groupby("arm", sort=False):
+        counts = [
+            f"{rows[outcome].sum()} of {len(rows)} {outcome}"
+            for outcome in LOST
+            if outcome in rows and rows[outcome].any()
+        ]
+        if counts:
+            texts.append(f"{arm} {', '.join(counts)}")
+    text = ", ".join(texts)
+    return f"counted as {counted}: {text}" if counted and text else text
+
+
+def add_labels(table: pd.DataFrame, arm: Callable[[pd.Series[Any]], str]) -> Any:
+    """The table with the column `arm`, a label that is made from the factors alone."""
+    return table.assign(arm=[arm(row) for _, row in table.iterrows()])

@@ -1,0 +1,260 @@
+"""The runs of a study: a row of factors per run, and the values that it measured.
+
+`runs.csv` has one row per training: its factors (`dataset`, `network`, `loss`, `seed`,
+...), facts about it (`diverged`, `epochs_done`), and `cell`, the work that made it.
+`tables/values.csv` has what was measured, one row per run, split, epoch and whether
+logits were `scaled`, with one column per metric: the long form repeats the four keys
+for every metric and would triple the files. `Runs.measurements` is the long form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from softmax_temperature.papers.shared.factors import Where
+from softmax_temperature.papers.shared.files import read_csv, write_csv
+from softmax_temperature.runner.errors import InputError
+
+RUN = "run"
+CELL = "cell"
+SEED = "seed"
+DEVICE = "device"
+"""The factor in which two runs of one training may differ: "cpu", or an accelerator's
+name; missing if it was not recorded.
+"""
+KEYS = ["run", "split", "epoch", "scaled"]
+LONG = [*KEYS, "metric", "value"]
+RUNS_FILE = "runs.csv"
+VALUES_FILE = "tables/values.csv"
+
+FACTORS = (
+    "study",
+    "task",
+    "dataset",
+    "network",
+    "architecture",
+    "activation",
+    "loss",
+    "gamma",
+    "smoothing",
+    "mode",
+    "factor",
+    "max_temperature",
+    "reset_temperature",
+    "refit",
+    "period",
+    "optimizer_state",
+    "schedule",
+    "warmup",
+    "optimizer",
+    "learning_rate",
+    "weight_decay",
+    "crop_padding",
+    "flip",
+    "inverse_temperature",
+    "start",
+    "correlation",
+    "backbone",
+    SEED,
+    DEVICE,
+)
+"""The names of factors, common to all papers; a file has those that its paper varies.
+
+`gamma` is a number, or the policy by which it depends on the sample or on the epoch.
+`mode`, `factor` and the five after them are those of Cooling. `start` says which
+logits a network starts with, `correlation` how those of a pair are correlated.
+"""
+
+
+RECIPE = (
+    "optimizer",
+    "learning_rate",
+    "warmup",
+    "weight_decay",
+    "crop_padding",
+    "flip",
+)
+"""The factors that two runs share unless a contrast is about them."""
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs of a study.
+
+    `table` is indexed by `run`: the factors, the facts and the cell of each run.
+    `measurements` are the values in long form, with the columns `LONG`. `tables` are
+    measurements of another shape (bins of a diagram, checks of a proposition), by the
+    name of their file; one with a column `run` belongs to runs.
+    """
+
+    table: pd.DataFrame
+    measurements: pd.DataFrame
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+
+    def select(self, where: Where) -> pd.DataFrame:
+        """The rows of `table` that a predicate selects."""
+        return where.select(self.table)
+
+    def only(self, where: Where) -> Runs:
+        """The runs that a predicate selects, with their values and tables."""
+        chosen = self.select(where)
+        return replace(
+            self,
+            table=chosen,
+            measurements=_of_runs(self.measurements, chosen.index),
+            tables={
+                name: _of_runs(table, chosen.index) if RUN in table else table
+                for name, table in self.tables.items()
+            },
+        )
+
+    def measured(
+        self, metric: str, *, split: str | None = None, scaled: bool = False
+    ) -> pd.DataFrame:
+        """One metric over epochs: columns run, split, epoch, value."""
+        rows = self._by_metric.get((metric, scaled))
+        if rows is None:
+            return self.measurements[:0][["run", "split", "epoch", "value"]]
+        if split is not None:
+            rows = rows[rows["split"] == split]
+        return rows[["run", "split", "epoch", "value"]]
+
+    def wide(self, *metrics: str, split: str) -> pd.DataFrame:
+        """Several metrics of one split, not scaled: a row per run and epoch."""
+        rows = self.measurements[
+            self.measurements["metric"].isin(metrics)
+            & (self.measurements["split"] == split)
+            & ~self.measurements["scaled"]
+        ]
+        table = rows.pivot(index=["run", "epoch"], columns="metric", values="value")
+        return table.reindex(columns=list(metrics)).reset_index()
+
+    @cached_property
+    def _by_metric(self) -> dict[tuple[str, bool], pd.DataFrame]:
+        groups = self.measurements.groupby(
+            ["metric", "scaled"], sort=False, observed=True
+        )
+        return {(str(metric), bool(scaled)): rows for (metric, scaled), rows in groups}
+
+
+def read_runs(folder: Path, tables: Sequence[str] = ()) -> Runs:
+    """Read the runs of a study from a paper's folder, and check them.
+
+    Args:
+        folder: `results/<study>/<paper>`.
+        tables: The names of other measurements, files below `tables/`.
+
+    Raises:
+        InputError: If a file is missing, a run is there twice, or a value belongs to
+            no run.
+    """
+    table = read_csv(folder / RUNS_FILE).rename_axis(index=RUN)
+    table = table.assign(study=folder.parent.name)
+    wide = read_csv(folder / VALUES_FILE)
+    read = {name: read_csv(folder / "tables" / f"{name}.csv") for name in tables}
+    runs = Runs(table, long_form(wide), read)
+    check(runs, str(folder))
+    return runs
+
+
+def cells_of(folder: Path) -> set[str]:
+    """The cells that the runs in a paper's folder come from."""
+    table = read_csv(folder / RUNS_FILE)
+    return set(table[CELL]) if CELL in table else set()
+
+
+def write_runs(folder: Path, runs: Runs) -> None:
+    """Write runs, numbered from 0 in their order, into a paper's folder."""
+    numbered = renumbered(runs)
+    table = numbered.table.drop(columns="study", errors="ignore")
+    counts = [name for name in map(str, table) if _is_count(name)]
+    write_csv(folder / RUNS_FILE, table.astype(dict.fromkeys(counts, "Int64")))
+    write_csv(folder / VALUES_FILE, wide_form(numbered.measurements))
+    for name, table in numbered.tables.items():
+        write_csv(folder / "tables" / f"{name}.csv", table)
+
+
+def check(runs: Runs, where: str) -> None:
+    """Raise an `InputError` unless every run is there once and every value has one."""
+    names = [CELL, *training_factors(runs.table)]
+    twice = runs.table[runs.table.duplicated(names)]
+    if len(twice):
+        raise InputError(
+            f"{twice[CELL].iloc[0]}: two runs with equal factors",
+            where=where,
+            remedy="Run `dvc repro`.",
+        )
+    unknown = set(runs.measurements[RUN]) - set(runs.table.index)
+    if unknown:
+        raise InputError(
+            f"run {min(unknown)}: values without a run",
+            where=where,
+            remedy="Run `dvc repro`.",
+        )
+    if runs.measurements.duplicated(LONG[:-1]).any():
+        row = runs.measurements[runs.measurements.duplicated(LONG[:-1])].iloc[0]
+        raise InputError(
+            f"run {row[RUN]}: {row['metric']} is there twice",
+            where=where,
+            remedy="Run `dvc repro`.",
+        )
+
+
+def training_factors(table: pd.DataFrame) -> list[str]:
+    """The factors that tell one training from another: all but the device."""
+    return [name for name in FACTORS if name in table and name != DEVICE]
+
+
+def long_form(wide: pd.DataFrame) -> pd.DataFrame:
+    """One row per value, from one row per run, split, epoch and `scaled`."""
+    if wide.empty:
+        return pd.DataFrame(columns=LONG).astype({"scaled": bool, "value": float})
+    known = wide.assign(split=wide["split"].fillna(""))
+    metrics = [name for name in map(str, wide) if name not in KEYS]
+    known[metrics] = known[metrics].astype(float)
+    rows = known.melt(KEYS, metrics, "metric", "value").dropna(subset="value")
+    rows = rows.astype({"scaled": bool, "metric": "category", "split": "category"})
+    return rows.reset_index(drop=True)
+
+
+def wide_form(values: pd.DataFrame) -> pd.DataFrame:
+    """One row per run, split, epoch and `scaled`, and a column per metric."""
+    metrics = list(dict.fromkeys(values["metric"]))
+    plain = values.astype({"metric": str, "split": str})
+    table = plain.pivot(index=KEYS, columns="metric", values="value")
+    return table.reindex(columns=metrics).sort_index().reset_index()
+
+
+def cell_names(table: pd.DataFrame) -> list[str]:
+    """The name of the cell of each run, without the seed."""
+    return [cell.rpartition("/")[0] for cell in table[CELL]]
+
+
+def renumbered(runs: Runs) -> Runs:
+    """The same runs with numbers from 0, in the order of their rows."""
+    numbers = pd.Series(np.arange(len(runs.table)), index=runs.table.index)
+
+    def renamed(rows: pd.DataFrame) -> pd.DataFrame:
+        return rows.assign(run=rows[RUN].map(numbers)) if RUN in rows else rows
+
+    return Runs(
+        runs.table.reset_index(drop=True).rename_axis(index=RUN),
+        renamed(runs.measurements),
+        {name: renamed(table) for name, table in runs.tables.items()},
+    )
+
+
+def _is_count(column: str) -> bool:
+    """Whether a column counts something: whole numbers, also where some are missing."""
+    return column == "parameters" or column.endswith(("_images", "_samples", "_pairs"))
+
+
+def _of_runs(rows: pd.DataFrame, runs: pd.Index[Any]) -> pd.DataFrame:
+    return rows[rows[RUN].isin(runs)]

@@ -1,0 +1,440 @@
+"""Contrasts along a factor that is swept: chosen values, the best one, slopes.
+
+A choice is made on the validation data of the other seeds: choosing makes nothing look
+better on the test data of a seed that took part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from softmax_temperature.papers.shared.contrasts import (
+    OWN,
+    Declared,
+    Evidence,
+    one_run_each,
+)
+from softmax_temperature.papers.shared.display import value_label
+from softmax_temperature.papers.shared.factors import ALL, Where
+from softmax_temperature.papers.shared.metrics import Measure
+from softmax_temperature.papers.shared.runs import CELL, SEED, Runs
+from softmax_temperature.papers.shared.statistics import (
+    Drawn,
+    Fitted,
+    OverTasks,
+    Quantity,
+    Task,
+    Values,
+)
+from softmax_temperature.runner.errors import InputError
+
+DRAWS = 4000
+DRAW_SEED = 0
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One value of a swept factor, chosen by validation data.
+
+    Attributes:
+        among: The runs whose values may be chosen.
+        worst: Whether the value of the least validation number is chosen, not of the
+            highest.
+    """
+
+    among: Where = ALL
+    worst: bool = False
+
+    def of(self, means: pd.Series[float]) -> Any:
+        """The chosen value, from validation means by value."""
+        return means.idxmin() if self.worst else means.idxmax()
+
+
+BEST = Choice()
+WORST = Choice(worst=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenDifference(Declared):
+    """A number at one chosen value of a factor minus that at another, by seed.
+
+    Attributes:
+        over: The swept factor.
+        first: The value at which the number is the minuend.
+        second: The value at which it is subtracted.
+        chosen_by: The validation number by which the values are chosen.
+        compared: The runs whose values may be chosen, with words for the note.
+    """
+
+    over: str
+    first: Choice = BEST
+    second: Choice = WORST
+    chosen_by: Measure
+    compared: Where = ALL
+    left_out: bool = True
+
+    def _whole(self, runs: Runs) -> Evidence:
+        (chosen,) = self._sides(runs)
+        if chosen.empty:
+            return Evidence({}, {"": self._why_none(runs)}, chosen)
+        compared = self.compared.select(chosen)
+        differences = self.differences(runs, compared)
+        if not differences:
+            return Evidence({}, {"": self._why(compared, chosen)}, chosen)
+        name = ", ".join(value_label(key, chosen[key].iloc[0]) for key in self.tasks)
+        task = Task(name, tuple(differences), bool(chosen[OWN].iloc[0]))
+        mean = OverTasks((task,), each=self.counted, left_out=self.left_out)
+        return Evidence({"": mean}, {}, chosen)
+
+    def differences(self, runs: Runs, compared: pd.DataFrame) -> list[float]:
+        """The difference of each seed; none if there is nothing to choose."""
+        validation = table_by_seed(runs, compared, self.chosen_by, self.over)
+        test = table_by_seed(runs, compared, self.of, self.over)
+        if min(test.shape) < 2:
+            return []
+        differences = []
+        for seed in test.index:
+            means = validation.drop(index=seed).mean().dropna()
+            first = means[self._allowed(self.first, compared, means)]
+            second = means[self._allowed(self.second, compared, means)]
+            if first.empty or second.empty:
+                continue
+            minuend = test.loc[seed, self.first.of(first)]
+            differences.append(float(minuend - test.loc[seed, self.second.of(second)]))
+        return [number for number in differences if pd.notna(number)]
+
+    def _allowed(
+        self, side: Choice, compared: pd.DataFrame, means: pd.Series[float]
+    ) -> list[Any]:
+        """The values that a side may choose, of those with a validation mean."""
+        values = set(side.among.select(compared)[self.over])
+        return [value for value in means.index if value in values]
+
+    def _why(self, compared: pd.DataFrame, chosen: pd.DataFrame) -> str:
+        if len(compared) == len(chosen):
+            return "too few runs"
+        if compared.empty:
+            return f"no run has {self.compared}"
+        values = sorted(compared[self.over].unique())
+        listed = ", ".join(value_label(self.over, value) for value in values)
+        return f"only the runs at {in_words(self.over)} {listed} have {self.compared}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Argmax(Declared):
+    """The decades between the values of a factor at which two groups are best.
+
+    Both orders of two groups are parts: which of the two is larger is seen in the data.
+    One run stands for each group, seed and value.
+
+    Attributes:
+        over: The swept factor.
+        groups: The factor whose values are the groups.
+        compared: The runs whose values may be the best. A group is left out if its best
+            value, or one next to it, has none of them, or is at the end of the grid.
+    """
+
+    over: str
+    groups: str
+    compared: Where = ALL
+    unit_as: str = "decades"
+
+    def _whole(self, runs: Runs) -> Evidence:
+        """The distance of each ordered pair of groups, with a bootstrap of both."""
+        (chosen,) = self._sides(runs)
+        if chosen[self.groups].nunique() < 2:
+            reason = f"fewer than two values of {in_words(self.groups)}"
+            return Evidence({}, {"": reason}, chosen)
+        draws: dict[str, Values] = {}
+        missing: dict[str, str] = {}
+        for name, (table, tried) in self._tables(runs).items():
+            if reason := self._why_no_best(table, tried):
+                missing[name] = reason
+            else:
+                draws[name] = argmax_draws(table)
+        parts: dict[str, Quantity] = {}
+        for first, second in permutations(draws, 2):
+            apart = draws[first] - draws[second]
+            parts[f"{first} over {second}"] = Drawn(
+                # The first draw is the estimate.
+                float(apart[0]),
+                tuple(apart[1:].tolist()),
+                chosen[SEED].nunique(),
+            )
+        if parts:
+            return Evidence(parts, {}, chosen)
+        # One group alone has a best value: then the others say why they have none.
+        return Evidence({}, missing, chosen)
+
+    def best_values(self, runs: Runs) -> dict[str, float]:
+        """The best value of each group that has one inside its grid."""
+        return {
+            name: float(str(table.mean().idxmax()))
+            for name, (table, tried) in self._tables(runs).items()
+            if not self._why_no_best(table, tried)
+        }
+
+    def _tables(self, runs: Runs) -> dict[str, tuple[pd.DataFrame, list[Any]]]:
+        """The numbers by seed and value, and all values that were tried, by group."""
+        (chosen,) = self._sides(runs)
+        tables = {}
+        for group, rows in chosen.groupby(self.groups, sort=False):
+            compared = self.compared.select(rows)
+            table = table_by_seed(runs, compared, self.of, self.over)
+            # The draws need a full table: a value that was lost with one seed is out.
+            complete = table.dropna(axis="columns")
+            tried = sorted(rows[self.over].unique())
+            tables[value_label(self.groups, group)] = (complete, tried)
+        return tables
+
+    def _why_no_best(self, table: pd.DataFrame, tried: list[Any]) -> str:
+        """The reason why the best value of a group is not known; "" if it is."""
+        over = in_words(self.over)
+        if len(table) < 2 or table.columns.empty:
+            return f"fewer than two seeds have {self.compared} at one {over}"
+        place = tried.index(table.mean().idxmax())
+        if place in (0, len(tried) - 1):
+            return f"the best {over} is at the end of its grid"
+        if not set(tried[place - 1 : place + 2]) <= set(table.columns):
+            return f"the best {over} or one next to it lacks {self.compared}"
+        return ""
+
+
+def argmax_draws(table: pd.DataFrame) -> Values:
+    """The common logarithm of the value of the highest mean, and then draws of it.
+
+    Args:
+        table: Numbers by seed (rows) and value of the factor (columns).
+
+    Means are drawn by Student's t with the residual sd over both: three seeds are too
+    few to be drawn from.
+    """
+    values = table.to_numpy(float)
+    places = np.log10(table.columns.to_numpy(float))
+    seeds, count = values.shape
+    by_value = values.mean(axis=0)
+    residuals = values - by_value - values.mean(axis=1, keepdims=True) + values.mean()
+    degrees = (seeds - 1) * (count - 1)
+    error = np.sqrt((residuals**2).sum() / degrees / seeds)
+    generator = np.random.default_rng(DRAW_SEED)
+    scale = error * np.sqrt(degrees / generator.chisquare(degrees, DRAWS))
+    noise = generator.normal(size=(DRAWS, count))
+    means = by_value + scale[:, None] * noise
+    best = np.concatenate([[by_value.argmax()], means.argmax(axis=1)])
+    drawn: Values = places[best]
+    return drawn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slope(Declared):
+    """The slope of a number's logarithm in that of a factor, minus the predicted slope.
+
+    A line is fitted to the runs of each seed, and the slopes are averaged. All runs are
+    of one task: `each` splits several.
+
+    Attributes:
+        against: The factor, or another number of the runs.
+        predicted: The predicted slope.
+        straight: The factor by which a point may miss its line. Where one misses it
+            by more, the slope alone does not show a power law, and the part stays open.
+    """
+
+    against: Measure
+    predicted: float = 0.0
+    straight: float = np.inf
+    unit_as: str = "slope minus predicted"
+
+    def slopes(self, runs: Runs) -> tuple[list[float], float]:
+        """The slope of each seed with two points, and the largest factor by which a
+        point misses its line.
+        """
+        (chosen,) = self._sides(runs)
+        rows = chosen[[SEED]].assign(
+            x=self.against.of(runs, chosen), y=self.of.of(runs, chosen)
+        )
+        fits = []
+        for _, points in rows.dropna().groupby(SEED):
+            if points["x"].min() < points["x"].max():
+                fits.append(line_of_logarithms(points["x"], points["y"]))
+        slopes = [slope for slope, _ in fits]
+        return slopes, max((misfit for _, misfit in fits), default=0.0)
+
+    def _whole(self, runs: Runs) -> Evidence:
+        (chosen,) = self._sides(runs)
+        _check_one_task(chosen, self.tasks)
+        slopes, misfit = self.slopes(runs)
+        if not slopes:
+            reason = "no seed of this study has two points where the prediction speaks"
+            return Evidence({}, {"": reason}, chosen)
+        estimate = OverTasks((Task("", tuple(slopes)),)).estimate()
+        count = len(slopes)
+        error = None if estimate.sd is None else estimate.sd / count**0.5
+        part = Fitted(estimate.value - self.predicted, error, count - 1, count)
+        missing = {}
+        if misfit > self.straight:
+            missing["as a line"] = f"points miss it by a factor of {misfit:.2f}"
+        return Evidence({"": part}, missing, chosen)
+
+
+def line_of_logarithms(x: pd.Series[float], y: pd.Series[float]) -> tuple[float, float]:
+    """The slope of logarithms, and the largest factor by which a point misses the line."""
+    across = np.log(x.to_numpy(float))
+    up = np.log(y.to_numpy(float))
+    line = np.polyfit(across, up, 1)
+    misfit = np.abs(up - np.polyval(line, across)).max()
+    return float(line[0]), float(np.exp(misfit))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlopeOfSpread(Declared):
+    """The slope of the logarithm of the sd over seeds, per decade of a factor.
+
+    One regression over all groups, with an intercept for each.
+
+    Attributes:
+        over: The factor.
+        groups: The factor whose values are the groups.
+        compared: The runs whose spread counts, with words for the note.
+    """
+
+    over: str
+    groups: str
+    compared: Where = ALL
+    unit_as: str = "log spread per decade"
+
+    def _whole(self, runs: Runs) -> Evidence:
+        (chosen,) = self._sides(runs)
+        compared = one_run_each(
+            self.compared.select(chosen), [self.groups, self.over, SEED]
+        )
+        rows = compared.assign(number=self.of.of(runs, compared))
+        table = rows.groupby([self.groups, self.over], sort=False)["number"].std()
+        spreads = table.reset_index(name="sd").query("sd > 0")
+        several = spreads.groupby(self.groups)["sd"].transform("size") > 1
+        spreads = spreads[several]
+        spreads = spreads.assign(
+            x=np.log10(spreads[self.over]), y=np.log(spreads["sd"])
+        )
+        count = spreads[self.groups].nunique()
+        if len(spreads) < count + 2:
+            reason = f"too few spreads over seeds among the runs with {self.compared}"
+            return Evidence({}, {"": reason}, chosen)
+        slope, error, degrees = common_slope(spreads, self.groups)
+        part = Fitted(slope, error, degrees, n=chosen[SEED].nunique())
+        return Evidence({"": part}, {}, chosen)
+
+
+def common_slope(table: pd.DataFrame, groups: str) -> tuple[float, float, int]:
+    """Slope of the column y in x with an intercept for each group, its standard error,
+    and the degrees of freedom.
+    """
+    x = table["x"] - table.groupby(groups)["x"].transform("mean")
+    y = table["y"] - table.groupby(groups)["y"].transform("mean")
+    square = float((x**2).sum())
+    degrees = len(table) - table[groups].nunique() - 1
+    slope = float((x * y).sum()) / square
+    rest = float(((y - slope * x) ** 2).sum())
+    return slope, float(np.sqrt(rest / degrees / square)), degrees
+
+
+@dataclass(frozen=True, kw_only=True)
+class Correlation(Declared):
+    """Pearson's r of two numbers of the runs, jackknifed over groups.
+
+    Attributes:
+        of: The first number.
+        against: The second number.
+        groups: The factor whose values are left out in turn.
+        minus: A number whose |r| is subtracted; then the contrast is a difference of
+            |r|.
+        fewest: The least number of groups.
+    """
+
+    against: Measure
+    groups: str = "dataset"
+    minus: Measure | None = None
+    fewest: int = 4
+    counted: str = "data sets"
+
+    @property
+    def unit(self) -> str:
+        """The unit of the estimates."""
+        return self.unit_as or ("r" if self.minus is None else "difference of |r|")
+
+    def _whole(self, runs: Runs) -> Evidence:
+        (chosen,) = self._sides(runs)
+        columns: dict[str, Measure] = {"x": self.of, "y": self.against}
+        if self.minus is not None:
+            columns["z"] = self.minus
+        table = chosen[[self.groups]].assign(
+            **{name: measure.of(runs, chosen) for name, measure in columns.items()}
+        )
+        table = table.dropna()
+        groups = [rows for _, rows in table.groupby(self.groups)]
+        if len(groups) < self.fewest:
+            reason = f"fewer than {self.fewest} {self.counted}"
+            return Evidence({}, {"": reason}, chosen)
+        values = jackknife(groups, self._statistic)
+        task = Task(self.counted, tuple(values.tolist()))
+        return Evidence({"": OverTasks((task,), each=self.counted)}, {}, chosen)
+
+    def _statistic(self, groups: Sequence[pd.DataFrame]) -> float:
+        table = pd.concat(groups)
+        r = correlation(table["x"], table["y"])
+        if self.minus is None:
+            return r
+        return abs(r) - abs(correlation(table["z"], table["y"]))
+
+
+def correlation(x: pd.Series[float], y: pd.Series[float]) -> float:
+    """Pearson's r; 0 for a constant x."""
+    if x.nunique() < 2:
+        return 0.0
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def jackknife(
+    groups: Sequence[Any], statistic: Callable[[Sequence[Any]], float]
+) -> Values:
+    """Pseudo-values of a statistic, one per group that is left out."""
+    count = len(groups)
+    without = [
+        statistic([*groups[:place], *groups[place + 1 :]]) for place in range(count)
+    ]
+    values: Values = count * statistic(groups) - (count - 1) * np.array(without)
+    return values
+
+
+def table_by_seed(
+    runs: Runs, chosen: pd.DataFrame, measure: Measure, over: str
+) -> pd.DataFrame:
+    """A number of the runs, by seed (rows) and value of a factor (columns).
+
+    Raises:
+        InputError: If two runs share seed and value and differ in another factor.
+    """
+    distinct = one_run_each(chosen, [SEED, over])
+    rows = distinct[[SEED, over]].assign(number=measure.of(runs, distinct))
+    return rows.pivot(index=SEED, columns=over, values="number")
+
+
+def in_words(factor: str) -> str:
+    """A factor's name in a sentence."""
+    return factor.replace("_", " ")
+
+
+def _check_one_task(chosen: pd.DataFrame, tasks: Sequence[str]) -> None:
+    places = chosen[list(tasks)].drop_duplicates()
+    if len(places) > 1:
+        names = ["/".join(map(str, place)) for place in places.to_numpy()]
+        raise InputError(
+            f"one line is fitted to runs of several tasks: {', '.join(names)}",
+            where=str(chosen[CELL].iloc[0]),
+            remedy="Give the contrast a part for each of them.",
+        )

@@ -1,0 +1,27 @@
+"""The timing of a cell: seconds, device, machine and versions of the run that made it.
+
+It lies in the cell's work folder and not in its artifact, because it differs between
+runs that give equal results.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from softmax_temperature.runner.artifacts import ArtifactError, read_sealed
+from softmax_temperature.runner.cells import TIMING, work_folder
+
+
+def timing_of(about: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The timing of a cell, from what its artifact says about it; None as below."""
+    return read_timing(work_folder(about["stage"], about["cell"], about["fingerprint"]))
+
+
+def read_timing(work: Path) -> dict[str, Any] | None:
+    """The timing in a work folder; None if the cell ran elsewhere, or if the file is
+    damaged.
+    """
+    with suppress(ArtifactError, FileNotFoundError):
+        return read_sealed(work / TIMING)
+    return None

@@ -1,0 +1,292 @@
+"""Contrasts select runs by their factors, pair what shares the rest, and refuse what is
+ambiguous.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from softmax_temperature.papers.shared.contrasts import (
+    Difference,
+    Having,
+    Mean,
+    Parts,
+    Proportion,
+    Ratio,
+)
+from softmax_temperature.papers.shared.factors import more_than, where
+from softmax_temperature.papers.shared.metrics import (
+    Average,
+    Factor,
+    Metric,
+    mean_of_all_epochs,
+)
+from softmax_temperature.papers.shared.runs import Runs
+from softmax_temperature.papers.shared.statistics import OverTasks, Share
+from softmax_temperature.runner.errors import InputError
+from tests.papers.shared.made_runs import runs_of
+
+ACCURACY = Metric("accuracy")
+CE = where(loss="ce")
+FOCAL_3 = where(loss="focal", gamma=3.0)
+FOCAL_AGAINST_CE = Difference(of=ACCURACY, first=FOCAL_3, second=CE)
+
+
+def two_losses(**changes: Any) -> Runs:
+    """Focal loss with gamma 3 gains 0.01, 0.02 and 0.03 over cross-entropy."""
+    rows = []
+    for seed in (0, 1, 2):
+        rows.append({"loss": "ce", "gamma": None, "seed": seed, "value": 0.7})
+        gain = 0.01 * (seed + 1)
+        focal = {"loss": "focal", "gamma": 3.0, "seed": seed, "value": 0.7 + gain}
+        rows.append(focal | changes)
+    return runs_of(rows)
+
+
+def only_part(contrast: Any, runs: Runs) -> Any:
+    [part] = contrast.measure(runs).parts.values()
+    return part
+
+
+def numbers_of(contrast: Any, runs: Runs) -> list[float]:
+    """The values of the only task of the only part."""
+    [task] = only_part(contrast, runs).tasks
+    return list(vars(task)["values"])
+
+
+def test_a_difference_is_paired_by_seed() -> None:
+    numbers = numbers_of(FOCAL_AGAINST_CE, two_losses())
+    assert numbers == pytest.approx([0.01, 0.02, 0.03])
+    part = only_part(FOCAL_AGAINST_CE, two_losses())
+    assert isinstance(part, OverTasks)
+    assert part.tasks[0].name == "cifar10, vgg"
+
+
+def test_an_arm_is_its_factors_whatever_it_is_called() -> None:
+    measurement = FOCAL_AGAINST_CE.measure(two_losses(gamma=5.0, arm="FL-3"))
+    assert not measurement.parts
+    assert "loss = focal, gamma = 3.0" in measurement.missing[""]
+
+
+def test_a_ratio_is_of_logarithms() -> None:
+    contrast = Ratio(of=ACCURACY, first=FOCAL_3, second=CE)
+    numbers = numbers_of(contrast, two_losses())
+    assert numbers == pytest.approx(np.log(np.array([0.71, 0.72, 0.73]) / 0.7))
+    assert contrast.unit == "logarithm of the ratio of accuracy"
+
+
+def test_a_part_for_each_value_of_a_factor() -> None:
+    rows = [{"loss": "ce", "gamma": None, "seed": 0, "value": 0.5}]
+    for gamma in (1.0, 3.0):
+        value = 0.5 + gamma / 10
+        rows.append({"loss": "focal", "gamma": gamma, "seed": 0, "value": value})
+    contrast = Difference(
+        of=ACCURACY, first=where(loss="focal"), second=CE, each="gamma"
+    )
+    parts = contrast.measure(runs_of(rows)).parts
+    values = {name: part.estimate().value for name, part in parts.items()}
+    assert values == pytest.approx({"1": 0.1, "3": 0.3})
+
+
+def test_a_part_that_was_not_run_is_missing_unless_it_is_not_required() -> None:
+    contrasts = {
+        "gamma 3": FOCAL_AGAINST_CE,
+        "gamma 2": Difference(of=ACCURACY, first=where(gamma=2.0), second=CE),
+    }
+    measurement = Parts(contrasts, absent="not trained").measure(two_losses())
+    assert list(measurement.parts) == ["gamma 3"]
+    assert measurement.missing == {"gamma 2": "not trained"}
+    assert not Parts(contrasts, required=False).measure(two_losses()).missing
+
+
+def test_where_no_part_was_run_the_reason_is_its_own() -> None:
+    contrasts = {
+        "gamma 2": Difference(of=ACCURACY, first=where(gamma=2.0), second=CE),
+        "gamma 4": Difference(of=ACCURACY, first=where(gamma=4.0), second=CE),
+    }
+    measurement = Parts(contrasts, absent="not trained").measure(two_losses())
+    reason = "no run with gamma = 2.0, of those for all runs"
+    assert measurement.missing == {"": reason}
+
+
+def test_two_runs_that_could_stand_for_one_are_refused() -> None:
+    twice = two_losses()
+    other = twice.table.iloc[[1]].assign(gamma=3.0, learning_rate=0.5, cell="made/x/0")
+    other.index = [99]
+    table = pd.concat([twice.table.assign(learning_rate=0.1), other])
+    with pytest.raises(InputError, match="differ in learning_rate"):
+        FOCAL_AGAINST_CE.measure(Runs(table, twice.measurements))
+
+
+def test_runs_with_another_recipe_are_not_compared() -> None:
+    runs = two_losses()
+    rates = runs.table["loss"].map({"ce": 0.1, "focal": 0.5})
+    other = Runs(runs.table.assign(learning_rate=rates), runs.measurements)
+    with pytest.raises(InputError, match=r"learning_rate, too: 0\.5 and 0\.1"):
+        FOCAL_AGAINST_CE.measure(other)
+
+
+def test_two_numbers_of_the_same_runs_are_compared() -> None:
+    contrast = Difference(
+        of=ACCURACY, of_second=Factor("gamma"), first=FOCAL_3, second=FOCAL_3
+    )
+    numbers = numbers_of(contrast, two_losses())
+    assert numbers == pytest.approx([0.71 - 3, 0.72 - 3, 0.73 - 3])
+
+
+def test_a_recipe_that_neither_run_has_is_shared() -> None:
+    runs = two_losses()
+    unknown = Runs(runs.table.assign(weight_decay=np.nan), runs.measurements)
+    assert len(numbers_of(FOCAL_AGAINST_CE, unknown)) == 3
+    is_focal = runs.table["loss"] == "focal"
+    one = runs.table.assign(weight_decay=np.where(is_focal, 0.1, np.nan))
+    with pytest.raises(InputError, match="weight_decay"):
+        FOCAL_AGAINST_CE.measure(Runs(one, runs.measurements))
+
+
+def test_a_training_of_two_experiments_counts_once() -> None:
+    runs = two_losses()
+    again = runs.table.iloc[[1]].assign(cell="made/again/0")
+    again.index = [99]
+    table = pd.concat([runs.table, again])
+    numbers = numbers_of(FOCAL_AGAINST_CE, Runs(table, runs.measurements))
+    assert len(numbers) == 3
+
+
+def test_a_training_that_ran_on_two_devices_counts_once() -> None:
+    runs = two_losses()
+    again = runs.table.iloc[[1]].assign(cell="made/again/0", device="cpu")
+    again.index = [99]
+    table = pd.concat([runs.table.assign(device=None), again])
+    numbers = numbers_of(FOCAL_AGAINST_CE, Runs(table, runs.measurements))
+    assert len(numbers) == 3
+
+
+def test_values_are_averaged_within_a_seed_before_they_count() -> None:
+    rows = []
+    for seed in (0, 1):
+        for schedule, gain in (("cosine", 0.0), ("linear", 0.1 * (seed + 1))):
+            about = {"seed": seed, "schedule": schedule}
+            rows.append({"loss": "ce", "gamma": None, "value": 0.5, **about})
+            focal = {"loss": "focal", "gamma": 3.0, "value": 0.5 + gain}
+            rows.append(focal | about)
+    contrast = Difference(
+        of=ACCURACY, first=FOCAL_3, second=CE, averaged_over=["schedule"]
+    )
+    numbers = numbers_of(contrast, runs_of(rows))
+    assert numbers == pytest.approx([0.05, 0.1])
+
+
+def test_lost_runs_are_left_out_or_count_as_told_and_are_named() -> None:
+    runs = two_losses()
+    diverged = runs.table["loss"].eq("focal") & runs.table["seed"].eq(2)
+    lost = Runs(runs.table.assign(diverged=diverged), runs.measurements)
+    assert len(numbers_of(FOCAL_AGAINST_CE, lost)) == 2
+    guess = Difference(
+        of=Metric("accuracy", lost=0.1), first=FOCAL_3, second=CE, lost_as="guessing"
+    )
+    assert numbers_of(guess, lost)[2] == pytest.approx(0.1 - 0.7)
+    note = guess.measure(lost).note
+    assert note == "counted as guessing: focal 1 of 3 diverged"
+
+
+def test_a_lost_run_behind_two_parts_is_named_once() -> None:
+    runs = two_losses()
+    diverged = runs.table["loss"].eq("ce") & runs.table["seed"].eq(2)
+    lost = Runs(runs.table.assign(diverged=diverged), runs.measurements)
+    guess = replace(
+        FOCAL_AGAINST_CE, of=Metric("accuracy", lost=0.1), lost_as="guessing"
+    )
+    note = Parts({"a": guess, "b": guess}).measure(lost).note
+    assert note == "counted as guessing: ce 1 of 3 diverged"
+
+
+def test_another_number_of_the_same_runs_stands_beside() -> None:
+    every_epoch = Metric("accuracy", epochs=mean_of_all_epochs, label="all epochs")
+    beside = {"mean of all epochs": every_epoch}
+    contrast = Difference(of=ACCURACY, first=FOCAL_3, second=CE, beside=beside)
+    measurement = contrast.measure(two_losses())
+    assert measurement.note == "mean of all epochs {}"
+    assert measurement.beside == pytest.approx((0.02,))
+
+
+def test_a_share_counts_seeds_with_which_every_run_is_so() -> None:
+    rows = [
+        {"loss": "focal", "gamma": gamma, "seed": seed, "value": 0.5, "diverged": lost}
+        for gamma, seed, lost in ((1.0, 0, True), (2.0, 0, True), (1.0, 1, True))
+    ]
+    rows.append(rows[0] | {"gamma": 2.0, "seed": 1, "diverged": False})
+    contrast = Proportion(
+        of=Having("diverged", where(diverged=True)),
+        among=where(gamma=more_than(0)),
+        each="dataset",
+    )
+    measurement = contrast.measure(runs_of(rows))
+    assert measurement.parts == {"cifar10": Share(1, 2)}
+    assert measurement.unit == "of the seeds diverged"
+
+
+def test_a_share_on_other_data_than_the_papers_is_not_its_own() -> None:
+    rows = [{"loss": "ce", "seed": 0, "value": 0.5, "own": False, "diverged": True}]
+    contrast = Proportion(of=Having("diverged", where(diverged=True)))
+    assert only_part(contrast, runs_of(rows)).of_paper() is None
+
+
+def test_a_mean_is_of_the_numbers_themselves_over_tasks() -> None:
+    rows = [
+        {"loss": "ce", "dataset": name, "seed": seed, "value": value, "own": own}
+        for name, own, values in (
+            ("cifar10", True, (0.5, 0.7)),
+            ("mine", False, (0.1,)),
+        )
+        for seed, value in enumerate(values)
+    ]
+    part = only_part(Mean(of=ACCURACY, among=CE, resolution=0.1), runs_of(rows))
+    assert [task.own for task in part.tasks] == [True, False]
+    assert part.of_paper().estimate().value == pytest.approx(0.6)
+    assert part.resolution == 0.1
+
+
+def test_values_of_a_mean_are_averaged_within_a_seed() -> None:
+    rows = [
+        {"loss": "ce", "seed": seed, "schedule": schedule, "value": value + seed / 10}
+        for schedule, value in (("cosine", 0.5), ("linear", 0.7))
+        for seed in (0, 1)
+    ]
+    contrast = Mean(of=ACCURACY, averaged_over=["schedule"])
+    assert numbers_of(contrast, runs_of(rows)) == pytest.approx([0.6, 0.7])
+
+
+def test_values_that_a_choice_made_have_a_wider_interval() -> None:
+    runs = two_losses()
+    chosen = replace(FOCAL_AGAINST_CE, left_out=True, counted="folds")
+    wide = only_part(chosen, runs).estimate()
+    narrow = only_part(FOCAL_AGAINST_CE, runs).estimate()
+    assert wide.low < narrow.low
+    assert only_part(chosen, runs).each == "folds"
+
+
+def test_an_average_is_over_the_numbers_that_a_run_has() -> None:
+    runs = two_losses()
+    both = Average([ACCURACY, Factor("seed")])
+    assert both.of(runs, runs.table)[3] == pytest.approx((0.72 + 1) / 2)
+
+
+def test_cells_are_those_of_the_compared_runs_without_seeds() -> None:
+    runs = two_losses()
+    other = runs.table.assign(loss=["ce", "focal", "brier", "brier", "ce", "focal"])
+    measurement = FOCAL_AGAINST_CE.measure(Runs(other, runs.measurements))
+    assert measurement.cells == (
+        "made/ce-0",
+        "made/focal-1",
+        "made/ce-4",
+        "made/focal-5",
+    )
+
+
+def test_a_predicate_on_a_factor_that_runs_lack_is_an_error() -> None:
+    with pytest.raises(ValueError, match="temperature: not a factor"):
+        two_losses().select(where(temperature=1))

@@ -1,0 +1,238 @@
+"""Runs are read as they were written, every value belongs to one run, and a study grows."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from softmax_temperature.papers.shared import collecting
+from softmax_temperature.papers.shared.collecting import (
+    DeclaredRun,
+    MeasuredRun,
+    gather,
+)
+from softmax_temperature.papers.shared.factors import where
+from softmax_temperature.papers.shared.runs import (
+    Runs,
+    long_form,
+    read_runs,
+    wide_form,
+    write_runs,
+)
+from softmax_temperature.runner.artifacts import Artifact, write_json, write_sealed
+from softmax_temperature.runner.cells import TIMING, work_folder
+from softmax_temperature.runner.errors import InputError
+from tests.papers.shared.made_runs import runs_of
+
+ROWS = [
+    {"loss": "focal", "gamma": 3.0, "seed": seed, "value": 0.7 + 0.1 * seed}
+    for seed in (0, 1)
+]
+
+
+def written(folder: Path, runs: Runs) -> Runs:
+    folder.mkdir(parents=True, exist_ok=True)
+    write_runs(folder, runs)
+    return read_runs(folder, list(runs.tables))
+
+
+def test_runs_read_back_are_the_same(tmp_path: Path) -> None:
+    bins = pd.DataFrame({"run": [0, 1], "low": [0.0, 0.5]})
+    runs = Runs(runs_of(ROWS).table, runs_of(ROWS).measurements, {"bins": bins})
+    again = written(tmp_path / "study/paper", runs)
+    assert set(again.table["study"]) == {"study"}
+    plain = again.table.drop(columns="study")
+    pd.testing.assert_frame_equal(plain, runs.table.drop(columns="study"))
+    pd.testing.assert_frame_equal(again.tables["bins"], bins)
+    first = wide_form(again.measurements)
+    pd.testing.assert_frame_equal(first, wide_form(runs.measurements))
+
+
+def test_values_of_one_split_stand_side_by_side_as_they_are_before_scaling() -> None:
+    at = {"run": 0, "epoch": 1, "ece": 0.1, "nll": 0.5}
+    rows = [
+        {**at, "split": "test", "scaled": False},
+        {**at, "split": "test", "scaled": True, "ece": 0.01},
+        {**at, "split": "train", "scaled": False, "ece": 0.2},
+    ]
+    runs = Runs(runs_of(ROWS).table, long_form(pd.DataFrame(rows)))
+    table = runs.wide("nll", "ece", split="test")
+    assert table.to_dict("records") == [{"run": 0, "epoch": 1, "nll": 0.5, "ece": 0.1}]
+    assert runs.measured("ece", split="test", scaled=True)["value"].tolist() == [0.01]
+    assert runs.measured("ece", split="train")["value"].tolist() == [0.2]
+    assert runs.measured("brier").empty
+
+
+def test_a_part_of_the_runs_has_its_values_and_tables_alone() -> None:
+    tables = {"bins": pd.DataFrame({"run": [0, 1]}), "cost": pd.DataFrame({"s": [1]})}
+    whole = Runs(runs_of(ROWS).table, runs_of(ROWS).measurements, tables)
+    part = whole.only(where(seed=1))
+    assert set(part.measurements["run"]) == {1}
+    assert part.tables["bins"]["run"].tolist() == [1]
+    assert len(part.tables["cost"]) == 1
+
+
+def test_missing_values_are_no_values() -> None:
+    at = {"split": "test", "epoch": 1, "scaled": False}
+    wide = pd.DataFrame([{"run": 0, **at, "ece": 0.1, "nll": None}])
+    assert long_form(wide)["metric"].tolist() == ["ece"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"run": 7}, "values without a run"),
+        ({"epoch": 3}, "accuracy is there twice"),
+    ],
+)
+def test_values_without_a_run_and_values_that_are_there_twice_are_refused(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    runs = runs_of(ROWS)
+    write_runs(tmp_path, runs)
+    path = tmp_path / "tables/values.csv"
+    values = pd.read_csv(path)
+    values.iloc[0] = values.iloc[2]
+    values.assign(**change).to_csv(path, index=False) if "run" in change else (
+        values.to_csv(path, index=False)
+    )
+    with pytest.raises(InputError, match=message):
+        read_runs(tmp_path)
+
+
+@dataclass(frozen=True)
+class MadeStage:
+    """A stage below a folder, whose cells hold nothing but a manifest."""
+
+    output: Path
+
+    def result(self, cell: str) -> Artifact:
+        about = {"stage": "made", "cell": cell, "fingerprint": "0" * 64}
+        return Artifact(self.output / cell, "made", about, {})
+
+
+def read(run: DeclaredRun, cell: Artifact) -> MeasuredRun:
+    assert run.cell == cell.about["cell"]
+    row = {"split": "test", "epoch": 1, "accuracy": 0.5 + run.factors["seed"]}
+    facts = {"diverged": False, "stuck": False, "epochs_done": 1}
+    return MeasuredRun(facts, [row], {"bins": [{"low": run.factors["seed"]}]})
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeStage:
+    monkeypatch.setattr(collecting, "label", lambda output: output.name)
+    return MadeStage(tmp_path / "training")
+
+
+def declared(stage: Any, seeds: int, gamma: float = 3.0) -> list[DeclaredRun]:
+    return [
+        DeclaredRun(
+            stage,
+            f"FL-3/{seed}",
+            {"loss": "focal", "gamma": gamma, "seed": seed},
+            {"gamma": gamma, "root": "/here"},
+        )
+        for seed in range(seeds)
+    ]
+
+
+def train(stage: MadeStage, *seeds: int) -> None:
+    for seed in seeds:
+        folder = stage.output / f"FL-3/{seed}"
+        folder.mkdir(parents=True)
+        (folder / "manifest.json").write_text("{}")
+
+
+def record(folder: Path, runs: Runs, gamma: float = 3.0) -> None:
+    write_runs(folder, runs)
+    cells = [
+        {"stage": "training", "cell": f"FL-3/{seed}", "parameters": "digest"}
+        for seed in runs.table["seed"]
+    ]
+    parameters = {"digest": {"gamma": gamma, "root": "/there"}}
+    write_json(folder / "records.json", {"cells": cells, "parameters": parameters})
+
+
+def gathered(folder: Path, runs: list[DeclaredRun]) -> Runs:
+    return gather(folder, runs, read, tables={"bins": ["low"]})
+
+
+def test_a_study_grows_by_the_cells_of_another_machine(
+    tmp_path: Path, stage: MadeStage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "results/study/paper"
+    train(stage, 0, 1)
+    record(folder, gathered(folder, declared(stage, 2)))
+    other = MadeStage(tmp_path / "another/training")
+    train(other, 2)
+    runs = gathered(folder, declared(other, 3))
+    assert runs.table["seed"].tolist() == [0, 1, 2]
+    assert runs.measurements["value"].tolist() == [0.5, 1.5, 2.5]
+    assert runs.tables["bins"].to_numpy().tolist() == [[0, 0], [1, 1], [2, 2]]
+    said = "1 runs from cells on this machine, 2 recorded before, from another machine"
+    assert said in capsys.readouterr().err
+
+
+def test_the_device_is_recorded_where_the_timing_is_known(
+    tmp_path: Path, stage: MadeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    machines = [("cpu", "NVIDIA T4"), ("cuda", "NVIDIA T4")]
+    for seed, (device, accelerator) in enumerate(machines):
+        timing = {"device": device, "machine": {"accelerator": accelerator}}
+        write_sealed(work_folder("made", f"FL-3/{seed}", "0" * 64) / TIMING, timing)
+    train(stage, 0, 1, 2)
+    folder = tmp_path / "results/study/paper"
+    record(folder, gathered(folder, declared(stage, 3)))
+    devices = read_runs(folder).table["device"]
+    assert devices.tolist()[:2] == ["cpu", "NVIDIA T4"]
+    assert pd.isna(devices[2])
+
+
+def test_a_training_that_ran_on_two_devices_is_one_training(tmp_path: Path) -> None:
+    runs = runs_of([ROWS[0] | {"device": "cpu"}, ROWS[0] | {"device": None}])
+    cells = runs.table["cell"].iloc[0]
+    write_runs(tmp_path, Runs(runs.table.assign(cell=cells), runs.measurements))
+    with pytest.raises(InputError, match="two runs with equal factors"):
+        read_runs(tmp_path)
+
+
+def test_a_recorded_run_lacks_the_factors_that_are_declared_empty(
+    tmp_path: Path, stage: MadeStage
+) -> None:
+    def of(stage: MadeStage, smoothing: float | None) -> list[DeclaredRun]:
+        run = declared(stage, 1)[0]
+        return [replace(run, factors={**run.factors, "smoothing": smoothing})]
+
+    folder = tmp_path / "results/study/paper"
+    train(stage, 0)
+    record(folder, gathered(folder, of(stage, None)))
+    other = MadeStage(tmp_path / "another/training")
+    assert len(gathered(folder, of(other, None)).table) == 1
+    with pytest.raises(InputError, match="neither in a cell here nor"):
+        gathered(folder, of(other, 0.1))
+
+
+def test_a_run_that_is_no_longer_declared_goes(
+    tmp_path: Path, stage: MadeStage
+) -> None:
+    folder = tmp_path / "results/study/paper"
+    train(stage, 0, 1)
+    record(folder, gathered(folder, declared(stage, 2)))
+    other = MadeStage(tmp_path / "another/training")
+    assert len(gathered(folder, declared(other, 1)).table) == 1
+
+
+@pytest.mark.parametrize("recorded", [3.0, 5.0])
+def test_a_run_with_other_factors_or_parameters_does_not_stand_for_the_declared_one(
+    tmp_path: Path, stage: MadeStage, recorded: float
+) -> None:
+    folder = tmp_path / "results/study/paper"
+    train(stage, 0)
+    record(folder, gathered(folder, declared(stage, 1)), gamma=recorded)
+    other = MadeStage(tmp_path / "another/training")
+    asked = 5.0 if recorded == 3.0 else 3.0
+    with pytest.raises(InputError, match="1 of 1 runs are neither in a cell here nor"):
+        gathered(folder, declared(other, 1, gamma=asked))
