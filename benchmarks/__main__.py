@@ -1,11 +1,10 @@
-"""Measure every speed promise and write benchmarks/results.json: `python -m
-benchmarks`.
+"""`python -m benchmarks` measures every speed promise.
 
-The file has one section for each kind of machine, "cpu" or "gpu", with the machine and
-the library versions that made it. It holds no date: Git knows when it was committed.
-Results of one section come from one machine with one set of versions; when either
-differs from what the file says, the section starts anew. `--quick` measures small
-sizes, on which no promise is made, and writes nothing.
+It writes benchmarks/results.json. The file has one section for each kind of machine,
+"cpu" or "gpu", with the machine and the library versions that made it. It holds no
+date: Git knows when it was committed. Results of one section come from one machine with
+one set of versions; when either differs from what the file says, the section starts
+anew. `--quick` measures small sizes, on which no promise is made, and writes nothing.
 """
 
 import argparse
@@ -35,8 +34,8 @@ LIBRARIES = (
     "dvc",
 )
 BENCHMARKS = (
-    # First: it needs an up-to-date pipeline, and `collect` reads what the others write
-    # to RESULTS.
+    # First, because it needs an up-to-date pipeline, and `collect` depends on RESULTS,
+    # which the others write.
     "overhead",
     "temperature_grid",
     "statistics",
@@ -55,10 +54,11 @@ class Promise:
     """A bound on one number of a benchmark's result.
 
     Attributes:
-        number: its key in what `measure` returns.
-        bound: at least this ("ratio", "fraction") or at most this (seconds, bytes).
-        at_least: which of the two.
-        section: the kind of machine that the promise is about.
+        number: Its key in the result of `measure`.
+        bound: The bound.
+        at_least: Whether the number must be at least the bound (ratios, fractions) or
+            at most (seconds, bytes).
+        section: The kind of machine that the promise is about.
     """
 
     number: str
@@ -67,10 +67,14 @@ class Promise:
     section: Section = "cpu"
 
     def judge(self, result: dict[str, Any]) -> dict[str, Any]:
-        """The promise in words, what was measured, and whether it is met."""
+        """The promise in words, the measured number, and whether the promise is met."""
         measured = result[self.number]
-        met = measured >= self.bound if self.at_least else measured <= self.bound
-        sign = ">=" if self.at_least else "<="
+        if self.at_least:
+            sign = ">="
+            met = measured >= self.bound
+        else:
+            sign = "<="
+            met = measured <= self.bound
         return {
             "promise": f"{self.number} {sign} {self.bound:g}",
             "measured": measured,
@@ -100,7 +104,8 @@ PROMISES: dict[str, tuple[Promise, ...]] = {
         Promise("share", 0.019, at_least=False),
         Promise("share", 0.019, at_least=False, section="gpu"),
     ),
-    "side_by_side": (),  # Not a promise: it decides how sweeps are trained.
+    # No promise: its result decides how sweeps are trained.
+    "side_by_side": (),
     "tree_lstm": (
         Promise("ratio", 5.0, at_least=True),
         Promise("ratio", 5.0, at_least=True, section="gpu"),
@@ -115,13 +120,14 @@ PROMISES: dict[str, tuple[Promise, ...]] = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the benchmarks; the exit code is 0 when every promise that was judged is met,
-    1 otherwise, 2 for bad use.
+    """Run the benchmarks and return the exit code.
+
+    0 if every judged promise is met, 1 if not, 2 after an error of the user's.
     """
     options = parser().parse_args(arguments)
-    names = options.only or BENCHMARKS
+    run = show if options.quick else record
     try:
-        met = [show(name) if options.quick else record(name) for name in names]
+        met = [run(name) for name in options.only or BENCHMARKS]
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -135,7 +141,7 @@ def parser() -> argparse.ArgumentParser:
         "--only",
         action="append",
         choices=BENCHMARKS,
-        help="measure this one; may be repeated",
+        help="measure this benchmark; may be repeated",
     )
     reader.add_argument(
         "--quick",
@@ -152,19 +158,20 @@ def show(name: str) -> bool:
 
 
 def record(name: str) -> bool:
-    """Measure, judge, write at once, so that a later fault loses nothing; whether every
-    promise is met.
+    """Measure, judge and write one benchmark; return whether every promise is met.
+
+    Results are written at once, so that a later fault loses nothing.
     """
-    result, section = measured(name, quick=False), section_here()
+    result = measured(name, quick=False)
+    section = section_here()
     verdicts = [
         promise.judge(result)
         for promise in PROMISES[name]
         if promise.section == section
     ]
     new = {name: {**result, "promises": verdicts}}
-    write_json(
-        RESULTS, merged(read(RESULTS), section, machine(), versions(LIBRARIES), new)
-    )
+    content = merged(read(RESULTS), section, machine(), versions(LIBRARIES), new)
+    write_json(RESULTS, content)
     for verdict in verdicts:
         word = "met" if verdict["met"] else "NOT met"
         print(
@@ -175,15 +182,15 @@ def record(name: str) -> bool:
 
 
 def measured(name: str, *, quick: bool) -> dict[str, Any]:
-    """One benchmark's result, from a process of its own: neither memory nor caches are
-    left from another.
+    """One benchmark's result, measured in a new process.
+
+    So no benchmark inherits memory or caches from another.
     """
     print(f"{name} ...", file=sys.stderr, flush=True)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=1, mp_context=context) as process:
-        measure: Callable[..., dict[str, Any]] = importlib.import_module(
-            f"benchmarks.{name}"
-        ).measure
+        module = importlib.import_module(f"benchmarks.{name}")
+        measure: Callable[..., dict[str, Any]] = module.measure
         return process.submit(measure, quick=quick).result()
 
 
@@ -201,20 +208,20 @@ def merged(
     libraries: dict[str, str],
     new: dict[str, Any],
 ) -> dict[str, Any]:
-    """The file's content with new results; older ones of the section stay if machine
-    and versions are the same.
+    """The file's content with new results.
+
+    Older results of the section stay if machine and versions are the same.
     """
     before = old.get(section, {})
-    same = before.get("machine") == here and before.get("versions") == libraries
-    results = {**(before["results"] if same else {}), **new}
-    return {
-        **old,
-        section: {"machine": here, "versions": libraries, "results": results},
-    }
+    results = {}
+    if before.get("machine") == here and before.get("versions") == libraries:
+        results = before["results"]
+    content = {"machine": here, "versions": libraries, "results": {**results, **new}}
+    return {**old, section: content}
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What the file says now; nothing if there is none."""
+    """The file's present content; empty if there is no file."""
     if not path.is_file():
         return {}
     content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))

@@ -1,20 +1,19 @@
-"""Speed of a full calibration report with bootstrap intervals and a temperature search,
-against loops and libraries.
+"""Speed of a calibration report and a temperature search, against loops and libraries.
 
-All sides work on the same float64 logits, in the same process, with the number of
-threads that the process has, and start from the logits. Each gives the 90 % intervals
-of the accuracy, the top-5 accuracy, the negative log-likelihood, the Brier score, and
-the expected, maximum, adaptive and classwise calibration errors; and each searches the
-100 temperatures of the paper's grid for the least expected calibration error. Ours adds
-the debiased error and the noise floor.
+The report has bootstrap intervals. All sides work on the same float64 logits, in the
+same process, with the number of threads that the process has, and start from the
+logits. Each gives the 90 % intervals of the accuracy, the top-5 accuracy, the negative
+log-likelihood, the Brier score, and the expected, maximum, adaptive and classwise
+calibration errors; and each searches the 100 temperatures of the paper's grid for the
+least expected calibration error. Ours adds the debiased error and the noise floor.
 
 The peers are treated kindly. Both compute the softmax and the scores that are means
 over samples once, and draw from them by index. The loop goes over bins, and for the
-classwise error over classes too, with one mask each, as the paper's released code does,
-but in NumPy. The libraries are torchmetrics, without its argument checks, and netcal:
-what both offer (the expected, maximum and classwise errors) is left to torchmetrics,
-which takes less than half of netcal's time for it; the adaptive error, which only
-netcal offers, with bins drawn anew in each resample, is left to netcal.
+classwise error also over classes, with one mask each, as the paper's released code
+does, but in NumPy. The libraries are torchmetrics, without its argument checks, and
+netcal. Both offer the expected, maximum and classwise errors; torchmetrics computes
+them here, in less than half of netcal's time. Only netcal offers the adaptive error,
+and bins each resample anew.
 """
 
 import argparse
@@ -55,13 +54,13 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
             that the promises are about.
 
     Returns:
-        name, size, ours_seconds (the median of three), and for each peer its seconds
-        (one run: it takes a minute), its ratio (peer over ours), and how far its
-        intervals are from ours at most, in widths of ours: the sides draw different
-        resamples.
+        name, size, ours_seconds (the median of three runs), and for each peer its
+        seconds (one run, as it takes a minute), its ratio (peer over ours), and the
+        largest distance of its intervals from ours, in widths of ours. The sides draw
+        different resamples.
 
     Raises:
-        RuntimeError: a peer's search ends at another temperature than ours.
+        RuntimeError: If a peer's search ends at another temperature than ours.
     """
     samples, classes, resamples = QUICK_SIZE if quick else FULL_SIZE
     logits, labels = overconfident_logits(samples, classes)
@@ -69,14 +68,20 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     our_seconds, (intervals, temperature) = sorted(runs, key=lambda run: run[0])[1]
     result: dict[str, Any] = {
         "name": "calibration report and temperature search",
-        "size": f"{samples} x {classes} logits, {resamples} resamples, {len(TEMPERATURE_GRID)} temperatures",
+        "size": (
+            f"{samples} x {classes} logits, {resamples} resamples, "
+            f"{len(TEMPERATURE_GRID)} temperatures"
+        ),
         "ours_seconds": our_seconds,
     }
     for name, peer in (("loop", by_loop), ("library", by_libraries)):
-        peer_seconds, (theirs, found) = seconds(peer, logits, labels, resamples)
-        if found != temperature:
-            raise RuntimeError(f"{name}: temperature {found}, ours {temperature}")
-        distance = largest_distance(intervals, theirs)
+        peer_seconds, answer = seconds(peer, logits, labels, resamples)
+        peer_intervals, peer_temperature = answer
+        if peer_temperature != temperature:
+            raise RuntimeError(
+                f"{name}: temperature {peer_temperature}, ours {temperature}"
+            )
+        distance = largest_distance(intervals, peer_intervals)
         result |= {
             f"{name}_seconds": peer_seconds,
             f"{name}_ratio": peer_seconds / our_seconds,
@@ -92,110 +97,106 @@ def overconfident_logits(samples: int, classes: int) -> tuple[Tensor, Tensor]:
         samples, classes, generator=generator, dtype=torch.float64
     )
     favoured = torch.randint(classes, (samples, 1), generator=generator)
-    logits.scatter_add_(
-        1,
-        favoured,
-        6 * torch.rand(samples, 1, generator=generator, dtype=torch.float64) + 4,
-    )
-    return logits, torch.multinomial(
-        torch.softmax(logits / 1.7, dim=1), 1, generator=generator
-    ).squeeze(1)
+    lead = 6 * torch.rand(samples, 1, generator=generator, dtype=torch.float64) + 4
+    logits.scatter_add_(1, favoured, lead)
+    probs = torch.softmax(logits / 1.7, dim=1)
+    labels = torch.multinomial(probs, 1, generator=generator)
+    return logits, labels.squeeze(1)
 
 
 def ours(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
     """The intervals of every metric, and the temperature."""
     report = calibration_report(logits, labels, bins=BINS, bootstrap=resamples)
-    return report["intervals"], fit_temperature(
-        logits, labels, criterion="ece", bins=BINS
-    ).temperature
+    fit = fit_temperature(logits, labels, criterion="ece", bins=BINS)
+    return report["intervals"], fit.temperature
 
 
 def by_loop(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
-    """The same, one mask for each bin."""
-    scores, probs, classes = (
-        sample_scores(logits, labels),
-        torch.softmax(logits, dim=1).numpy(),
-        labels.numpy(),
-    )
-    confidences, right = probs.max(axis=1), scores["accuracy"]
+    """The intervals and the temperature from NumPy, with one mask for each bin."""
+    scores = sample_scores(logits, labels)
+    probs = torch.softmax(logits, dim=1).numpy()
+    classes = labels.numpy()
+    confidences = probs.max(axis=1)
+    right = scores["accuracy"]
     edges = np.array_split(np.sort(confidences), BINS)
     equal_mass = np.array([0.0, *(part[-1] for part in edges[:-1]), 1.0])
-    found = []
+    resampled = []
     for rows in resampled_rows(len(classes), resamples):
+        metrics = {name: values[rows].mean() for name, values in scores.items()}
         gaps, shares = zip(*bin_gaps(confidences[rows], right[rows]), strict=True)
+        metrics["expected_calibration_error"] = np.dot(gaps, shares)
+        metrics["maximum_calibration_error"] = max(gaps)
         adaptive = bin_gaps(confidences[rows], right[rows], equal_mass)
-        found.append(
-            {name: values[rows].mean() for name, values in scores.items()}
-            | {
-                "expected_calibration_error": np.dot(gaps, shares),
-                "maximum_calibration_error": max(gaps),
-            }
-            | {
-                "adaptive_calibration_error": sum(
-                    gap * share for gap, share in adaptive
-                )
-            }
-            | {
-                "classwise_calibration_error": classwise_loop(
-                    probs[rows], classes[rows]
-                )
-            }
+        metrics["adaptive_calibration_error"] = weighted_sum(adaptive)
+        metrics["classwise_calibration_error"] = classwise_loop(
+            probs[rows], classes[rows]
         )
+        resampled.append(metrics)
     errors = []
     for temperature in TEMPERATURE_GRID:
         scaled = torch.softmax(logits / temperature, dim=1).numpy().max(axis=1)
-        errors.append(sum(gap * share for gap, share in bin_gaps(scaled, right)))
-    return intervals_of(found), TEMPERATURE_GRID[int(np.argmin(errors))]
+        errors.append(weighted_sum(bin_gaps(scaled, right)))
+    return intervals_of(resampled), TEMPERATURE_GRID[int(np.argmin(errors))]
 
 
 def bin_gaps(
     confidences: Floats, right: Floats, edges: Floats | None = None
 ) -> list[tuple[float, float]]:
     """(gap, share of the samples) of each bin that is not empty."""
-    edges = np.linspace(0, 1, BINS + 1) if edges is None else edges
-    found = []
+    if edges is None:
+        edges = np.linspace(0, 1, BINS + 1)
+    gaps = []
     for low, high in pairwise(edges):
         inside = (confidences > low) & (confidences <= high)
         share = inside.mean()
         if share > 0:
-            found.append(
-                (abs(right[inside].mean() - confidences[inside].mean()), share)
-            )
-    return found
+            gap = abs(right[inside].mean() - confidences[inside].mean())
+            gaps.append((gap, share))
+    return gaps
+
+
+def weighted_sum(gaps: list[tuple[float, float]]) -> float:
+    """The sum of gaps, each times its share."""
+    return sum(gap * share for gap, share in gaps)
 
 
 def classwise_loop(probs: Floats, labels: Integers) -> float:
     """The classwise error, one class at a time."""
-    each = [
-        bin_gaps(probs[:, k], (labels == k).astype(np.float64))
-        for k in range(probs.shape[1])
-    ]
-    return float(np.mean([sum(gap * share for gap, share in gaps) for gaps in each]))
+    errors = []
+    for k in range(probs.shape[1]):
+        gaps = bin_gaps(probs[:, k], (labels == k).astype(np.float64))
+        errors.append(weighted_sum(gaps))
+    return float(np.mean(errors))
 
 
 def by_libraries(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
-    """The same from torchmetrics and netcal."""
-    scores, probs = sample_scores(logits, labels), torch.softmax(logits, dim=1)
+    """The intervals and the temperature from torchmetrics and netcal."""
+    scores = sample_scores(logits, labels)
+    probs = torch.softmax(logits, dim=1)
     adaptive = ECE(BINS, equal_intervals=False)
-    found = []
+    resampled = []
     for rows in resampled_rows(len(labels), resamples):
-        some, theirs = probs[rows], labels[rows]
-        found.append(
-            {name: values[rows].mean() for name, values in scores.items()}
-            | {"expected_calibration_error": torchmetrics_error(some, theirs, "l1")}
-            | {"maximum_calibration_error": torchmetrics_error(some, theirs, "max")}
-            | {
-                "adaptive_calibration_error": adaptive.measure(
-                    some.numpy(), theirs.numpy()
-                )
-            }
-            | {"classwise_calibration_error": torchmetrics_classwise(some, theirs)}
+        drawn_probs = probs[rows]
+        drawn_labels = labels[rows]
+        metrics = {name: values[rows].mean() for name, values in scores.items()}
+        metrics["expected_calibration_error"] = torchmetrics_error(
+            drawn_probs, drawn_labels, "l1"
         )
-    errors = [
-        torchmetrics_error(torch.softmax(logits / t, dim=1), labels, "l1")
-        for t in TEMPERATURE_GRID
-    ]
-    return intervals_of(found), TEMPERATURE_GRID[int(np.argmin(errors))]
+        metrics["maximum_calibration_error"] = torchmetrics_error(
+            drawn_probs, drawn_labels, "max"
+        )
+        metrics["adaptive_calibration_error"] = adaptive.measure(
+            drawn_probs.numpy(), drawn_labels.numpy()
+        )
+        metrics["classwise_calibration_error"] = torchmetrics_classwise(
+            drawn_probs, drawn_labels
+        )
+        resampled.append(metrics)
+    errors = []
+    for temperature in TEMPERATURE_GRID:
+        scaled = torch.softmax(logits / temperature, dim=1)
+        errors.append(torchmetrics_error(scaled, labels, "l1"))
+    return intervals_of(resampled), TEMPERATURE_GRID[int(np.argmin(errors))]
 
 
 def torchmetrics_error(probs: Tensor, labels: Tensor, norm: Any) -> float:
@@ -218,12 +219,12 @@ def torchmetrics_classwise(probs: Tensor, labels: Tensor) -> float:
 
 
 def sample_scores(logits: Tensor, labels: Tensor) -> dict[str, Floats]:
-    """What each sample adds to the metrics that are means, by name."""
-    among = logits.topk(5, dim=1).indices == labels[:, None]
+    """Contribution of each sample to the metrics that are means, by name."""
+    top5 = logits.topk(5, dim=1).indices == labels[:, None]
     one_hot = F.one_hot(labels, logits.shape[1])
     scores = {
-        "accuracy": among[:, 0].double(),
-        "top5_accuracy": among.any(dim=1).double(),
+        "accuracy": top5[:, 0].double(),
+        "top5_accuracy": top5.any(dim=1).double(),
         "negative_log_likelihood": F.cross_entropy(logits, labels, reduction="none"),
         "brier_score": (torch.softmax(logits, dim=1) - one_hot).square().sum(dim=1),
     }
@@ -231,50 +232,56 @@ def sample_scores(logits: Tensor, labels: Tensor) -> dict[str, Floats]:
 
 
 def resampled_rows(samples: int, resamples: int) -> Iterator[Integers]:
-    """All rows, then those of each resample."""
+    """All rows, then the rows of each resample."""
     yield np.arange(samples)
     generator = np.random.default_rng(1)
     for _ in range(resamples):
         yield generator.integers(0, samples, size=samples)
 
 
-def intervals_of(found: list[dict[str, float]]) -> dict[str, tuple[float, float]]:
-    """The 90 % interval of each metric over the resamples, of a calibration error
-    reflected at its value, the first.
+def intervals_of(
+    resampled: list[dict[str, float]],
+) -> dict[str, tuple[float, float]]:
+    """The 90 % interval of each metric over the resamples.
+
+    The first entry holds the values on all rows. The interval of a calibration error is
+    reflected at its value.
     """
-    bounds = {}
-    for name, value in found[0].items():
-        low, high = np.quantile(
-            [float(values[name]) for values in found[1:]], [0.05, 0.95]
-        )
+    intervals = {}
+    for name, value in resampled[0].items():
+        draws = [float(metrics[name]) for metrics in resampled[1:]]
+        lower, upper = np.quantile(draws, [0.05, 0.95])
         if name.endswith("calibration_error"):
-            low, high = (
-                max(0.0, min(2 * value - high, value)),
-                max(2 * value - low, value),
-            )
-        bounds[name] = float(low), float(high)
-    return bounds
+            low = max(0.0, min(2 * value - upper, value))
+            high = max(2 * value - lower, value)
+        else:
+            low = lower
+            high = upper
+        intervals[name] = (float(low), float(high))
+    return intervals
 
 
 def largest_distance(
     first: dict[str, tuple[float, float]], second: dict[str, tuple[float, float]]
 ) -> float:
-    """The largest distance between the ends of two intervals of one metric, in widths
-    of the first.
+    """The largest distance between the ends of two intervals of one metric.
+
+    In widths of the first interval.
     """
-    ends = ((pair, second[name]) for name, pair in first.items())
-    return max(
-        max(abs(a - b) for a, b in zip(pair, other, strict=True)) / (pair[1] - pair[0])
-        for pair, other in ends
-    )
+    distances = []
+    for name, (low, high) in first.items():
+        second_low, second_high = second[name]
+        distance = max(abs(low - second_low), abs(high - second_high))
+        distances.append(distance / (high - low))
+    return max(distances)
 
 
 def seconds(
-    side: Callable[[Tensor, Tensor, int], Answer], *given: Any
+    side: Callable[[Tensor, Tensor, int], Answer], *arguments: Any
 ) -> tuple[float, Answer]:
     """Wall-clock seconds of one run of a side, and its answer."""
     start = time.perf_counter()
-    answer = side(*given)
+    answer = side(*arguments)
     return time.perf_counter() - start, answer
 
 

@@ -1,12 +1,10 @@
-"""Cost of a Cooling step as a share of the training epoch before it, in every mode
-(cooling paper, section 3.1: 1.9 %).
+"""Time of a Cooling step over the time of the training epoch before it, in every mode.
 
-The paper's setting: its small VGG, 49,500 random images of 32×32 pixels in batches of
-64, 500 more to fit the temperature on. A step is all that Cooling adds: the logits of
-the held-out images, the fit, and what it does to the network and the optimizer. Epochs
-and steps take turns, mode by mode; the share is that of a step in the epoch before it,
-and the median over the rounds counts. Networks train in the fastest precision of the
-machine.
+The cooling paper reports 1.9 % (section 3.1). Its setting: the small VGG, 49,500 random
+images of 32×32 pixels in batches of 64, and 500 more to fit the temperature on. A step
+is everything that Cooling adds: the logits of the held-out images, the fit, and the
+changes to the network and the optimizer. Epochs and steps take turns, mode by mode; the
+median over the rounds counts. Networks train in the fastest precision of the machine.
 """
 
 import argparse
@@ -28,14 +26,14 @@ from softmax_temperature.training import ImageSet, Trainer
 from softmax_temperature.training.cooling import CoolingCallback
 
 MODES = ("last_layer", "distributed", "periodic")
-TRAIN_IMAGES, HELD_OUT_IMAGES, QUICK_IMAGES = 49_500, 500, 640
+TRAIN_IMAGES = 49_500
+HELD_OUT_IMAGES = 500
+QUICK_IMAGES = 640
 BATCH_SIZE = 64
 ROUNDS = 3
 WRONG_LABELS = 0.1
-LIMITS = {
-    "max_temperature": 0.0,
-    "reset_temperature": 1.0,
-}  # Periodic Cooling redistributes every time: its dearest.
+# Periodic Cooling redistributes every time, its most expensive case.
+LIMITS = {"max_temperature": 0.0, "reset_temperature": 1.0}
 RECIPE = {
     "epochs": 50,
     "planned_epochs": 50,
@@ -59,37 +57,38 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     """Time an epoch and the Cooling after it, in every mode.
 
     Args:
-        quick: few images and one round.
+        quick: Few images and one round.
 
     Returns:
-        name, size, precision, rounds; epoch_seconds; and for each mode its seconds and
-        its share of the epoch; share, the largest of them.
+        name, size, precision, rounds; epoch_seconds; for each mode the seconds of its
+        step and their share of the epoch; and share, the largest share.
     """
     keep_freed_memory()
-    device, precision = (
-        "cuda" if torch.cuda.is_available() else "cpu",
-        fastest_precision(),
-    )
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    precision = fastest_precision()
     train = random_images(QUICK_IMAGES if quick else TRAIN_IMAGES, seed=0)
     held_out = random_images(HELD_OUT_IMAGES, seed=1)
-    epochs, steps = [], {mode: [] for mode in MODES}
     trainers = {
         mode: cooled(mode, train, held_out, device, precision) for mode in MODES
     }
-    for (
-        trainer,
-        callback,
-    ) in trainers.values():  # Memory is allocated, and kernels are chosen.
+    # A first step allocates memory and chooses kernels.
+    for trainer, callback in trainers.values():
         callback.after_epoch(trainer)
+    epochs = []
+    # Seconds of a step and of the epoch before it, by mode.
+    steps: dict[str, list[tuple[float, float]]] = {mode: [] for mode in MODES}
     for _ in range(1 if quick else ROUNDS):
         for mode, (trainer, callback) in trainers.items():
-            epochs.append(seconds(trainer.epoch))
-            steps[mode].append(
-                (seconds(partial(callback.after_epoch, trainer)), epochs[-1])
-            )
+            epoch = seconds(trainer.epoch)
+            step = seconds(partial(callback.after_epoch, trainer))
+            epochs.append(epoch)
+            steps[mode].append((step, epoch))
     result: dict[str, Any] = {
         "name": "Cooling step",
-        "size": f"{len(train)} images in batches of {BATCH_SIZE}, {len(held_out)} to fit on, small VGG",
+        "size": (
+            f"{len(train)} images in batches of {BATCH_SIZE}, {len(held_out)} to fit "
+            "on, small VGG"
+        ),
         "precision": precision,
         "rounds": len(steps[MODES[0]]),
         "epoch_seconds": median(epochs),
@@ -101,24 +100,23 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 
 
 def random_images(count: int, *, seed: int) -> ImageSet:
-    """Noise, and labels that its brightness gives away but for a few, so that there is
-    a temperature to find.
+    """Noise images whose brightness depends on their label.
+
+    A few labels are wrong, so that a best temperature exists.
     """
     generator = torch.Generator().manual_seed(seed)
     labels = torch.randint(10, (count,), generator=generator)
     noise = torch.randint(0, 128, (count, 3, 32, 32), generator=generator)
     images = (noise + 12 * labels[:, None, None, None]).to(torch.uint8)
     wrong = torch.rand(count, generator=generator) < WRONG_LABELS
-    return ImageSet(
-        images,
-        torch.where(wrong, torch.randint(10, (count,), generator=generator), labels),
-    )
+    random_labels = torch.randint(10, (count,), generator=generator)
+    return ImageSet(images, torch.where(wrong, random_labels, labels))
 
 
 def cooled(
     mode: str, train: ImageSet, held_out: ImageSet, device: str, precision: str
 ) -> tuple[Trainer, CoolingCallback]:
-    """A network at its start, and what cools it."""
+    """The trainer of a new network, and its Cooling callback."""
     network = build_network(Network(architecture="vgg"), classes=10, seed=0)
     recipe = Recipe.model_validate(RECIPE | {"precision": precision})
     trainer = Trainer(

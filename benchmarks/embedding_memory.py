@@ -1,5 +1,4 @@
-"""Memory that embedding takes beyond the network: bounded by the batch, not by the
-number of images.
+"""Memory of embedding beyond the network, which the batch bounds, not the images.
 
 A tiny network turns generated images of 32 x 32 pixels into 512 numbers each, in
 batches of 256, and the embeddings are written as the stage `embed` writes them. The
@@ -18,12 +17,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.networks.backbones import Preprocess
 from softmax_temperature.networks.embeddings import (
     EMBEDDINGS,
     extract,
     write_embeddings,
 )
+from softmax_temperature.networks.preprocess import Preprocess
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.machine import keep_freed_memory
 
@@ -47,7 +46,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         seconds.
 
     Raises:
-        InputError: this system does not say how much memory a process has used.
+        InputError: If the system does not report the peak memory of a process.
     """
     if not STATUS.is_file():
         raise InputError(
@@ -61,10 +60,12 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 
 
 def measure_here(images: int) -> dict[str, Any]:
-    """Embed so many images in this process, whose peak until now must be below what
-    follows.
+    """Embed generated images in this process.
+
+    Its peak memory so far must be below the peak of embedding.
     """
-    keep_freed_memory()  # As a cell does.
+    # As a cell does.
+    keep_freed_memory()
     network = nn.Sequential(
         nn.Conv2d(3, DIM, 8, stride=16),
         nn.ReLU(),
@@ -75,7 +76,8 @@ def measure_here(images: int) -> dict[str, Any]:
         IMAGE_SIZE, IMAGE_SIZE, "bilinear", mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25)
     )
     numbers = torch.arange(images)
-    before, start = memory("VmRSS"), time.perf_counter()
+    before = memory("VmRSS")
+    start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         write_embeddings(
             Path(folder),
@@ -103,8 +105,8 @@ def generated(images: int) -> Iterator[Tensor]:
 
 
 def memory(entry: str) -> int:
-    """Bytes of this process: "VmRSS" resident now, "VmHWM" the most ever resident."""
-    lines = dict(
-        line.split(":", 1) for line in STATUS.read_text(encoding="utf-8").splitlines()
-    )
-    return int(lines[entry].split()[0]) * 1024
+    """Resident bytes of this process: "VmRSS" at present, "VmHWM" at the peak."""
+    lines = STATUS.read_text(encoding="utf-8").splitlines()
+    entries = dict(line.split(":", 1) for line in lines)
+    kibibytes = int(entries[entry].split()[0])
+    return kibibytes * 1024

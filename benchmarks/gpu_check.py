@@ -1,9 +1,8 @@
-"""Whether this machine's GPU does what is expected: the tests marked `gpu`, then 100
-steps of each benchmark.
+"""Check of this machine's GPU: the tests marked `gpu`, then speed and memory.
 
-Beside speed and memory of a training stand those of an H100 (80 GB, torch 2.11). The
-temperature grid and the Tree-LSTM are measured against their peers, as by `make bench`,
-and expected is what is promised there.
+Each training takes 100 steps; its speed and memory stand beside those of an H100 (80
+GB, torch 2.11). The temperature grid and the Tree-LSTM are measured against their
+peers, as by `make bench`, and stand beside the promises of `benchmarks.__main__`.
 """
 
 import subprocess
@@ -30,14 +29,10 @@ RECIPE = {
     "lr": 0.01,
     "momentum": 0.9,
     "weight_decay": 5e-4,
-}
-RECIPE |= {
     "epsilon": 1e-8,
     "schedule": {"name": "constant"},
     "reduction": "mean",
     "clip_norm": None,
-}
-RECIPE |= {
     "crop_padding": 4,
     "flip": True,
     "mean": MEAN,
@@ -51,6 +46,7 @@ TRAININGS = {
         128,
     ),
 }
+# Images per second, and GiB.
 H100 = {
     ("vgg", "plain"): (15_823, 0.11),
     ("vgg", "captured"): (93_675, 0.24),
@@ -59,79 +55,71 @@ H100 = {
     ("wrn-16-4", "plain"): (12_134, 0.56),
     ("wrn-16-4", "captured"): (49_760, 0.63),
 }
-"""Images per second, and GiB."""
 HEADER = ("training", "steps", "images/s", "H100", "GiB", "H100")
 COMPARED = ("temperature_grid", "tree_lstm")
 
 
 def main() -> int:
-    """Check and print; the exit code is that of the tests."""
+    """Check the GPU, print two tables, and return the exit code of the tests."""
     if not torch.cuda.is_available():
         print(
             "There is no GPU: torch sees none on this machine, so nothing was checked."
         )
         return 0
     prepare_torch(1, "cuda")
-    failed = subprocess.run(
-        [sys.executable, "-m", "pytest", "-m", "gpu"], check=False
-    ).returncode
+    pytest_gpu = [sys.executable, "-m", "pytest", "-m", "gpu"]
+    tests = subprocess.run(pytest_gpu, check=False)
     print(f"\n{machine()['accelerator']}\n" + "  ".join(HEADER))
     for name, (network, batch_size) in TRAININGS.items():
         for captured in (False, True):
-            print(
-                "  ".join(row(name, network, batch_size, captured=captured)), flush=True
-            )
+            cells = row(name, network, batch_size, captured=captured)
+            print("  ".join(cells), flush=True)
     print("\nbenchmark  expected  measured")
     for name in COMPARED:
         print("\n".join(comparison(name, measured(name, quick=False))), flush=True)
-    return failed
+    return tests.returncode
 
 
 def comparison(name: str, result: dict[str, Any]) -> list[str]:
-    """Lines of the second table: what a benchmark promises of a GPU, then its
-    throughput and memory.
-    """
-    verdicts = [
-        promise.judge(result) for promise in PROMISES[name] if promise.section == "gpu"
-    ]
-    lines = [f"{name}  {each['promise']}  {each['measured']:.3g}" for each in verdicts]
-    lines += [
-        f"{name}  -  {value:,.0f} {key}"
-        for key, value in result.items()
-        if key.endswith("_per_second")
-    ]
-    return [*lines, f"{name}  -  {result['gpu_gibibytes']:.2f} GiB"]
+    """Lines of the second table: a benchmark's promises, throughput and memory."""
+    lines = []
+    for promise in PROMISES[name]:
+        if promise.section == "gpu":
+            verdict = promise.judge(result)
+            lines.append(f"{name}  {verdict['promise']}  {verdict['measured']:.3g}")
+    for key, value in result.items():
+        if key.endswith("_per_second"):
+            lines.append(f"{name}  -  {value:,.0f} {key}")
+    lines.append(f"{name}  -  {result['gpu_gibibytes']:.2f} GiB")
+    return lines
 
 
 def row(name: str, network: Network, batch_size: int, *, captured: bool) -> list[str]:
-    """A line of the table."""
+    """The cells of one line of the first table."""
     trainer = training(network, batch_size, "cuda")
     fallback = trainer.capture_steps() if captured else None
     memory = gpu_gibibytes(trainer.epoch)
     rate = STEPS * batch_size / seconds(trainer.epoch)
     kind = "captured" if captured and fallback is None else "plain"
-    known_rate, known_memory = H100[name, kind]
+    h100_rate, h100_memory = H100[name, kind]
     return [
         name,
         kind,
         f"{rate:,.0f}",
-        f"{known_rate:,}",
+        f"{h100_rate:,}",
         f"{memory:.2f}",
-        f"{known_memory:.2f}",
+        f"{h100_memory:.2f}",
     ]
 
 
 def training(network: Network, batch_size: int, device: str) -> Trainer:
     """A training with `STEPS` steps in each epoch."""
     pixels, labels = random_images(STEPS * batch_size)
-    images = ImageSet(
-        torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy()), torch.from_numpy(labels)
-    )
+    channels_first = torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy())
+    images = ImageSet(channels_first, torch.from_numpy(labels))
     recipe = Recipe.model_validate(RECIPE | {"batch_size": batch_size})
-    model, objective = (
-        build_network(network, classes=10, seed=0),
-        make_objective("cross_entropy", {}),
-    )
+    model = build_network(network, classes=10, seed=0)
+    objective = make_objective("cross_entropy", {})
     return Trainer(model, objective, images, recipe, seed=0, device=device)
 
 

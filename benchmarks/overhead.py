@@ -1,5 +1,4 @@
-"""What a stage costs before it does anything: starting a program, and `dvc repro` when
-nothing changed.
+"""Overhead of a stage: the start of a program, and `dvc repro` without changes.
 
 Whole processes, as a user starts them, in this checkout. Medians, because the first
 start after a pause also reads the libraries from the disk.
@@ -28,19 +27,18 @@ STATUS = (sys.executable, "-m", "dvc", "status", "--quiet")
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
-    """Time a stage program's `--help`, an unchanged `dvc repro`, and
-    `softmax-temperature plan`.
+    """Time `--help` of a stage program, an unchanged `dvc repro`, and `plan`.
 
     Args:
-        quick: one run of each instead of the median of several.
+        quick: One run of each instead of the median of several.
 
     Returns:
         name, help_seconds (imports and argument parsing of a stage program),
         repro_seconds and plan_seconds.
 
     Raises:
-        InputError: the pipeline is not up to date, so that `dvc repro` would do more
-            than look.
+        InputError: If the pipeline is not up to date, so that `dvc repro` would run a
+            stage.
     """
     if run(STATUS).returncode != 0:
         raise InputError(
@@ -60,28 +58,29 @@ def median_seconds(command: tuple[str, ...], *, repeats: int) -> float:
     """The median wall-clock seconds of a program, from its start to its end.
 
     Raises:
-        RuntimeError: the program failed, or ran a stage.
+        RuntimeError: If the program failed, or ran a stage.
     """
     durations = []
     for _ in range(repeats):
         start = time.perf_counter()
-        ended = run(command)
+        process = run(command)
         durations.append(time.perf_counter() - start)
-        if ended.returncode != 0 or "Running stage" in ended.stdout:
+        if process.returncode != 0 or "Running stage" in process.stdout:
             raise RuntimeError(
-                f"{' '.join(command)}: exit code {ended.returncode}\n{ended.stdout}{ended.stderr}"
+                f"{' '.join(command)}: exit code {process.returncode}\n"
+                f"{process.stdout}{process.stderr}"
             )
     return statistics.median(durations)
 
 
 def run(command: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
-    """Run a program in the project's root, with this Python first on PATH as a stage's
-    `python`.
+    """Run a program in the project's root, with this Python first on PATH.
+
+    So a stage's `python` is this one.
     """
-    search_path = os.pathsep.join(
-        [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
-    )
-    environment = {**os.environ, "PATH": search_path}
+    folder = Path(sys.executable).parent
+    search_path = os.environ.get("PATH", os.defpath)
+    environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{search_path}"}
     return subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )

@@ -1,6 +1,4 @@
-"""Which precisions this machine multiplies itself: an emulated one is slower many
-times, and nobody's choice.
-"""
+"""Precisions in which this machine multiplies; emulated ones are many times slower."""
 
 from typing import Literal
 
@@ -15,12 +13,13 @@ Precision = Literal["float32", "bfloat16"]
 
 
 def native_precisions() -> tuple[Precision, ...]:
-    """Those with instructions of their own here, the fastest last."""
+    """Precisions for which this machine has instructions, the fastest last."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    rounds = isinstance(choose_products("bfloat16", device), RoundedProducts)
-    return ("float32",) if rounds else ("float32", "bfloat16")
+    if isinstance(choose_products("bfloat16", device), RoundedProducts):
+        return ("float32",)
+    return ("float32", "bfloat16")
 
 
 def fastest_precision() -> Precision:
-    """What a network is best trained in here."""
+    """The precision in which this machine trains a network fastest."""
     return native_precisions()[-1]

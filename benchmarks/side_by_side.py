@@ -1,5 +1,4 @@
-"""Networks at several inverse temperatures: all in one batched step, against one step
-after the other.
+"""Speed of networks at several inverse temperatures, batched and one after the other.
 
 A sweep of the temperature_check paper trains one network many times. `torch.func.vmap`
 can train all of them in one step, with stacked parameters; the pipeline trains them one
@@ -23,21 +22,24 @@ from benchmarks.timing import seconds
 from softmax_temperature.networks.registry import build_network
 from softmax_temperature.params.network import Network
 
-CLASSES, RATE = 10, 1e-4
-NETWORKS = {  # Architecture, its arguments, pixels of a side, batch.
+CLASSES = 10
+RATE = 1e-4
+# Architecture, its arguments, pixels of a side, batch.
+NETWORKS = {
     "wrn-10-1": ("wide_resnet", {"depth": 10, "width": 1, "batch_norm": False}, 32, 64),
     "wrn-8-1": ("wide_resnet", {"depth": 8, "width": 1, "batch_norm": False}, 8, 32),
     "mlp": ("mlp", {"widths": [64, 64]}, 8, 32),
 }
 INVERSE_TEMPERATURES = torch.logspace(-2, 1, 7)
-ROUNDS, QUICK_ROUNDS = 15, 1
+ROUNDS = 15
+QUICK_ROUNDS = 1
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
     """Time one step of all networks, both ways in turn.
 
     Args:
-        quick: one round.
+        quick: One round.
 
     Returns:
         name, size, precision, rounds; for each network the ratio of the seconds (above
@@ -74,27 +76,25 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 def batched_step(
     networks: list[nn.Module], images: Tensor, labels: Tensor
 ) -> tuple[Callable[[], None], dict[str, Any]]:
-    """A step of plain SGD for all networks at once, and the stacked parameters that it
-    changes.
-    """
+    """A step of plain SGD for all networks, and the stacked parameters it changes."""
     stacked, buffers = torch.func.stack_module_state(networks)
     skeleton = copy.deepcopy(networks[0]).to("meta")
 
     def loss(
         parameters: dict[str, Tensor],
-        others: dict[str, Tensor],
+        buffers: dict[str, Tensor],
         inverse_temperature: Tensor,
     ) -> Tensor:
-        logits = torch.func.functional_call(skeleton, (parameters, others), (images,))
+        logits = torch.func.functional_call(skeleton, (parameters, buffers), (images,))
         return F.cross_entropy(inverse_temperature * logits, labels)
 
-    gradients = torch.func.vmap(torch.func.grad(loss))
+    batched_gradients = torch.func.vmap(torch.func.grad(loss))
 
     def step() -> None:
-        found = gradients(stacked, buffers, INVERSE_TEMPERATURES)
+        gradients = batched_gradients(stacked, buffers, INVERSE_TEMPERATURES)
         with torch.no_grad():
             for name, value in stacked.items():
-                value.sub_(RATE * found[name])
+                value.sub_(RATE * gradients[name])
 
     return step, stacked
 
@@ -102,7 +102,7 @@ def batched_step(
 def single_steps(
     networks: list[nn.Module], images: Tensor, labels: Tensor
 ) -> Callable[[], None]:
-    """The same, one network after the other."""
+    """A step of plain SGD, one network after the other."""
     optimizers = [torch.optim.SGD(network.parameters(), RATE) for network in networks]
 
     def step() -> None:
@@ -117,12 +117,13 @@ def single_steps(
 
 
 def difference(networks: list[nn.Module], stacked: dict[str, Any]) -> float:
-    """The largest between parameters of networks and the stacked ones."""
-    return max(
-        (parameter - stacked[name][number]).abs().max().item()
-        for number, network in enumerate(networks)
-        for name, parameter in network.named_parameters()
-    )
+    """The largest difference between parameters of networks and stacked parameters."""
+    differences = []
+    for number, network in enumerate(networks):
+        for name, parameter in network.named_parameters():
+            deviation = parameter - stacked[name][number]
+            differences.append(deviation.abs().max().item())
+    return max(differences)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Speed of the 23 statistics against the plain way: scipy one dimension at a time, the
-silhouette over all pairs.
+"""Speed of the 23 statistics against plain calls of scipy and scikit-learn.
 
 Both sides work on the same embeddings, in the same process, with the number of threads
 that the process has. The peer computes the same 23 statistics in float64 by the
-shortest calls of numpy, scipy and scikit-learn; its silhouette is scikit-learn's
-chunked one over all rows, which the paper's wording asks for.
+shortest calls of numpy, scipy (one dimension at a time) and scikit-learn. Its
+silhouette is scikit-learn's, in chunks over all pairs of rows, as the paper's wording
+demands.
 """
 
 from typing import Any
@@ -53,15 +53,19 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         "ours_seconds": ours,
         "peer_seconds": peer,
         "ratio": peer / ours,
-        "peer": "numpy, scipy one dimension at a time, scikit-learn's silhouette_score over all rows",
+        "peer": (
+            "numpy, scipy one dimension at a time, scikit-learn's silhouette_score "
+            "over all rows"
+        ),
     }
 
 
 def clustered_embeddings(
     samples: int, dim: int, n_classes: int
 ) -> tuple[Tensor, Tensor]:
-    """Rectified Gaussian clusters, float32: sparse and not negative, as pooled
-    convolutional features are.
+    """Rectified Gaussian clusters, float32.
+
+    They are sparse and not negative, like pooled convolutional features.
     """
     generator = torch.Generator().manual_seed(0)
     labels = torch.randint(0, n_classes, (samples,), generator=generator)
@@ -71,9 +75,7 @@ def clustered_embeddings(
 
 
 def describe_plainly(embeddings: Tensor, labels: Tensor) -> dict[str, float]:
-    """The 23 statistics by the shortest library calls, dimension by dimension and class
-    by class.
-    """
+    """The 23 statistics by the shortest library calls, by dimension and by class."""
     raw = embeddings.double().numpy()
     classes = labels.numpy()
     unit = raw / np.linalg.norm(raw, axis=1, keepdims=True)
@@ -97,7 +99,7 @@ def describe_plainly(embeddings: Tensor, labels: Tensor) -> dict[str, float]:
 
 def plain_traces(unit: Array, classes: NDArray[np.int64]) -> dict[str, float]:
     """Traces of averaged covariance matrices, from the matrices."""
-    members = [unit[classes == one] for one in np.unique(classes)]
+    members = [unit[classes == label] for label in np.unique(classes)]
     offsets = [rows.mean(axis=0) - unit.mean(axis=0) for rows in members]
     within = sum(np.cov(rows.T, bias=True) for rows in members) / len(members)
     between = sum(np.outer(offset, offset) for offset in offsets) / len(members)
@@ -105,22 +107,24 @@ def plain_traces(unit: Array, classes: NDArray[np.int64]) -> dict[str, float]:
 
 
 def plain_dimensions(unit: Array) -> dict[str, float]:
-    """Statistics of dimensions; the loop is scipy's kurtosis and Shapiro-Wilk test for
-    each of them.
+    """Statistics of dimensions, with a loop over dimensions for two of them.
+
+    The loop calls scipy's kurtosis and Shapiro-Wilk test.
     """
     dim = unit.shape[1]
     off_diagonal = ~np.eye(dim, dtype=bool)
     sample = unit[np.random.default_rng(0).permutation(len(unit))[:NORMALITY_ROWS]]
     explained = np.cumsum(PCA().fit(unit).explained_variance_ratio_)
-    shares = {
-        f"pca_{p}": (np.searchsorted(explained, p / 100) + 1) / dim for p in PERCENTAGES
-    }
+    shares = {}
+    for percentage in PERCENTAGES:
+        components = np.searchsorted(explained, percentage / 100) + 1
+        shares[f"pca_{percentage}"] = components / dim
+    kurtosis = [stats.kurtosis(column) for column in unit.T]
+    normality = [stats.shapiro(column).statistic for column in sample.T]
     return {
         "feats_corr": np.square(np.corrcoef(unit.T) - np.eye(dim)).mean(),
         "feats_cos_sim": cosine_similarity(unit.T)[off_diagonal].mean(),
-        "avg_kurtosis": float(np.mean([stats.kurtosis(column) for column in unit.T])),
-        "avg_normality": float(
-            np.mean([stats.shapiro(column).statistic for column in sample.T])
-        ),
+        "avg_kurtosis": float(np.mean(kurtosis)),
+        "avg_normality": float(np.mean(normality)),
         **shares,
     }

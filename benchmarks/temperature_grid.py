@@ -1,14 +1,14 @@
-"""Speed of the batched temperature grid against one temperature at a time, and against
-the machine's matrix products.
+"""Speed of the batched temperature grid against one temperature at a time.
 
-Both sides train a cosine classifier at 51 inverse temperatures on the same embeddings
-for one epoch and count correct test samples after it, as the paper's search does a
-thousand times. Ours trains all of them together, its matrix products in bfloat16 where
-the machine multiplies it (and in float32, for a comparison in equal precision); the
-peer is the shortest plain PyTorch of section 3.1, in float32, one temperature after the
-other. Rounds of ours, the peer and bare matrix products take turns; ratios are taken
-within a round, and their median counts, so that other work on the machine weighs on all
-three alike. Prints the measurement as JSON.
+Also measured: its share of the speed of bare matrix products. Both sides train a cosine
+classifier at 51 inverse temperatures on the same embeddings for one epoch and count
+correct test samples after it, as the paper's search does a thousand times. Ours trains
+all of them together, its matrix products in bfloat16 where the machine multiplies it
+(and in float32, for a comparison in equal precision); the peer is the shortest plain
+PyTorch of section 3.1, in float32, one temperature after the other. Rounds of ours, the
+peer and bare matrix products take turns; ratios are taken within a round, and their
+median counts, so that other work on the machine weighs on all three alike. Prints the
+measurement as JSON.
 """
 
 import argparse
@@ -25,16 +25,20 @@ from benchmarks.precision import fastest_precision
 from benchmarks.timing import gpu_gibibytes, seconds
 from softmax_temperature.cosine_classifier import TemperatureGridTrainer, normalise
 
-INVERSE_TEMPERATURES = (1.0, *(5.0 * step for step in range(1, 51)))  # section 4.3
-BATCH_SIZE = 2_048  # section 4.3
-LEARNING_RATE, MOMENTUM = 3.0, 0.9
+# Section 4.3, as the batch size.
+INVERSE_TEMPERATURES = (1.0, *(5.0 * step for step in range(1, 51)))
+BATCH_SIZE = 2_048
+LEARNING_RATE = 3.0
+MOMENTUM = 0.9
 FULL_SIZE = (8_192, 1_024, 100)
 # The nine extractors have 1,223 dimensions on average, so the promise is about 1,024.
 # Half of that is measured beside it: fewer operations for the same softmax, hence a
 # smaller share of peak.
 HALF_DIM = 512
 QUICK_SIZE = (4_096, 64, 10)
-ROUNDS, EPOCHS, PRODUCTS = 9, 3, 4
+ROUNDS = 9
+EPOCHS = 3
+PRODUCTS = 4
 PRODUCT_SIZES = (
     (2_048, 2_048, 2_048),
     (5_100, 1_024, 2_048),
@@ -55,14 +59,12 @@ class PlainCosineClassifier(torch.nn.Module):
 
     def forward(self, embeddings: Tensor) -> Tensor:
         """Logits, shape (n, classes)."""
-        return self.inverse_temperature * functional.linear(
-            embeddings, functional.normalize(self.weights, dim=1)
-        )
+        directions = functional.normalize(self.weights, dim=1)
+        return self.inverse_temperature * functional.linear(embeddings, directions)
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
-    """Time one epoch and evaluation of the whole grid, ours and the peer's, and the
-    machine's matrix products.
+    """Time an epoch and evaluation of the whole grid, and bare matrix products.
 
     Args:
         quick: 4,096 x 64 embeddings of 10 classes and one round, instead of 8,192 x
@@ -79,15 +81,14 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     """
     samples, dim, classes = QUICK_SIZE if quick else FULL_SIZE
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    train, test = (
-        clusters(samples, dim, classes, device),
-        clusters(samples // 4, dim, classes, device),
-    )
+    train = clusters(samples, dim, classes, device)
+    test = clusters(samples // 4, dim, classes, device)
     half = clusters(samples, HALF_DIM, classes, device)
     precision = fastest_precision()
     narrow = trainer(train, precision)
     memory = gpu_gibibytes(narrow.epoch)
-    wide, halved = trainer(train, "float32"), trainer(half, precision)
+    wide = trainer(train, "float32")
+    halved = trainer(half, precision)
     measurements = {
         "half": lambda: seconds(lambda: train_epochs(halved)) / EPOCHS,
         "one_flop": lambda: seconds_of_a_flop(getattr(torch, precision), device),
@@ -97,25 +98,26 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         "float32": lambda: seconds(lambda: train_epochs(wide, test)) / EPOCHS,
     }
     rounds = [
-        {name: measure() for name, measure in measurements.items()}
+        {name: timed() for name, timed in measurements.items()}
         for _ in range(1 if quick else ROUNDS)
     ]
 
     def ratio(above: str, below: str) -> float:
         return median(round_[above] / round_[below] for round_ in rounds)
 
-    flops_per_dim = (
-        len(INVERSE_TEMPERATURES) * 4 * samples * classes
-    )  # two products, two operations each
+    count = len(INVERSE_TEMPERATURES)
+    # Two products, two operations each.
+    flops_per_dim = count * 4 * samples * classes
+    train_seconds = median(round_["train"] for round_ in rounds)
     return {
         "name": "temperature grid",
-        "size": f"{len(INVERSE_TEMPERATURES)} temperatures, {samples} x {dim} embeddings, {classes} classes",
+        "size": (
+            f"{count} temperatures, {samples} x {dim} embeddings, {classes} classes"
+        ),
         "precision": precision,
         "rounds": len(rounds),
         "ours_seconds": median(round_["ours"] for round_ in rounds),
-        "embeddings_per_second": len(INVERSE_TEMPERATURES)
-        * samples
-        / median(round_["train"] for round_ in rounds),
+        "embeddings_per_second": count * samples / train_seconds,
         "gpu_gibibytes": memory,
         "peer_seconds": median(round_["peer"] for round_ in rounds),
         "ratio": ratio("peer", "ours"),
@@ -124,20 +126,23 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         "half_dim": HALF_DIM,
         "half_dim_peak_fraction": flops_per_dim * HALF_DIM * ratio("one_flop", "half"),
         "float32_ratio": ratio("peer", "float32"),
-        "peer": "one torch.nn.Module a temperature, autograd and torch.optim.SGD, float32, one after the other",
+        "peer": (
+            "one torch.nn.Module a temperature, autograd and torch.optim.SGD, float32, "
+            "one after the other"
+        ),
     }
 
 
 def clusters(samples: int, dim: int, classes: int, device: torch.device) -> Split:
-    """Rectified Gaussian clusters, as pooled convolutional features are, of length 1,
-    float32; no class is absent.
+    """Rectified Gaussian clusters, of length 1, float32; no class is absent.
+
+    They are sparse and not negative, like pooled convolutional features.
     """
     centres = torch.randn(classes, dim, generator=torch.Generator().manual_seed(0))
     generator = torch.Generator().manual_seed(samples)
     labels = torch.arange(samples) % classes
-    embeddings = torch.relu(
-        centres[labels] + 2.0 * torch.randn(samples, dim, generator=generator)
-    )
+    noise = 2.0 * torch.randn(samples, dim, generator=generator)
+    embeddings = torch.relu(centres[labels] + noise)
     return normalise(embeddings).to(device), labels.to(device)
 
 
@@ -165,29 +170,28 @@ def train_epochs(grid: TemperatureGridTrainer, test: Split | None = None) -> Non
 
 
 def train_one_at_a_time(train: Split, test: Split, classes: int) -> list[float]:
-    """One epoch of the peer at every inverse temperature; accuracies."""
+    """Train the peer for one epoch at every inverse temperature; its accuracies."""
+    embeddings, labels = train
+    test_embeddings, test_labels = test
+    dim = embeddings.shape[1]
+    device = embeddings.device
     accuracies = []
     for inverse_temperature in INVERSE_TEMPERATURES:
-        model = PlainCosineClassifier(
-            train[0].shape[1], classes, inverse_temperature
-        ).to(train[0].device)
+        model = PlainCosineClassifier(dim, classes, inverse_temperature).to(device)
         optimizer = torch.optim.SGD(
             model.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM
         )
-        for rows in torch.randperm(len(train[0]), device=train[0].device).split(
-            BATCH_SIZE
-        ):
-            loss = (
-                functional.cross_entropy(model(train[0][rows]), train[1][rows])
-                / inverse_temperature
-            )
+        order = torch.randperm(len(embeddings), device=device)
+        for rows in order.split(BATCH_SIZE):
+            logits = model(embeddings[rows])
+            cross_entropy = functional.cross_entropy(logits, labels[rows])
             optimizer.zero_grad()
-            loss.backward()
+            (cross_entropy / inverse_temperature).backward()
             optimizer.step()
         with torch.no_grad():
-            accuracies.append(
-                float((model(test[0]).argmax(dim=1) == test[1]).double().mean())
-            )
+            predicted = model(test_embeddings).argmax(dim=1)
+        accuracy = (predicted == test_labels).double().mean()
+        accuracies.append(float(accuracy))
     return accuracies
 
 
@@ -197,9 +201,7 @@ def _multiply(left: Tensor, right: Tensor, out: Tensor) -> None:
 
 
 def seconds_of_a_flop(dtype: torch.dtype, device: torch.device) -> float:
-    """What the best of a few large products by torch.mm, each done several times, takes
-    for one operation.
-    """
+    """Seconds per operation of the fastest of a few large products by torch.mm."""
     rates = []
     for rows, inner, columns in PRODUCT_SIZES:
         left = torch.randn(rows, inner, device=device).to(dtype)

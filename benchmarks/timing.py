@@ -1,4 +1,4 @@
-"""What a piece of work takes: seconds, and memory of a GPU."""
+"""Wall-clock seconds and GPU memory of a piece of work."""
 
 import time
 from collections.abc import Callable
@@ -7,26 +7,25 @@ import torch
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Wall-clock seconds of one call, to the end of what it left to a GPU."""
-    finish()
+    """Wall-clock seconds of one call, with the work that it queues on a GPU."""
+    synchronise()
     start = time.perf_counter()
     work()
-    finish()
+    synchronise()
     return time.perf_counter() - start
 
 
-def finish() -> None:
-    """Wait for what a GPU has been left with."""
+def synchronise() -> None:
+    """Synchronise the GPU, if there is one."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
 
 
 def gpu_gibibytes(work: Callable[[], object]) -> float:
-    """The most that tensors on the GPU take during a call, those from before included;
-    0 without a GPU.
-    """
-    on_gpu = torch.cuda.is_available()
-    if on_gpu:
-        torch.cuda.reset_peak_memory_stats()
+    """Peak memory of all tensors on the GPU during a call, GiB; 0 without a GPU."""
+    if not torch.cuda.is_available():
+        work()
+        return 0.0
+    torch.cuda.reset_peak_memory_stats()
     work()
-    return torch.cuda.max_memory_allocated() / 2**30 if on_gpu else 0.0
+    return torch.cuda.max_memory_allocated() / 2**30

@@ -1,5 +1,4 @@
-"""Speed of the training loop, against a plain loop over a DataLoader with transforms in
-float32.
+"""Speed of the training loop against a plain float32 loop over a DataLoader.
 
 Both train the same network from the same weights on the same random images of 32×32
 pixels, with SGD, cropping and mirroring. The peer is the loop of the usual tutorials:
@@ -9,10 +8,10 @@ the order in which they are written everywhere, pooling behind the activation. O
 keeps uint8 images on the device, augments a batch at a time, computes with channels
 last, in bfloat16 where the machine multiplies it, and pools before ReLU.
 
-Each side has a process of its own, the peer's as Python starts it; ours keeps its
-memory, as a cell does. Each warms up for an epoch; then they take turns, epoch by
-epoch, and the median over the rounds counts, of the ratios as of the speeds: on a
-machine that is shared, speed may change by a fifth from one minute to the next.
+Each side has a process of its own. The peer's is as Python starts it; ours keeps its
+memory, as a cell does. Each warms up for an epoch. Then they take turns, epoch by
+epoch, and the medians of ratios and of speeds over the rounds count, because on a
+shared machine speed may change by a fifth from one minute to the next.
 """
 
 import argparse
@@ -42,7 +41,8 @@ from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.machine import keep_freed_memory
 from softmax_temperature.training import ImageSet, Trainer
 
-MEAN, STD = [0.4914, 0.4822, 0.4465], [0.2023, 0.1994, 0.2010]
+MEAN = [0.4914, 0.4822, 0.4465]
+STD = [0.2023, 0.1994, 0.2010]
 NETWORKS = {
     "vgg": (Network(architecture="vgg"), 64),
     "resnet50": (Network(architecture="bottleneck_resnet"), 128),
@@ -52,16 +52,15 @@ IMAGES = {
     "cuda": {"vgg": 50_000, "resnet50": 20_000},
 }
 ROUNDS = {"vgg": 15, "resnet50": 5}
-_sides: list[
-    Callable[[], None]
-] = []  # Of a process that `side` started: the epoch that it trains.
+# In a process that `side` started: the function that trains an epoch of its side.
+_sides: list[Callable[[], None]] = []
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
     """Time both sides on both networks, in one run.
 
     Args:
-        quick: one small network on few images.
+        quick: One small network on few images.
 
     Returns:
         name, size, device, precision of ours, and for each network images per second of
@@ -71,19 +70,20 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     result: dict[str, Any] = {
         "name": "training throughput",
         "size": "images of 3 x 32 x 32",
+        "device": device,
+        "precision": fastest_precision(),
     }
-    result |= {"device": device, "precision": fastest_precision()}
     for name, (network, batch_size) in NETWORKS.items():
         if quick and name != "vgg":
             continue
         count = 2 * batch_size if quick else IMAGES[device][name]
         arguments = (network, *random_images(count), batch_size, device)
         with side(our_epoch, *arguments) as ours, side(plain_epoch, *arguments) as peer:
-            rounds = range(1 if quick else ROUNDS[name])
-            pairs = [
-                (ours.submit(seconds).result(), peer.submit(seconds).result())
-                for _ in rounds
-            ]
+            pairs = []
+            for _ in range(1 if quick else ROUNDS[name]):
+                our_seconds = ours.submit(seconds).result()
+                peer_seconds = peer.submit(seconds).result()
+                pairs.append((our_seconds, peer_seconds))
         result |= {
             f"{name}_images": count,
             f"{name}_batch_size": batch_size,
@@ -98,8 +98,9 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 def side(
     build: Callable[..., Callable[[], None]], *arguments: Any
 ) -> ProcessPoolExecutor:
-    """A process that has built one side and trained its first epoch; `seconds` there
-    times the next one.
+    """A process that builds one side and trains its first epoch.
+
+    `seconds`, called there, times the next epoch.
     """
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(
@@ -124,9 +125,9 @@ def seconds() -> float:
 def random_images(count: int) -> tuple[np.ndarray, np.ndarray]:
     """Images (count, 32, 32, 3) uint8 and labels of ten classes."""
     generator = np.random.default_rng(0)
-    return generator.integers(
-        0, 256, (count, 32, 32, 3), dtype=np.uint8
-    ), generator.integers(0, 10, count)
+    pixels = generator.integers(0, 256, (count, 32, 32, 3), dtype=np.uint8)
+    labels = generator.integers(0, 10, count)
+    return pixels, labels
 
 
 def our_epoch(
@@ -136,7 +137,10 @@ def our_epoch(
     batch_size: int,
     device: str,
 ) -> Callable[[], None]:
-    """One epoch of this project's loop, in a process that keeps its memory from now on."""
+    """Function that trains an epoch by this project's loop.
+
+    From now on the process keeps its freed memory.
+    """
     keep_freed_memory()
     recipe = Recipe.model_validate(
         {
@@ -158,9 +162,8 @@ def our_epoch(
             "precision": fastest_precision(),
         }
     )
-    images = ImageSet(
-        torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy()), torch.from_numpy(labels)
-    )
+    channels_first = torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy())
+    images = ImageSet(channels_first, torch.from_numpy(labels))
     model = build_network(network, classes=10, seed=0)
     trainer = Trainer(
         model,
@@ -178,10 +181,8 @@ class Pictures(Dataset[Any]):
     """Images as PIL objects, transformed one at a time."""
 
     def __init__(self, pixels: np.ndarray, labels: np.ndarray) -> None:
-        self.images, self.labels = (
-            [Image.fromarray(image) for image in pixels],
-            labels.tolist(),
-        )
+        self.images = [Image.fromarray(image) for image in pixels]
+        self.labels = labels.tolist()
         steps = [
             transforms.RandomCrop(32, padding=4),
             transforms.RandomHorizontalFlip(),
@@ -198,15 +199,17 @@ class Pictures(Dataset[Any]):
 
 
 def in_the_usual_order(network: nn.Module) -> nn.Module:
-    """The same function of the same weights, with each max-pooling behind the ReLU that
-    followed it.
+    """The network with each max-pooling moved behind the ReLU that followed it.
+
+    It computes the same function with the same weights.
     """
-    for stack in [
-        module for module in network.modules() if isinstance(module, nn.Sequential)
-    ]:
+    for stack in list(network.modules()):
+        if not isinstance(stack, nn.Sequential):
+            continue
         for first, (pool, activation) in enumerate(pairwise(list(stack))):
             if isinstance(pool, nn.MaxPool2d) and isinstance(activation, nn.ReLU):
-                stack[first], stack[first + 1] = activation, pool
+                stack[first] = activation
+                stack[first + 1] = pool
     return network
 
 
@@ -217,7 +220,7 @@ def plain_epoch(
     batch_size: int,
     device: str,
 ) -> Callable[[], None]:
-    """One epoch of the usual loop."""
+    """Function that trains an epoch by the usual loop."""
     loader = DataLoader(
         Pictures(pixels, labels),
         batch_size,

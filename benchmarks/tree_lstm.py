@@ -1,10 +1,10 @@
-"""The Tree-LSTM batched by depth against one node after the other: a training step
-without the optimizer's.
+"""Speed of the Tree-LSTM batched by depth against one node after the other.
 
-The sizes are the paper's: embeddings of 300 numbers, memories of 150, 25 trees in a
-batch. The trees are random, on average with as many words (20) and as deep (10 nodes)
-as those of the Stanford Sentiment Treebank. The plain form is that which the tests
-compare outputs and gradients with; both compute the same loss over all labelled nodes.
+Forward and backward passes are timed, without the optimizer. The sizes are the paper's:
+embeddings of 300 numbers, memories of 150, 25 trees in a batch. The trees are random,
+on average with as many words (20) and as deep (10 nodes) as those of the Stanford
+Sentiment Treebank. The plain form is the one with which the tests compare outputs and
+gradients. Both compute the same loss over all labelled nodes.
 """
 
 import argparse
@@ -18,21 +18,26 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from benchmarks.timing import gpu_gibibytes, seconds
-from softmax_temperature.data.tokens import LABEL, UNLABELLED, encode_trees, parse_tree
-from softmax_temperature.networks.texts import TreeLSTM
+from softmax_temperature.data.trees import LABEL, UNLABELLED, encode_trees, parse_tree
+from softmax_temperature.networks.tree_lstm import TreeLSTM
 from tests.networks.node_by_node import plain_states
 
-WORDS, MOST = 1000, 38  # Of the vocabulary, and of a sentence.
-TREES, QUICK_TREES = 25, 3
-ROUNDS, QUICK_ROUNDS = {"cpu": 15, "cuda": 100}, 1
-CHAINED = 0.5  # How often a node has a single word on its left.
+# Words of the vocabulary, and at most of a sentence.
+WORDS = 1000
+MOST = 38
+TREES = 25
+QUICK_TREES = 3
+ROUNDS = {"cpu": 15, "cuda": 100}
+QUICK_ROUNDS = 1
+# Probability that a node has a single word on its left.
+CHAINED = 0.5
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
     """Time forward and backward passes of one batch, both ways in turn.
 
     Args:
-        quick: few trees and one round.
+        quick: Few trees and one round.
 
     Returns:
         name, size, precision, rounds, threads; seconds of each way; ratio, the median
@@ -41,22 +46,24 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     """
     generator = torch.Generator().manual_seed(0)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    count, rounds = (QUICK_TREES, QUICK_ROUNDS) if quick else (TREES, ROUNDS[device])
+    count = QUICK_TREES if quick else TREES
+    rounds = QUICK_ROUNDS if quick else ROUNDS[device]
     trees = random_trees(count, generator)
     torch.manual_seed(0)
     network = TreeLSTM(WORDS + 2, embedding=300, hidden=150, dropout=0.0).to(device)
     # Ours takes trees from the host's memory, as in a training.
     batched = step(network, trees, network.states)
-    plain = step(network, trees.to(device), lambda some: plain_states(network, some))
-    difference = max(
-        (one - other).abs().max().item()
-        for one, other in zip(batched(), plain(), strict=True)
-    )
+    plain = step(network, trees.to(device), lambda batch: plain_states(network, batch))
+    differences = [
+        (batched_gradient - plain_gradient).abs().max().item()
+        for batched_gradient, plain_gradient in zip(batched(), plain(), strict=True)
+    ]
     memory = gpu_gibibytes(batched)
     times = [(seconds(batched), seconds(plain)) for _ in range(rounds)]
+    words = int((trees[..., 0] > 0).sum())
     return {
         "name": "Tree-LSTM batched by depth against one node after the other",
-        "size": f"{count} trees with {int((trees[..., 0] > 0).sum())} words, embedding 300, memory 150",
+        "size": f"{count} trees with {words} words, embedding 300, memory 150",
         "precision": "float32",
         "rounds": rounds,
         "threads": torch.get_num_threads(),
@@ -65,7 +72,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         "ratio": median(slow / fast for fast, slow in times),
         "trees_per_second": count / median(fast for fast, _ in times),
         "gpu_gibibytes": memory,
-        "difference": difference,
+        "difference": max(differences),
     }
 
 
@@ -89,13 +96,17 @@ def random_trees(count: int, generator: torch.Generator) -> Tensor:
 def step(
     network: TreeLSTM, trees: Tensor, states: Callable[[Tensor], Tensor]
 ) -> Callable[[], tuple[Tensor, ...]]:
-    """Gradients of the loss over all labelled nodes, by one way to their states."""
+    """Function that returns the gradients of the loss over all labelled nodes.
+
+    `states` is the function from trees to the states of their nodes.
+    """
     labels = trees[..., LABEL].to(network.classifier.weight.device)
-    known = labels != UNLABELLED
+    labelled = labels != UNLABELLED
     parameters = list(network.parameters())
 
     def gradients() -> tuple[Tensor, ...]:
-        loss = F.cross_entropy(network.classifier(states(trees))[known], labels[known])
+        logits = network.classifier(states(trees))
+        loss = F.cross_entropy(logits[labelled], labels[labelled])
         return torch.autograd.grad(loss, parameters)
 
     return gradients

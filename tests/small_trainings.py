@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from softmax_temperature.data.splits import SplitName
-from softmax_temperature.data.tokens import encode_trees, parse_tree
+from softmax_temperature.data.trees import encode_trees, parse_tree
 from softmax_temperature.losses import make_objective
-from softmax_temperature.networks.convolutional import UNet
 from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.registry import ARCHITECTURES
+from softmax_temperature.networks.unet import UNet
 from softmax_temperature.params.focal import Transformer
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.training import (

@@ -1,6 +1,4 @@
-"""Promises are judged, results of different machines never mixed, and what is timed
-side by side does the same.
-"""
+"""Promises are judged, machines are never mixed, and timed sides do the same work."""
 
 import importlib
 import os
@@ -87,10 +85,8 @@ def test_a_sweep_in_one_batched_step_is_that_of_one_network_at_a_time(
         build_network(spec, classes=10, seed=seed)
         for seed in range(len(side_by_side.INVERSE_TEMPERATURES))
     ]
-    images, labels = (
-        torch.randn(4, 3, side, side, generator=torch.Generator().manual_seed(0)),
-        torch.arange(4),
-    )
+    images = torch.randn(4, 3, side, side, generator=torch.Generator().manual_seed(0))
+    labels = torch.arange(4)
     batched, stacked = side_by_side.batched_step(networks, images, labels)
     single = side_by_side.single_steps(networks, images, labels)
     for _ in range(3):
@@ -102,7 +98,8 @@ def test_a_sweep_in_one_batched_step_is_that_of_one_network_at_a_time(
 
 
 def test_the_plain_loop_trains_the_same_vgg_in_the_usual_order() -> None:
-    spec, images = Network(architecture="vgg"), torch.randn(4, 3, 32, 32)
+    spec = Network(architecture="vgg")
+    images = torch.randn(4, 3, 32, 32)
     ours, plain = (build_network(spec, classes=10, seed=0) for _ in range(2))
     plain = training.in_the_usual_order(plain)
     kinds = [type(layer).__name__ for layer in plain.get_submodule("convolutions")]
@@ -110,11 +107,9 @@ def test_the_plain_loop_trains_the_same_vgg_in_the_usual_order() -> None:
     for network in (ours, plain):
         network(images).square().sum().backward()
     assert torch.equal(ours(images), plain(images))
-    for (name, one), (other_name, other) in zip(
-        ours.named_parameters(), plain.named_parameters(), strict=True
-    ):
-        assert name == other_name
-        assert torch.equal(one.grad, other.grad), name
+    assert [*dict(ours.named_parameters())] == [*dict(plain.named_parameters())]
+    for name, parameter in ours.named_parameters():
+        assert torch.equal(parameter.grad, plain.get_parameter(name).grad), name
 
 
 def test_without_a_gpu_its_check_is_one_line(project_root: Path) -> None:
@@ -146,10 +141,10 @@ def test_the_check_of_a_gpu_prints_a_row(monkeypatch: pytest.MonkeyPatch) -> Non
     tiny = Network(architecture="mlp", arguments={"widths": [8], "image_size": 32})
     with pretended_gpu():
         for captured, kind in ((False, "plain"), (True, "captured")):
-            name, found, per_second, _, gibibytes, _ = gpu_check.row(
+            name, shown_kind, per_second, _, gibibytes, _ = gpu_check.row(
                 "vgg", tiny, 4, captured=captured
             )
-            assert (name, found, gibibytes) == ("vgg", kind, "0.50")
+            assert (name, shown_kind, gibibytes) == ("vgg", kind, "0.50")
             assert float(per_second.replace(",", "")) > 0
 
 

@@ -15,8 +15,9 @@ ALPHAS = (1.0, 10.0, 60.0, 250.0)
 def mixture(
     n: int = 203, dim: int = 12, classes: int = 5, seed: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Softly rectified Gaussian clusters, hard enough that temperatures differ, with
-    every class present.
+    """Softly rectified Gaussian clusters, in which no class is empty.
+
+    They are hard enough that accuracy depends on the temperature.
     """
     centres = torch.randn(classes, dim, generator=torch.Generator().manual_seed(1))
     generator = torch.Generator().manual_seed(seed)
@@ -26,9 +27,8 @@ def mixture(
             torch.randint(0, classes, (n - classes,), generator=generator),
         ]
     )
-    return functional.softplus(
-        centres[labels] + torch.randn(n, dim, generator=generator)
-    ), labels
+    noise = torch.randn(n, dim, generator=generator)
+    return functional.softplus(centres[labels] + noise), labels
 
 
 def trainer(
@@ -39,9 +39,7 @@ def trainer(
 
 
 class PlainCosineClassifier(torch.nn.Module):
-    """Section 3.1 as one would write it: one inverse temperature, autograd, no care for
-    speed.
-    """
+    """Section 3.1 written plainly, by autograd, for one inverse temperature."""
 
     def __init__(self, weights: Tensor, inverse_temperature: float) -> None:
         super().__init__()
@@ -63,15 +61,18 @@ def train_plainly(
     rescale: bool,
     lr: float,
 ) -> None:
-    rule = {
-        "sgd": lambda: torch.optim.SGD(model.parameters(), lr=lr, momentum=0.8),
-        "adam": lambda: torch.optim.Adam(model.parameters(), lr=lr, betas=(0.8, 0.999)),
-    }[optimizer]()
+    rule: torch.optim.Optimizer
+    if optimizer == "sgd":
+        rule = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.8)
+    else:
+        rule = torch.optim.Adam(model.parameters(), lr=lr, betas=(0.8, 0.999))
     for epoch in batches:
         for embeddings, labels in epoch:
             loss = functional.cross_entropy(model(embeddings), labels)
+            if rescale:
+                loss = loss / model.inverse_temperature
             rule.zero_grad()
-            (loss / model.inverse_temperature if rescale else loss).backward()
+            loss.backward()
             rule.step()
 
 
@@ -86,7 +87,8 @@ def batches_of(
 def test_each_problem_is_a_plain_autograd_loop_at_one_temperature(
     optimizer: str, lr: float, rescale: bool
 ) -> None:
-    train, epochs = mixture(), 3
+    train = mixture()
+    epochs = 3
     grid = trainer(
         train,
         optimizer=optimizer,
@@ -154,11 +156,13 @@ def test_resumed_training_equals_uninterrupted_training_bit_for_bit(
         uninterrupted.epoch()
     first.epoch()
     state = first.state_dict()
-    first.epoch()  # what was saved must not move on with the trainer
+    # The saved state must not change with the trainer.
+    first.epoch()
     second.load_state_dict(state)
     for _ in range(3):
         second.epoch()
-    expected, resumed = uninterrupted.state_dict(), second.state_dict()
+    expected = uninterrupted.state_dict()
+    resumed = second.state_dict()
     assert expected.keys() == resumed.keys()
     for name, value in expected.items():
         assert torch.equal(torch.as_tensor(value), torch.as_tensor(resumed[name])), name
@@ -166,10 +170,8 @@ def test_resumed_training_equals_uninterrupted_training_bit_for_bit(
 
 @pytest.mark.parametrize("at_once", [1, 3, 7])
 def test_blocks_of_problems_do_not_change_the_result(at_once: int) -> None:
-    whole, split = (
-        trainer(repeats=2, problems_per_block=8),
-        trainer(repeats=2, problems_per_block=at_once),
-    )
+    whole = trainer(repeats=2, problems_per_block=8)
+    split = trainer(repeats=2, problems_per_block=at_once)
     assert len(whole._blocks) == 1
     assert len(split._blocks) > 1
     for _ in range(2):

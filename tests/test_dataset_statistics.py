@@ -1,6 +1,4 @@
-"""Each statistic against an independent slow computation, hand-worked cases, and what
-must not change the values.
-"""
+"""The 23 statistics against slow computations, cases by hand, and invariances."""
 
 from itertools import combinations
 
@@ -37,9 +35,7 @@ PCA_NAMES = [name for name in STATISTICS if name.startswith("pca_")]
 def clustered(
     samples: int, dim: int, n_classes: int, *, seed: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Skewed clusters of unequal size, every class with a member, float32 as extractors
-    give them.
-    """
+    """Skewed clusters of unequal size, float32; no class is empty."""
     generator = torch.Generator().manual_seed(seed)
     sizes = torch.rand(n_classes, generator=generator) + 0.2
     drawn = torch.multinomial(
@@ -97,7 +93,8 @@ def mean_pair_cosine(unit: Array) -> float:
 
 def explained_share(unit: Array, percentage: int) -> float:
     ratios = PCA(svd_solver="full").fit(unit).explained_variance_ratio_
-    total, needed = 0.0, 0
+    total = 0.0
+    needed = 0
     while total < percentage / 100:
         total += ratios[needed]
         needed += 1
@@ -105,12 +102,10 @@ def explained_share(unit: Array, percentage: int) -> float:
 
 
 def expected(embeddings: Tensor, labels: Tensor) -> dict[str, float]:
-    """The 23 statistics, one naive expression each, options of libraries written out."""
-    raw, unit, classes = (
-        embeddings.double().numpy(),
-        unit_rows(embeddings),
-        labels.numpy(),
-    )
+    """The 23 statistics by naive expressions, with all options of the libraries."""
+    raw = embeddings.double().numpy()
+    unit = unit_rows(embeddings)
+    classes = labels.numpy()
     n_classes = len(set(classes.tolist()))
     return {
         "dim": raw.shape[1],
@@ -166,17 +161,19 @@ def test_two_collapsed_classes_by_hand() -> None:
         "avg_samp_class": 2,
         "silhouette": 1,
         "david_bouldin": 0,
-    }
-    by_hand |= {
+        # Each mean is (1/2, -1/2) or its opposite away from the centre.
         "sb_trace": 0,
         "sw_trace": 0.5,
-    }  # Each mean is (1/2, -1/2) or its opposite away from the centre.
-    by_hand |= {"feats_corr": 0.5, "feats_cos_sim": 0}  # Two of four entries are -1.
-    by_hand |= dict.fromkeys(PCA_NAMES, 0.5)  # One direction explains everything.
-    by_hand |= {"avg_kurtosis": -2}  # Two equally likely values.
-    by_hand |= {
-        "calinski_harabasz": 1
-    }  # scikit-learn's convention where classes have no spread.
+        # Two of four entries are -1.
+        "feats_corr": 0.5,
+        "feats_cos_sim": 0,
+        # Two equally likely values.
+        "avg_kurtosis": -2,
+        # scikit-learn's convention where classes have no spread.
+        "calinski_harabasz": 1,
+        # One direction explains everything.
+        **dict.fromkeys(PCA_NAMES, 0.5),
+    }
     assert {name: described[name] for name in by_hand} == pytest.approx(
         by_hand, abs=1e-12
     )
@@ -249,13 +246,10 @@ def test_the_seed_only_draws_rows() -> None:
     small = clustered(300, 4, 3)
     assert describe(*small, seed=0) == describe(*small, seed=1)
     large = clustered(NORMALITY_ROWS + 1_000, 4, 3)
-    first, again, other = (
-        describe(*large, seed=3),
-        describe(*large, seed=3),
-        describe(*large, seed=4),
-    )
-    assert first == again
-    assert {name for name in STATISTICS if first[name] != other[name]} == DRAWN
+    first = describe(*large, seed=3)
+    assert describe(*large, seed=3) == first
+    reseeded = describe(*large, seed=4)
+    assert {name for name in STATISTICS if first[name] != reseeded[name]} == DRAWN
 
 
 def test_drawn_silhouettes_estimate_the_full_score_with_many_classes() -> None:
@@ -271,7 +265,7 @@ def test_drawn_silhouettes_estimate_the_full_score_with_many_classes() -> None:
 def test_bad_input_is_refused_by_name() -> None:
     embeddings, labels = clustered(10, 3, 2)
     zero_row = embeddings * (torch.arange(10) != 1)[:, None]
-    for some, classes, seed, message in (
+    for rows, classes, seed, message in (
         (
             embeddings / 0,
             labels,
@@ -302,4 +296,4 @@ def test_bad_input_is_refused_by_name() -> None:
         (embeddings, labels, -1, "seed must be an integer of at least 0, got -1"),
     ):
         with pytest.raises(ValueError, match=message):
-            describe(some, classes, seed=seed)
+            describe(rows, classes, seed=seed)

@@ -24,8 +24,8 @@ from softmax_temperature.data.splits import Part
 from softmax_temperature.early_learning.courses import Problem, Start, event_times
 from softmax_temperature.early_learning.flows import Settings, SoftmaxCrossEntropy
 from softmax_temperature.losses import make_objective
-from softmax_temperature.networks.backbones import Preprocess
 from softmax_temperature.networks.embeddings import extract
+from softmax_temperature.networks.preprocess import Preprocess
 from softmax_temperature.networks.registry import ARCHITECTURES
 from softmax_temperature.params.classifier_temperature import GridTraining
 from softmax_temperature.params.focal import BeamSearch

@@ -12,13 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.heuristic import Heuristic, fit, leave_one_dataset_out
-from softmax_temperature.heuristic.pairs import (
-    Regression,
-    correlations,
-    identified,
-    pearson,
-    regress,
-)
+from softmax_temperature.heuristic.linear_model import Regression, ridge
+from softmax_temperature.heuristic.pairs import correlations, identified, pearson
 from softmax_temperature.heuristic.regression import PENALTIES
 from softmax_temperature.heuristic.ridge import Study
 
@@ -28,8 +23,9 @@ Law = Callable[[pd.DataFrame, np.random.Generator], Any]
 def make_pairs(
     law: Law, *, datasets: int = 6, backbones: int = 5, seed: int = 0
 ) -> pd.DataFrame:
-    """Pairs with statistics that vary between data sets and within; the law turns them
-    into optima.
+    """Pairs whose statistics vary between and within data sets.
+
+    The law is a function from them to the optima.
     """
     generator = np.random.default_rng(seed)
     of_dataset = np.repeat(
@@ -71,8 +67,9 @@ def law_with_dataset_effects(
 
 
 def three_datasets(optima: tuple[float, ...] = (10.0, 20.0, 60.0)) -> pd.DataFrame:
-    """One pair per data set, every statistic constant: a prediction is the mean of the
-    other optima.
+    """One pair per data set, with constant statistics.
+
+    So a prediction is the mean of the other optima.
     """
     pairs = pd.DataFrame(1.0, index=range(3), columns=list(STATISTICS))
     return pairs.assign(
@@ -84,15 +81,15 @@ def test_pearson_by_hand() -> None:
     # Deviations (-1.5, -0.5, 0.5, 1.5) and (-15, 5, -5, 15): r = 40 / sqrt(5 * 500) =
     # 0.8. For n = 4 the density of r is flat, so p = 1 - 0.8. Fisher: atanh 0.8 =
     # 1.0986, standard error 1 / sqrt(4 - 3) = 1.
-    found = pearson(np.array([1.0, 2, 3, 4]), np.array([10.0, 30, 20, 40]))
-    assert found is not None
+    correlation = pearson(np.array([1.0, 2, 3, 4]), np.array([10.0, 30, 20, 40]))
+    assert correlation is not None
     expected = (
         0.8,
         0.2,
         math.tanh(math.atanh(0.8) - 1.644854),
         math.tanh(math.atanh(0.8) + 1.644854),
     )
-    assert found == pytest.approx(expected, abs=1e-6)
+    assert correlation == pytest.approx(expected, abs=1e-6)
 
 
 def test_correlations_are_those_of_scipy_and_sorted() -> None:
@@ -122,10 +119,8 @@ def test_a_linear_law_is_recovered_out_of_fold_and_by_the_fit() -> None:
 
 def test_ridge_penalty_is_the_best_for_data_sets_left_out() -> None:
     pairs = make_pairs(noisy_law)
-    values, optima = (
-        StandardScaler().fit_transform(pairs[list(STATISTICS)].to_numpy()),
-        pairs["inverse_temperature"],
-    )
+    values = StandardScaler().fit_transform(pairs[list(STATISTICS)].to_numpy())
+    optima = pairs["inverse_temperature"]
     search = GridSearchCV(
         Ridge(),
         {"alpha": PENALTIES},
@@ -143,15 +138,17 @@ def test_each_fold_has_the_r_and_p_of_scipy_and_the_summary_is_theirs() -> None:
     pairs = make_pairs(noisy_law)
     result = leave_one_dataset_out(pairs, statistics="four_best")
     folds = [fold for _, fold in result.predictions.groupby("dataset")]
-    found = [
+    by_scipy = [
         stats.pearsonr(fold["inverse_temperature"], fold["linear"]) for fold in folds
     ]
-    np.testing.assert_allclose(result.folds["r"], [each.statistic for each in found])
-    np.testing.assert_allclose(result.folds["p"], [each.pvalue for each in found])
-    rs = [each.statistic for each in found]
-    expected = (np.median(rs), np.mean(rs), np.std(rs, ddof=1))
-    assert (result.median_r, result.mean_r, result.sd_r) == pytest.approx(expected)
-    assert result.mean_p == pytest.approx(np.mean([each.pvalue for each in found]))
+    r = [correlation.statistic for correlation in by_scipy]
+    p = [correlation.pvalue for correlation in by_scipy]
+    np.testing.assert_allclose(result.folds["r"], r)
+    np.testing.assert_allclose(result.folds["p"], p)
+    assert result.median_r == pytest.approx(np.median(r))
+    assert result.mean_r == pytest.approx(np.mean(r))
+    assert result.sd_r == pytest.approx(np.std(r, ddof=1))
+    assert result.mean_p == pytest.approx(np.mean(p))
     assert result.folds["statistics"].str.split(", ").str.len().tolist() == [4] * 6
 
 
@@ -166,17 +163,15 @@ def test_optima_of_the_held_out_data_set_do_not_touch_its_predictions(
             ~held_out, 250 - pairs["dim"].abs()
         )
     )
-    before, after = (
+    linear = [
         leave_one_dataset_out(table, statistics="four_best", method=method)
+        .predictions["linear"]
+        .to_numpy()
         for table in (pairs, changed)
-    )
-    kept = held_out.to_numpy()
-    np.testing.assert_array_equal(
-        before.predictions["linear"][kept], after.predictions["linear"][kept]
-    )
-    assert not np.array_equal(
-        before.predictions["linear"][~kept], after.predictions["linear"][~kept]
-    )
+    ]
+    rows = held_out.to_numpy()
+    np.testing.assert_array_equal(linear[0][rows], linear[1][rows])
+    assert not np.array_equal(linear[0][~rows], linear[1][~rows])
 
 
 def test_folds_without_an_r_are_counted_and_named() -> None:
@@ -234,28 +229,21 @@ def test_margin_by_hand_and_the_searched_range_with_too_few_data_sets() -> None:
 
 
 def test_intervals_hold_what_they_promise_for_a_new_data_set() -> None:
-    held, widths = [], []
+    coverage = []
+    widths = []
     for seed in range(60):
         pairs = make_pairs(
             law_with_dataset_effects, datasets=13, backbones=4, seed=seed
         )
         new = pairs["dataset"] == "data12"
         heuristic = fit(pairs[~new])
-        found = [
-            heuristic.predict(row)
-            for row in pairs.loc[new, list(STATISTICS)].to_dict("records")
-        ]
-        optima = pairs.loc[new, "inverse_temperature"]
-        held.append(
-            np.mean(
-                [
-                    each.low <= best <= each.high
-                    for each, best in zip(found, optima, strict=True)
-                ]
-            )
-        )
-        widths += [each.high - each.low for each in found]
-    assert np.mean(held) > 0.9 - 2 * np.std(held) / math.sqrt(len(held))
+        covered = []
+        for row in pairs[new].to_dict("records"):
+            estimate = heuristic.predict(row)
+            covered.append(estimate.low <= row["inverse_temperature"] <= estimate.high)
+            widths.append(estimate.high - estimate.low)
+        coverage.append(np.mean(covered))
+    assert np.mean(coverage) > 0.9 - 2 * np.std(coverage) / math.sqrt(len(coverage))
     # Not by being vacuous: an interval that knew the law would be about 2 * 1.64 *
     # sqrt(12² + 6²) = 44 wide.
     assert np.mean(widths) < 100
@@ -282,9 +270,10 @@ def test_estimate_by_hand(dim: float, expected: tuple[Any, ...]) -> None:
 
 def test_a_weight_of_two_is_a_row_given_twice() -> None:
     generator = np.random.default_rng(0)
-    values, target = generator.normal(size=(6, 2)), generator.normal(size=6)
-    weighted = regress(values, target, 1.5, np.array([2.0, 2, 1, 1, 1, 1]))
-    twice = regress(
+    values = generator.normal(size=(6, 2))
+    target = generator.normal(size=6)
+    weighted = ridge(values, target, 1.5, np.array([2.0, 2, 1, 1, 1, 1]))
+    twice = ridge(
         values[[0, 0, 1, 1, 2, 3, 4, 5]], target[[0, 0, 1, 1, 2, 3, 4, 5]], 1.5
     )
     np.testing.assert_allclose(weighted.coefficients, twice.coefficients)
@@ -318,9 +307,9 @@ def test_identified_keeps_plateaus_up_to_the_share() -> None:
         }
     )
     grid = [1.0, 5.0, 10.0, 15.0]
-    for max_share, kept in [(0.25, 1), (0.5, 2), (0.75, 3), (1.0, 4)]:
+    for max_share, count in [(0.25, 1), (0.5, 2), (0.75, 3), (1.0, 4)]:
         table = identified(pairs, max_share=max_share, grid=grid)
-        pd.testing.assert_frame_equal(table, pairs.head(kept))
+        pd.testing.assert_frame_equal(table, pairs.head(count))
 
 
 def with_value(column: str, value: object) -> pd.DataFrame:

@@ -1,39 +1,45 @@
-"""The 23 statistics that describe a labelled set of embeddings (classifier_temperature,
-section 4.2).
+"""The 23 statistics of a labelled set of embeddings.
 
-Every statistic is computed on the L2-normalised embeddings, all that the cosine
-classifier sees (section 3.1); only train_mean and train_std describe the raw values.
-docs/classifier_temperature.md has the other readings of the paper.
+classifier_temperature, section 4.2. Every statistic is computed on the L2-normalised
+embeddings, which are all that the cosine classifier sees (section 3.1); only train_mean
+and train_std describe the raw values. docs/classifier_temperature.md has the other
+readings of the paper.
 
-=====================
-===============================================================================================
-dim                    number of dimensions n_classes              number of distinct
-labels mean, var              of all n * dim normalised values, population variance
-train_mean, train_std  of all n * dim raw values, population form sb_trace
-trace of the average over classes of the covariance within a class, population form: the
-paper's
-                       intra-class trace, although `b` usually means between
-sw_trace               trace of the average over classes of (m_c - m)(m_c - m)', m_c the
-                       mean of a class, m that of all samples: the paper's inter-class
-                       trace
-feats_corr             mean of the dim**2 squared entries of (correlation matrix of the
-dimensions - identity) feats_cos_sim          mean over pairs of different dimensions of
-the cosine of their columns, signed, not centred n_samples              number of rows
-avg_samp_class         n_samples / n_classes pca_50 ... pca_99      number of principal
-components that explain this percentage of the variance, over dim avg_kurtosis
-mean over dimensions of the excess (Fisher) kurtosis, biased form: 0 for a normal
-distribution avg_normality          mean over dimensions of Shapiro and Wilk's W, on at
-most NORMALITY_ROWS rows silhouette             mean Euclidean silhouette coefficient,
-of at most SILHOUETTE_ROWS rows against all rows calinski_harabasz      Calinski and
-Harabasz's variance ratio, as scikit-learn (1 where no class has any spread)
-david_bouldin          Davies and Bouldin's index, as scikit-learn (the paper's
-spelling) =====================
-===============================================================================================
+- dim: Number of dimensions.
+- n_classes: Number of distinct labels.
+- mean, var: Mean and population variance of all n * dim normalised values.
+- train_mean, train_std: Mean and population standard deviation of all n * dim raw
+  values.
+- sb_trace: Trace of the average over classes of the covariance within a class,
+  population form. The paper calls it the intra-class trace, although `b` usually means
+  between.
+- sw_trace: Trace of the average over classes of (m_c - m)(m_c - m)', where m_c is the
+  mean of a class and m the mean of all samples. The paper calls it the inter-class
+  trace.
+- feats_corr: Mean of the dim**2 squared entries of (correlation matrix of the
+  dimensions - identity).
+- feats_cos_sim: Mean over pairs of different dimensions of the cosine of their columns,
+  signed, not centred.
+- n_samples: Number of rows.
+- avg_samp_class: n_samples / n_classes.
+- pca_50, pca_75, pca_80, pca_90, pca_95, pca_99: Number of principal components that
+  explain this percentage of the variance, divided by dim.
+- avg_kurtosis: Mean over dimensions of the excess (Fisher) kurtosis, biased form; 0 for
+  a normal distribution.
+- avg_normality: Mean over dimensions of Shapiro and Wilk's W, on at most
+  NORMALITY_ROWS rows.
+- silhouette: Mean Euclidean silhouette coefficient of at most SILHOUETTE_ROWS rows
+  among all rows.
+- calinski_harabasz: Calinski and Harabasz's variance ratio, from scikit-learn; 1 if no
+  class has any spread.
+- david_bouldin: Davies and Bouldin's index, from scikit-learn; the name is the paper's
+  spelling.
 
 feats_corr, feats_cos_sim, avg_kurtosis and avg_normality leave out dimensions that do
-not vary (but for rounding, or by less than 1e-19 of a row's length); where none varies
-they are 0, 0, 0 and 1 and every pca share is 0. One dimension alone has feats_corr and
-feats_cos_sim 0. A class of one sample has no spread and silhouette 0.
+not vary by more than round-off, or by more than 1e-19 of a row's length. If no
+dimension varies they are 0, 0, 0 and 1, and all pca shares are 0. With a single
+dimension feats_corr and feats_cos_sim are 0. A class of one sample has no spread and
+silhouette 0.
 """
 
 from collections.abc import Iterator
@@ -51,26 +57,46 @@ from softmax_temperature.metrics.checks import (
     check_embeddings,
 )
 
-# fmt: off
 STATISTICS: Final = (
-    "dim", "n_classes", "mean", "var", "sb_trace", "sw_trace", "feats_corr", "feats_cos_sim", "n_samples",
-    "avg_samp_class", "pca_50", "pca_75", "pca_80", "pca_90", "pca_95", "pca_99", "train_mean",
-    "train_std", "avg_kurtosis", "avg_normality", "silhouette", "calinski_harabasz", "david_bouldin",
+    "dim",
+    "n_classes",
+    "mean",
+    "var",
+    "sb_trace",
+    "sw_trace",
+    "feats_corr",
+    "feats_cos_sim",
+    "n_samples",
+    "avg_samp_class",
+    "pca_50",
+    "pca_75",
+    "pca_80",
+    "pca_90",
+    "pca_95",
+    "pca_99",
+    "train_mean",
+    "train_std",
+    "avg_kurtosis",
+    "avg_normality",
+    "silhouette",
+    "calinski_harabasz",
+    "david_bouldin",
 )
-# fmt: on
+# Rows whose silhouette is computed, among all rows.
 SILHOUETTE_ROWS: Final = 2_000
-# Royston's approximation of the weights is validated up to here; scipy warns beyond.
+# Royston's approximation of the weights is validated up to this number of rows; scipy
+# warns beyond it.
 NORMALITY_ROWS: Final = 5_000
 
 _EXPLAINED_PERCENTAGES: Final = (50, 75, 80, 90, 95, 99)
-# Differences below this part of a value are rounding: float32 embeddings resolve 6e-8,
-# float64 sums err by 1e-15.
+# Differences below this fraction of a value are rounding: float32 embeddings resolve
+# 6e-8, float64 sums err by 1e-15.
 _ROUNDING: Final = 1e-12
 # scipy's Shapiro-Wilk treats a smaller range as zero, and fourth powers of much smaller
 # values underflow.
 _LEAST_RANGE: Final = 1e-19
-# Numbers in one block of a pass over the rows, 8 MiB: temporary arrays of this size
-# stay in the processor's cache.
+# Numbers in one block of rows, 8 MiB: temporary arrays of this size stay in the
+# processor's cache.
 _BLOCK_NUMBERS: Final = 2**20
 
 Array = NDArray[np.float64]
@@ -78,21 +104,21 @@ Indices = NDArray[np.int64]
 
 
 def describe(embeddings: Tensor, labels: Tensor, *, seed: int = 0) -> dict[str, float]:
-    """The 23 statistics of section 4.2, in the paper's order; their definitions are in
-    this module's docstring.
+    """The 23 statistics of section 4.2, in the paper's order.
 
-    The order of the rows does not matter, to the last bit. Computed on the CPU in
-    float64, in about two copies' memory.
+    Their definitions are in this module's docstring. The order of the rows does not
+    change a single bit of the result. Computed on the CPU in float64, in the memory of
+    about two copies of the embeddings.
 
     Args:
-        embeddings: (n, dim) floating; finite; no row all zero.
-        labels: (n,) int64, not negative; at least two classes, at least one of them
-            with two samples.
-        seed: Draws the rows of `silhouette` above SILHOUETTE_ROWS rows and of
-            `avg_normality` above NORMALITY_ROWS.
+        embeddings: Shape (n, dim), floating point, finite; no row is all zero.
+        labels: Shape (n,), int64, not negative; at least two classes, at least one of
+            them with two samples.
+        seed: Seed of the drawn rows: for `silhouette` if there are more than
+            SILHOUETTE_ROWS, for `avg_normality` if there are more than NORMALITY_ROWS.
 
     Raises:
-        ValueError: If an argument is not as above; the message names it.
+        ValueError: If an argument violates these conditions; the message names it.
     """
     _check(embeddings, labels, seed)
     raw, classes = _in_content_order(embeddings, labels)
@@ -113,107 +139,106 @@ def _check(embeddings: Tensor, labels: Tensor, seed: int) -> None:
     check_embeddings(embeddings)
     check_classes(labels, len(embeddings))
     check_count(seed, "seed", least=0)
-    if not 2 <= (n_classes := len(labels.unique())) < len(labels):
-        found = f"{n_classes} classes in {len(labels)} samples"
+    n_classes = len(labels.unique())
+    if not 2 <= n_classes < len(labels):
         raise ValueError(
-            f"labels must hold at least two classes, one of them with two samples, got {found}"
+            "labels must hold at least two classes, one of them with two samples, "
+            f"got {n_classes} classes in {len(labels)} samples"
         )
 
 
 def _in_content_order(embeddings: Tensor, labels: Tensor) -> tuple[Array, Indices]:
-    """A copy of the rows in an order that depends on what they hold only, and their
-    classes numbered from 0.
-    """
-    # Adding 0.0 turns -0.0 into 0.0: equal numbers must have equal bytes, the bytes are
-    # the key.
-    rows = (
-        embeddings.detach()
-        .to("cpu", torch.float64, copy=True)
-        .contiguous()
-        .add_(0.0)
-        .numpy()
-    )
-    classes = np.unique(labels.cpu().numpy(), return_inverse=True)[1]
-    order = np.argsort(
-        rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
-    )
-    rows, classes = rows[order], classes[order]
+    """A copy of the rows, sorted by their content, and their classes from 0."""
+    copied = embeddings.detach().to("cpu", torch.float64, copy=True).contiguous()
+    # Rows are sorted by their bytes, so equal numbers must have equal bytes: adding 0.0
+    # turns -0.0 into 0.0.
+    rows = copied.add_(0.0).numpy()
+    _, classes = np.unique(labels.cpu().numpy(), return_inverse=True)
+    row_bytes = np.dtype((np.void, rows.itemsize * rows.shape[1]))
+    order = np.argsort(rows.view(row_bytes).ravel())
+    rows = rows[order]
+    classes = classes[order]
+    # Equal rows are in any order now. Sort their classes too.
     differs_from_last = (rows[1:] != rows[:-1]).any(axis=1)
-    # Among equal rows only the classes have an order left to fix.
-    return rows, classes[
-        np.lexsort((classes, np.append(0, np.cumsum(differs_from_last))))
-    ]
+    distinct_row = np.append(0, np.cumsum(differs_from_last))
+    return rows, classes[np.lexsort((classes, distinct_row))]
 
 
 def _raw_moments(raw: Array) -> dict[str, float]:
-    # Deviation: the paper describes mean and train_mean, var and train_std in the same
-    # words. We read the first pair as the classifier's input and the second as the
-    # extractor's output; see the table above.
+    # Deviation: the paper describes mean and train_mean in the same words, and also var
+    # and train_std. We read mean and var as those of the classifier's input, train_mean
+    # and train_std as those of the extractor's output.
     train_std, train_mean = torch.std_mean(torch.from_numpy(raw), correction=0)
     return {"train_mean": float(train_mean), "train_std": float(train_std)}
 
 
 def _normalised(raw: Array) -> Array:
-    """The same array with rows of length 1: new memory costs time."""
-    raw /= np.sqrt(np.einsum("nd,nd->n", raw, raw))[:, None]
+    """The array with rows of length 1, in place, as new memory costs time."""
+    lengths = np.sqrt(np.einsum("nd,nd->n", raw, raw))
+    raw /= lengths[:, None]
     return raw
 
 
 def _sizes_and_moments(unit: Array, classes: Indices) -> dict[str, float]:
-    (samples, dim), n_classes, mean = unit.shape, classes.max() + 1, unit.mean()
-    sizes = {
+    samples, dim = unit.shape
+    n_classes = classes.max() + 1
+    mean = unit.mean()
+    return {
         "dim": dim,
         "n_classes": n_classes,
         "n_samples": samples,
         "avg_samp_class": samples / n_classes,
+        "mean": mean,
+        # The squares of a normalised row sum to 1.
+        "var": 1 / dim - mean**2,
     }
-    # The squares of a normalised row sum to 1.
-    return {**sizes, "mean": mean, "var": 1 / dim - mean**2}
 
 
 def _membership(classes: Indices) -> tuple[sparse.csc_array, Array]:
-    """The (n_classes, n) matrix that sums rows by class, and the class sizes."""
-    entries = np.ones(len(classes)), (classes, np.arange(len(classes)))
-    return sparse.csc_array(entries), np.bincount(classes).astype(np.float64)
+    """The matrix (n_classes, n) that sums rows by class, and the class sizes."""
+    ones = np.ones(len(classes))
+    positions = (classes, np.arange(len(classes)))
+    counts = np.bincount(classes).astype(np.float64)
+    return sparse.csc_array((ones, positions)), counts
 
 
 def _class_traces(unit: Array, classes: Indices) -> dict[str, float]:
     by_class, counts = _membership(classes)
     means = by_class @ unit / counts[:, None]
-    # Normalised rows are at mean squared distance 1 - |m|**2 from their mean m.
+    # The mean squared distance of normalised rows from their mean m is 1 - |m|**2.
     within = 1 - np.square(means).sum(axis=1)
     between = np.square(means - unit.mean(axis=0)).sum(axis=1)
-    # Deviation: sb is usually the scatter between classes and sw that within; the paper
-    # describes them the other way round, and its Figure 3 uses these names. Averages
-    # over classes and population forms are ours, see the table.
+    # Deviation: sb usually is the scatter between classes, and sw the scatter within.
+    # The paper describes them the other way round, and its Figure 3 uses these names.
+    # That both are averages over classes, in population form, is our reading.
     return {"sb_trace": within.mean().clip(min=0.0), "sw_trace": between.mean()}
 
 
 def _varies(columns: Array) -> NDArray[np.bool_]:
-    """Which columns of normalised rows vary; normalising a constant column may leave
-    rounding in it.
-    """
-    low, high = columns.min(axis=0), columns.max(axis=0)
+    """Whether each column of normalised rows varies by more than rounding."""
+    low = columns.min(axis=0)
+    high = columns.max(axis=0)
+    # Normalising the rows may leave rounding in a constant column.
     rounding = _ROUNDING * np.maximum(np.abs(low), np.abs(high))
     varies: NDArray[np.bool_] = high - low > np.maximum(rounding, _LEAST_RANGE)
     return varies
 
 
 def _blocks(rows: int, width: int) -> Iterator[slice]:
+    """Slices of rows such that rows times `width` is at most _BLOCK_NUMBERS."""
     step = max(1, _BLOCK_NUMBERS // width)
-    return (slice(start, start + step) for start in range(0, rows, step))
+    for start in range(0, rows, step):
+        yield slice(start, start + step)
 
 
 def _dimension_statistics(
     unit: Array, seed: np.random.SeedSequence
 ) -> dict[str, float]:
-    # Deviation: the paper does not say what becomes of a dimension that does not vary.
-    # It is left out.
-    kept = np.flatnonzero(_varies(unit))
-    if len(kept) == 0:
-        shares = dict.fromkeys(
-            (f"pca_{percentage}" for percentage in _EXPLAINED_PERCENTAGES), 0.0
-        )
+    # Deviation: the paper does not say how it treats a dimension that does not vary. We
+    # leave it out.
+    varying = np.flatnonzero(_varies(unit))
+    if len(varying) == 0:
+        shares = {f"pca_{percentage}": 0.0 for percentage in _EXPLAINED_PERCENTAGES}
         return {
             "feats_corr": 0.0,
             "feats_cos_sim": 0.0,
@@ -222,24 +247,25 @@ def _dimension_statistics(
             **shares,
         }
     covariance, fourth_moments = _central_moments(unit)
-    covariance, variances = covariance[np.ix_(kept, kept)], covariance.diagonal()[kept]
+    variances = covariance.diagonal()[varying]
+    covariance = covariance[np.ix_(varying, varying)]
     correlation = covariance / np.sqrt(np.outer(variances, variances))
+    kurtosis = fourth_moments[varying] / variances**2
     return {
-        "feats_corr": np.square(correlation - np.eye(len(kept))).mean(),
-        "feats_cos_sim": _mean_cosine(unit, kept),
-        "avg_kurtosis": np.mean(fourth_moments[kept] / variances**2) - 3.0,
+        "feats_corr": np.square(correlation - np.eye(len(varying))).mean(),
+        "feats_cos_sim": _mean_cosine(unit, varying),
+        "avg_kurtosis": np.mean(kurtosis) - 3.0,
         "avg_normality": _mean_normality(unit, seed),
         **_explained_shares(covariance, unit.shape[1]),
     }
 
 
 def _central_moments(unit: Array) -> tuple[Array, Array]:
-    """Population covariance (dim, dim) and fourth central moments (dim,), in one pass
-    over the rows.
-    """
+    """Population covariance (dim, dim) and fourth central moments (dim,)."""
     samples, dim = unit.shape
     centre = unit.mean(axis=0)
-    covariance, fourth_moments = np.zeros((dim, dim)), np.zeros(dim)
+    covariance = np.zeros((dim, dim))
+    fourth_moments = np.zeros(dim)
     for block in _blocks(samples, dim):
         offsets = unit[block] - centre
         covariance += offsets.T @ offsets
@@ -248,51 +274,50 @@ def _central_moments(unit: Array) -> tuple[Array, Array]:
     return covariance / samples, fourth_moments / samples
 
 
-def _mean_cosine(unit: Array, kept: Indices) -> float:
-    """The mean over pairs of columns; the squared sum of directions holds every pair
-    twice, and each column.
-    """
-    count = len(kept)
+def _mean_cosine(unit: Array, varying: Indices) -> float:
+    """Mean cosine over pairs of different columns among the varying ones."""
+    count = len(varying)
     if count == 1:
         return 0.0
+    squared_lengths = np.einsum("nd,nd->d", unit, unit)
     weights = np.zeros(unit.shape[1])
-    weights[kept] = 1.0 / np.sqrt(np.einsum("nd,nd->d", unit, unit)[kept])
+    weights[varying] = 1.0 / np.sqrt(squared_lengths[varying])
+    # The squared length of the sum of directions counts every pair twice, and each
+    # column once with itself.
     resultant = unit @ weights
     return float((resultant @ resultant - count) / (count * (count - 1)))
 
 
 def _mean_normality(unit: Array, seed: np.random.SeedSequence) -> float:
-    from scipy.stats import shapiro  # A second, which `plan` need not wait for.
+    # Imported here because it takes a second, which `plan` need not wait for.
+    from scipy.stats import shapiro
 
     sample = unit[_drawn_rows(len(unit), NORMALITY_ROWS, seed)]
     # A column may vary only outside the sample.
     sample = sample[:, _varies(sample)]
-    return (
-        float(np.mean([shapiro(column).statistic for column in sample.T]))
-        if sample.size
-        else 1.0
-    )
+    if sample.size == 0:
+        return 1.0
+    return float(np.mean([shapiro(column).statistic for column in sample.T]))
 
 
 def _explained_shares(covariance: Array, dim: int) -> dict[str, float]:
     variances = np.linalg.eigvalsh(covariance)[::-1].clip(min=0.0)
     explained = np.cumsum(variances) / variances.sum()
-    # Where components explain exactly the percentage, rounding must not ask for one
-    # more.
-    needed = {
-        p: np.searchsorted(explained, p / 100 - _ROUNDING) + 1
-        for p in _EXPLAINED_PERCENTAGES
-    }
-    return {f"pca_{percentage}": count / dim for percentage, count in needed.items()}
+    shares: dict[str, float] = {}
+    for percentage in _EXPLAINED_PERCENTAGES:
+        # Where components explain exactly the percentage, rounding must not demand one
+        # more.
+        threshold = percentage / 100 - _ROUNDING
+        count = np.searchsorted(explained, threshold) + 1
+        shares[f"pca_{percentage}"] = count / dim
+    return shares
 
 
 def _separation(
     unit: Array, classes: Indices, seed: np.random.SeedSequence
 ) -> dict[str, float]:
-    from sklearn.metrics import (
-        calinski_harabasz_score,
-        davies_bouldin_score,
-    )  # They import scipy.stats.
+    # Imported here because scikit-learn imports scipy.stats, which takes a second.
+    from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score
 
     rows = _drawn_rows(len(unit), SILHOUETTE_ROWS, seed)
     return {
@@ -303,8 +328,9 @@ def _separation(
 
 
 def _silhouettes(unit: Array, classes: Indices, rows: Indices) -> Array:
-    """As scikit-learn's `silhouette_samples` for these of the unit rows, among all
-    rows.
+    """Silhouette coefficients of some rows among all rows.
+
+    They are those of scikit-learn's `silhouette_samples`.
     """
     # Deviation: the paper does not say whether it sampled. scikit-learn's `sample_size`
     # scores a subset within itself: with 1,000 classes nearly every class of a
@@ -313,33 +339,28 @@ def _silhouettes(unit: Array, classes: Indices, rows: Indices) -> Array:
     # in n.
     by_class, counts = _membership(classes)
     sums = _distance_sums(unit, by_class, rows)
-    own, own_entries = classes[rows], (classes[rows], np.arange(len(rows)))
-    inside = sums[own_entries] / np.maximum(counts[own] - 1, 1)
+    own_class = classes[rows]
+    own_entries = (own_class, np.arange(len(rows)))
+    inside = sums[own_entries] / np.maximum(counts[own_class] - 1, 1)
     outside = sums / counts[:, None]
     outside[own_entries] = np.inf
     nearest = outside.min(axis=0)
     larger = np.maximum(inside, nearest)
+    defined = (counts[own_class] > 1) & (larger > 0)
     coefficients = np.zeros(len(rows))
-    np.divide(
-        nearest - inside,
-        larger,
-        out=coefficients,
-        where=(counts[own] > 1) & (larger > 0),
-    )
+    np.divide(nearest - inside, larger, out=coefficients, where=defined)
     return coefficients
 
 
 def _distance_sums(unit: Array, by_class: sparse.csc_array, rows: Indices) -> Array:
-    """(n_classes, rows) sums of the Euclidean distances from each of the rows to all
-    members of each class.
-    """
+    """Sums of distances from rows to the members of each class, (n_classes, rows)."""
     sums = np.zeros((by_class.shape[0], len(rows)))
     opposite = -2.0 * unit[rows].T
     for block in _blocks(len(unit), len(rows)):
         squared = unit[block] @ opposite
         squared += 2.0
-        # Equal rows, each row and itself among them, are at distance 0, not at the
-        # square root of a rounding error.
+        # The distance between equal rows, for instance of a row to itself, is 0, not
+        # the square root of a rounding error.
         squared[squared < _ROUNDING] = 0.0
         sums += by_class[:, block] @ np.sqrt(squared, out=squared)
     return sums
@@ -349,4 +370,5 @@ def _drawn_rows(count: int, limit: int, seed: np.random.SeedSequence) -> Indices
     """All row numbers, or `limit` of them drawn without replacement, ascending."""
     if count <= limit:
         return np.arange(count)
-    return np.sort(np.random.default_rng(seed).choice(count, limit, replace=False))
+    drawn = np.random.default_rng(seed).choice(count, limit, replace=False)
+    return np.sort(drawn)

@@ -12,11 +12,13 @@ from torch import Tensor
 
 from softmax_temperature.metrics.calibration import CHUNK, binned_sums, equal_width_bins
 from softmax_temperature.metrics.checks import (
+    ArgumentError,
     check_count,
     check_labels,
     check_logits,
     check_positive,
 )
+from softmax_temperature.metrics.probability_check import check_not_probs
 
 TEMPERATURE_BOUNDS = (
     1e-4,
@@ -65,7 +67,8 @@ def fit_temperature(
     """
     check_logits(logits)
     check_labels(labels, logits)
-    check_count(bins, "bins", least=1)
+    check_not_probs(logits)
+    bins = check_count(bins, "bins", least=1)
     if criterion not in ("nll", "ece"):
         raise ValueError(f"criterion must be 'nll' or 'ece', got {criterion!r}")
     exact = logits.detach().double()
@@ -90,6 +93,10 @@ def temperature_interval(
     check_logits(logits)
     check_labels(labels, logits)
     check_positive(temperature, "temperature")
+    if not 0 < level < 1:
+        raise ArgumentError(
+            f"level must be in (0, 1), got {level}", "Give a share, such as 0.9."
+        )
     scaled = logits.double() / temperature
     probs = torch.softmax(scaled, dim=1)
     expected = (probs * scaled).sum(dim=1)
@@ -106,6 +113,7 @@ def apply_temperature(logits: Tensor, temperature: float) -> Tensor:
     positive.
     """
     check_logits(logits)
+    check_not_probs(logits)
     check_positive(temperature, "temperature")
     return logits / temperature
 

@@ -1,5 +1,6 @@
-"""Small random networks of every kind that Cooling walks, in float64, with batch norms
-that have seen something.
+"""Small random networks of every kind that Cooling walks, in float64.
+
+Their batch normalisations have running statistics of their own.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,22 +10,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.networks.convolutional import DenseNet, SmallVGG, UNet
+from softmax_temperature.networks.bottleneck_resnet import BottleneckResNet
+from softmax_temperature.networks.cifar_resnet import CifarResNet
+from softmax_temperature.networks.densenet import DenseNet
 from softmax_temperature.networks.layers import CReLU
-from softmax_temperature.networks.resnets import (
-    BottleneckResNet,
-    CifarResNet,
-    WideResNet,
-)
+from softmax_temperature.networks.unet import UNet
+from softmax_temperature.networks.vgg import SmallVGG
+from softmax_temperature.networks.wide_resnet import WideResNet
 
 CLASSES = 4
 MakeNetwork = Callable[..., nn.Module]
 
 
 class Residual(nn.Module):
-    """Two convolutions beside the identity, or beside a projection where the channels
-    change.
-    """
+    """Two convolutions beside the identity, or a projection if the channels change."""
 
     def __init__(self, inputs: int, outputs: int, *, norm: bool) -> None:
         super().__init__()
@@ -53,7 +52,7 @@ class Appended(nn.Module):
         return torch.cat((maps, self.conv(maps).relu()), dim=1)
 
 
-# By name, what makes a block that reads so many channels, and how many it returns.
+# Functions from a number of channels to a block and its number of output channels.
 BLOCKS: dict[str, Callable[[int], tuple[nn.Module, int]]] = {
     "convolution": lambda channels: (nn.Conv2d(channels, 5, 3, padding=1), 5),
     "batch norm": lambda channels: (nn.BatchNorm2d(channels), channels),
@@ -78,7 +77,8 @@ BLOCKS: dict[str, Callable[[int], tuple[nn.Module, int]]] = {
 
 def stacked(names: Sequence[str]) -> nn.Module:
     """Blocks on one another, then the mean of each map and a dense layer."""
-    network, channels = nn.Sequential(), 3
+    network = nn.Sequential()
+    channels = 3
     for name in names:
         block, channels = BLOCKS[name](channels)
         network.append(block)
@@ -153,9 +153,7 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
 
 @pytest.fixture(scope="session")
 def make_network() -> MakeNetwork:
-    """Makes a network by name, or of blocks, in evaluation mode; another seed draws
-    other weights.
-    """
+    """Makes a network by name, or of blocks, in evaluation mode, from a seed."""
 
     def make(name: str | Sequence[str], seed: int = 0) -> nn.Module:
         torch.manual_seed(seed)
@@ -202,15 +200,15 @@ def images_for(images: Tensor) -> Callable[[nn.Module], Tensor]:
 
 @pytest.fixture(scope="session")
 def uncertain_labels() -> Callable[[Tensor], Tensor]:
-    """Labels for which logits (n, classes, ...) have a best temperature: the largest
-    twice, then the second largest.
+    """Labels for which logits (n, classes, ...) have a best temperature.
+
+    In turn, the largest logit twice, then the second largest.
     """
 
     def label(logits: Tensor) -> Tensor:
         ranked = logits.topk(2, dim=1).indices
-        thirds = (torch.arange(ranked[:, 0].numel()) % 3 == 2).reshape(
-            ranked[:, 0].shape
-        )
-        return torch.where(thirds, ranked[:, 1], ranked[:, 0])
+        largest = ranked[:, 0]
+        every_third = torch.arange(largest.numel()) % 3 == 2
+        return torch.where(every_third.view(largest.shape), ranked[:, 1], largest)
 
     return label

@@ -1,5 +1,6 @@
-"""In a real Lightning loop and a real Hugging Face loop, the temperature fits the
-held-out set after each epoch.
+"""The callbacks in a real loop of Lightning and of Hugging Face.
+
+After each epoch the temperature fits the held-out set.
 """
 
 from pathlib import Path
@@ -86,10 +87,9 @@ def sentences(rows: int, seed: int) -> list[dict[str, Tensor]]:
     """Two classes of four words each, one word in four from the other."""
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(rows) % 2
-    other = torch.rand(rows, 6, generator=generator) < 0.25
-    words = torch.randint(4, (rows, 6), generator=generator) + 4 * (
-        labels[:, None] ^ other.long()
-    )
+    from_other_class = torch.rand(rows, 6, generator=generator) < 0.25
+    word_class = labels[:, None] ^ from_other_class.long()
+    words = torch.randint(4, (rows, 6), generator=generator) + 4 * word_class
     return [
         {"input_ids": word, "labels": label}
         for word, label in zip(words, labels, strict=True)
@@ -136,9 +136,8 @@ def test_hugging_faces_trainer_cools_after_each_epoch_and_trains_on_cooled_logit
     assert len(set(epochs)) == 2
     (batch,) = held_out
     with torch.no_grad():
-        found = model.eval()(**batch)
-    assert fit_temperature(found.logits, batch["labels"]).temperature == pytest.approx(
-        1, abs=1e-3
-    )
-    expected = nn.functional.cross_entropy(found.logits, batch["labels"])
-    assert found.loss.item() == pytest.approx(expected.item(), rel=1e-6)
+        outputs = model.eval()(**batch)
+    fit = fit_temperature(outputs.logits, batch["labels"])
+    assert fit.temperature == pytest.approx(1, abs=1e-3)
+    expected = nn.functional.cross_entropy(outputs.logits, batch["labels"])
+    assert outputs.loss.item() == pytest.approx(expected.item(), rel=1e-6)

@@ -60,11 +60,11 @@ def test_the_state_carries_the_temperature_to_another_network(
     file = io.BytesIO()
     torch.save(held.state_dict(), file)
     file.seek(0)
-    other = make_network("plain", seed=5).float()
-    other_cooling = cooling.Cooling(other)
-    other.load_state_dict(torch.load(file, weights_only=True))
-    torch.testing.assert_close(other(images.float()), raw / 3)
-    assert other_cooling.temperature == 3
+    loaded = make_network("plain", seed=5).float()
+    loaded_cooling = cooling.Cooling(loaded)
+    loaded.load_state_dict(torch.load(file, weights_only=True))
+    torch.testing.assert_close(loaded(images.float()), raw / 3)
+    assert loaded_cooling.temperature == 3
     # Without Cooling the state does not fit, which is better than logits that are
     # silently uncooled.
     with pytest.raises(RuntimeError, match="cooling_temperature"):

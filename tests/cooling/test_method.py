@@ -1,4 +1,4 @@
-"""Cooling divides logits by what it says, in every mode and network, and nothing else."""
+"""Cooling divides logits by the factor it returns, in every mode and network."""
 
 import copy
 import math
@@ -23,8 +23,9 @@ BLOCKS = [
     "average",
     "identity shortcut",
     "normed shortcut",
+    "projection",
+    "append",
 ]
-BLOCKS += ["projection", "append"]
 # The low limits make the periodic mode redistribute at once.
 MODES: dict[str, dict[str, object]] = {
     "last_layer": {"mode": "last_layer"},
@@ -41,7 +42,7 @@ def evaluate(network: nn.Module, images: Tensor) -> Tensor:
 
 @torch.no_grad()
 def disturb(network: nn.Module, seed: int) -> None:
-    """What training does between two periods, as far as Cooling can tell."""
+    """Change the parameters, as training does between two periods."""
     torch.manual_seed(seed)
     for parameter in network.parameters():
         parameter.mul_(1 + 0.2 * torch.rand_like(parameter))
@@ -118,11 +119,11 @@ def test_training_mode_is_divided_too_and_running_statistics_see_no_change(
     twin = copy.deepcopy(network)
     old = evaluate(network, images)
     applied = held.cool(old, uncertain_labels(old))
-    trained = []
-    for each in (twin.train(), network.train()):
-        torch.manual_seed(0)
-        trained.append(evaluate(each, images))
-    torch.testing.assert_close(trained[1], trained[0] / applied, rtol=1e-9, atol=1e-11)
+    torch.manual_seed(0)
+    before = evaluate(twin.train(), images)
+    torch.manual_seed(0)
+    after = evaluate(network.train(), images)
+    torch.testing.assert_close(after, before / applied, rtol=1e-9, atol=1e-11)
     statistics = {
         name: value for name, value in network.named_buffers() if "running" in name
     }
@@ -175,13 +176,13 @@ def test_a_fit_without_an_optimum_changes_nothing_and_says_so(
     held.cool(logits, uncertain_labels(logits))
     before = copy.deepcopy(network.state_dict())
     logits = evaluate(network, images)
-    # Separated by the labels; against them; and nothing to say.
-    for some, labels in (
+    # Logits that separate the labels, contradict them, or are independent of them.
+    for held_out, labels in (
         (logits, logits.argmax(dim=1)),
         (logits, logits.argmin(dim=1)),
         (torch.zeros_like(logits), logits.argmax(dim=1)),
     ):
-        assert held.cool(some, labels) == 1
+        assert held.cool(held_out, labels) == 1
         assert held.last_fit is not None
         assert held.last_fit.at_bound
         assert_same_state(network, before)
@@ -212,7 +213,8 @@ def test_resumed_cooling_is_the_uninterrupted_one(
 def test_bad_input_is_refused_and_changes_nothing(
     make_network: MakeNetwork, images: Tensor, uncertain_labels: Label, mode: str
 ) -> None:
-    network, images = make_network("U-Net"), images.repeat(1, 1, 2, 2)
+    network = make_network("U-Net")
+    images = images.repeat(1, 1, 2, 2)
     optimizer = torch.optim.RMSprop(network.parameters())
     held = cooling.Cooling(network, **MODES[mode])
     logits = evaluate(network, images)
@@ -266,9 +268,10 @@ def test_the_factor_acts_on_the_whole_temperature_or_on_its_increment(
     held = cooling.Cooling(network, factor=factor, refit=refit)
     present = 1.0
     for period in range(3):
-        for each in (network, raw_network):
-            disturb(each, period)
-        raw, logits = evaluate(raw_network, images), evaluate(network, images)
+        disturb(network, period)
+        disturb(raw_network, period)
+        raw = evaluate(raw_network, images)
+        logits = evaluate(network, images)
         labels = uncertain_labels(raw)
         whole = fit_temperature(raw, labels).temperature ** factor
         if refit == "increment":

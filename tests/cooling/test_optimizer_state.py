@@ -44,10 +44,11 @@ def history(
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_the_next_step_is_that_of_an_optimizer_that_knew_the_rescaled_parameter_all_along(
+def test_the_next_step_is_as_if_the_optimizer_had_always_had_the_rescaled_parameter(
     name: str,
 ) -> None:
-    start, scale = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64), 0.2
+    start = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
+    scale = 0.2
     gradient = torch.tensor([0.3, -0.1, 0.7], dtype=torch.float64)
     expected_optimizer, expected = history(OPTIMIZERS[name], start, scale)
     step(expected_optimizer, expected, gradient / scale, lr=0.1)
@@ -86,12 +87,9 @@ def test_cooling_carries_the_state_of_the_layers_that_it_scales(
     applied = held.cool(
         logits, uncertain_labels(logits), optimizer=optimizer, policy=policy
     )
+    powers = cooling.plan_redistribution(network).parameters
     for name, parameter in network.named_parameters():
-        power = (
-            cooling.plan_redistribution(network).parameters[name]
-            if policy == "rescale"
-            else 0
-        )
+        power = powers[name] if policy == "rescale" else 0
         expected = before[parameter] * applied**power
         torch.testing.assert_close(
             optimizer.state[parameter]["momentum_buffer"], expected
@@ -110,3 +108,12 @@ def test_unknown_policies_and_optimizers_are_refused() -> None:
         ValueError, match="policy must be 'keep' or 'rescale', got 'reset'"
     ):
         cooling.rescale_optimizer_state(optimizer, {parameter: math.nan}, "reset")
+
+
+def test_a_policy_without_the_optimizer_whose_state_it_rescales_is_refused() -> None:
+    held = cooling.Cooling(torch.nn.Linear(2, 3))
+    logits = torch.randn(30, 3, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(
+        ValueError, match="optimizer must be given for policy 'rescale'"
+    ):
+        held.cool(logits, torch.arange(30) % 3, policy="rescale")

@@ -1,4 +1,4 @@
-"""Where the temperature goes in each kind of network, and which networks are refused."""
+"""Redistribution of the temperature in each kind of network, and refused networks."""
 
 import copy
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def test_a_chain_shares_evenly(make_network: MakeNetwork) -> None:
     }
 
 
-def test_the_affine_parameters_of_batch_norm_carry_the_power_and_the_layer_before_takes_its_own_back(
+def test_batch_norm_carries_the_power_and_the_layer_before_undoes_its_inputs_power(
     make_network: MakeNetwork,
 ) -> None:
     plan = cooling.plan_redistribution(make_network("plain with batch norm"))
@@ -74,8 +74,10 @@ def test_other_homogeneous_operations_are_walked() -> None:
     class Odd(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.deep, self.wide = nn.Conv1d(2, 4, 1), nn.ConvTranspose1d(4, 4, 1)
-            self.pads, self.classifier = nn.ZeroPad1d(1), nn.Linear(8, 3)
+            self.deep = nn.Conv1d(2, 4, 1)
+            self.wide = nn.ConvTranspose1d(4, 4, 1)
+            self.pads = nn.ZeroPad1d(1)
+            self.classifier = nn.Linear(8, 3)
 
         def forward(self, rows: Tensor) -> Tensor:
             height = rows.shape[-1] // 2 * 2
@@ -92,7 +94,8 @@ def test_other_homogeneous_operations_are_walked() -> None:
             return scores
 
     torch.manual_seed(0)
-    network, rows = Odd().double(), torch.randn(5, 2, 6, dtype=torch.float64)
+    network = Odd().double()
+    rows = torch.randn(5, 2, 6, dtype=torch.float64)
     before = network(rows)
     rescale_parameters(
         parameter_scales(network, cooling.plan_redistribution(network), 7.0)
@@ -137,7 +140,8 @@ class Around(nn.Module):
     def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
         self.function = function
-        self.conv, self.classifier = nn.Conv2d(3, 4, 1), nn.Conv2d(4, 2, 1)
+        self.conv = nn.Conv2d(3, 4, 1)
+        self.classifier = nn.Conv2d(4, 2, 1)
         self.offset = nn.Parameter(torch.zeros(()))
 
     def forward(self, images: Tensor) -> Tensor:
@@ -190,9 +194,7 @@ def test_modules_that_cannot_be_scaled_are_refused_by_name(
     cooling.Cooling(network, mode="last_layer")
 
 
-def test_hooks_and_replaced_forward_functions_are_refused_but_for_coolings_own_hook() -> (
-    None
-):
+def test_hooks_and_replaced_forward_functions_are_refused_except_coolings() -> None:
     network = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
     cooling.Cooling(network, mode="last_layer")
     cooling.Cooling(network, mode="distributed")
@@ -207,12 +209,13 @@ def test_hooks_and_replaced_forward_functions_are_refused_but_for_coolings_own_h
         cooling.Cooling(network, mode="distributed")
 
 
-class TwoFaced(nn.Module):
+class ShorterInEvaluation(nn.Module):
     """Two layers, one of which is left out in evaluation."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.first = nn.Linear(4, 4)
+        self.second = nn.Linear(4, 4)
 
     def forward(self, rows: Tensor) -> Tensor:
         rows = self.first(rows)
@@ -221,10 +224,10 @@ class TwoFaced(nn.Module):
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_networks_that_are_another_in_training_are_refused(training: bool) -> None:
-    network = nn.Sequential(nn.Linear(3, 4), TwoFaced(), nn.Linear(4, 2)).train(
-        training
-    )
+def test_networks_that_differ_in_training_are_refused(training: bool) -> None:
+    network = nn.Sequential(
+        nn.Linear(3, 4), ShorterInEvaluation(), nn.Linear(4, 2)
+    ).train(training)
     network[0].eval()
     with pytest.raises(ValueError, match="Sequential computes one thing in training"):
         cooling.Cooling(network, mode="distributed")

@@ -1,6 +1,4 @@
-"""Theorem 3.7 by hand; the table of theory checks holds all statements against autograd
-(`theory_checks`).
-"""
+"""Theorem 3.7 by hand; `theory_checks` compares all statements with autograd."""
 
 from collections.abc import Callable
 

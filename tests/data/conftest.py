@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from softmax_temperature.data.prepare import Rules, prepare
+from softmax_temperature.data.division import Rules
+from softmax_temperature.data.prepare import prepare
 from softmax_temperature.data.prepared import PreparedData
-from softmax_temperature.data.splits import RawDataset
+from softmax_temperature.data.raw import RawDataset
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
 
 Write = Callable[..., Path]

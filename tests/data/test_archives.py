@@ -1,6 +1,4 @@
-"""Archives of arrays, texts and trees are read exactly, and every fault is one error
-that names the file.
-"""
+"""Archives are read exactly; every fault is one error that names the file."""
 
 from typing import Any
 
@@ -77,6 +75,19 @@ def test_a_fault_of_arrays_names_file_and_form(
         NpzArchive(write_npz(**replaced)).read()
 
 
+def test_a_class_name_with_half_of_a_character_is_refused(write_npz: Any) -> None:
+    path = write_npz(class_names=np.array(["crow", "wren", "t\ud800"]))
+    with pytest.raises(InputError, match="class_names holds half of a character"):
+        NpzArchive(path).read()
+
+
+def test_an_archive_that_cannot_be_read_has_no_digest(write_npz: Any) -> None:
+    path = write_npz()
+    path.unlink()
+    with pytest.raises(InputError, match=r"birds\.npz: cannot be read"):
+        NpzArchive(path).digest()
+
+
 def test_a_truncated_archive_is_refused(write_npz: Any) -> None:
     path = write_npz()
     path.write_bytes(path.read_bytes()[:-100])
@@ -121,6 +132,14 @@ def test_parts_are_told_apart_and_keep_their_order(
         "file": "talk.jsonl",
         "empty_texts_left_out": 1,
     }
+
+
+def test_a_byte_order_mark_and_empty_lines_at_the_end_are_dropped(
+    write_jsonl: Any,
+) -> None:
+    path = write_jsonl(row(0, "a"), row(1, "b"), b"", b" \t", b"\r")
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert JsonlArchive(path).read().train.samples == ("a", "b")
 
 
 def test_names_are_classes_in_the_order_of_the_alphabet(write_jsonl: Any) -> None:
@@ -184,6 +203,22 @@ TEXT_FAULTS: dict[str, tuple[list[Any], str]] = {
         ": labels of the split train: 0, 1, 10+; these are not 0, 1",
     ),
     "two kinds": ([row("a")], ": labels of the split train: 0, 1, 'a'"),
+    "an empty line between others": (
+        [b"", row()],
+        ", line 3: is not of the stated form",
+    ),
+    "half of a character": (
+        [b'{"split": "train", "label": 0, "text": "a \\ud800"}'],
+        r", line 3: the text holds half of a character \('\\ud800'\)",
+    ),
+    "a name with half of a character": (
+        [b'{"split": "train", "label": "\\udcff", "text": "a"}'],
+        ", line 3: the label holds half of a character",
+    ),
+    "deep nesting": (
+        [b'{"split": "train", "label": 0, "text": ' + 100_000 * b"["],
+        r", line 3: is not of the stated form \(too deeply nested\)",
+    ),
 }
 
 

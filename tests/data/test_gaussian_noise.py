@@ -1,4 +1,4 @@
-"""Noise on images: its statistics, and the archive that has some of its own."""
+"""Noise on images has its statistics; CIFAR-10-C is read in the right order."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +17,8 @@ from softmax_temperature.data.gaussian_noise import (
 )
 from softmax_temperature.runner.errors import InputError
 
-IMAGES = 6  # Of a severity, in the archive that the tests write.
+# Images per severity in the archive that the tests write.
+IMAGES = 6
 LABELS = np.array([3, 8, 8, 0, 6, 6])
 
 
@@ -47,9 +48,7 @@ def test_the_noise_has_its_deviation_and_pixels_and_channels_are_independent() -
 def write_archive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., np.ndarray]:
-    """Writes a CIFAR-10-C of five severities of six images, or other arrays; returns
-    its images.
-    """
+    """Writes a small CIFAR-10-C, with arrays replaced; returns its images."""
 
     def write(**replaced: Any) -> np.ndarray:
         images = np.random.default_rng(0).integers(
@@ -65,7 +64,7 @@ def write_archive(
                 np.save(tmp_path / "CIFAR-10-C" / f"{name}.npy", content)
         return images
 
-    monkeypatch.setattr(gaussian_noise, "_PER_SEVERITY", IMAGES)
+    monkeypatch.setattr(gaussian_noise, "_ROWS_PER_SEVERITY", IMAGES)
     return write
 
 

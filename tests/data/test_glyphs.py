@@ -1,6 +1,4 @@
-"""Glyphs: the same everywhere, balanced, and neither trivial nor impossible to tell
-apart.
-"""
+"""Glyphs are balanced, distinct and visible; scenes have true labels."""
 
 import numpy as np
 import pytest
@@ -17,15 +15,14 @@ from softmax_temperature.data.glyphs import (
 from softmax_temperature.runner.errors import InputError
 
 
-def test_a_glyph_data_set_is_balanced_and_visible_and_a_smaller_one_is_its_beginning() -> (
-    None
-):
+def test_a_glyph_data_set_is_balanced_and_a_smaller_one_is_its_beginning() -> None:
     raw = read_glyphs("glyphs-12", seed=0)
     assert raw.test is not None
-    for part, each in ((raw.train, TRAIN_PER_CLASS), (raw.test, TEST_PER_CLASS)):
+    sizes = (TRAIN_PER_CLASS, TEST_PER_CLASS)
+    for part, size in zip((raw.train, raw.test), sizes, strict=True):
         images = np.asarray(part.samples)
-        assert (images.shape, images.dtype) == ((12 * each, 32, 32, 1), np.uint8)
-        assert (np.bincount(part.labels) == each).all()
+        assert (images.shape, images.dtype) == ((12 * size, 32, 32, 1), np.uint8)
+        assert (np.bincount(part.labels) == size).all()
         assert (images.max(axis=(1, 2, 3)) - images.mean(axis=(1, 2, 3)) > 80).all()
     assert len(set(raw.class_names)) == 12
     assert all(name.startswith("U+") for name in raw.class_names)
@@ -43,16 +40,13 @@ def test_a_glyph_data_set_is_balanced_and_visible_and_a_smaller_one_is_its_begin
 
 
 def test_pools_are_large_disjoint_and_without_look_alikes() -> None:
-    downstream, pretraining = set(downstream_pool()), set(pretraining_pool())
+    downstream = set(downstream_pool())
+    pretraining = set(pretraining_pool())
     assert not downstream & pretraining
     assert len(downstream) >= 1000
     assert len(pretraining) >= 300
-    for alike in (
-        "A\u0391\u0410",
-        "O\u039f\u041e",
-        "x\u0445",
-        "\u2219\u25cf",
-    ):  # Latin, Greek, Cyrillic; two bullets.
+    # Latin, Greek and Cyrillic letters; two bullets.
+    for alike in ("A\u0391\u0410", "O\u039f\u041e", "x\u0445", "\u2219\u25cf"):
         assert len((downstream | pretraining) & set(alike)) <= 1
 
 
@@ -79,9 +73,9 @@ def test_every_pixels_label_is_true_of_what_was_drawn_there() -> None:
     assert {sum(map(bool, scene)) for scene in classes} == {2, 3, 4}
     assert all(len(quarter) <= 1 for scene in classes for quarter in scene)
     for image, label in zip(images.astype(float), labels, strict=True):
-        paper, ink, edge = (
-            image[part].mean()
-            for part in (label == 0, (label > 0) & (label < VOID), label == VOID)
-        )
+        is_ink = (label > 0) & (label < VOID)
+        paper = image[label == 0].mean()
+        ink = image[is_ink].mean()
+        edge = image[label == VOID].mean()
         assert ink - paper > 40
         assert paper < edge < ink

@@ -1,4 +1,4 @@
-"""What is prepared is what is read back; damage on the way is noticed and named."""
+"""Prepared data are read back as they were; damage is noticed and named."""
 
 import hashlib
 from pathlib import Path
@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from softmax_temperature.data.archives import JsonlArchive, NpzArchive
-from softmax_temperature.data.image_files import ClassFolders
+from softmax_temperature.data.class_folders import ClassFolders
 from softmax_temperature.data.prepared import PreparedData
 from softmax_temperature.runner.artifacts import ArtifactError
 from softmax_temperature.runner.errors import InputError
@@ -20,11 +20,8 @@ STRANGE = 'a "quoted" text,\u2028 two\nlines,\x85 and \x00 ünicode 🙂'
 
 @pytest.fixture
 def arrays(write_npz: Any, prepare_data: Any) -> Any:
-    return prepare_data(
-        NpzArchive(
-            write_npz("arrays", class_names=np.array(["crow", "wren", "tit"]))
-        ).read()
-    )
+    path = write_npz("arrays", class_names=np.array(["crow", "wren", "tit"]))
+    return prepare_data(NpzArchive(path).read())
 
 
 @pytest.fixture
@@ -35,18 +32,13 @@ def files(write_folders: Any, prepare_data: Any, tmp_path: Path) -> Any:
 
 @pytest.fixture
 def talk(write_jsonl: Any, prepare_data: Any) -> Any:
-    texts = [("train", f"train {number}") for number in range(20)] + [
-        ("test", f"test {number}") for number in range(6)
-    ]
     rows = [
-        {"split": split, "label": int(text[-1]) % 2, "text": text}
-        for split, text in texts
+        {"split": split, "label": number % 2, "text": f"{split} {number}"}
+        for split, size in (("train", 20), ("test", 6))
+        for number in range(size)
     ]
-    return prepare_data(
-        JsonlArchive(
-            write_jsonl(*rows, {"split": "test", "label": 1, "text": STRANGE})
-        ).read()
-    )
+    rows.append({"split": "test", "label": 1, "text": STRANGE})
+    return prepare_data(JsonlArchive(write_jsonl(*rows)).read())
 
 
 def everything(
@@ -58,62 +50,47 @@ def everything(
 def test_arrays_come_back_channels_first(arrays: PreparedData, tmp_path: Path) -> None:
     stored = np.load(tmp_path / "arrays.npz")
     for split in arrays.splits:
-        part, source = arrays.part(split), "test" if split == "test" else "train"
-        pixels = torch.from_numpy(stored[f"x_{source}"].transpose(0, 3, 1, 2))[
-            part.index
-        ]
-        assert torch.equal(part.data, pixels)
-        assert torch.equal(torch.stack(everything(arrays, split)), pixels)
-        assert torch.equal(
-            part.labels, torch.from_numpy(stored[f"y_{source}"])[part.index]
-        )
+        part = arrays.part(split)
+        source = "test" if split == "test" else "train"
+        images = torch.from_numpy(stored[f"x_{source}"].transpose(0, 3, 1, 2))
+        labels = torch.from_numpy(stored[f"y_{source}"])
+        assert torch.equal(part.data, images[part.index])
+        assert torch.equal(part.labels, labels[part.index])
+        assert torch.equal(torch.stack(everything(arrays, split)), part.data)
 
 
 def test_files_come_back_in_the_order_of_their_labels(
     files: PreparedData, tmp_path: Path
 ) -> None:
     paths = sorted((tmp_path / "birds" / "train").glob("*/*.png"))
-    for image, label, row in zip(
-        everything(files, "train"),
-        files.labels("train"),
-        files.index("train"),
-        strict=True,
-    ):
-        assert torch.equal(
-            image,
-            torch.from_numpy(
-                np.asarray(Image.open(paths[row])).transpose(2, 0, 1).copy()
-            ),
-        )
+    images = everything(files, "train")
+    labels = files.labels("train")
+    rows = files.index("train")
+    for image, label, row in zip(images, labels, rows, strict=True):
+        pixels = np.array(Image.open(paths[row])).transpose(2, 0, 1)
+        assert np.array_equal(image.numpy(), pixels)
         assert files.class_names[label] == paths[row].parent.name
 
 
 def test_equal_sizes_give_tensors_and_unequal_ones_lists(
     files: PreparedData, prepare_data: Any, tmp_path: Path
 ) -> None:
-    assert all(
-        isinstance(batch, list) and batch[0].ndim == 3
-        for batch in files.batches("train", 4)
-    )
+    for batch in files.batches("train", 4):
+        assert isinstance(batch, list)
+        assert batch[0].ndim == 3
     for path in (tmp_path / "birds").rglob("*.png"):
         Image.new("L", (7, 5), 100).save(path)
     equal = prepare_data(ClassFolders(tmp_path, "birds").read())
-    assert [batch.shape for batch in equal.batches("train", 4)] == [
-        (4, 1, 5, 7),
-        (4, 1, 5, 7),
-    ]
+    shapes = [batch.shape for batch in equal.batches("train", 4)]
+    assert shapes == [(4, 1, 5, 7), (4, 1, 5, 7)]
 
 
 def test_a_changed_or_missing_file_is_named(
     files: PreparedData, tmp_path: Path
 ) -> None:
-    victim = (
-        tmp_path
-        / (files.artifact.folder / "train.sha256")
-        .read_text()
-        .splitlines()[3]
-        .split("  ")[1]
-    )
+    lines = (files.artifact.folder / "train.sha256").read_text().splitlines()
+    _, _, path = lines[3].partition("  ")
+    victim = tmp_path / path
     victim.write_bytes(victim.read_bytes() + b"\0")
     with pytest.raises(InputError, match=f"{victim}: changed since"):
         everything(files, "train")
@@ -142,7 +119,9 @@ def test_a_flipped_byte_of_what_is_stored_is_noticed(
         read_again(data)
 
 
-def test_a_card_tells_the_whole_story(files: PreparedData, talk: PreparedData) -> None:
+def test_a_card_records_source_splits_and_limits(
+    files: PreparedData, talk: PreparedData
+) -> None:
     card = files.card
     assert card["source"] == {
         "how": "class folders in data.root",
@@ -150,9 +129,8 @@ def test_a_card_tells_the_whole_story(files: PreparedData, talk: PreparedData) -
         "sha256": None,
     }
     assert card["split_rule"].startswith("the source's own train and test parts; ")
-    digest = hashlib.sha256(
-        (files.artifact.folder / "test.sha256").read_bytes()
-    ).hexdigest()
+    listing = (files.artifact.folder / "test.sha256").read_bytes()
+    digest = hashlib.sha256(listing).hexdigest()
     assert card["splits"]["test"] == {
         "size": 5,
         "images_per_class": [2, 3],
@@ -167,10 +145,8 @@ def test_a_card_tells_the_whole_story(files: PreparedData, talk: PreparedData) -
         "height",
         "width",
     } <= {*card}
-    assert (talk.card["form"], talk.card["licence"], talk.card["title"]) == (
-        "texts",
-        "not stated",
-        "talk",
-    )
+    assert talk.card["form"] == "texts"
+    assert talk.card["licence"] == "not stated"
+    assert talk.card["title"] == "talk"
     assert talk.card["splits"]["test"]["characters"] == [len("test 0"), len(STRANGE)]
     assert talk.texts("test").data[-1] == STRANGE

@@ -1,6 +1,4 @@
-"""Data sets with a class for every pixel: read as they are, divided, and refused where
-they are wrong.
-"""
+"""Images and label maps are read as they are; wrong ones are refused by name."""
 
 import shutil
 from collections.abc import Callable
@@ -33,19 +31,19 @@ def save(path: Path, pixels: np.ndarray) -> None:
 
 @pytest.fixture
 def town(tmp_path: Path) -> Path:
-    """A folder with 4 training, 2 validation and 3 test pairs of 32×48 pixels; each
-    image says what its labels are.
+    """A folder with 4 training, 2 validation and 3 test pairs of 32×48 pixels.
+
+    An image has 20 times its labels in each channel.
     """
     generator = np.random.default_rng(0)
+    folder = tmp_path / "town"
     for part, count in (("train", 4), ("val", 2), ("test", 3)):
         for number in range(count):
             labels = generator.choice([0, 1, 2, 9], size=SIDES)
-            save(tmp_path / f"town/labels/{part}/{number}.png", labels)
-            save(
-                tmp_path / f"town/images/{part}/{number}.png",
-                np.stack([20 * labels] * 3, axis=2),
-            )
-    return tmp_path / "town"
+            image = np.stack([20 * labels] * 3, axis=2)
+            save(folder / f"labels/{part}/{number}.png", labels)
+            save(folder / f"images/{part}/{number}.png", image)
+    return folder
 
 
 def read(folder: Path, form: Form = FORM) -> Parts:
@@ -67,18 +65,14 @@ def test_images_and_labels_are_those_of_the_files(town: Path) -> None:
 
 
 def test_the_middle_is_cropped_and_the_rest_resized(town: Path) -> None:
-    whole, cropped = read(town)["test"], read(town, Form(3, 9, (16, 32), None))["test"]
+    whole = read(town)["test"]
+    cropped = read(town, Form(3, 9, (16, 32), None))["test"]
     assert torch.equal(cropped.data, whole.data[:, :, 8:24, 8:40])
     assert torch.equal(cropped.labels, whole.labels[:, 8:24, 8:40])
     resized = read(town, Form(3, 9, (32, 32), (16, 16)))["test"]
-    # Halved: labels are one of each 2×2, images a mean around them, without a shift
-    # against each other.
-    blocks = (
-        whole.labels[:, :, 8:40]
-        .reshape(3, 16, 2, 16, 2)
-        .permute(0, 1, 3, 2, 4)
-        .flatten(3)
-    )
+    # Halved: a label is one of its block of 2×2, a pixel a mean around that block.
+    blocks = whole.labels[:, :, 8:40].reshape(3, 16, 2, 16, 2)
+    blocks = blocks.permute(0, 1, 3, 2, 4).flatten(3)
     assert (resized.labels[..., None] == blocks).any(3).all()
     tent = torch.tensor([1, 3, 3, 1]) / 8
     windows = whole.data[:, 0, 1:-1, 9:39].float().unfold(1, 4, 2).unfold(2, 4, 2)
@@ -88,66 +82,55 @@ def test_the_middle_is_cropped_and_the_rest_resized(town: Path) -> None:
     )
 
 
-def put(path: str, pixels: np.ndarray) -> Callable[[Path], None]:
-    return lambda town: save(town / path, pixels)
+def remove_labels(town: Path) -> None:
+    shutil.rmtree(town / "labels/test")
 
 
-def larger(file: str) -> Callable[[Path], None]:
-    def spoil(town: Path) -> None:
-        for kind, shape in (("images", (48, 64, 3)), ("labels", (48, 64))):
-            save(town / kind / file, np.zeros(shape))
+def remove_a_label_map(town: Path) -> None:
+    (town / "labels/train/2.png").unlink()
 
-    return spoil
+
+def shrink_a_label_map(town: Path) -> None:
+    save(town / "labels/train/0.png", np.zeros((32, 32)))
+
+
+def write_an_unknown_label(town: Path) -> None:
+    save(town / "labels/val/0.png", np.full(SIDES, 7))
+
+
+def colour_a_label_map(town: Path) -> None:
+    save(town / "labels/train/0.png", np.zeros((*SIDES, 3)))
+
+
+def damage_a_label_map(town: Path) -> None:
+    (town / "labels/test/2.png").write_text("404")
+
+
+def enlarge_a_pair(town: Path) -> None:
+    save(town / "images/train/3.png", np.zeros((48, 64, 3)))
+    save(town / "labels/train/3.png", np.zeros((48, 64)))
+
+
+def change_nothing(town: Path) -> None:
+    pass
+
+
+LARGE_CROP = FORM._replace(crop=(64, 32))
+ODD_CROP = FORM._replace(crop=(24, 48))
 
 
 @pytest.mark.parametrize(
     ("spoil", "form", "says"),
     [
-        (
-            lambda town: shutil.rmtree(town / "labels/test"),
-            FORM,
-            "town: test: 3 files have no counterpart .* as 0",
-        ),
-        (
-            lambda town: (town / "labels/train/2.png").unlink(),
-            FORM,
-            "town: train: 1 files have no counterpart",
-        ),
-        (
-            put("labels/train/0.png", np.zeros((32, 32))),
-            FORM,
-            r"0\.png: is 32×32 pixels, its image 32×48",
-        ),
-        (
-            put("labels/val/0.png", np.full(SIDES, 7)),
-            FORM,
-            r"val/0\.png: holds label 7, .* 3 classes nor 9 \(void\)",
-        ),
-        (
-            put("labels/train/0.png", np.zeros((*SIDES, 3))),
-            FORM,
-            r"0\.png: is not one 8-bit number",
-        ),
-        (
-            lambda town: (town / "labels/test/2.png").write_text("404"),
-            FORM,
-            r"test/2\.png: not a readable image",
-        ),
-        (
-            lambda _: None,
-            FORM._replace(crop=(64, 32)),
-            r"0\.png: is 32×48 pixels\. Set a smaller .*crop",
-        ),
-        (
-            lambda _: None,
-            FORM._replace(crop=(24, 48)),
-            "gives 24×48 pixels, not multiples of 16",
-        ),
-        (
-            larger("train/3.png"),
-            FORM,
-            r"train/3\.png: gives 48×64 pixels, the first image 32×48\. Set .*size",
-        ),
+        (remove_labels, FORM, "town: test: 3 files have no counterpart .* as 0"),
+        (remove_a_label_map, FORM, "town: train: 1 files have no counterpart"),
+        (shrink_a_label_map, FORM, r"0\.png: is 32×32 pixels, its image 32×48"),
+        (write_an_unknown_label, FORM, r"val/0\.png: holds label 7, .* nor 9 \(void\)"),
+        (colour_a_label_map, FORM, r"0\.png: is not one 8-bit number"),
+        (damage_a_label_map, FORM, r"test/2\.png: not a readable image"),
+        (enlarge_a_pair, FORM, r"train/3\.png: gives 48×64 pixels, the first .* 32×48"),
+        (change_nothing, LARGE_CROP, r"0\.png: is 32×48 pixels\. Set a smaller .*crop"),
+        (change_nothing, ODD_CROP, "gives 24×48 pixels, not multiples of 16"),
     ],
 )
 def test_a_wrong_folder_is_refused_with_the_place_and_a_remedy(
@@ -171,54 +154,55 @@ def test_an_absent_data_set_says_what_to_put_where(tmp_path: Path) -> None:
         segmentation_digest("ade20k", root=tmp_path)
 
 
+def validation_rows(parts: Parts, seed: int) -> list[int]:
+    return set_aside(parts, 2, seed=seed)["validation"].index.tolist()
+
+
 def test_images_are_set_aside_from_the_training_part(town: Path) -> None:
     parts = read(town)
     divided = set_aside(parts, 3, seed=1)
-    indices = [divided[split].index.tolist() for split in ("train", "validation")]
-    assert sorted([*indices[0], *indices[1]]) == [0, 1, 2, 3]
-    assert [len(one) for one in indices] == [1, 3]
-    for split in ("train", "validation"):
-        assert torch.equal(
-            divided[split].labels, parts["train"].labels[divided[split].index]
-        )
-        assert divided[split].split == split
-    assert (
-        len(
-            {
-                tuple(set_aside(parts, 2, seed=seed)["validation"].index.tolist())
-                for seed in range(9)
-            }
-        )
-        > 1
-    )
+    train, validation = divided["train"], divided["validation"]
+    assert (train.split, len(train.labels)) == ("train", 1)
+    assert (validation.split, len(validation.labels)) == ("validation", 3)
+    assert sorted([*train.index, *validation.index]) == [0, 1, 2, 3]
+    for part in (train, validation):
+        assert torch.equal(part.labels, parts["train"].labels[part.index])
+
+
+def test_the_images_that_are_set_aside_depend_on_the_seed(town: Path) -> None:
+    parts = read(town)
+    choices = {tuple(validation_rows(parts, seed)) for seed in range(9)}
+    assert len(choices) > 1
+    assert validation_rows(parts, 0) == validation_rows(parts, 0)
+
+
+def test_without_a_number_the_data_sets_own_validation_part_is_needed(
+    town: Path,
+) -> None:
+    parts = read(town)
     assert set_aside(parts, None, seed=0)["validation"] is parts["validation"]
-    with pytest.raises(
-        InputError, match="has 4 training images, 4 of them to set aside"
-    ):
-        set_aside(parts, 4, seed=0)
     del parts["validation"]
-    with pytest.raises(
-        InputError,
-        match=r"data set town: has no images/val\. Set cooling\.segmentation\.cooling_im",
-    ):
+    with pytest.raises(InputError, match=r"town: has no images/val\. Set .*_images"):
         set_aside(parts, None, seed=0)
 
 
-def test_glyph_scenes_come_as_a_data_set_does() -> None:
-    parts = read_segmentation(
-        "glyph-scenes-3", Form(4, VOID, None, None), root=Path(), seed=0
-    )
-    images, labels = read_glyph_scenes("glyph-scenes-3", seed=0)
-    assert {split: len(part.labels) for split, part in parts.items()} == {
-        "train": 400,
-        "test": 100,
-    }
-    assert np.array_equal(parts["test"].data[:, 1], images[400:])
+def test_not_all_images_can_be_set_aside(town: Path) -> None:
+    with pytest.raises(InputError, match="has 4 training images, 4 of them to set as"):
+        set_aside(read(town), 4, seed=0)
+
+
+def test_glyph_scenes_are_read_as_a_data_set() -> None:
+    name = "glyph-scenes-3"
+    form = Form(4, VOID, None, None)
+    parts = read_segmentation(name, form, root=Path(), seed=0)
+    images, labels = read_glyph_scenes(name, seed=0)
+    assert list(parts) == ["train", "test"]
     assert np.array_equal(parts["train"].labels, labels[:400])
-    with pytest.raises(
-        InputError,
-        match="glyph-scenes-3: has 4 classes with paper, void 255, and one size",
-    ):
-        read_segmentation(
-            "glyph-scenes-3", Form(3, VOID, None, None), root=Path(), seed=0
-        )
+    assert np.array_equal(parts["test"].data[:, 1], images[400:])
+    assert len(images) == 500
+
+
+def test_scenes_of_another_form_are_refused() -> None:
+    form = Form(3, VOID, None, None)
+    with pytest.raises(InputError, match="has 4 classes with paper, void 255, and one"):
+        read_segmentation("glyph-scenes-3", form, root=Path(), seed=0)

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from softmax_temperature.data import sources
 from softmax_temperature.data.archives import JsonlArchive, NpzArchive
 from softmax_temperature.data.catalogue import CATALOGUE
-from softmax_temperature.data.image_files import ClassFolders
+from softmax_temperature.data.class_folders import ClassFolders
 from softmax_temperature.data.sources import (
     check_known,
     find_archive,
     find_dataset,
     is_built_in,
 )
+from softmax_temperature.data.torchvision_sets import torchvision_names
 from softmax_temperature.runner.errors import InputError
 
 BY_HAND = [
@@ -82,7 +82,7 @@ def test_every_listed_data_set_says_what_to_put_where(
         *((f"{place}.jsonl",) if CATALOGUE[name].keys else images),
     ):
         assert needed in message
-    if name in {*sources._ARRAYS, *sources._FILES}:
+    if name in torchvision_names():
         assert "data.download: true" in message
     else:
         assert f"{CATALOGUE[name].classes:,} classes" in message
@@ -108,20 +108,27 @@ REMEDIES = {
     "mnits": "Did you mean 'mnist'",
     "CIFAR10": "Did you mean 'cifar10'",
     "glyph-100": "Did you mean 'glyphs-100'",
-    "../birds": "Did you mean 'birds'",
     "zzz": "Valid: birds, caltech101",
 }
 
 
 @pytest.mark.parametrize("name", REMEDIES)
-def test_an_unknown_name_is_answered_with_the_nearest(
+def test_an_unknown_name_is_answered_with_files_folder_and_the_nearest_name(
     write_npz: Any, tmp_path: Path, name: str
 ) -> None:
     write_npz("birds")
-    with pytest.raises(
-        InputError, match=rf"unknown data set {name!r}\. {REMEDIES[name]}"
-    ):
+    with pytest.raises(InputError) as caught:
         check_known(name, root=tmp_path)
+    message = str(caught.value)
+    assert f"unknown data set {name!r}" in message
+    assert f"{tmp_path} as {name}.npz, {name}.jsonl or class folders" in message
+    assert REMEDIES[name] in message
+
+
+def test_a_name_that_is_a_path_is_refused(write_npz: Any, tmp_path: Path) -> None:
+    write_npz("birds")
+    with pytest.raises(InputError, match=r"'\.\./birds' cannot name .*mean 'birds'"):
+        check_known("../birds", root=tmp_path)
 
 
 def test_digits_are_scikit_learns_on_the_scale_of_bytes() -> None:

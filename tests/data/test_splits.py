@@ -1,6 +1,4 @@
-"""Splits are balanced and disjoint; test data reach no fit, and only training texts
-make a vocabulary.
-"""
+"""Splits are balanced and disjoint; test data reach no fit and no vocabulary."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,14 +9,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softmax_temperature.data.prepare import Rows, Rules, divide
+from softmax_temperature.data.division import Rows, Rules, divide
+from softmax_temperature.data.raw import RawDataset, RawPart
 from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.data.splits import (
     SPLITS,
     LeakError,
     Part,
-    RawDataset,
-    RawPart,
     SplitName,
     balanced_subset,
     limited,
@@ -35,17 +32,15 @@ def test_a_subset_takes_as_evenly_as_the_classes_allow(
     labels: np.ndarray, limit: int, seed: int
 ) -> None:
     rows = balanced_subset(labels, limit, generator_for(seed))
-    taken, available = (
-        np.bincount(labels[rows], minlength=7),
-        np.bincount(labels, minlength=7),
-    )
+    taken = np.bincount(labels[rows], minlength=7)
+    available = np.bincount(labels, minlength=7)
     assert len(rows) == len(set(rows)) == min(limit, len(labels))
     assert (np.diff(rows) > 0).all()
     # A class that gave fewer than another gave all it had, or one less than the other.
-    assert all(
-        taken[a] == available[a] or taken[a] >= taken.max() - 1 for a in range(7)
-    )
-    assert set(balanced_subset(labels, limit // 2, generator_for(seed))) <= set(rows)
+    gave_all = taken == available
+    assert (gave_all | (taken >= taken.max() - 1)).all()
+    smaller = balanced_subset(labels, limit // 2, generator_for(seed))
+    assert set(smaller) <= set(rows)
 
 
 @given(label_columns, st.floats(0.01, 0.99), st.integers(0, 5))
@@ -54,30 +49,36 @@ def test_a_holdout_takes_the_nearest_number_but_at_least_one_and_never_all(
 ) -> None:
     held_out = stratified_holdout(labels, fraction, generator_for(seed))
     for label in np.unique(labels):
-        size, taken = (labels == label).sum(), held_out[labels == label].sum()
-        assert taken == (min(max(np.floor(size * fraction + 0.5), 1), size - 1))
+        size = (labels == label).sum()
+        taken = held_out[labels == label].sum()
+        assert taken == min(max(np.floor(size * fraction + 0.5), 1), size - 1)
 
 
 def test_a_limit_draws_pairs_at_random_and_keeps_them_together() -> None:
-    sources, targets = (tuple(f"{side}{row}" for row in range(100)) for side in "st")
+    sources = tuple(f"s{row}" for row in range(100))
+    targets = tuple(f"t{row}" for row in range(100))
     whole = Part.of_all("letters", "train", sources, targets)
-    some = limited(whole, 10, seed=0)
-    numbers = [int(source[1:]) for source in some.data]
-    assert numbers == sorted(numbers) != list(range(10))
-    assert some.labels == tuple(f"t{number}" for number in numbers)
-    assert (
-        limited(whole, 10, seed=0).data == some.data != limited(whole, 10, seed=1).data
-    )
-    assert limited(whole, None, seed=0) is limited(whole, 100, seed=0) is whole
+    subset = limited(whole, 10, seed=0)
+    numbers = [int(source[1:]) for source in subset.data]
+    assert numbers == sorted(numbers)
+    assert numbers != list(range(10))
+    assert subset.labels == tuple(f"t{number}" for number in numbers)
+    assert limited(whole, 10, seed=0).data == subset.data
+    assert limited(whole, 10, seed=1).data != subset.data
+
+
+@pytest.mark.parametrize("limit", [None, 3])
+def test_no_limit_and_a_large_one_keep_the_part(limit: int | None) -> None:
+    whole = Part.of_all("letters", "train", ("a", "b", "c"), ROWS)
+    assert limited(whole, limit, seed=0) is whole
 
 
 def parts(split: SplitName) -> tuple[Part, Part, Part]:
     """Images, texts, and sentences with their translations."""
-    images, texts = (
-        Part("birds", split, data, ROWS, ROWS)
-        for data in (torch.zeros(3, 2), ("a", "b", "c"))
-    )
-    return images, texts, Part.of_all("birds", split, ("a", "b"), ("c", "d"))
+    images = Part("birds", split, torch.zeros(3, 2), ROWS, ROWS)
+    texts = Part("birds", split, ("a", "b", "c"), ROWS, ROWS)
+    pairs = Part.of_all("birds", split, ("a", "b"), ("c", "d"))
+    return images, texts, pairs
 
 
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
@@ -106,17 +107,16 @@ def test_test_data_fit_nothing_and_held_out_texts_make_no_vocabulary(
 
 
 def test_rows_are_taken_together_and_must_pair_up() -> None:
-    images, texts, pairs = (
-        part.take(ROWS[1:2].numpy(), "validation") for part in parts("train")
-    )
-    assert (texts.data, texts.labels.tolist(), texts.index.tolist(), texts.split) == (
-        ("b",),
-        [1],
-        [1],
-        "validation",
-    )
+    second = np.array([1])
+    images, texts, pairs = [part.take(second, "validation") for part in parts("train")]
+    assert texts.split == "validation"
+    assert texts.data == ("b",)
+    assert texts.labels.tolist() == texts.index.tolist() == [1]
     assert (pairs.data, pairs.labels) == (("b",), ("d",))
     assert images.data.shape == (1, 2)
+
+
+def test_columns_of_different_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="birds/train: 2 rows, 3 labels, 3 indices"):
         Part("birds", "train", torch.zeros(2, 2), ROWS, ROWS)
 
@@ -173,7 +173,7 @@ def test_a_class_limit_takes_a_random_choice_and_renumbers_it() -> None:
     [
         (
             {"train_limit": 3},
-            r"birds.train_limit: leaves 1 of 4 classes .* Use at least 4, or set class_limit",
+            r"train_limit: leaves 1 of 4 classes .* Use at least 4, or set class_limit",
         ),
         (
             {"train_limit": 4},
@@ -192,9 +192,7 @@ def test_a_limit_that_leaves_too_little_is_refused(
         division(dataset(40, 8, 4), **limits)
 
 
-def test_a_validation_part_of_the_source_is_kept_whole_and_takes_nothing_from_the_train_part() -> (
-    None
-):
+def test_a_validation_part_of_the_source_is_kept_beside_the_whole_train_part() -> None:
     raw = replace(dataset(80, 16, 8), validation=raw_part(np.arange(24) % 8))
     _, (train, validation, _) = division(raw, train_limit=40)
     assert np.bincount(train.labels).tolist() == [5] * 8

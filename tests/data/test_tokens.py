@@ -1,4 +1,4 @@
-"""Tokens: the words of training texts, most frequent first; everything else is unknown."""
+"""Tokens are the most frequent words of training texts; others are unknown."""
 
 import re
 from collections import Counter

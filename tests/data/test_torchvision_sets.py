@@ -1,9 +1,8 @@
-"""What torchvision left below data.root is found without a network, whole, upright and
-with the right labels.
-"""
+"""Data sets that torchvision unpacked are found offline, whole and upright."""
 
 import hashlib
 import struct
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 from urllib.error import URLError
@@ -14,9 +13,9 @@ import scipy.io
 from PIL import Image
 from torchvision import datasets
 
-from softmax_temperature.data import sources
-from softmax_temperature.data.sources import find_torchvision_set
-from softmax_temperature.data.splits import RawDataset
+from softmax_temperature.data import torchvision_sets
+from softmax_temperature.data.raw import RawDataset
+from softmax_temperature.data.torchvision_sets import find_torchvision_set
 from softmax_temperature.runner.errors import InputError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (20, 28, 28), dtype=np.uint8)
@@ -34,7 +33,7 @@ def write_mnist(
     labels: np.ndarray,
     prefixes: tuple[str, str] = ("train", "t10k"),
 ) -> None:
-    """The format of MNIST: a magic number of type and dimensions, the sizes, the bytes."""
+    """MNIST's format: a magic number of type and dimensions, the sizes, the bytes."""
     (root / kind / "raw").mkdir(parents=True, exist_ok=True)
     for prefix in prefixes:
         for what, values in (("images-idx3", IMAGES), ("labels-idx1", labels)):
@@ -99,8 +98,8 @@ def write_images(
     for file in files:
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(IMAGES[0]).save(folder / file)
-    kind, _, list_parts = sources._FILES[name]
-    monkeypatch.setitem(sources._FILES, name, (kind, images, list_parts))
+    form = replace(torchvision_sets._FILES[name], images=images)
+    monkeypatch.setitem(torchvision_sets._FILES, name, form)
 
 
 def test_textures_are_divided_by_partition_1(

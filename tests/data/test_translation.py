@@ -1,4 +1,4 @@
-"""Data sets of translations: what is in the files, and one clear error for each fault."""
+"""Data sets of translations are read line by line; each fault is one clear error."""
 
 from pathlib import Path
 
@@ -10,9 +10,7 @@ from softmax_temperature.runner.errors import InputError
 
 
 def read(root: Path, *languages: str, **files: bytes) -> dict[str, Part]:
-    """A complete data set `letters`, or with other files; a double underscore is the
-    point of their names.
-    """
+    """A complete data set `letters`, with files replaced: train__en is train.en."""
     (root / "letters").mkdir(exist_ok=True)
     for name in [f"{part}.{language}" for part in SPLITS for language in ("en", "de")]:
         content = files.get(
@@ -23,27 +21,28 @@ def read(root: Path, *languages: str, **files: bytes) -> dict[str, Part]:
 
 
 def test_lines_are_pairs_in_both_directions(tmp_path: Path) -> None:
-    forward, back = read(tmp_path), read(tmp_path, "de", "en")
-    test = forward["test"]
-    assert (test.data, test.labels) == (
-        ("one test.en", "two test.en"),
-        ("one test.de", "two test.de"),
-    )
+    forward = read(tmp_path)
+    back = read(tmp_path, "de", "en")
+    assert forward["test"].data == ("one test.en", "two test.en")
+    assert forward["test"].labels == ("one test.de", "two test.de")
     for split in SPLITS:
-        assert (back[split].data, back[split].labels) == (
-            forward[split].labels,
-            forward[split].data,
-        )
+        assert back[split].data == forward[split].labels
+        assert back[split].labels == forward[split].data
 
 
 def test_only_a_line_feed_ends_a_sentence(tmp_path: Path) -> None:
     # str.splitlines would see five lines in the first sentence, and every later pair
     # would be wrong.
     odd = "a\u2028b\x0bc\x85d\x1ce"
-    assert read(tmp_path, test__en=f"{odd}\r\n last ".encode())["test"].data == (
-        odd,
-        "last",
-    )
+    pairs = read(tmp_path, test__en=f"{odd}\r\n last ".encode())
+    assert pairs["test"].data == (odd, "last")
+
+
+def test_a_byte_order_mark_and_empty_lines_at_the_end_are_dropped(
+    tmp_path: Path,
+) -> None:
+    pairs = read(tmp_path, train__en=b"\xef\xbb\xbfone\ntwo\n\n\r\n")
+    assert pairs["train"].data == ("one", "two")
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,9 @@ training trees.
 import pytest
 import torch
 
-from softmax_temperature.data.tokens import (
+from softmax_temperature.data.tokens import PADDING, UNKNOWN
+from softmax_temperature.data.trees import (
     NEUTRAL,
-    PADDING,
-    UNKNOWN,
     UNLABELLED,
     Tree,
     encode_trees,

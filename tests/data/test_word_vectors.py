@@ -1,6 +1,4 @@
-"""Word vectors: exactly those asked for, from either form of file, and one error for
-each fault.
-"""
+"""Word vectors are read from either form of file; each fault is one clear error."""
 
 from pathlib import Path
 from typing import Any
@@ -47,6 +45,11 @@ def test_words_have_their_vectors_and_all_others_zeros(
         [[2, 3, 1, 2], [4, 0, 0, 0]]
     )  # cat dog unknown cat; the, and padding
     assert found.share_of_tokens(tokens) == pytest.approx(3 / 5)
+
+
+def test_a_byte_order_mark_and_empty_lines_are_dropped(tmp_path: Path) -> None:
+    vectors = read(tmp_path, b"\xef\xbb\xbfcat 1 2 3", b"the 4 5 6", b"", b"")
+    assert vectors.known.tolist() == [False, False, True, False, True]
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,13 @@ from torch import Tensor, nn
 
 from softmax_temperature.early_learning.courses import Problem
 from softmax_temperature.early_learning.flows import SoftmaxCrossEntropy
-from softmax_temperature.networks.convolutional import MLP, ConvNet, SmallVGG
-from softmax_temperature.networks.resnets import WideResNet
+from softmax_temperature.networks.small import MLP, ConvNet
+from softmax_temperature.networks.vgg import SmallVGG
+from softmax_temperature.networks.wide_resnet import WideResNet
 
-CLASSES, SAMPLES, SIDE = 4, 6, 8
+CLASSES = 4
+SAMPLES = 6
+SIDE = 8
 MAKERS: dict[str, Callable[[], nn.Module]] = {
     "mlp": lambda: MLP(CLASSES, widths=(12, 10), image_size=SIDE),
     "mlp-relu": lambda: MLP(

@@ -14,7 +14,7 @@ from softmax_temperature.early_learning.flows import (
     UNIT,
     WHOLE,
     Settings,
-    follow,
+    integrate,
 )
 
 from .conftest import make_network, make_problem
@@ -62,7 +62,8 @@ def test_scales_are_those_of_the_whole_kernel(probes: int) -> None:
 
 
 def test_first_speeds_predict_times_which_are_constant_for_small_logits() -> None:
-    problem, times = make_problem(), {}
+    problem = make_problem()
+    times = {}
     for norm in (0.01, 0.1, 100.0, 1000.0):
         start = start_with(problem, norm)
         times[norm] = event_times(
@@ -83,11 +84,12 @@ def test_events_are_where_the_logits_say() -> None:
     problem = make_problem()
     start = start_with(problem, 0.5, 3.0)
     flow = start.gradient_flow
-    course = follow(
+    course = integrate(
         flow, problem.loss, settings(start), observe=lambda _, state: flow.logits(state)
     )
     assert course.ending == "complete"
-    norm, first = start.logits.norm().item(), problem.loss.mean(start.logits)
+    norm = start.logits.norm().item()
+    first = problem.loss.mean(start.logits)
     changes = [
         (course.crossings[name][1] - start.logits).norm().item()
         for name in (TENTH, WHOLE, UNIT)
@@ -104,33 +106,32 @@ def test_events_are_where_the_logits_say() -> None:
 def test_drift_is_that_of_the_kernel_and_inverse_to_the_temperature(
     probes: int,
 ) -> None:
-    problem, drifts = make_problem(probes=probes), []
+    problem = make_problem(probes=probes)
+    drifts = []
     for inverse_temperature in (100.0, 1000.0):
-        own = Start(problem, 1.0, inverse_temperature)
-        times = [0.25 * own.scales.unit_time, 0.5 * own.scales.unit_time]
+        start = Start(problem, 1.0, inverse_temperature)
+        times = [0.25 * start.scales.unit_time, 0.5 * start.scales.unit_time]
         course, _ = courses.course(
-            own, settings(own), times, kernel_times=times[1:], linearised={}
+            start, settings(start), times, kernel_times=times[1:], linearised={}
         )
         first, early = [row for row in course["rows"] if row["moment"] == TIME]
         [unit] = [row for row in course["rows"] if row["moment"] == UNIT]
-        flow = own.gradient_flow
-        seen = follow(
+        flow = start.gradient_flow
+        integrated = integrate(
             flow,
             problem.loss,
-            settings(own),
-            observe=lambda _, state, at=flow: at.parameters(state),
+            settings(start),
+            observe=lambda _, state, flow=flow: flow.parameters(state),
         )
-        after, before = (
-            own.network.kernel(at)
-            for at in (seen.crossings[UNIT][1], own.network.start)
-        )
+        before = start.network.kernel(start.network.start)
+        after = start.network.kernel(integrated.crossings[UNIT][1])
         expected = ((after - before).norm() / before.norm()).item()
         assert unit["drift"] == pytest.approx(
             expected, rel=1e-6, abs=4 * unit["drift_error"]
         )
         assert unit["change"] == pytest.approx(1, rel=1e-6)
         assert early["drift"] == pytest.approx(
-            own.drift_rate() * times[1] / inverse_temperature, rel=0.3
+            start.drift_rate() * times[1] / inverse_temperature, rel=0.3
         )
         assert first["drift"] is None
         drifts.append(unit["drift"])
@@ -153,13 +154,11 @@ def test_the_linearised_course_has_the_same_rows() -> None:
     real, _ = courses.course(
         Start(problem, 1.0, LAZY), settings(start), times, linearised=seen
     )
-    for some, other in zip(course["rows"], real["rows"], strict=True):
-        assert list(some) == list(other)
-        assert some["moment"] == other["moment"]
-        names = ("time", "loss", "change")
-        assert [some[name] for name in names] == pytest.approx(
-            [other[name] for name in names], rel=1e-3
-        )
+    for linearised, row in zip(course["rows"], real["rows"], strict=True):
+        assert list(linearised) == list(row)
+        assert linearised["moment"] == row["moment"]
+        for name in ("time", "loss", "change"):
+            assert linearised[name] == pytest.approx(row[name], rel=1e-3)
     at_times = [row for row in real["rows"] if row["moment"] == TIME]
     assert [row["time"] for row in at_times] == times
     assert all(0 < row["distance"] < 1e-3 for row in at_times)

@@ -1,6 +1,4 @@
-"""The controls: a linear model, squared loss in closed form, and networks whose inverse
-temperature grows.
-"""
+"""Flows of a linear model, of squared loss, and of networks with growing β."""
 
 import math
 from typing import Any
@@ -20,7 +18,7 @@ from softmax_temperature.early_learning.flows import (
     Course,
     Flow,
     Settings,
-    follow,
+    integrate,
 )
 from softmax_temperature.early_learning.tangent_kernel import FlatNetwork
 
@@ -28,8 +26,9 @@ from .conftest import CLASSES, make_problem
 
 
 class SquaredError:
-    """Half the squared distance to the targets: with a fixed kernel, Z - Y decays as
-    exp(-Θ s).
+    """Half the squared distance to the targets.
+
+    With a fixed kernel, Z - Y decays as exp(-Θ s).
     """
 
     def __init__(self, targets: Tensor) -> None:
@@ -51,7 +50,7 @@ def logits_at(
     tolerance: float = 1e-10,
 ) -> list[Tensor]:
     settings = Settings(unit_time, times[-1], tolerance, 100_000)
-    course = follow(
+    course = integrate(
         flow, loss, settings, times=times, observe=lambda _, state: flow.logits(state)
     )
     assert len(course.moments) == len(times)
@@ -59,7 +58,7 @@ def logits_at(
 
 
 class Missing:
-    """Of a single logit that approaches 2, the share that is missing."""
+    """Loss of a single logit that approaches 2: the missing share."""
 
     def residual(self, logits: Tensor, rows: slice = slice(None)) -> Tensor:
         return logits[rows]
@@ -74,10 +73,8 @@ def approached(unit: float = 1.0, *, stop: float = math.inf, **changes: Any) -> 
     def rate(state: Any) -> Any:
         return np.where(state > stop, np.nan, (2 - state) / unit)
 
-    flow, loss = (
-        Flow(1, rate, lambda state: torch.tensor(state)[None], torch.tensor),
-        Missing(),
-    )
+    flow = Flow(1, rate, lambda state: torch.tensor(state)[None], torch.tensor)
+    loss = Missing()
     values = {
         "unit_time": unit,
         "horizon": 20 * unit,
@@ -85,7 +82,7 @@ def approached(unit: float = 1.0, *, stop: float = math.inf, **changes: Any) -> 
         "evaluations": 10_000,
     } | changes
     times = [0.001 * unit, unit]
-    return follow(
+    return integrate(
         flow,
         loss,
         Settings(**values),
@@ -129,19 +126,18 @@ def test_squared_loss_decays_as_the_kernel_says(inverse_temperature: float) -> N
     )
     model = nn.Linear(5, CLASSES, bias=False).double()  # Its kernel never changes.
     model.weight.data = (torch.linalg.pinv(inputs) @ start).T / inverse_temperature
-    flat, loss, times = (
-        FlatNetwork(model, inputs),
-        SquaredError(targets),
-        [0.01, 0.1, 1.0],
-    )
+    flat = FlatNetwork(model, inputs)
+    loss = SquaredError(targets)
+    times = [0.01, 0.1, 1.0]
     linearised = flows.linearised_flow(
         start, lambda weights: flat.kernel_product(flat.start, weights), loss
     )
     for flow in (flows.gradient_flow(flat, loss, inverse_temperature), linearised):
-        for time, found in zip(times, logits_at(flow, loss, times, 0.01), strict=True):
+        integrated = logits_at(flow, loss, times, 0.01)
+        for time, logits in zip(times, integrated, strict=True):
             decay = torch.from_numpy(expm(-flat.kernel(flat.start).numpy() * time))
             expected = targets.flatten() + decay @ (start - targets).flatten()
-            torch.testing.assert_close(found.flatten(), expected, rtol=1e-8, atol=1e-8)
+            torch.testing.assert_close(logits.flatten(), expected, rtol=1e-8, atol=1e-8)
 
 
 # Each kink of a network with ReLU takes steps of its own, the more the less they may
@@ -158,18 +154,12 @@ def test_networks_become_their_linearisation_as_the_inverse_temperature_grows(
     distances = []
     for inverse_temperature in (10.0, 1000.0, 100_000.0):
         flow = Start(problem, 1.0, inverse_temperature).gradient_flow
-        found = logits_at(flow, problem.loss, times, unit, tolerance)
-        distances.append(
-            [
-                (some - other).norm().item()
-                for some, other in zip(found, expected, strict=True)
-            ]
-        )
+        integrated = logits_at(flow, problem.loss, times, unit, tolerance)
+        pairs = zip(integrated, expected, strict=True)
+        distances.append([(logits - limit).norm().item() for logits, limit in pairs])
     for column in zip(*distances, strict=True):
         assert list(column) == sorted(column, reverse=True)
         assert column[-1] < 1e-3
-        # In proportion to 1 / β where both are small, if no kink is in the way.
-        assert (
-            column[-1] / column[-2] == pytest.approx(0.01, rel=0.1)
-            or name == "wide-resnet"
-        )
+        if name == "mlp":
+            # A smooth network: in proportion to 1 / β where both are small.
+            assert column[-1] / column[-2] == pytest.approx(0.01, rel=0.1)

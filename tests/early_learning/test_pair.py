@@ -15,9 +15,7 @@ from .conftest import make_network
 
 
 class Recurrent(Classifier):
-    """A recurrent network with dropout, whose weights are kept in a list beside its
-    parameters.
-    """
+    """A recurrent network with dropout; it lists its weights beside its parameters."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +48,8 @@ def test_logits_are_the_difference_and_grow_as_the_correlation_falls(
     images: Tensor, name: str
 ) -> None:
     inputs = images.float()
-    first, second = make_network(name, 0).eval(), make_network(name, 1).eval()
+    first = make_network(name, 0).eval()
+    second = make_network(name, 1).eval()
     # Nothing is common to the two draws but what both start at.
     torch.testing.assert_close(
         make_pair(name, 0.0).eval()(inputs), first(inputs) - second(inputs)
@@ -67,35 +66,34 @@ def test_logits_are_the_difference_and_grow_as_the_correlation_falls(
 def test_a_share_sets_the_size_of_the_start_and_leaves_its_gradients(
     images: Tensor,
 ) -> None:
-    network, inputs = make_network("mlp", 0).eval(), images.float()
+    network = make_network("mlp", 0).eval()
+    inputs = images.float()
     pair = CorrelatedPair(network, network, 1.0, share=-4.0).eval()
     torch.testing.assert_close(pair(inputs), 5 * network(inputs))
     gradients = [
-        torch.autograd.grad(some(inputs)[0, 0], some.classifier.weight)[0]
-        for some in (pair, network)
+        torch.autograd.grad(model(inputs)[0, 0], model.classifier.weight)[0]
+        for model in (pair, network)
     ]
     torch.testing.assert_close(*gradients)
 
 
 def test_frozen_parameters_by_hand() -> None:
-    first, second = nn.Linear(2, 2), nn.Linear(2, 2)
-    for network, rows, biases in (
-        (first, [[1.0, 2.0], [3.0, 5.0]], [0.0, 1.0]),
-        (second, [[2, 4], [-1, 5]], [0, 1]),
-    ):
-        network.weight.data, network.bias.data = (
-            torch.tensor(rows).float(),
-            torch.tensor(biases).float(),
-        )
-    found = frozen_parameters(first, second, 0.6)
+    first = nn.Linear(2, 2)
+    first.weight.data = torch.tensor([[1.0, 2.0], [3.0, 5.0]])
+    second = nn.Linear(2, 2)
+    second.weight.data = torch.tensor([[2.0, 4.0], [-1.0, 5.0]])
+    first.bias.data = second.bias.data = torch.tensor([0.0, 1.0])
+    frozen = frozen_parameters(first, second, 0.6)
     # 0.6 a + 0.8 b, but where both draws agree nothing was drawn.
-    torch.testing.assert_close(found["weight"], torch.tensor([[2.2, 4.4], [1.0, 5.0]]))
-    assert found["bias"].tolist() == [0.0, 1.0]
+    torch.testing.assert_close(frozen["weight"], torch.tensor([[2.2, 4.4], [1.0, 5.0]]))
+    assert frozen["bias"].tolist() == [0.0, 1.0]
 
 
 def test_a_recurrent_pair_moves_and_is_saved_with_its_frozen_weights() -> None:
     torch.manual_seed(0)
-    first, second, inputs = Recurrent(), Recurrent(), torch.randn(7, 3, 5)
+    first = Recurrent()
+    second = Recurrent()
+    inputs = torch.randn(7, 3, 5)
     frozen = copy.deepcopy(first)
     frozen.load_state_dict(frozen_parameters(first, second, 0.5))
     expected = (first.eval()(inputs) - frozen.eval()(inputs)).detach()
@@ -116,7 +114,8 @@ def test_a_recurrent_pair_moves_and_is_saved_with_its_frozen_weights() -> None:
 def test_batch_normalisation_of_the_frozen_network_follows_the_mode(
     images: Tensor,
 ) -> None:
-    pair, inputs = make_pair("wide-resnet-bn", 0.5).train(), images.float()
+    pair = make_pair("wide-resnet-bn", 0.5).train()
+    inputs = images.float()
     together = pair.frozen_logits(inputs)
     # In training a sample sees its batch; in evaluation it does not.
     assert not torch.allclose(pair.frozen_logits(inputs[:3]), together[:3])
@@ -133,21 +132,19 @@ def test_batch_normalisation_of_the_frozen_network_follows_the_mode(
 def test_the_pair_starts_with_the_wanted_norm(
     images: Tensor, name: str, factor: float, wanted: float
 ) -> None:
-    first, second = (
-        make_network(name, 0).double().eval(),
-        make_network(name, 1).double().eval(),
-    )
-    found = correlation_for_norm(
+    first = make_network(name, 0).double().eval()
+    second = make_network(name, 1).double().eval()
+    correlation = correlation_for_norm(
         first, second, images, wanted, inverse_temperature=factor
     )
-    assert 0 <= found <= 1
-    assert factor * CorrelatedPair(first, second, found)(
-        images
-    ).norm().item() == pytest.approx(wanted, rel=1e-4)
+    assert 0 <= correlation <= 1
+    logits = CorrelatedPair(first, second, correlation)(images)
+    assert factor * logits.norm().item() == pytest.approx(wanted, rel=1e-4)
 
 
 def test_the_range_of_norms(images: Tensor) -> None:
-    first, second = make_network("mlp", 0).double(), make_network("mlp", 1).double()
+    first = make_network("mlp", 0).double()
+    second = make_network("mlp", 1).double()
     largest = 2 * (first(images) - second(images)).norm().item()
     assert correlation_for_norm(
         first, second, images, largest, inverse_temperature=2.0

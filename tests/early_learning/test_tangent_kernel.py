@@ -1,4 +1,5 @@
 import copy
+import math
 
 import pytest
 import torch
@@ -16,10 +17,10 @@ EVERY = pytest.mark.parametrize(
 
 
 def jacobian(network: nn.Module, images: Tensor) -> Tensor:
-    """By torch alone, parameter by parameter: (n, classes, p)."""
-    own = copy.deepcopy(network).double().eval()
-    named = {name: value.detach() for name, value in own.named_parameters()}
-    parts = jacrev(lambda values: functional_call(own, values, (images,)))(named)
+    """The Jacobian by torch alone, parameter by parameter: (n, classes, p)."""
+    twin = copy.deepcopy(network).double().eval()
+    parameters = {name: value.detach() for name, value in twin.named_parameters()}
+    parts = jacrev(lambda values: functional_call(twin, values, (images,)))(parameters)
     return torch.cat([part.flatten(2) for part in parts.values()], dim=2)
 
 
@@ -28,10 +29,8 @@ def jacobian(network: nn.Module, images: Tensor) -> Tensor:
 def test_products_are_those_of_the_jacobian(
     images: Tensor, name: str, chunk: int
 ) -> None:
-    flat, expected = (
-        FlatNetwork(make_network(name), images, chunk=chunk),
-        jacobian(make_network(name), images),
-    )
+    flat = FlatNetwork(make_network(name), images, chunk=chunk)
+    expected = jacobian(make_network(name), images)
     generator = torch.Generator().manual_seed(0)
     weights = torch.randn(flat.shape, generator=generator, dtype=torch.float64)
     pulled = torch.einsum("nkp,nk->p", expected, weights)
@@ -42,7 +41,7 @@ def test_products_are_those_of_the_jacobian(
     kernel = torch.einsum("nkp,mlp->nkml", expected, expected)
     torch.testing.assert_close(flat.kernel(flat.start), kernel.flatten(2).flatten(0, 1))
     descended = flat.descend(
-        flat.start, lambda some, rows: some.square() + weights[rows]
+        flat.start, lambda logits, rows: logits.square() + weights[rows]
     )
     squared = torch.einsum(
         "nkp,nk->p", expected, flat.logits(flat.start).square() + weights
@@ -52,7 +51,8 @@ def test_products_are_those_of_the_jacobian(
 
 @EVERY
 def test_a_pair_is_its_network_minus_a_constant(images: Tensor, name: str) -> None:
-    first, second = make_network(name, 0).double(), make_network(name, 1).double()
+    first = make_network(name, 0).double()
+    second = make_network(name, 1).double()
     flat = FlatNetwork(
         first, images, frozen=frozen_parameters(first, second, 0.5), chunk=4
     )
@@ -70,14 +70,15 @@ def test_a_pair_is_its_network_minus_a_constant(images: Tensor, name: str) -> No
 def test_batch_normalisation_is_refused(images: Tensor) -> None:
     with pytest.raises(
         ValueError,
-        match=r"must not have batch normalisation, got BatchNorm2d at 'stages.0.0.norm1'",
+        match=r"must not have .*, got BatchNorm2d at 'stages.0.0.norm1'",
     ):
         FlatNetwork(make_network("wide-resnet-bn"), images)
 
 
 def test_without_probes_the_kernel_is_whole_and_its_norm_exact(images: Tensor) -> None:
     flat = FlatNetwork(make_network(), images)
-    kernel, sketch = flat.kernel(flat.start), KernelSketch(flat, probes=None)
+    kernel = flat.kernel(flat.start)
+    sketch = KernelSketch(flat, probes=None)
     assert torch.equal(sketch.at(flat.start), kernel)
     assert sketch.norm(kernel).value == pytest.approx(kernel.norm().item())
     assert sketch.norm(kernel).standard_error == 0
@@ -94,8 +95,10 @@ def test_probes_estimate_norm_and_drift_within_their_errors(
         dtype=torch.float64,
     )
     moved = flat.start + 0.02 * noise
-    before, after = flat.kernel(flat.start), flat.kernel(moved)
-    norm, drift = before.norm().item(), ((after - before).norm() / before.norm()).item()
+    before = flat.kernel(flat.start)
+    after = flat.kernel(moved)
+    norm = before.norm().item()
+    drift = ((after - before).norm() / before.norm()).item()
     misses = []
     for seed in range(20):
         sketch = KernelSketch(flat, probes=24, seed=seed)
@@ -128,3 +131,19 @@ def test_no_move_is_no_drift_and_one_direction_is_seen_exactly(images: Tensor) -
         drift = sketch.drift(1.5 * seen, seen)
         assert drift.value == pytest.approx(0.5)
         assert drift.standard_error == pytest.approx(0, abs=1e-12)
+
+
+def test_standard_errors_by_hand(images: Tensor) -> None:
+    sketch = KernelSketch(FlatNetwork(make_network(), images), probes=4)
+    # One row per probe. The squares 1, 4, 9 and 16 have mean 7.5 and variance 43; the
+    # error of their mean is sqrt(43 / 4), and a root's relative error is half of that.
+    kernel = torch.tensor([[1.0], [2.0], [3.0], [4.0]], dtype=torch.float64)
+    relative_error = math.sqrt(43 / 4) / 7.5 / 2
+    norm = sketch.norm(kernel)
+    assert norm.value == pytest.approx(math.sqrt(7.5))
+    assert norm.standard_error == pytest.approx(norm.value * relative_error)
+    # Every square of the reference is 4, so it adds no error to the ratio.
+    reference = torch.full((4, 1), 2.0, dtype=torch.float64)
+    drift = sketch.drift(reference + kernel, reference)
+    assert drift.value == pytest.approx(math.sqrt(30 / 16))
+    assert drift.standard_error == pytest.approx(drift.value * relative_error)

@@ -165,3 +165,13 @@ def test_bad_input_is_refused_by_name() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             call()
+
+
+@pytest.mark.parametrize(("void", "wraps_to"), [(-1, 255), (-100, 156), (256, 0)])
+def test_a_narrow_label_is_not_the_void_that_it_wraps_to(
+    void: int, wraps_to: int
+) -> None:
+    labels = torch.tensor([wraps_to, 1, 1], dtype=torch.uint8)
+    confusion = confusion_matrix(labels, labels, classes=256, void=void)
+    assert confusion.sum() == 3
+    assert confusion[wraps_to, wraps_to] == 1

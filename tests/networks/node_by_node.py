@@ -1,56 +1,63 @@
-"""The Tree-LSTM one node after the other, by equations 9 to 14 of Tai et al. 2015: what
-the fast one must equal.
+"""The Tree-LSTM one node after the other, by equations 9 to 14 of Tai et al. 2015.
 
-Tests compare their numbers, a benchmark their speed.
+Tests compare its numbers with those of the batched network, a benchmark its speed.
 """
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from softmax_temperature.data.tokens import PADDING, WORD
-from softmax_temperature.networks.texts import TreeLSTM
+from softmax_temperature.data.tokens import PADDING
+from softmax_temperature.data.trees import WORD
+from softmax_temperature.networks.tree_lstm import TreeLSTM
+
+
+class Node(NamedTuple):
+    """State and memory of a node."""
+
+    state: Tensor
+    memory: Tensor
 
 
 def plain_states(model: TreeLSTM, trees: Tensor) -> Tensor:
-    """What `TreeLSTM.states` gives: the state of every node of trees (n, nodes, 4), 0
-    where there is none.
-    """
-    rows = []
-    for tree in trees:
-        found = _below(
-            model, tree.tolist(), model.leaf(model.embedding(tree[:, WORD])), 0
-        )
-        nothing = model.leaf.bias.new_zeros(model.classifier.in_features)
-        rows.append(
-            torch.stack(
-                [
-                    found[node][0] if node in found else nothing
-                    for node in range(len(tree))
-                ]
-            )
-        )
-    return torch.stack(rows)
+    """The state of every node, (n, nodes, hidden), 0 for padding."""
+    return torch.stack([_states_of_tree(model, tree) for tree in trees])
 
 
-def _below(
-    model: TreeLSTM, tree: list[list[int]], gates: Tensor, node: int
-) -> dict[int, tuple[Tensor, Tensor]]:
-    """State and memory of a node and of all below it; `gates` are those that each word
-    would have as a leaf.
+def _states_of_tree(model: TreeLSTM, tree: Tensor) -> Tensor:
+    leaf_gates = model.leaf(model.embedding(tree[:, WORD]))
+    nodes: dict[int, Node] = {}
+    _add(nodes, model, tree.tolist(), leaf_gates, 0)
+    zero = model.leaf.bias.new_zeros(model.classifier.in_features)
+    states = [nodes[row].state if row in nodes else zero for row in range(len(tree))]
+    return torch.stack(states)
+
+
+def _add(
+    nodes: dict[int, Node],
+    model: TreeLSTM,
+    tree: list[list[int]],
+    leaf_gates: Tensor,
+    row: int,
+) -> Node:
+    """Compute a node and all below it.
+
+    `leaf_gates` holds the gates that each word would have as a leaf.
     """
-    word, left, right, _ = tree[node]
+    word, left_row, right_row, _ = tree[row]
     if word != PADDING:
-        taken, shown, new = gates[node].chunk(3)
-        memory = taken.sigmoid() * new.tanh()
-        return {node: (shown.sigmoid() * memory.tanh(), memory)}
-    found = _below(model, tree, gates, left) | _below(model, tree, gates, right)
-    (left_state, left_memory), (right_state, right_memory) = found[left], found[right]
-    taken, keeps_left, keeps_right, shown, new = model.inner(
-        torch.cat([left_state, right_state])
-    ).chunk(5)
-    memory = (
-        taken.sigmoid() * new.tanh()
-        + keeps_left.sigmoid() * left_memory
-        + keeps_right.sigmoid() * right_memory
-    )
-    return found | {node: (shown.sigmoid() * memory.tanh(), memory)}
+        input_gate, output_gate, update = leaf_gates[row].chunk(3)
+        memory = input_gate.sigmoid() * update.tanh()
+    else:
+        left = _add(nodes, model, tree, leaf_gates, left_row)
+        right = _add(nodes, model, tree, leaf_gates, right_row)
+        gates = model.inner(torch.cat([left.state, right.state])).chunk(5)
+        input_gate, left_gate, right_gate, output_gate, update = gates
+        memory = (
+            input_gate.sigmoid() * update.tanh()
+            + left_gate.sigmoid() * left.memory
+            + right_gate.sigmoid() * right.memory
+        )
+    nodes[row] = Node(output_gate.sigmoid() * memory.tanh(), memory)
+    return nodes[row]

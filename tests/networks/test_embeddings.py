@@ -1,22 +1,19 @@
-"""Embeddings: the same in a stream as at once, stored with their rows, and refused when
-they point nowhere.
-"""
+"""Embeddings are equal in a stream and at once, and stored with their rows."""
 
 import math
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from softmax_temperature.data.splits import LeakError
-from softmax_temperature.networks.backbones import Preprocess
 from softmax_temperature.networks.embeddings import (
     extract,
     open_embeddings,
     write_embeddings,
 )
+from softmax_temperature.networks.preprocess import Preprocess
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
 from softmax_temperature.runner.errors import InputError
 
@@ -37,19 +34,14 @@ def tiny_network() -> nn.Module:
 
 
 def images(count: int = 23) -> Tensor:
-    return torch.randint(
-        0,
-        256,
-        (count, 1, 16, 16),
-        dtype=torch.uint8,
-        generator=torch.Generator().manual_seed(0),
-    )
+    generator = torch.Generator().manual_seed(0)
+    shape = (count, 1, 16, 16)
+    return torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
 
 
-def in_batches(size: int, **options: Any) -> Tensor:
-    return torch.cat(
-        list(extract(tiny_network(), PREPROCESS, images().split(size), **options))
-    )
+def in_batches(size: int) -> Tensor:
+    batches = images().split(size)
+    return torch.cat(list(extract(tiny_network(), PREPROCESS, batches)))
 
 
 # ---- extraction
@@ -80,14 +72,10 @@ def test_an_embedding_without_direction_is_named_by_its_row(
     spoiled[11] = 0
     network = nn.Sequential(nn.Flatten(), nn.Threshold(0, value))
     preprocess = Preprocess(16, 16, "bilinear", (0.0,) * 3, (1.0,) * 3)
-    with pytest.raises(
-        InputError, match=f"birds/train with tiny: the embedding of row 11 is {fault}"
-    ):
-        list(
-            extract(
-                network, preprocess, spoiled.split(5), where="birds/train with tiny"
-            )
-        )
+    batches = extract(network, preprocess, spoiled.split(5), where="birds with tiny")
+    message = f"birds with tiny: the embedding of row 11 is {fault}"
+    with pytest.raises(InputError, match=message):
+        list(batches)
 
 
 # ---- storage

@@ -1,8 +1,5 @@
-"""What all networks of images have in common, and the numbers of parameters that the
-papers give or imply.
-"""
+"""All networks of images: independence of samples, gradients, and published sizes."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,11 +7,15 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from softmax_temperature.networks.convolutional import UNet
-from softmax_temperature.networks.registry import ARCHITECTURES, build_network
+from softmax_temperature.networks.registry import (
+    ARCHITECTURES,
+    build_network,
+    count_parameters,
+)
+from softmax_temperature.networks.unet import UNet
 from softmax_temperature.params.network import Network
 from softmax_temperature.runner.errors import InputError
-from tests.networks.test_formulas import images
+from tests.networks.formulas import images
 
 CLASSES = 5
 TINY: dict[str, tuple[str, dict[str, Any]]] = {
@@ -49,99 +50,104 @@ def test_weights_depend_on_the_seed_alone() -> None:
         architecture="cifar_resnet", arguments={"blocks": 1, "widths": [4, 8, 16]}
     )
     before = torch.get_rng_state()
-    first, second, other = (
-        build_network(spec, classes=4, seed=seed).state_dict() for seed in (3, 3, 4)
-    )
+    first = build_network(spec, classes=4, seed=3).state_dict()
+    same_seed = build_network(spec, classes=4, seed=3).state_dict()
+    other_seed = build_network(spec, classes=4, seed=4).state_dict()
     assert torch.equal(torch.get_rng_state(), before)
-    assert all(torch.equal(value, second[name]) for name, value in first.items())
-    assert not torch.equal(first["conv1.weight"], other["conv1.weight"])
+    for name, value in first.items():
+        assert torch.equal(value, same_seed[name])
+    assert not torch.equal(first["conv1.weight"], other_seed["conv1.weight"])
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_no_image_sees_another_and_every_parameter_has_a_gradient(name: str) -> None:
+def test_images_are_independent_and_every_parameter_has_a_gradient(name: str) -> None:
     torch.manual_seed(0)
     architecture, arguments = TINY[name]
-    network: Any = (
-        ARCHITECTURES[architecture](**arguments, num_classes=CLASSES).double().eval()
-    )
+    network: Any = ARCHITECTURES[architecture](**arguments, num_classes=CLASSES)
+    network.double().eval()
     logits = network(images())
     assert logits.shape == (4, CLASSES)
     assert torch.equal(network.classifier(network.features(images())), logits)
     torch.testing.assert_close(network(images()[1:2]), logits[1:2])
-    F.cross_entropy(network.train()(images()), torch.tensor([0, 3, 4, 1])).backward()
-    assert all(parameter.grad.abs().max() > 0 for parameter in network.parameters())
+    labels = torch.tensor([0, 3, 4, 1])
+    F.cross_entropy(network.train()(images()), labels).backward()
+    for parameter in network.parameters():
+        assert parameter.grad.abs().max() > 0
 
 
-@pytest.mark.parametrize(
-    ("build", "count", "layers"),
-    [
-        # 23,520,842 is what the widely used port reports. The layers leave the
-        # projections out.
-        (ARCHITECTURES["bottleneck_resnet"], 23_520_842, 50),
-        (lambda: ARCHITECTURES["bottleneck_resnet"]((3, 4, 26, 3)), 45_864_522, 110),
-        (
-            lambda: ARCHITECTURES["bottleneck_resnet"](
-                num_classes=100, activation="crelu"
-            ),
-            47_355_556,
-            50,
-        ),
-        (lambda: ARCHITECTURES["cifar_resnet"](3), 269_722, 20),
-        (lambda: ARCHITECTURES["cifar_resnet"](18), 1_727_962, 110),
-        # What the widely used port reports.
-        (ARCHITECTURES["densenet"], 6_956_298, 121),
-        # What the usual ports report for depth 28; 26 is the same network without its
-        # projections.
-        (lambda: ARCHITECTURES["wide_resnet"](28), 36_479_194, 26),
-        (lambda: ARCHITECTURES["wide_resnet"](26), 36_479_194, 26),
-        # As released: the projections have a batch norm each, and the one behind the
-        # last stage is that of the stem.
-        (lambda: ARCHITECTURES["wide_resnet"](26, as_released=True), 36_481_434, 26),
-        # As released for Tiny-ImageNet: 8,192 features in the place of 2,048 for 200
-        # classes.
-        (
-            lambda: ARCHITECTURES["bottleneck_resnet"](
-                num_classes=200, as_released=True
-            ),
-            25_138_952,
-            50,
-        ),
-        (lambda: ARCHITECTURES["wide_resnet"](26, batch_norm=False), 36_471_338, 26),
-        # The paper says approximately 620,000 and gives no layout.
-        (ARCHITECTURES["vgg"], 550_570, 8),
-        (lambda: ARCHITECTURES["vgg"](pooling="average"), 304_810, 8),
-        (lambda: ARCHITECTURES["vgg"](activation="crelu"), 1_099_690, 8),
-        (
-            lambda: ARCHITECTURES["vgg"](activation="crelu", pooling="average"),
-            608_170,
-            8,
-        ),
-        # Batch normalisation has a scale and a shift in the place of each filter's
-        # bias: 448 more.
-        (lambda: ARCHITECTURES["vgg"](batch_norm=True), 551_018, 8),
-        # By hand: 193 · 64 + 65 · 64 + 65 · 10, and (9 · 3 + 1) · 8 + (9 · 8 + 1) · 16
-        # + (16 · 4 + 1) · 10.
-        (ARCHITECTURES["mlp"], 17_162, 3),
-        (ARCHITECTURES["convnet"], 2_042, 3),
-        # By hand: 20,002 · 100, three convolutions of width 5 on 128 filters, and two
-        # dense layers; released sizes.
-        (lambda: ARCHITECTURES["text_cnn"](20_002), 2_247_516, 2),
-        # About nine million; the four up-convolutions are not counted as layers.
-        (UNet, 8_768_478, 19),
-    ],
-)
-def test_parameters_and_layers_of_weights(
-    build: Callable[[], nn.Module], count: int, layers: int
-) -> None:
-    with torch.device("meta"):
-        network = build()
-    assert sum(parameter.numel() for parameter in network.parameters()) == count
-    weighted = [
+# Parameters and layers, projections not counted.
+SIZES: dict[str, tuple[str, dict[str, Any], int, int]] = {
+    # Counted in the widely used ports.
+    "resnet50": ("bottleneck_resnet", {}, 23_520_842, 50),
+    "resnet110": ("bottleneck_resnet", {"blocks": (3, 4, 26, 3)}, 45_864_522, 110),
+    "resnet20": ("cifar_resnet", {"blocks": 3}, 269_722, 20),
+    "resnet110-classic": ("cifar_resnet", {"blocks": 18}, 1_727_962, 110),
+    "densenet121": ("densenet", {}, 6_956_298, 121),
+    # Ports of depth 28; 26 is the same network without its projections.
+    "wide-28-10": ("wide_resnet", {"depth": 28}, 36_479_194, 26),
+    "wide-26-10": ("wide_resnet", {"depth": 26}, 36_479_194, 26),
+    # Each projection has a batch norm, and the last stage is followed by none.
+    "wide-released": ("wide_resnet", {"as_released": True}, 36_481_434, 26),
+    "wide-unnormalised": ("wide_resnet", {"batch_norm": False}, 36_471_338, 26),
+    "resnet50-crelu": (
+        "bottleneck_resnet",
+        {"num_classes": 100, "activation": "crelu"},
+        47_355_556,
+        50,
+    ),
+    # 8,192 features in place of 2,048, for 200 classes.
+    "resnet50-tiny-imagenet": (
+        "bottleneck_resnet",
+        {"num_classes": 200, "as_released": True},
+        25_138_952,
+        50,
+    ),
+    # The paper says approximately 620,000 and gives no layout.
+    "vgg": ("vgg", {}, 550_570, 8),
+    "vgg-average": ("vgg", {"pooling": "average"}, 304_810, 8),
+    "vgg-crelu": ("vgg", {"activation": "crelu"}, 1_099_690, 8),
+    "vgg-crelu-average": (
+        "vgg",
+        {"activation": "crelu", "pooling": "average"},
+        608_170,
+        8,
+    ),
+    # Batch normalisation has a scale and a shift in place of each filter's bias: 448
+    # more.
+    "vgg-batch-norm": ("vgg", {"batch_norm": True}, 551_018, 8),
+    # By hand: 193 · 64 + 65 · 64 + 65 · 10.
+    "mlp": ("mlp", {}, 17_162, 3),
+    # By hand: (9 · 3 + 1) · 8 + (9 · 8 + 1) · 16 + (16 · 4 + 1) · 10.
+    "convnet": ("convnet", {}, 2_042, 3),
+    # By hand: 20,002 · 100, three convolutions of width 5 on 128 filters, and two dense
+    # layers; the released sizes.
+    "text-cnn": ("text_cnn", {"vocabulary_size": 20_002}, 2_247_516, 2),
+}
+
+
+def layers_with_weights(network: nn.Module) -> list[str]:
+    return [
         name
         for name, module in network.named_modules()
-        if isinstance(module, nn.Conv2d | nn.Linear)
+        if isinstance(module, nn.Conv2d | nn.Linear) and "shortcut" not in name
     ]
-    assert len([name for name in weighted if "shortcut" not in name]) == layers
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_network_has_its_published_parameters_and_layers(name: str) -> None:
+    architecture, arguments, parameters, layers = SIZES[name]
+    with torch.device("meta"):
+        network = ARCHITECTURES[architecture](**arguments)
+    assert count_parameters(network) == parameters
+    assert len(layers_with_weights(network)) == layers
+
+
+def test_a_unet_has_about_nine_million_parameters() -> None:
+    with torch.device("meta"):
+        network = UNet()
+    assert count_parameters(network) == 8_768_478
+    # The four up-convolutions are not counted.
+    assert len(layers_with_weights(network)) == 19
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from timm.data import create_transform, resolve_data_config
 from timm.models import get_pretrained_cfg
 from torch import Tensor
 
-from softmax_temperature.networks.backbones import (
+from softmax_temperature.networks.preprocess import (
     Preprocess,
     timm_preprocess,
     torchvision_preprocess,
@@ -34,15 +34,14 @@ def as_tensor(image: Image.Image) -> Tensor:
 def assert_equal_up_to_rounding(
     preprocess: Preprocess, image: Image.Image, expected: Tensor
 ) -> None:
-    """Resized pixels are rounded to grey levels, in bicubic resizing twice; a level may
-    fall the other way.
+    """Compare in grey levels, to which resized pixels are rounded.
+
+    Bicubic resizing rounds twice.
     """
-    difference = (
-        (preprocess([as_tensor(image)])[0] - expected).abs()
-        * torch.tensor(preprocess.std).view(3, 1, 1)
-        * 255
-    )
-    assert difference.max() < (1.01 if preprocess.interpolation == "bilinear" else 2.01)
+    std = torch.tensor(preprocess.std).view(3, 1, 1)
+    difference = (preprocess([as_tensor(image)])[0] - expected).abs() * std * 255
+    roundings = 1 if preprocess.interpolation == "bilinear" else 2
+    assert difference.max() < roundings + 0.01
     assert (difference > 1.01).float().mean() < 1e-4
     assert difference.mean() < 0.1
 
@@ -81,9 +80,9 @@ def test_timm_weights_get_their_own_transform(
     with torch.device("meta"):
         preprocess = timm_preprocess(timm.create_model(name))
     image = photograph(*shape)
-    expected = create_transform(
-        **resolve_data_config({}, pretrained_cfg=get_pretrained_cfg(name).to_dict())
-    )(image)
+    weights = get_pretrained_cfg(name).to_dict()
+    transform = create_transform(**resolve_data_config({}, pretrained_cfg=weights))
+    expected = transform(image)
     assert_equal_up_to_rounding(preprocess, image, expected)
 
 
@@ -99,11 +98,8 @@ def test_a_transform_of_another_kind_is_refused() -> None:
 def test_normalisation_by_hand() -> None:
     # Red 0, green 100, blue 200, in the order blue, green, red, minus (104, 117, 123),
     # without scaling.
-    image = (
-        torch.tensor([0, 100, 200], dtype=torch.uint8)
-        .view(1, 3, 1, 1)
-        .expand(1, 3, 2, 2)
-    )
+    colours = torch.tensor([0, 100, 200], dtype=torch.uint8)
+    image = colours.view(1, 3, 1, 1).expand(1, 3, 2, 2)
     caffe = Preprocess(
         2,
         2,
@@ -116,6 +112,5 @@ def test_normalisation_by_hand() -> None:
     assert caffe(image)[0, :, 0, 0].tolist() == [200 - 104, 100 - 117, 0 - 123]
     # White becomes (1 - 0.5) / 0.5.
     half = Preprocess(2, 2, "bilinear", (0.5,) * 3, (0.5,) * 3)
-    assert half(torch.full((1, 3, 2, 2), 255, dtype=torch.uint8)).unique().tolist() == [
-        1.0
-    ]
+    white = torch.full((1, 3, 2, 2), 255, dtype=torch.uint8)
+    assert half(white).unique().tolist() == [1.0]

@@ -1,6 +1,4 @@
-"""Parameters: wrong ones are refused at once, with the file, the key and the nearest
-valid name.
-"""
+"""Wrong parameters are refused with the file, the key and the nearest valid name."""
 
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -40,11 +38,8 @@ def test_the_committed_parameters_are_profile_mini() -> None:
         params.seed = 1  # type: ignore[misc]
 
 
-TEXT, IMAGES, ADAM = (
-    "focal.tasks.phrases-1200",
-    "focal.tasks.digits-100",
-    "cooling.experiments.digits-vgg-adam",
-)
+IMAGES = "focal.tasks.digits-100"
+ADAM = "cooling.experiments.digits-vgg-adam"
 EARLY = "temperature_check.early_learning"
 MOMENTUN = {"momentun": 0.5}
 
@@ -138,6 +133,23 @@ def test_a_wrong_parameter_is_named(
     change(content, path, value)
     with pytest.raises(InputError, match=says):
         validate(content, where="params.yaml")
+
+
+def test_a_tilde_in_data_root_is_the_home_folder(
+    content: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    change(content, "data.root", "~/archives")
+    assert validate(content, where="here").data.root == "/home/ada/archives"
+    change(content, "data.root", "~nobody-has-this-name/archives")
+    with pytest.raises(InputError, match=r"data\.root: ~nobody.* has no home folder"):
+        validate(content, where="here")
+
+
+@pytest.mark.parametrize("root", ["data/raw", "./data/raw/", "raw~1"])
+def test_another_data_root_is_kept_as_it_is_written(content: Any, root: str) -> None:
+    change(content, "data.root", root)
+    assert validate(content, where="here").data.root == root
 
 
 @pytest.mark.parametrize("kind", ["rt", "safe"])

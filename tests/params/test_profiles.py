@@ -1,10 +1,10 @@
-"""Every profile is valid, says where its numbers come from, and leaves no figure empty."""
+"""Every profile is valid, names its sources, and leaves no figure empty."""
 
 from functools import cache
 
 import pytest
 
-from softmax_temperature.data.phrases import FARM
+from softmax_temperature.data.farm import FARM
 from softmax_temperature.params import Params
 from softmax_temperature.tools.profiles import profile_names, render_profile
 from softmax_temperature.training import scaled_epochs
@@ -20,7 +20,7 @@ def of(name: str) -> tuple[str, Params]:
 
 
 def logical_lines(text: str) -> list[str]:
-    """The lines of a YAML text, with lists that run over several lines joined to one."""
+    """The lines of a YAML text; a list over several lines becomes one line."""
     lines: list[str] = []
     for line in text.splitlines():
         last = lines[-1].partition("#")[0].rstrip() if lines else ""

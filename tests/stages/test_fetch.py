@@ -3,6 +3,8 @@ has changed.
 """
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -138,3 +140,37 @@ def test_data_sets_that_are_missing_or_wrong_do_not_stop_the_others(root: Path) 
     assert not fetch.output.exists()
     done = Path("data/cells/prepared").glob("*/*/result/card.json")
     assert {path.parts[3] for path in done} == {"digits", "birds", "phrases"}
+
+
+def break_link(root: Path) -> None:
+    (root / "broken" / "all" / "crow" / "x.png").symlink_to(root / "nowhere")
+
+
+def name_in_latin_1(root: Path) -> None:
+    (root / "broken" / "all" / "crow" / os.fsdecode(b"K\xe4fer.png")).write_bytes(b"")
+
+
+def write_half_a_character(root: Path) -> None:
+    line = r'{"split": "train", "label": 0, "text": "\ud800"}'
+    (root / "broken.jsonl").write_text(line)
+
+
+def nest_deeply(root: Path) -> None:
+    (root / "broken.jsonl").write_text(100_000 * "[")
+
+
+@pytest.mark.parametrize(
+    "spoil", [break_link, name_in_latin_1, write_half_a_character, nest_deeply]
+)
+def test_a_broken_file_stops_its_own_data_set_alone(
+    root: Path, spoil: Callable[[Path], None]
+) -> None:
+    (root / "broken" / "all" / "crow").mkdir(parents=True)
+    spoil(root)
+    with pytest.raises(CellsFailed) as caught:
+        fetched(SomeParams(root, "broken", "birds"))
+    assert set(caught.value.failures) == {"broken"}
+    assert "räw data/broken" in caught.value.failures["broken"]
+    assert "Traceback" not in caught.value.failures["broken"]
+    done = Path("data/cells/prepared").glob("*/*/result/card.json")
+    assert {path.parts[3] for path in done} == {"birds"}

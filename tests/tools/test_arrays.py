@@ -5,6 +5,7 @@ line.
 import pickle
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,14 +14,16 @@ import torch
 from safetensors.numpy import save_file
 
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.tools.arrays import read_arrays, read_rows
+from softmax_temperature.tools.arrays import checked_logits, read_arrays, read_rows
+from softmax_temperature.tools.suggest import suggest_temperature
 
 LOGITS = np.array([[1.5, -0.5], [0.25, 2.0], [0.0, 1.0]])
 LABELS = np.array([0, 1, 1])
 
 
 def write(path: Path) -> Path:
-    table = pd.DataFrame(LOGITS, columns=["a", "b"]).assign(label=LABELS)
+    columns = ["logit_0", "logit_1"]
+    table = pd.DataFrame(LOGITS, columns=columns).assign(label=LABELS)
     match path.suffix:
         case ".npz":
             np.savez(path, logits=LOGITS, labels=LABELS)
@@ -142,7 +145,9 @@ def test_a_pickle_is_not_run(tmp_path: Path) -> None:
             "'label' is not numeric. Number the classes",
         ),
         ("two.csv", b"label,labels,a\n0,0,1\n", "columns label and labels"),
-        ("bare.csv", b"a,b\n0.5,1.5\n0.5,1.5\n", "has no labels"),
+        ("bare.csv", b"z0,z1\n0.5,1.5\n0.5,1.5\n", "has no labels"),
+        ("ending", b"1 2", "has no ending. Save it as one of npz"),
+        ("rows.csv", b"z0,z1,label\n", "has no rows"),
     ],
 )
 def test_what_cannot_be_used_is_refused(
@@ -152,3 +157,95 @@ def test_what_cannot_be_used_is_refused(
         (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=said):
         read_arrays(tmp_path / name, "logits", required=("logits", "labels"))
+
+
+def test_a_folder_and_a_missing_file_are_named_as_such(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is a folder"):
+        read_arrays(tmp_path, "logits", required=("logits",))
+    with pytest.raises(InputError, match="No such file or folder"):
+        read_arrays(tmp_path / "folder", "logits", required=("logits",))
+
+
+@pytest.mark.parametrize("ending", ["npy", "npz", "pt"])
+def test_no_remedy_advises_to_unpickle(ending: str, tmp_path: Path) -> None:
+    objects = np.array([{"logits": 1}], dtype=object)
+    path = tmp_path / f"objects.{ending}"
+    if ending == "pt":
+        torch.save({"logits": objects}, path)
+    elif ending == "npz":
+        np.savez(path, logits=objects)
+    else:
+        np.save(path, objects)
+    with pytest.raises(InputError, match="Save plain arrays of numbers") as refused:
+        read_arrays(path, "logits", required=("logits",))
+    assert "allow_pickle" not in str(refused.value)
+    assert "weights_only" not in str(refused.value)
+
+
+def test_probabilities_are_found_by_their_name_and_asked_for_by_an_option(
+    tmp_path: Path,
+) -> None:
+    np.savez(tmp_path / "p.npz", probs=LOGITS, labels=LABELS)
+    arrays, _ = read_rows("probs", tmp_path / "p.npz", None, "validation", None, None)
+    np.testing.assert_array_equal(arrays["probs"], LOGITS)
+    with pytest.raises(InputError, match=r"has no logits \(it holds: probs.*--probs"):
+        read_arrays(tmp_path / "p.npz", "logits", required=("logits", "labels"))
+
+
+def test_two_arrays_that_may_both_be_the_logits_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "two.npz", outputs=LOGITS, preds=LOGITS, labels=LABELS)
+    with pytest.raises(InputError, match="outputs and preds, each of which may be"):
+        read_arrays(tmp_path / "two.npz", "logits", required=("logits", "labels"))
+
+
+def test_one_hot_rows_have_one_one_each() -> None:
+    one_hot = np.eye(2)[[0, 1, 1]]
+    assert checked_logits(LOGITS, one_hot)[1].tolist() == [0, 1, 1]
+    assert checked_logits(LOGITS, one_hot.astype(bool))[1].tolist() == [0, 1, 1]
+    for row, ones in (([1, 1], 2), ([0, 0], 0)):
+        rows = np.array([[1, 0], row, [0, 1]])
+        with pytest.raises(ValueError, match=f"one-hot, got {ones} ones in row 1"):
+            checked_logits(LOGITS, rows)
+        with pytest.raises(ValueError, match=f"one-hot, got {ones} ones in row 1"):
+            suggest_temperature(LOGITS, rows)
+
+
+@pytest.mark.parametrize(
+    ("labels", "remedy"),
+    [
+        (LABELS + 1, r"in \[0, 2\), got 2. They run from 1 to 2: subtract 1"),
+        (LABELS - 1, "got -1. Leave rows without a class out"),
+        (np.array(["cat", "dog", "dog"]), "got 'cat'. Number the classes"),
+        (LABELS + 0.5, "whole numbers, got 0.5"),
+        (np.array([0, 1, np.inf]), "whole numbers, got inf"),
+        (np.array([0, 1, 2**63], dtype=np.uint64), "whole numbers, got 9223372"),
+        (LOGITS, "or be one-hot, got float64"),
+        (LABELS[:2], r"shape \(3,\), one per row, got \(2,\)"),
+        (np.append(LABELS, 0), "one too many: was a header read"),
+    ],
+)
+def test_each_fault_of_labels_has_its_own_remedy(labels: Any, remedy: str) -> None:
+    with pytest.raises(ValueError, match=remedy):
+        checked_logits(LOGITS, labels)
+
+
+def test_logits_of_another_form_are_named() -> None:
+    for logits, labels, fault in (
+        (LOGITS.T, LABELS, "look transposed"),
+        (LABELS, LOGITS, "predicted classes"),
+        (LOGITS[:, 0], LOGITS, "look swapped"),
+        (np.eye(2)[LABELS], LABELS, "predicted classes"),
+        (LOGITS > 0, LABELS, r"must be numbers of shape \(n, classes\), got bool"),
+    ):
+        with pytest.raises(ValueError, match=fault):
+            checked_logits(logits, labels)
+    with pytest.raises(ValueError, match="kind must be 'logits' or 'probs', got 'prob"):
+        checked_logits(LOGITS, LABELS, "prob")
+
+
+def test_rounded_probabilities_of_zero_for_a_label_have_no_temperature() -> None:
+    probs = np.array([[0.25, 0.75], [1.0, 0.0]] * 20)
+    labels = np.array([0, 0] * 20)
+    assert checked_logits(probs, labels, "probs")[0].shape == (40, 2)
+    with pytest.raises(ValueError, match="rounded to 2 decimals, and 0 for the label"):
+        checked_logits(probs, 1 - labels, "probs")

@@ -199,3 +199,31 @@ def test_bars_of_few_samples_show_their_error() -> None:
         [18.2, 81.8],
         [92.9, 96.5],
     ]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"kind": "prob"}, "kind must be 'logits' or 'probs', got 'prob'"),
+        ({"fit_on": "quarter"}, "fit_on must be 'half' or 'all', got 'quarter'"),
+        ({"bins": 15.0}, "bins must be an integer of at least 1, got 15.0"),
+        ({"bins": True}, "bins must be an integer of at least 1, got True"),
+        ({"bootstrap": -1}, "bootstrap must be an integer of at least 0, got -1"),
+        ({"seed": "a"}, "seed must be an integer of at least 0, got 'a'"),
+        ({"validation": 3}, r"validation must be \(logits, labels\), got int"),
+        ({"validation": (1, 2), "fit_on": "all"}, "fit_on is 'all', and there are"),
+    ],
+)
+def test_an_option_of_another_value_is_refused(
+    options: dict[str, Any], said: str, overconfident: Drawn
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        calibrate(*overconfident, **{"bootstrap": 0} | options)
+
+
+def test_numpys_integers_are_options_too(overconfident: Drawn) -> None:
+    options = {"bins": np.int64(15), "bootstrap": np.int32(5), "seed": np.uint8(2)}
+    report = calibrate(*overconfident, **options)
+    assert report.data["settings"]["bins"] == 15
+    assert json.loads(json.dumps(report.data))["metrics"]["nll"]["bins"] == 15
+    assert report.data == calibrate(*overconfident, bins=15, bootstrap=5, seed=2).data

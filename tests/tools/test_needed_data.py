@@ -1,6 +1,4 @@
-"""`make data` names what a profile needs, what is missing, and fetches only what has
-the checksum that it knows.
-"""
+"""`make data` lists a profile's data, and fetches only files with the right sha256."""
 
 import gzip
 from pathlib import Path
@@ -16,10 +14,20 @@ PROFILE = """
 papers: [classifier_temperature, focal]
 datasets: {digits: {}, both: {source: [cifar100, cifar100_more]}, imdb: {}}
 backbones:
-  net: {library: project, architecture: cifar_resnet, weights: file, file: net.safetensors, embedding: 64,
-        input_size: 32, mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5]}
+  net:
+    library: project
+    architecture: cifar_resnet
+    weights: file
+    file: net.safetensors
+    embedding: 64
+    input_size: 32
+    mean: [0.5, 0.5, 0.5]
+    std: [0.5, 0.5, 0.5]
 networks: {cnn: {architecture: text_cnn, arguments: {vocabulary_size: 9, embedding: 2}}}
-classifier_temperature: {datasets: [digits], backbones: [net], rescaling: {dataset: digits, backbone: net}}
+classifier_temperature:
+  datasets: [digits]
+  backbones: [net]
+  rescaling: {dataset: digits, backbone: net}
 focal:
   tasks:
     imdb-cnn:

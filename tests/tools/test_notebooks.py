@@ -1,6 +1,4 @@
-"""Notebooks are executed to their end or give one clear error; their sources are
-parameterised and short.
-"""
+"""Notebooks run to their end or give one clear error; their sources are short."""
 
 import gc
 import os
@@ -27,9 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_executed_copy_has_the_parameters_and_its_links_lead_to_the_same_files() -> (
-    None
-):
+def test_the_executed_copy_has_the_parameters_and_links_to_the_same_files() -> None:
     cells = [new_markdown_cell("[words](../docs/words.md)"), SET, new_code_cell("name")]
     nbformat.write(new_notebook(cells=cells, metadata=KERNEL), "notebooks/good.ipynb")
     target = Path("results/mini/good/notebook.ipynb")
@@ -64,7 +60,8 @@ def test_a_notebook_that_does_not_reach_its_end_is_named_and_leaves_nothing(
         InputError, match=rf"^bad\.ipynb: did not run to its end \({says}"
     ):
         notebooks.execute(Path("bad.ipynb"), Path("executed.ipynb"), {})
-    gc.collect()  # Its warning is ignored here, and would not be in another test.
+    # Its warning is ignored here, but would not be in another test.
+    gc.collect()
     assert sorted(path.name for path in folder.iterdir()) == ["bad.ipynb", "notebooks"]
 
 

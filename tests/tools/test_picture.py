@@ -1,6 +1,4 @@
-"""The picture on the front page shows the numbers that the claims are judged by, from
-the committed studies.
-"""
+"""The front page's picture shows the numbers by which the claims are judged."""
 
 import json
 from dataclasses import replace
@@ -36,7 +34,8 @@ def test_calibration_errors_are_those_of_the_scorecard_and_of_finished_trainings
     results: Path,
 ) -> None:
     folder = results / picture.FOCAL
-    records, parts = read_records(folder), picture.calibration(read_records(folder))
+    records = read_records(folder)
+    parts = picture.calibration(read_records(folder))
     assert set(parts) == {
         (scaling, loss) for scaling in ("none", SCALED) for loss in MAIN_ARMS
     }
@@ -50,5 +49,7 @@ def test_calibration_errors_are_those_of_the_scorecard_and_of_finished_trainings
     trainings = records.trainings.assign(
         diverged=records.trainings["diverged"] | (records.trainings["arm"] == "MMCE")
     )
-    left = picture.calibration(replace(records, trainings=trainings))
-    assert left == {key: part for key, part in parts.items() if key[1] != "MMCE"}
+    without_mmce = picture.calibration(replace(records, trainings=trainings))
+    assert without_mmce == {
+        key: part for key, part in parts.items() if key[1] != "MMCE"
+    }

@@ -1,4 +1,4 @@
-"""Programs end with the code that says what happened, and one line for the user."""
+"""Programs end with the right exit code, and one line for the user."""
 
 import errno
 import os
@@ -25,31 +25,40 @@ def fill_the_disk() -> None:
 
 
 @pytest.mark.parametrize(
-    ("work", "code", "said"),
+    ("work", "code", "message"),
     [
         (lambda: None, 0, ""),
         (refuse, 2, "error: a.csv: is empty. Fill it.\n"),
         (
             fail,
             1,
-            "error: training: 1 of 2 cells failed; what is finished is kept and will not run again.\n",
+            (
+                "error: training: 1 of 2 cells failed; what is finished is kept "
+                "and will not run again.\n"
+            ),
         ),
         (
             fill_the_disk,
             2,
-            "error: a.csv: cannot be read or written (No space left on device). Free space",
+            (
+                "error: a.csv: cannot be read or written (No space left on device). "
+                "Free space"
+            ),
         ),
         (lambda: signal.raise_signal(signal.SIGINT), 130, "stopped by SIGINT"),
         (lambda: signal.raise_signal(signal.SIGTERM), 143, "stopped by SIGTERM"),
     ],
 )
 def test_exit_codes(
-    work: Callable[[], None], code: int, said: str, capsys: pytest.CaptureFixture[str]
+    work: Callable[[], None],
+    code: int,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     before = signal.getsignal(signal.SIGTERM)
     assert exit_code(work) == code
     printed = capsys.readouterr()
-    assert printed.err.startswith(said)
+    assert printed.err.startswith(message)
     assert printed.out == ""
     assert signal.getsignal(signal.SIGTERM) is before
 

@@ -115,6 +115,9 @@ def test_a_heuristic_that_lost_more_than_the_constant_does_not_lead() -> None:
     ("rows", "said"),
     [
         ((torch.ones(4), torch.arange(4)), r"of shape \(n, dim\)"),
+        ((torch.ones(4, 2).T, torch.arange(4)), "look transposed"),
+        ((np.ones((4, 2)).astype(str), torch.arange(4)), "embeddings must be numbers"),
+        ((torch.ones(4, 2), np.array(["a", "b", "a", "b"])), "got 'a'. Number the"),
         ((torch.zeros(4, 2), torch.tensor([0, 0, 1, 1])), "row 0 is all zeros"),
         ((torch.ones(4, 2), torch.zeros(4)), "1 classes in 4 samples"),
         ((torch.ones(4, 2), torch.arange(4)), "4 classes in 4 samples"),

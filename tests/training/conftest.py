@@ -8,8 +8,8 @@ import pytest
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from softmax_temperature.networks.cifar_resnet import CifarResNet
 from softmax_temperature.networks.layers import drawn_from
-from softmax_temperature.networks.resnets import CifarResNet
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.cells import Job
 from softmax_temperature.training import ImageSet, Trainer

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from softmax_temperature.networks.convolutional import SmallVGG
 from softmax_temperature.networks.layers import drawn_from
+from softmax_temperature.networks.vgg import SmallVGG
 from softmax_temperature.runner.cells import Job
 from softmax_temperature.scaling import fit_temperature
 from softmax_temperature.training import ImageSet, Trainer, train

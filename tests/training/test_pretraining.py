@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from softmax_temperature.losses import make_objective
-from softmax_temperature.networks.backbones import Preprocess
+from softmax_temperature.networks.preprocess import Preprocess
 from softmax_temperature.params.shared import PretrainRecipe
 from softmax_temperature.training.pretraining import (
     PreprocessedImages,

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.data.tokens import (
+from softmax_temperature.data.trees import (
     LABEL,
     NEUTRAL,
     UNLABELLED,
@@ -20,7 +20,7 @@ from softmax_temperature.data.tokens import (
 )
 from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.registry import count_parameters
-from softmax_temperature.networks.texts import TextCNN
+from softmax_temperature.networks.text_cnn import TextCNN
 from softmax_temperature.training import Trainer
 from softmax_temperature.training.texts import TokenSet, TreeSet, over_labelled_nodes
 from softmax_temperature.training.word_embeddings import (

@@ -1,8 +1,7 @@
-"""Cooling: the temperature of a network corrected while it trains (cooling paper,
-section 3); `theory` predicts it.
+"""Cooling: correct the temperature of a network while it trains.
 
-Temperatures divide logits throughout; the paper's τ of section 3.1 is the inverse of
-one.
+Cooling paper, section 3; `theory` holds its predictions. Temperatures divide logits
+throughout; the τ of the paper's section 3.1 is the inverse of a temperature.
 """
 
 from softmax_temperature.cooling.method import Cooling

@@ -1,6 +1,4 @@
-"""Cooling in other people's training loops: callbacks for Lightning and for Hugging
-Face's Trainer.
-"""
+"""Callbacks that cool in Lightning and in Hugging Face's Trainer."""
 
 from __future__ import annotations
 
@@ -20,19 +18,18 @@ if TYPE_CHECKING:
 def lightning_callback(
     cooling: Cooling, held_out: Iterable[tuple[Tensor, Tensor]], *, policy: str = "keep"
 ) -> Callback:
-    """Cool after every training epoch of Lightning's Trainer; needs the package
-    lightning.
+    """Cool after every training epoch of Lightning's Trainer.
+
+    Needs the package lightning. For example,
+    `Trainer(callbacks=[lightning_callback(Cooling(module.network), loader)])`.
 
     Args:
-        cooling: Holds the network inside the LightningModule, which returns logits (n,
-            classes, ...).
+        cooling: Cooling of the network inside the LightningModule, which returns logits
+            (n, classes, ...).
         held_out: Batches (inputs, labels) that the network is not trained on, such as a
             DataLoader.
-        policy: What happens to the state of a single optimizer, see
-            `rescale_optimizer_state`.
-
-    For example, `Trainer(callbacks=[lightning_callback(Cooling(module.network),
-    loader)])`.
+        policy: Treatment of the optimizer's state, see `rescale_optimizer_state`. If
+            there are several optimizers, their states stay as they are.
     """
     from lightning.pytorch import Callback
 
@@ -42,14 +39,11 @@ def lightning_callback(
                 inputs, labels = (part.to(pl_module.device) for part in batch)
                 return cooling.model(inputs), labels
 
-            optimizer = trainer.optimizers[0] if len(trainer.optimizers) == 1 else None
-            _cool(
-                cooling,
-                pl_module,
-                map(predicted, held_out),
-                optimizer=optimizer,
-                policy=policy,
-            )
+            optimizer = None
+            if len(trainer.optimizers) == 1:
+                optimizer = trainer.optimizers[0]
+            predictions = map(predicted, held_out)
+            _cool(cooling, pl_module, predictions, optimizer=optimizer, policy=policy)
 
     return CoolingCallback()
 
@@ -57,20 +51,20 @@ def lightning_callback(
 def trainer_callback(
     cooling: Cooling, held_out: Iterable[dict[str, Tensor]], *, policy: str = "keep"
 ) -> TrainerCallback:
-    """Cool after every training epoch of Hugging Face's Trainer; needs the package
-    transformers.
+    """Cool after every training epoch of Hugging Face's Trainer.
+
+    Needs the package transformers. For example:
+
+        callback = trainer_callback(Cooling(model.classifier), loader)
+        Trainer(model, ..., callbacks=[callback])
 
     Args:
-        cooling: Holds the part of the model that returns logits (n, classes) as a
-            tensor, such as `model.classifier`: the model computes its loss from what
-            that part returns.
+        cooling: Cooling of the part of the model that returns logits (n, classes) as a
+            tensor, such as `model.classifier`. The model computes its loss from the
+            output of that part.
         held_out: Batches with `labels` that the model is not trained on, such as a
             DataLoader.
-        policy: What happens to the state of the optimizer, see
-            `rescale_optimizer_state`.
-
-    For example, `Trainer(model, ...,
-    callbacks=[trainer_callback(Cooling(model.classifier), loader)])`.
+        policy: Treatment of the optimizer's state, see `rescale_optimizer_state`.
     """
     from transformers import TrainerCallback
 
@@ -84,18 +78,14 @@ def trainer_callback(
         ) -> None:
             def predicted(batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
                 moved = {name: part.to(args.device) for name, part in batch.items()}
-                return loop["model"](**moved).logits, moved["labels"]
+                return model(**moved).logits, moved["labels"]
 
-            optimizer = getattr(
-                loop["optimizer"], "optimizer", loop["optimizer"]
-            )  # Accelerate wraps it.
-            _cool(
-                cooling,
-                loop["model"],
-                map(predicted, held_out),
-                optimizer=optimizer,
-                policy=policy,
-            )
+            model = loop["model"]
+            optimizer = loop["optimizer"]
+            # Accelerate wraps the optimizer.
+            optimizer = getattr(optimizer, "optimizer", optimizer)
+            predictions = map(predicted, held_out)
+            _cool(cooling, model, predictions, optimizer=optimizer, policy=policy)
 
     return CoolingCallback()
 
@@ -106,13 +96,12 @@ def _cool(
     predictions: Iterable[tuple[Tensor, Tensor]],
     **options: Any,
 ) -> None:
-    """Cool with predictions that are made, one by one, while the model is in evaluation
-    mode.
-    """
+    """Compute all predictions in evaluation mode, then cool with them."""
+    # Module by module, as some may be frozen in evaluation mode.
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     with torch.no_grad():
-        logits, labels = (torch.cat(parts) for parts in zip(*predictions, strict=True))
-    for module, training in modes:  # Some may be frozen in evaluation mode.
+        logits, labels = zip(*predictions, strict=True)
+    for module, training in modes:
         module.training = training
-    cooling.cool(logits, labels, **options)
+    cooling.cool(torch.cat(logits), torch.cat(labels), **options)

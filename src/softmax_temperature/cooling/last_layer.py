@@ -1,9 +1,14 @@
-"""The last-layer temperature: a buffer of the network that divides its logits (cooling
-paper, Definition 3.1).
+"""The last-layer temperature, a buffer that divides the logits of a network.
+
+Cooling paper, Definition 3.1.
 """
+
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from softmax_temperature.metrics.checks import check_one_tensor
 
 BUFFER = "cooling_temperature"
 
@@ -13,33 +18,34 @@ BUFFER = "cooling_temperature"
 
 
 def hold(model: nn.Module) -> None:
-    """Make the network divide its logits by a buffer of its own, `cooling_temperature`,
-    which starts at 1; in place.
+    """Register a temperature of 1 by which the network divides its logits, in place.
 
-    The buffer has the dtype of the parameters, but at least float32; a network that is
-    held already keeps its temperature. Raises ValueError for a compiled network: its
-    own copy of the forward function would not see the buffer.
+    It is the buffer `cooling_temperature`, in the dtype of the parameters, but at least
+    float32. A network that already has it keeps its temperature.
+
+    Raises:
+        ValueError: If the network is compiled: its copy of the forward function would
+            not see the buffer.
     """
     if hasattr(model, "_orig_mod"):
         raise ValueError(
-            "model must be held before torch.compile, got a compiled one: hand over the network itself"
+            "model must be held before torch.compile, got a compiled one: hand over "
+            "the network itself"
         )
-    if BUFFER not in dict(model.named_buffers(recurse=False)):
-        parameter = next(
-            (each for each in model.parameters() if each.is_floating_point()),
-            torch.empty(0),
-        )
-        dtype = torch.promote_types(parameter.dtype, torch.float32)
-        model.register_buffer(
-            BUFFER, torch.ones((), dtype=dtype, device=parameter.device)
-        )
-        # A function of the module, not of an object beside it: copies of the network
-        # divide by their own buffers.
-        model.register_forward_hook(divide)
+    if BUFFER in dict(model.named_buffers(recurse=False)):
+        return
+    floating = [each for each in model.parameters() if each.is_floating_point()]
+    like = floating[0] if floating else torch.empty(0)
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    temperature = torch.ones((), dtype=dtype, device=like.device)
+    model.register_buffer(BUFFER, temperature)
+    # The hook is a plain function of the module, so that copies of the network divide
+    # by their own buffers.
+    model.register_forward_hook(divide)
 
 
 def last_layer_temperature(model: nn.Module) -> float:
-    """What divides the logits of a held network now."""
+    """The temperature that divides the logits of a held network."""
     return model.get_buffer(BUFFER).item()
 
 
@@ -50,16 +56,15 @@ def as_stored(model: nn.Module, temperature: float) -> float:
 
 @torch.no_grad()
 def set_last_layer_temperature(model: nn.Module, temperature: float) -> None:
-    """Change what divides the logits; in place, so that compiled and captured networks
-    see it.
+    """Set the temperature that divides the logits.
+
+    In place, so that compiled and captured networks see it.
     """
     model.get_buffer(BUFFER).fill_(temperature)
 
 
-def divide(module: nn.Module, _images: object, logits: object) -> Tensor:
+def divide(module: nn.Module, _images: object, logits: Any) -> Tensor:
     """The forward hook of a held network."""
-    if not isinstance(logits, Tensor):
-        raise TypeError(
-            f"model must return one tensor of logits to be cooled, got {type(logits).__name__}"
-        )
-    return logits / module.get_buffer(BUFFER)
+    check_one_tensor(logits, "model", "cooled")
+    cooled: Tensor = logits / module.get_buffer(BUFFER)
+    return cooled

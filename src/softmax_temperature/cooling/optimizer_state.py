@@ -1,22 +1,22 @@
-"""What an optimizer remembers of gradients, when the parameters they belong to are
-rescaled.
-"""
+"""Optimizer state when the parameters of the optimizer are rescaled."""
 
 from collections.abc import Mapping
 
 import torch
 from torch import nn, optim
 
+from softmax_temperature.metrics.checks import ArgumentError
+
 POLICIES = ("keep", "rescale")
 
 _ADAM = {"exp_avg": 1, "exp_avg_sq": 2, "max_exp_avg_sq": 2}
 _SGD = {"momentum_buffer": 1}
+# The power of the gradient in which each entry of the state is.
 GRADIENT_POWERS: dict[type[optim.Optimizer], dict[str, int]] = {
     optim.SGD: _SGD,
     optim.Adam: _ADAM,
     optim.AdamW: _ADAM,
 }
-"""The power of the gradient that each entry of the state is in."""
 
 
 def rescale_optimizer_state(
@@ -24,22 +24,27 @@ def rescale_optimizer_state(
     scales: Mapping[nn.Parameter, float],
     policy: str = "keep",
 ) -> None:
-    """Carry an optimizer over a rescaling of its parameters, in place; `scales` is what
-    each is multiplied by.
+    """Adapt an optimizer's state to a rescaling of its parameters, in place.
 
-    When w' = a w in scale-equivalent networks, dC/dw' = (1/a) dC/dw (Theorem 3.7):
-    "rescale" divides momentum buffers and Adam's first moments by a, second moments by
-    a². The next step is then that of an optimizer that has seen the new parameters all
-    along (with L2 weight decay, for the gradients only). "keep" leaves the state as it
-    is. Both leave the change of the function by the temperature (Proposition 3.5),
-    which has no single factor.
+    If w' = a w in scale-equivalent networks, then dC/dw' = (1/a) dC/dw (Theorem 3.7).
+    So "rescale" divides momentum buffers and Adam's first moments by a, and second
+    moments by a². The next step then equals the step of an optimizer that has seen the
+    new parameters from the start (with L2 weight decay, for the gradients only). "keep"
+    leaves the state as it is. Neither corrects for the change of the function by the
+    temperature (Proposition 3.5), which has no single factor.
 
-    Raises ValueError if `policy` is unknown, or "rescale" does not know the optimizer;
-    nothing has changed then.
+    Args:
+        optimizer: The optimizer.
+        scales: The factor by which each parameter is multiplied.
+        policy: "keep" or "rescale".
+
+    Raises:
+        ValueError: If `policy` is unknown, or "rescale" does not support the optimizer;
+            nothing has changed then.
     """
     # Deviation: the paper says nothing about momentum buffers and moments when weights
-    # are redistributed. "keep" is the default, as what happens when nothing is done
-    # about it; "rescale" is there to be compared with it.
+    # are redistributed. "keep" is the default: the state of an optimizer that does not
+    # know of the rescaling. "rescale" exists for comparison.
     check_policy(optimizer, policy)
     if policy == "keep":
         return
@@ -52,17 +57,19 @@ def rescale_optimizer_state(
 
 
 def check_policy(optimizer: optim.Optimizer | None, policy: str) -> None:
-    """Refuse an unknown policy, and "rescale" for an optimizer whose state it does not
-    know.
-    """
+    """Raise ValueError for an unknown policy, or an optimizer it cannot rescale."""
     if policy not in POLICIES:
         raise ValueError(f"policy must be 'keep' or 'rescale', got {policy!r}")
-    if (
-        policy == "rescale"
-        and optimizer is not None
-        and type(optimizer) not in GRADIENT_POWERS
-    ):
-        known = ", ".join(each.__name__ for each in GRADIENT_POWERS)
+    if policy == "keep":
+        return
+    if optimizer is None:
+        raise ArgumentError(
+            "optimizer must be given for policy 'rescale', got None",
+            "Give the one whose state is to be carried over.",
+        )
+    if type(optimizer) not in GRADIENT_POWERS:
+        supported = ", ".join(kind.__name__ for kind in GRADIENT_POWERS)
         raise ValueError(
-            f"optimizer must be one of {known} for policy 'rescale', got {type(optimizer).__name__}"
+            f"optimizer must be one of {supported} for policy 'rescale', got "
+            f"{type(optimizer).__name__}"
         )

@@ -1,5 +1,6 @@
-"""Which tensors of a network share one scale, and which layers lie between: read off
-its graph.
+"""The graph of scales of a network.
+
+It says which tensors share one scale, and which layers lie between them.
 """
 
 import builtins
@@ -15,57 +16,113 @@ from torch import fx, nn
 
 from softmax_temperature.cooling.last_layer import divide
 
-
-def _kinds(*names: str) -> frozenset[type[nn.Module]]:
-    """Modules by name, those that end in Nd for 1, 2 and 3 dimensions."""
-    return frozenset(
-        getattr(nn, name.replace("Nd", f"{n}d")) for name in names for n in (1, 2, 3)
-    )
-
-
-# Types are compared exactly: a subclass may do anything to its weights, standardise
-# them for instance.
-LINEAR_LAYERS = _kinds("Linear", "ConvNd", "ConvTransposeNd")
-BATCH_NORMS = _kinds("BatchNormNd", "SyncBatchNorm")
+# Module types are compared exactly: a subclass may do anything to its weights,
+# standardise them for instance.
+LINEAR_LAYERS = frozenset(
+    {
+        nn.Linear,
+        nn.Conv1d,
+        nn.Conv2d,
+        nn.Conv3d,
+        nn.ConvTranspose1d,
+        nn.ConvTranspose2d,
+        nn.ConvTranspose3d,
+    }
+)
+BATCH_NORMS = frozenset(
+    {nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm}
+)
 # f(c x) = c f(x) for every c > 0.
-HOMOGENEOUS_MODULES = _kinds(
-    *("ReLU", "LeakyReLU", "PReLU", "Identity", "Dropout", "DropoutNd"),
-    *("MaxPoolNd", "AvgPoolNd", "AdaptiveMaxPoolNd", "AdaptiveAvgPoolNd"),
-    *("Flatten", "Unflatten", "PixelShuffle", "PixelUnshuffle", "ChannelShuffle"),
-    *(
-        "Upsample",
-        "UpsamplingNearest2d",
-        "UpsamplingBilinear2d",
-        "ZeroPadNd",
-        "ReflectionPad2d",
-        "ReplicationPad2d",
-    ),
+HOMOGENEOUS_MODULES = frozenset(
+    {
+        nn.ReLU,
+        nn.LeakyReLU,
+        nn.PReLU,
+        nn.Identity,
+        nn.Dropout,
+        nn.Dropout1d,
+        nn.Dropout2d,
+        nn.Dropout3d,
+        nn.MaxPool1d,
+        nn.MaxPool2d,
+        nn.MaxPool3d,
+        nn.AvgPool1d,
+        nn.AvgPool2d,
+        nn.AvgPool3d,
+        nn.AdaptiveMaxPool1d,
+        nn.AdaptiveMaxPool2d,
+        nn.AdaptiveMaxPool3d,
+        nn.AdaptiveAvgPool1d,
+        nn.AdaptiveAvgPool2d,
+        nn.AdaptiveAvgPool3d,
+        nn.Flatten,
+        nn.Unflatten,
+        nn.PixelShuffle,
+        nn.PixelUnshuffle,
+        nn.ChannelShuffle,
+        nn.Upsample,
+        nn.UpsamplingNearest2d,
+        nn.UpsamplingBilinear2d,
+        nn.ZeroPad1d,
+        nn.ZeroPad2d,
+        nn.ZeroPad3d,
+        nn.ReflectionPad2d,
+        nn.ReplicationPad2d,
+    }
 )
 
 # Functions and methods by name. A homogeneous one reads one tensor, and any numbers.
 HOMOGENEOUS = frozenset(
     {
-        *("relu", "relu_", "leaky_relu", "neg", "abs"),
-        *(
-            f"{kind}{n}d"
-            for kind in ("dropout", "max_pool", "avg_pool")
-            for n in (1, 2, 3)
-        ),
-        *(f"adaptive_{kind}_pool{n}d" for kind in ("max", "avg") for n in (1, 2, 3)),
-        *("dropout", "clone", "detach", "contiguous", "float", "double", "to"),
-        *("mean", "sum", "amax", "amin"),
-        *("flatten", "unflatten", "view", "reshape", "squeeze", "unsqueeze"),
-        *(
-            "permute",
-            "transpose",
-            "movedim",
-            "expand",
-            "getitem",
-            "chunk",
-            "split",
-            "narrow",
-        ),
-        *("interpolate", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"),
+        "relu",
+        "relu_",
+        "leaky_relu",
+        "neg",
+        "abs",
+        "dropout",
+        "dropout1d",
+        "dropout2d",
+        "dropout3d",
+        "max_pool1d",
+        "max_pool2d",
+        "max_pool3d",
+        "avg_pool1d",
+        "avg_pool2d",
+        "avg_pool3d",
+        "adaptive_max_pool1d",
+        "adaptive_max_pool2d",
+        "adaptive_max_pool3d",
+        "adaptive_avg_pool1d",
+        "adaptive_avg_pool2d",
+        "adaptive_avg_pool3d",
+        "clone",
+        "detach",
+        "contiguous",
+        "float",
+        "double",
+        "to",
+        "mean",
+        "sum",
+        "amax",
+        "amin",
+        "flatten",
+        "unflatten",
+        "view",
+        "reshape",
+        "squeeze",
+        "unsqueeze",
+        "permute",
+        "transpose",
+        "movedim",
+        "expand",
+        "getitem",
+        "chunk",
+        "split",
+        "narrow",
+        "interpolate",
+        "pixel_shuffle",
+        "pixel_unshuffle",
+        "channel_shuffle",
     }
 )
 JOINS = frozenset({"cat", "concat", "concatenate", "stack", "maximum", "minimum"})
@@ -75,86 +132,115 @@ QUOTIENTS = frozenset({"truediv", "div", "div_"})
 SIZES = frozenset({"size", "dim"})
 SIZE_ATTRIBUTES = frozenset({"shape", "ndim", "dtype", "device"})
 
-_SPACES = (operator, torch, F, builtins)
+# Where operations by name are looked up.
+_NAMESPACES = (operator, torch, F, builtins)
+# timm's batch normalisation with dropout and activation inside.
+_NORM_WITH_ACTIVATION = "timm.layers.norm_act.BatchNormAct2d"
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer whose parameters can change the scale of what passes."""
+    """A layer whose parameters can change the scale between two tensors.
 
-    source: int  # Group of the tensor that it reads.
-    target: int  # Group of the tensor that it returns.
-    weight: str  # Name of the parameter that multiplies.
-    bias: str | None  # Name of the parameter that is added.
-    # Whether it is one of the L layers of the paper; a batch norm belongs to a layer
-    # beside it.
+    Attributes:
+        source: Group of its input.
+        target: Group of its output.
+        weight: Name of the parameter that multiplies.
+        bias: Name of the parameter that is added.
+        counts: Whether it is one of the L layers of the paper. A batch normalisation is
+            not: it belongs to a layer beside it.
+    """
+
+    source: int
+    target: int
+    weight: str
+    bias: str | None
     counts: bool
 
 
 @dataclass(frozen=True)
 class ScaleGraph:
-    """The tensors of a network in groups that can only be multiplied together, and the
-    layers between the groups.
+    """Groups of tensors that can only be multiplied together, and layers between them.
+
+    Attributes:
+        layers: In the order of computation.
+        groups: Number of groups.
+        fixed: The groups that must keep their scale, each with the reason.
+        logits: Group of the network's output.
+        outputs: Group of the output of each module that is called, by path.
     """
 
-    layers: tuple[Layer, ...]  # In the order of computation.
+    layers: tuple[Layer, ...]
     groups: int
-    fixed: dict[
-        int, str
-    ]  # Groups that must keep their scale, each with what demands it.
-    logits: int  # Group of the output.
-    outputs: dict[
-        str, int
-    ]  # Group of the output of each module that was called, by path.
+    fixed: dict[int, str]
+    logits: int
+    outputs: dict[str, int]
 
 
 def scale_graph(model: nn.Module) -> ScaleGraph:
-    """Walk the graph of a network and group its tensors by scale.
+    """Group the tensors of a network by scale.
 
-    A homogeneous operation (ReLU, pooling, reshaping, multiplying by a number) passes
-    the scale of its input on; a sum or a concatenation wants one scale for all its
-    inputs; a convolution or dense layer may change the scale, by its weights; a batch
-    normalisation wants its input unscaled, and may change the scale of its output. A
-    trace takes `a += b` for `a = a + b`, so another name for the old `a` must not be
-    read afterwards.
+    A homogeneous operation (ReLU, pooling, reshaping, multiplication by a number)
+    passes the scale of its input on. A sum or a concatenation needs one scale for all
+    its inputs. A convolution or dense layer may change the scale by its weights. A
+    batch normalisation needs its input unscaled, and may change the scale of its
+    output. The trace treats `a += b` as `a = a + b`, so the network must not read the
+    old `a` afterwards under another name.
 
     Raises:
-        ValueError: If `torch.fx` cannot trace the network, its two modes differ, or it
-            holds another operation or one that a trace does not see (a hook, a forward
-            function of its own); the message names the module.
+        ValueError: If `torch.fx` cannot trace the network; if its training and
+            evaluation modes differ; or if it holds another operation, or one that a
+            trace does not see (a hook, a forward function of its own). The message
+            names the module.
     """
-    for path, module in model.named_modules():
-        what = (
-            f"module {path!r} ({type(module).__name__})"
-            if path
-            else f"the network ({type(module).__name__})"
-        )
-        hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]  # noqa: SLF001 - torch has no public API for this.
-        if any(path or hook is not divide for hook in hooks):
-            raise _refusal(what, "has a hook, which may do anything")
-        if "forward" in vars(module):
-            raise _refusal(what, "has another forward function than its class")
+    _refuse_hidden_operations(model)
     modes = {module: module.training for module in model.modules()}
     try:
-        in_training, in_evaluation = (
-            _Walk(model.train(mode)).result() for mode in (True, False)
-        )
+        in_training = _Walk(model.train()).result()
+        in_evaluation = _Walk(model.eval()).result()
     finally:
         for module, mode in modes.items():
             module.training = mode
     if in_training != in_evaluation:
         raise _refusal(
-            f"{type(model).__name__}",
+            type(model).__name__,
             "computes one thing in training and another in evaluation",
         )
     return in_evaluation
 
 
+def _refuse_hidden_operations(model: nn.Module) -> None:
+    """Raise ValueError for hooks and replaced forward functions, which traces miss."""
+    for path, module in model.named_modules():
+        kind = type(module).__name__
+        where = f"module {path!r} ({kind})" if path else f"the network ({kind})"
+        # torch has no public API for hooks.
+        hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]  # noqa: SLF001
+        if not path:
+            # The hook of the last-layer temperature acts on the logits only.
+            hooks = [hook for hook in hooks if hook is not divide]
+        if hooks:
+            raise _refusal(where, "has a hook, which may do anything")
+        if "forward" in vars(module):
+            raise _refusal(where, "has another forward function than its class")
+
+
 class _Tracer(fx.Tracer):
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        return _is_norm_with_activation(m) or super().is_leaf_module(
-            m, module_qualified_name
-        )
+        if _is_norm_with_activation(m):
+            return True
+        return super().is_leaf_module(m, module_qualified_name)
+
+
+@dataclass(frozen=True)
+class _NodeLayer:
+    """A `Layer` between nodes instead of groups, as groups may still merge."""
+
+    source: fx.Node
+    target: fx.Node
+    weight: str
+    bias: str | None
+    counts: bool
 
 
 class _Walk:
@@ -163,11 +249,12 @@ class _Walk:
     def __init__(self, model: nn.Module) -> None:
         self.model = model
         self.groups = DisjointSet()
-        self.numbers: set[fx.Node] = (
-            set()
-        )  # Sizes and what is computed from them: nothing that could be scaled.
+        # Sizes and numbers computed from them, which have no scale.
+        self.numbers: set[fx.Node] = set()
+        # Nodes that must keep their scale, each with the reason.
         self.fixed: list[tuple[fx.Node, str]] = []
-        self.layers: list[tuple[fx.Node, fx.Node, str, str | None, bool]] = []
+        self.layers: list[_NodeLayer] = []
+        # The module that uses each parameter.
         self.owners: dict[nn.Parameter, str] = {}
 
     def result(self) -> ScaleGraph:
@@ -182,7 +269,7 @@ class _Walk:
                 self._function(node)
             else:
                 raise _refusal(
-                    f"{node.target!r}",
+                    repr(node.target),
                     "is a tensor used outside of the layers that can be scaled",
                 )
         logits = output.args[0]
@@ -190,106 +277,117 @@ class _Walk:
             raise ValueError(
                 f"model must return one tensor of logits to be cooled, got {logits}"
             )
-        index: dict[fx.Node, int] = {}
-        group = {
-            node: index.setdefault(self.groups[node], len(index))
-            for node in self.groups
-        }
-        layers = tuple(
-            Layer(group[a], group[b], weight, bias, counts)
-            for a, b, weight, bias, counts in self.layers
-        )
+        return self._numbered(logits)
+
+    def _numbered(self, logits: fx.Node) -> ScaleGraph:
+        """The scale graph, with groups numbered in the order of computation."""
+        numbers: dict[fx.Node, int] = {}
+        group: dict[fx.Node, int] = {}
+        for node in self.groups:
+            representative = self.groups[node]
+            group[node] = numbers.setdefault(representative, len(numbers))
+        layers = []
+        for layer in self.layers:
+            source = group[layer.source]
+            target = group[layer.target]
+            layers.append(Layer(source, target, layer.weight, layer.bias, layer.counts))
         outputs = {
             str(node.target): group[node]
             for node in self.groups
             if node.op == "call_module"
         }
-        fixed = {group[node]: why for node, why in self.fixed}
-        return ScaleGraph(layers, len(index), fixed, group[logits], outputs)
+        fixed = {group[node]: reason for node, reason in self.fixed}
+        return ScaleGraph(tuple(layers), len(numbers), fixed, group[logits], outputs)
 
     def _module(self, node: fx.Node) -> None:
         path = str(node.target)
         module = self.model.get_submodule(path)
-        what = f"module {path!r} ({type(module).__name__})"
-        source = self._only_input(node, what)
+        kind = type(module)
+        where = f"module {path!r} ({kind.__name__})"
+        source = self._only_input(node, where)
         self.groups.add(node)
-        if type(module) in HOMOGENEOUS_MODULES and not getattr(
-            module, "return_indices", False
-        ):
+        returns_indices = getattr(module, "return_indices", False)
+        if kind in HOMOGENEOUS_MODULES and not returns_indices:
             self.groups.merge(node, source)
-        elif type(module) in LINEAR_LAYERS:
-            self._layer(what, source, node, counts=True)
-        elif type(module) in BATCH_NORMS or _is_norm_with_activation(module):
-            for inner in module.children():
-                if type(inner) not in HOMOGENEOUS_MODULES:
-                    raise _refusal(
-                        what,
-                        f"holds {type(inner).__name__}, which does not pass its scale on",
-                    )
-            self.fixed.append((source, what))
-            if dict(module.named_parameters(recurse=False)):
-                self._layer(what, source, node, counts=False)
-            else:
-                self.fixed.append((node, what))
+        elif kind in LINEAR_LAYERS:
+            self._layer(where, source, node, counts=True)
+        elif kind in BATCH_NORMS or _is_norm_with_activation(module):
+            self._batch_norm(where, source, node, module)
         else:
             raise _refusal(
-                what, "does not pass the scale of its input on to its output"
+                where, "does not pass the scale of its input on to its output"
             )
 
+    def _batch_norm(
+        self, where: str, source: fx.Node, node: fx.Node, module: nn.Module
+    ) -> None:
+        for inner in module.children():
+            if type(inner) not in HOMOGENEOUS_MODULES:
+                raise _refusal(
+                    where,
+                    f"holds {type(inner).__name__}, which does not pass its scale on",
+                )
+        self.fixed.append((source, where))
+        if dict(module.named_parameters(recurse=False)):
+            self._layer(where, source, node, counts=False)
+        else:
+            self.fixed.append((node, where))
+
     def _layer(
-        self, what: str, source: fx.Node, node: fx.Node, *, counts: bool
+        self, where: str, source: fx.Node, node: fx.Node, *, counts: bool
     ) -> None:
         path = str(node.target)
-        parameters = dict(
-            self.model.get_submodule(path).named_parameters(recurse=False)
-        )
+        module = self.model.get_submodule(path)
+        parameters = dict(module.named_parameters(recurse=False))
         if "weight" not in parameters:
-            raise _refusal(what, "computes its weight from other parameters")
+            raise _refusal(where, "computes its weight from other parameters")
         for parameter in parameters.values():
             if parameter in self.owners:
+                owner = self.owners[parameter]
                 raise _refusal(
-                    what,
-                    f"shares a parameter with {self.owners[parameter]}, or is called twice",
+                    where, f"shares a parameter with {owner}, or is called twice"
                 )
-            self.owners[parameter] = what
+            self.owners[parameter] = where
         bias = f"{path}.bias" if "bias" in parameters else None
-        self.layers.append((source, node, f"{path}.weight", bias, counts))
+        self.layers.append(_NodeLayer(source, node, f"{path}.weight", bias, counts))
 
     def _function(self, node: fx.Node) -> None:
-        name, what = _operation_name(node.target), _called(node)
+        name = _operation_name(node.target)
+        where = _called(node)
         scaled = self._scaled(node)
-        if (
-            not scaled
-            or name in SIZES
-            or (name == "getattr" and node.args[1] in SIZE_ATTRIBUTES)
-        ):
+        is_size = name in SIZES
+        if name == "getattr" and node.args[1] in SIZE_ATTRIBUTES:
+            is_size = True
+        if not scaled or is_size:
             self.numbers.add(node)
             return
         self.groups.add(node)
         if _passes(name, node, scaled[0]):
-            self.groups.merge(node, self._only_input(node, what))
+            self.groups.merge(node, self._only_input(node, where))
         elif _unites(name, node) and len(scaled) == len(node.all_input_nodes):
-            for each in scaled:
-                self.groups.merge(node, each)
+            for term in scaled:
+                self.groups.merge(node, term)
         else:
             raise _refusal(
-                what, "does not pass the scale of its input on to its output"
+                where, "does not pass the scale of its input on to its output"
             )
 
     def _scaled(self, node: fx.Node) -> list[fx.Node]:
+        """The inputs of a node that have a scale."""
         return [each for each in node.all_input_nodes if each not in self.numbers]
 
-    def _only_input(self, node: fx.Node, what: str) -> fx.Node:
-        if len(scaled := self._scaled(node)) != 1:
-            raise _refusal(what, f"reads {len(scaled)} tensors where one is expected")
+    def _only_input(self, node: fx.Node, where: str) -> fx.Node:
+        scaled = self._scaled(node)
+        if len(scaled) != 1:
+            raise _refusal(where, f"reads {len(scaled)} tensors where one is expected")
         return scaled[0]
 
 
 def _trace(model: nn.Module) -> fx.Graph:
     tracer = _Tracer()
     try:
-        # The tracer stores constants that it meets on the module that it traces: a
-        # shallow copy keeps them.
+        # The tracer stores constants on the module that it traces. Only a shallow copy
+        # gets them.
         return tracer.trace(copy.copy(model))
     except (
         TypeError,
@@ -298,23 +396,19 @@ def _trace(model: nn.Module) -> fx.Graph:
         AttributeError,
         NotImplementedError,
     ) as error:
-        where, why = (
-            _innermost(tracer.module_stack),
-            f"has no fixed graph that could be walked: {error}",
-        )
+        where = _innermost(tracer.module_stack)
         raise ValueError(
-            f"model ({type(model).__name__}) cannot be cooled layer by layer: {where} {why}"
+            f"model ({type(model).__name__}) cannot be cooled layer by layer: {where} "
+            f"has no fixed graph that could be walked: {error}"
         ) from error
 
 
 def _called(node: fx.Node) -> str:
-    """What is called, and in which module."""
-    name = (
-        node.target
-        if isinstance(node.target, str)
-        else getattr(node.target, "__name__", str(node.target))
-    )
-    return f"{name!r} in {_innermost(node.meta.get('nn_module_stack') or {})}"
+    """The called function or method, and the module that calls it."""
+    # The target is a method's name, or a function.
+    name = getattr(node.target, "__name__", str(node.target))
+    stack = node.meta.get("nn_module_stack") or {}
+    return f"{name!r} in {_innermost(stack)}"
 
 
 def _innermost(stack: Mapping[str, tuple[str, type[nn.Module]]]) -> str:
@@ -326,75 +420,65 @@ def _innermost(stack: Mapping[str, tuple[str, type[nn.Module]]]) -> str:
 
 
 def _passes(name: str | None, node: fx.Node, tensor: fx.Node) -> bool:
-    """Whether the output is c times what it was when the one tensor that is read is c
-    times what it was.
-    """
-    if [*node.args, *node.kwargs.values()].count(tensor) != 1:
-        return False  # Such as its square.
-    types = [
-        given
-        for given in (*node.args, *node.kwargs.values())
-        if isinstance(given, torch.dtype)
-    ]
-    if not all(given.is_floating_point for given in types) or (
-        name == "view" and types
-    ):
-        # Whole numbers have no scale, nor have the bits of a number that are read as
-        # another.
+    """Whether the output scales with the one tensor that is read."""
+    arguments = [*node.args, *node.kwargs.values()]
+    if arguments.count(tensor) != 1:
+        # A square, for example.
+        return False
+    dtypes = [each for each in arguments if isinstance(each, torch.dtype)]
+    if not all(dtype.is_floating_point for dtype in dtypes):
+        # Whole numbers have no scale.
+        return False
+    if name == "view" and dtypes:
+        # The bits of a number, read as another number, have no scale.
         return False
     if name in QUOTIENTS:
-        # Not a number over the tensor; a keyword would be a way of rounding.
+        # A number over the tensor is excluded; a keyword would be a way of rounding.
         return node.args[0] is tensor and not node.kwargs
-    return (
-        name in HOMOGENEOUS or name in PRODUCTS or (name == "pad" and _pads_zeros(node))
-    )
+    if name == "pad":
+        return _pads_zeros(node)
+    return name in HOMOGENEOUS or name in PRODUCTS
 
 
 def _unites(name: str | None, node: fx.Node) -> bool:
-    """Whether the output is c times what it was when all tensors that are read are c
-    times what they were.
-    """
+    """Whether the output scales with all tensors that are read, scaled alike."""
     if name in SUMS:
-        # A number other than zero has a scale of its own; a keyword may be the second
+        # A number other than zero has a scale of its own. A keyword may be the second
         # term.
-        return all(
-            isinstance(term, fx.Node) or term == 0 for term in node.args[:2]
-        ) and node.kwargs.keys() <= {"alpha"}
+        terms = node.args[:2]
+        scalable = all(isinstance(term, fx.Node) or term == 0 for term in terms)
+        return scalable and node.kwargs.keys() <= {"alpha"}
     return name in JOINS
 
 
 def _pads_zeros(node: fx.Node) -> bool:
-    """Whether F.pad(input, pad, mode, value) adds only zeros, or values of the input."""
-    given = (
-        dict(zip(("input", "pad", "mode", "value"), node.args, strict=False))
-        | node.kwargs
-    )
-    return bool(
-        given.get("mode", "constant") != "constant" or given.get("value") in {None, 0}
-    )
+    """Whether F.pad(input, pad, mode, value) adds only zeros or values of the input."""
+    parameters = ("input", "pad", "mode", "value")
+    arguments = dict(zip(parameters, node.args, strict=False)) | node.kwargs
+    if arguments.get("mode", "constant") != "constant":
+        return True
+    return arguments.get("value") in {None, 0}
 
 
 def _is_norm_with_activation(module: nn.Module) -> bool:
-    """Whether this is timm's batch normalisation with dropout and activation inside; by
-    name, as timm may be absent.
-    """
-    return (
-        f"{type(module).__module__}.{type(module).__name__}"
-        == "timm.layers.norm_act.BatchNormAct2d"
-    )
+    """Whether this is timm's normalisation; by name, as timm may not be installed."""
+    kind = type(module)
+    return f"{kind.__module__}.{kind.__name__}" == _NORM_WITH_ACTIVATION
 
 
 def _operation_name(target: Callable[..., object] | str) -> str | None:
-    """The name of a method or of a function of torch or of Python's operators; None for
-    any other function.
+    """Name of a method, or of a function of torch or of Python's operators.
+
+    None for any other function.
     """
     if isinstance(target, str):
         return target
     name = getattr(target, "__name__", "")
-    return (
-        name if any(getattr(space, name, None) is target for space in _SPACES) else None
-    )
+    for namespace in _NAMESPACES:
+        if getattr(namespace, name, None) is target:
+            return name
+    return None
 
 
-def _refusal(what: str, why: str) -> ValueError:
-    return ValueError(f"model cannot be cooled layer by layer: {what} {why}")
+def _refusal(where: str, reason: str) -> ValueError:
+    return ValueError(f"model cannot be cooled layer by layer: {where} {reason}")

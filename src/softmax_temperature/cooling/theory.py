@@ -1,5 +1,6 @@
-"""What the cooling paper predicts of outputs and gradients (Lemma 3.3, Proposition 3.5,
-Theorem 3.7), and measures.
+"""Predictions of the cooling paper for outputs and gradients, and measurements.
+
+Lemma 3.3, Proposition 3.5 and Theorem 3.7.
 """
 
 import copy
@@ -24,19 +25,21 @@ from softmax_temperature.cooling.redistribution import (
     rescale_parameters,
 )
 
-TEMPERATURE, IMAGES = (
-    100.0,
-    16,
-)  # Above which the paper's periodic Cooling redistributes; of each check.
+# The temperature above which the paper's periodic Cooling redistributes.
+TEMPERATURE = 100.0
+# Number of images of each check.
+IMAGES = 16
 
 
 def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
-    """A copy with a temperature spread over its layers and taken back behind the last
-    (Definition 3.6).
+    """A copy that divides by the temperature in its layers and multiplies at its end.
 
-    Both compute the same function; the paper's β_i are T^-(power of layer i), and 1 for
-    the logits. Raises ValueError if the network cannot be redistributed, or
-    `temperature` is not finite and positive.
+    Definition 3.6: both networks compute the same function. The paper's β_i are
+    T^-(power of layer i), and 1 for the logits.
+
+    Raises:
+        ValueError: If the network cannot be redistributed, or `temperature` is not
+            finite and positive.
     """
     twin = copy.deepcopy(model)
     rescale_parameters(parameter_scales(twin, plan_redistribution(twin), temperature))
@@ -46,31 +49,28 @@ def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
 
 
 def predicted_output_ratios(model: nn.Module, temperature: float) -> dict[str, float]:
-    """Output of each module, by path, in `scale_equivalent(model, temperature)` over
-    that in `model` (Lemma 3.3).
+    """Ratio of each module's output in the scale-equivalent network to its output here.
 
-    T^(-i/L) for layer i of a chain; that of the last layer is what it hands to the
-    final division.
+    Lemma 3.3, by path of the module: T^(-i/L) for layer i of a chain. The output of the
+    last layer is taken in front of the final division.
     """
-    return {
-        path: temperature**-power
-        for path, power in plan_redistribution(model).outputs.items()
-    }
+    outputs = plan_redistribution(model).outputs
+    return {path: temperature**-power for path, power in outputs.items()}
 
 
 def predicted_gradient_ratios(
     model: nn.Module, temperature: float, *, relative: bool = False
 ) -> dict[str, float]:
-    """Gradient of each parameter in `scale_equivalent(model, temperature)` over that in
-    `model` (Theorem 3.7).
+    """Ratio of each gradient in the scale-equivalent network to its gradient here.
 
-    β_i / β_(i+1) for weights and 1 / β_(i+1) for biases: the inverse of what the
-    parameter was multiplied by, or its square for gradients divided by their parameters
-    (`relative`).
+    Theorem 3.7, by name of the parameter: β_i / β_(i+1) for weights and 1 / β_(i+1) for
+    biases. It is the inverse of the factor by which the parameter was multiplied, or
+    the square of this inverse for gradients divided by their parameters (`relative`).
     """
-    powers, times = plan_redistribution(model).parameters, 2 if relative else 1
+    powers = plan_redistribution(model).parameters
+    exponent = 2 if relative else 1
     return {
-        name: temperature ** (times * powers.get(name, 0.0))
+        name: temperature ** (exponent * powers.get(name, 0.0))
         for name, _ in model.named_parameters()
     }
 
@@ -78,76 +78,76 @@ def predicted_gradient_ratios(
 def predicted_last_layer_gradients(
     model: nn.Module, images: Tensor, labels: Tensor
 ) -> dict[str, Tensor]:
-    """Gradients of the mean cross-entropy of a held network, by name, from equation 3.1
-    (Proposition 3.5).
+    """Gradients of the mean cross-entropy of a held network, by name of the parameter.
 
-    <softmax(z / T) - y, dz/dw> / T, with z the logits in front of the division by its
-    temperature T, and y one-hot.
+    Proposition 3.5, equation 3.1: <softmax(z / T) - y, dz/dw> / T, where z are the
+    logits in front of the division by the temperature T, and y is one-hot.
     """
     temperature = last_layer_temperature(model)
     raw = model(images) * temperature
-    residual = torch.softmax(raw.detach() / temperature, dim=1) - F.one_hot(
-        labels.long(), raw.shape[1]
-    )
+    probs = torch.softmax(raw.detach() / temperature, dim=1)
+    residual = probs - F.one_hot(labels.long(), raw.shape[1])
     return _gradients_by_name(model, raw, residual / (temperature * len(labels)))
 
 
 def measured_gradients(
     model: nn.Module, images: Tensor, labels: Tensor, *, relative: bool = False
 ) -> dict[str, Tensor]:
-    """Gradients of the mean cross-entropy by autograd, by name; `relative` ones over
-    their parameter, where not 0.
+    """Gradients of the mean cross-entropy by autograd, by name of the parameter.
+
+    With `relative`, gradients are divided by their parameters, where these are not 0.
     """
-    gradients = _gradients_by_name(model, F.cross_entropy(model(images), labels.long()))
+    loss = F.cross_entropy(model(images), labels.long())
+    gradients = _gradients_by_name(model, loss)
     if not relative:
         return gradients
-    parameters = {
-        name: parameter.detach() for name, parameter in model.named_parameters()
-    }
-    return {
-        name: (each / parameters[name])[parameters[name] != 0]
-        for name, each in gradients.items()
-    }
+    ratios = {}
+    for name, gradient in gradients.items():
+        parameter = model.get_parameter(name).detach()
+        ratios[name] = (gradient / parameter)[parameter != 0]
+    return ratios
 
 
 @torch.no_grad()
 def measured_outputs(model: nn.Module, images: Tensor) -> dict[str, Tensor]:
-    """Output of each module without submodules, by path; cloned, as the next operation
-    may be in place.
-    """
-    found: dict[str, Tensor] = {}
-    handles = [
-        module.register_forward_hook(
-            lambda _module, _inputs, output, path=path: found.update(
-                {path: output.clone()}
-            )
-        )
-        for path, module in model.named_modules()
-        if path and not [*module.children()]
-    ]
+    """Output of each module without submodules, by path."""
+    outputs: dict[str, Tensor] = {}
+
+    def recorder(path: str) -> Callable[[nn.Module, Any, Tensor], None]:
+        def record(_module: nn.Module, _inputs: Any, output: Tensor) -> None:
+            # Cloned, as the next operation may be in place.
+            outputs[path] = output.clone()
+
+        return record
+
+    handles = []
+    for path, module in model.named_modules():
+        if path and not list(module.children()):
+            handles.append(module.register_forward_hook(recorder(path)))
     model(images)
     for handle in handles:
         handle.remove()
-    return found
+    return outputs
 
 
 def _gradients_by_name(
     model: nn.Module, outputs: Tensor, weights: Tensor | None = None
 ) -> dict[str, Tensor]:
-    """Gradients of weighted outputs, or of a scalar, in each parameter of the network
-    that they depend on.
+    """Gradients of weighted outputs, or of a scalar, by name of the parameter.
+
+    Parameters on which the outputs do not depend are absent.
     """
-    named = {
+    trainable = {
         name: parameter
         for name, parameter in model.named_parameters()
         if parameter.requires_grad
     }
     gradients = torch.autograd.grad(
-        outputs, tuple(named.values()), weights, allow_unused=True
+        outputs, tuple(trainable.values()), weights, allow_unused=True
     )
     return {
         name: gradient
-        for name, gradient in zip(named, gradients, strict=True)
+        for name, gradient in zip(trainable, gradients, strict=True)
         if gradient is not None
     }
 
@@ -155,108 +155,118 @@ def _gradients_by_name(
 def theory_checks(
     networks: Mapping[str, Callable[[], nn.Module]], *, classes: int, size: int
 ) -> pd.DataFrame:
-    """Every one of `statements` on networks by name: random ones, in float64 and
-    evaluation mode, hot by 100.
+    """Check all `statements` on networks by name.
 
-    They classify images (n, 3, `size`, `size`). The table has a row for each statement
-    and network.
+    Each network is made at random, in float64 and evaluation mode, with logits at
+    temperature 100. It classifies images (n, 3, `size`, `size`).
+
+    Returns:
+        One row per network and statement.
     """
-    rows = [
-        (statement, name, *numbers)
-        for name, make in networks.items()
-        for statement, *numbers in statements(
-            *_overheated(make, classes, size), TEMPERATURE
-        )
+    rows = []
+    for name, make in networks.items():
+        network, images, labels = _overheated(make, classes, size)
+        checks = statements(network, images, labels, TEMPERATURE)
+        for statement, predicted, measured, difference in checks:
+            rows.append((statement, name, predicted, measured, difference))
+    columns = [
+        "statement",
+        "network",
+        "predicted",
+        "measured",
+        "largest_relative_difference",
     ]
-    return pd.DataFrame(
-        rows,
-        columns=[
-            "statement",
-            "network",
-            "predicted",
-            "measured",
-            "largest_relative_difference",
-        ],
-    )
+    return pd.DataFrame(rows, columns=columns)
 
 
 def statements(
     network: nn.Module, images: Tensor, labels: Tensor, temperature: float
 ) -> Iterator[tuple[str, float, float, float]]:
-    """Each statement with what it predicts, what is measured, and the largest relative
-    difference.
+    """Statement, predicted value, measured value, and largest relative difference.
 
-    Proposition 3.5: norms of the whole gradient of a network held at `temperature` in
-    its last layer. The others: geometric means over modules or parameters of the ratios
-    to it of the network with this temperature in its layers.
+    Proposition 3.5 compares norms of the whole gradient of a network held at
+    `temperature` in its last layer. The other statements compare geometric means, over
+    modules or parameters, of the ratio of the scale-equivalent network to this one.
     """
     twin = scale_equivalent(network, temperature)
-    before, after = (measured_outputs(each, images) for each in (network, twin))
-    ratios = predicted_output_ratios(network, temperature)
-    yield "Lemma 3.3: outputs of modules", *_ratios(ratios, before, after)
-    gradients = predicted_last_layer_gradients(network, images, labels)
-    found = measured_gradients(network, images, labels)
-    errors = [
-        ((gradients[path] - each).norm() / each.norm()).item()
-        for path, each in found.items()
-    ]
-    norms = [
-        nn.utils.get_total_norm(each.values()).item() for each in (gradients, found)
-    ]
-    yield "Proposition 3.5: gradients", norms[0], norms[1], max(errors)
+    output_ratios = predicted_output_ratios(network, temperature)
+    outputs = measured_outputs(network, images)
+    twin_outputs = measured_outputs(twin, images)
+    yield (
+        "Lemma 3.3: outputs of modules",
+        *_ratios(output_ratios, outputs, twin_outputs),
+    )
+    yield "Proposition 3.5: gradients", *_gradient_norms(network, images, labels)
     for statement, relative in (
         ("Theorem 3.7: gradients", False),
         ("Section 3.3: relative gradients", True),
     ):
-        predicted = predicted_gradient_ratios(network, temperature, relative=relative)
-        both = [
-            measured_gradients(each, images, labels, relative=relative)
-            for each in (network, twin)
-        ]
-        for kind, ending in (("weights", ".weight"), ("biases", ".bias")):
-            before, after = (
-                {path: one for path, one in each.items() if path.endswith(ending)}
-                for each in both
-            )
-            yield f"{statement} of {kind}", *_ratios(predicted, before, after)
+        ratios = predicted_gradient_ratios(network, temperature, relative=relative)
+        gradients = measured_gradients(network, images, labels, relative=relative)
+        twin_gradients = measured_gradients(twin, images, labels, relative=relative)
+        for kind, suffix in (("weights", ".weight"), ("biases", ".bias")):
+            before = _with_suffix(gradients, suffix)
+            after = _with_suffix(twin_gradients, suffix)
+            yield f"{statement} of {kind}", *_ratios(ratios, before, after)
+
+
+def _gradient_norms(
+    network: nn.Module, images: Tensor, labels: Tensor
+) -> tuple[float, float, float]:
+    """Predicted and measured norm of the gradient, and their largest difference."""
+    predicted = predicted_last_layer_gradients(network, images, labels)
+    measured = measured_gradients(network, images, labels)
+    differences = []
+    for name, gradient in measured.items():
+        error = (predicted[name] - gradient).norm() / gradient.norm()
+        differences.append(error.item())
+    predicted_norm = nn.utils.get_total_norm(predicted.values()).item()
+    measured_norm = nn.utils.get_total_norm(measured.values()).item()
+    return predicted_norm, measured_norm, max(differences)
+
+
+def _with_suffix(tensors: Mapping[str, Tensor], suffix: str) -> dict[str, Tensor]:
+    return {name: tensor for name, tensor in tensors.items() if name.endswith(suffix)}
 
 
 def _ratios(
     predicted: Mapping[str, float],
     before: Mapping[str, Tensor],
     after: Mapping[str, Tensor],
-) -> Any:
-    """Of tensors after to those before: the factor of least squares, and what is off,
-    the remainder included.
+) -> tuple[float, float, float]:
+    """Predicted and measured ratio of tensors, and their largest difference.
+
+    The measured ratio is the least-squares scale between a tensor before and after. The
+    difference includes the residual of that fit.
     """
-    found, errors = [], []
-    for path, old in before.items():
-        above, below = after[path].double().flatten(), old.double().flatten()
-        value = ((above @ below) / (below @ below)).item()
-        remainder = ((above - value * below).norm() / above.norm()).item()
-        found.append(value)
-        errors.append(math.hypot(1 - predicted[path] / value, remainder))
-    return (
-        geometric_mean(predicted[path] for path in before),
-        geometric_mean(found),
-        max(errors),
-    )
+    scales = []
+    differences = []
+    for path, tensor in before.items():
+        old = tensor.double().flatten()
+        new = after[path].double().flatten()
+        scale = ((new @ old) / (old @ old)).item()
+        residual = ((new - scale * old).norm() / new.norm()).item()
+        scales.append(scale)
+        differences.append(math.hypot(1 - predicted[path] / scale, residual))
+    predicted_mean = geometric_mean(predicted[path] for path in before)
+    return predicted_mean, geometric_mean(scales), max(differences)
 
 
 def _overheated(
     make: Callable[[], nn.Module], classes: int, size: int
 ) -> tuple[nn.Module, Tensor, Tensor]:
+    """A random network at temperature 100, with images and labels."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         network = make().double()
         images = torch.randn(IMAGES, 3, size, size, dtype=torch.float64)
         labels = torch.randint(classes, (IMAGES,))
         with torch.no_grad():
-            for (
-                parameter
-            ) in network.parameters():  # Shifts of batch normalisation are 0 at first.
+            # The shifts of a new batch normalisation are 0.
+            for parameter in network.parameters():
                 parameter.add_(0.1 * torch.randn_like(parameter))
-            network(images)  # In training mode: running statistics.
+            # In training mode, which sets running statistics.
+            network(images)
             spread = network.eval()(images).std()
             for parameter in network.get_submodule("classifier").parameters():
                 parameter.mul_(2 * TEMPERATURE / spread)

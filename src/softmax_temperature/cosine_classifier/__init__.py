@@ -1,5 +1,6 @@
-"""Cosine classifiers trained at many inverse temperatures at once
-(classifier_temperature, sections 3.1 and 4.3).
+"""Cosine classifiers trained at many inverse temperatures at once.
+
+classifier_temperature, sections 3.1 and 4.3.
 """
 
 from softmax_temperature.cosine_classifier.grid import TemperatureGrid

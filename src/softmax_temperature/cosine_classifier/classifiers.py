@@ -1,6 +1,4 @@
-"""All cosine classifiers of a grid as one tensor of weights: a training step and a
-count of correct samples.
-"""
+"""All cosine classifiers of a grid as one tensor: training steps and accuracy."""
 
 import math
 from collections.abc import Sequence
@@ -17,8 +15,7 @@ from softmax_temperature.metrics.checks import check_count, check_positive
 # torch.optim.Adam's defaults; the first decay rate is the caller's momentum.
 _ADAM_SECOND_DECAY = 0.999
 _ADAM_EPSILON = 1e-8
-# Logits of one pass of the softmax: 1 MiB of float32, which stays in the cache of one
-# core.
+# Logits of one pass of the softmax: 1 MiB of float32 stays in the cache of one core.
 _LOGITS_PER_PASS_ON_CPU = 2**18
 
 CHOICES = {
@@ -29,7 +26,11 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class Settings:
-    """What `train_temperature_grid` explains, and the most problems in a block."""
+    """Settings of a training, as `train_temperature_grid` explains them.
+
+    `problems_per_block` is the largest number of problems in a block; None chooses it
+    by the memory that a block takes.
+    """
 
     batch_size: int
     lr: float
@@ -42,44 +43,56 @@ class Settings:
     problems_per_block: int | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("batch_size", 1),
-            ("repeats", 1),
-            ("seed", 0),
-            ("problems_per_block", 1),
-        ):
-            if (value := getattr(self, name)) is not None:
-                check_count(value, name, least=least)
+        check_count(self.batch_size, "batch_size", least=1)
+        check_count(self.repeats, "repeats", least=1)
+        check_count(self.seed, "seed", least=0)
+        if self.problems_per_block is not None:
+            check_count(self.problems_per_block, "problems_per_block", least=1)
         check_positive(self.lr, "lr")
         if not 0 <= self.momentum < 1:
             raise ValueError(f"momentum must be in [0, 1), got {self.momentum}")
-        for name, values in CHOICES.items():
-            if (value := getattr(self, name)) not in values:
+        for name, choices in CHOICES.items():
+            value = getattr(self, name)
+            if value not in choices:
                 raise ValueError(
-                    f"{name} must be one of {', '.join(values)}, got {value!r}"
+                    f"{name} must be one of {', '.join(choices)}, got {value!r}"
                 )
 
     @property
     def wide_dtype(self) -> torch.dtype:
-        """The dtype of weights, softmax and update; only matrix products are narrower."""
+        """Dtype of weights, softmax and update; matrix products may be narrower."""
         return torch.float64 if self.precision == "float64" else torch.float32
 
 
 class Batch(NamedTuple):
-    """A batch of embeddings X, prepared once for the products of all blocks."""
+    """A batch of embeddings X, prepared once for the products of all blocks.
 
-    transposed: (
-        Tensor  # X', for weights (rows, dim) times X', giving scores (rows, batch)
-    )
-    plain: (
-        Tensor  # X, for residuals (rows, batch) times X, giving gradients (rows, dim)
-    )
-    labels: Tensor  # (batch,)
+    Attributes:
+        transposed: X', which weights (rows, dim) multiply to scores (rows, batch).
+        plain: X, which residuals (rows, batch) multiply to gradients (rows, dim).
+        labels: True classes, shape (batch,).
+    """
+
+    transposed: Tensor
+    plain: Tensor
+    labels: Tensor
 
 
 class CosineClassifiers:
-    """One classifier per (repeat, inverse temperature), in this order; `initial` is
-    (repeats, classes, dim).
+    """One classifier per problem, a pair of repeat and inverse temperature.
+
+    Problems are ordered by repeat, then by inverse temperature.
+
+    Args:
+        initial: Initial weights of each repeat, shape (repeats, classes, dim).
+        inverse_temperatures: They multiply the cosines.
+        settings: Settings of the training.
+
+    Attributes:
+        weights: Shape (problems, classes, dim).
+        moments: Moving averages of the optimizer by name, each shaped like `weights`.
+        products: Matrix products of the training.
+        exact_products: Matrix products for counting correct samples.
     """
 
     def __init__(
@@ -87,23 +100,24 @@ class CosineClassifiers:
     ) -> None:
         repeats, classes, _ = initial.shape
         self.weights = initial.repeat_interleave(len(inverse_temperatures), dim=0)
-        moments = (
-            ("first_moment", "second_moment")
-            if settings.optimizer == "adam"
-            else ("velocity",)
-        )
-        self.moments = {name: torch.zeros_like(self.weights) for name in moments}
-        self.lr, self.momentum = settings.lr, settings.momentum
+        self.moments: dict[str, Tensor] = {}
+        if settings.optimizer == "adam":
+            self.moments["first_moment"] = torch.zeros_like(self.weights)
+            self.moments["second_moment"] = torch.zeros_like(self.weights)
+        else:
+            self.moments["velocity"] = torch.zeros_like(self.weights)
+        self.lr = settings.lr
+        self.momentum = settings.momentum
         self.products = choose_products(settings.precision, initial.device)
-        # Accuracy is counted on float32 cosines after training in bfloat16 too: rounded
-        # ones, where ties count as correct, would raise the best accuracy by up to
-        # 0.0035, and single epochs by up to 0.03.
+        # Accuracy is counted on float32 cosines also after training in bfloat16. Ties
+        # count as correct, so cosines rounded to bfloat16 would raise the best accuracy
+        # by up to 0.0035, and single epochs by up to 0.03.
         wide = "float64" if initial.dtype == torch.float64 else "float32"
         self.exact_products = choose_products(wide, initial.device)
         alpha = initial.new_tensor(inverse_temperatures).repeat(repeats)[:, None, None]
         alpha = alpha.expand(-1, classes, 1).contiguous()
         self._logit_scale = alpha * logit_unit(initial.device)
-        # Eq. (3), divided by alpha or not.
+        # The gradient of Eq. (3) has the factor alpha, unless the loss is rescaled.
         self._gradient_scale = torch.ones_like(alpha) if settings.rescale else alpha
         self._buffers = Buffers(initial.dtype, initial.device)
 
@@ -113,12 +127,10 @@ class CosineClassifiers:
         return {"weights": self.weights, **self.moments}
 
     def prepare_batch(self, embeddings: Tensor, labels: Tensor) -> Batch:
-        """A batch for `train_step`; embeddings in the dtype of `products`."""
-        return Batch(
-            self.products.prepare(embeddings.T),
-            self.products.prepare(embeddings),
-            labels,
-        )
+        """A batch for `train_step`, of embeddings in the dtype of `products`."""
+        transposed = self.products.prepare(embeddings.T)
+        plain = self.products.prepare(embeddings)
+        return Batch(transposed, plain, labels)
 
     def prepare_test(self, embeddings: Tensor) -> Tensor:
         """Embeddings, shape (n, dim), for `count_correct`."""
@@ -126,41 +138,49 @@ class CosineClassifiers:
 
     @torch.no_grad()
     def train_step(self, block: slice, batch: Batch, step: int) -> None:
-        """One step of the optimiser on one batch for the problems of a block; `step`
-        counts from 1.
+        """Take one step of the optimizer on a batch, for the problems of a block.
+
+        Args:
+            block: Which problems.
+            batch: The samples.
+            step: Number of the step in the training, from 1.
         """
-        weights, samples = self.weights[block], len(batch.labels)
-        inverse_norm = torch.linalg.vector_norm(
-            weights, dim=2, keepdim=True
-        ).reciprocal_()
+        weights = self.weights[block]
+        norms = torch.linalg.vector_norm(weights, dim=2, keepdim=True)
+        inverse_norms = norms.reciprocal_()
+        gradient = self._direction_gradient(block, weights, inverse_norms, batch)
+        # From the gradient of the direction to the gradient of the weight: the part
+        # along the weight changes no cosine.
+        scratch = self._buffers.take("products", *weights.shape)
+        torch.mul(weights, gradient, out=scratch)
+        along = scratch.sum(dim=2, keepdim=True).mul_(inverse_norms).mul_(inverse_norms)
+        gradient.addcmul_(weights, along, value=-1)
+        scale = inverse_norms.mul_(self._gradient_scale[block]).div_(len(batch.labels))
+        gradient.mul_(scale)
+        self._update(block, weights, gradient, step)
+
+    def _direction_gradient(
+        self, block: slice, weights: Tensor, inverse_norms: Tensor, batch: Batch
+    ) -> Tensor:
+        """Gradient in the directions of the weights, summed over the batch, Eq. (3)."""
         scratch = self._buffers.take("gradient", *weights.shape)
         scaled = torch.mul(
-            weights, inverse_norm * self._logit_scale[block], out=scratch
+            weights, inverse_norms * self._logit_scale[block], out=scratch
         )
-        residual = self.products.multiply(
+        scores = self.products.multiply(
             scaled.flatten(0, 1), batch.transposed, "scores"
         )
-        replace_by_residual(
-            residual.view(*weights.shape[:2], samples), batch.labels, self._buffers
-        )
-        gradient = scratch.copy_(
-            self.products.multiply(residual, batch.plain, "gradient").view_as(weights)
-        )
-        # From the gradient of the direction to that of the weight: its part along the
-        # weight changes no cosine.
-        products = torch.mul(
-            weights, gradient, out=self._buffers.take("products", *weights.shape)
-        )
-        along = products.sum(dim=2, keepdim=True).mul_(inverse_norm).mul_(inverse_norm)
-        gradient.addcmul_(weights, along, value=-1).mul_(
-            inverse_norm.mul_(self._gradient_scale[block]).div_(samples)
-        )
-        self._update(block, weights, gradient, step)
+        problems, classes, _ = weights.shape
+        logits = scores.view(problems, classes, len(batch.labels))
+        replace_by_residual(logits, batch.labels, self._buffers)
+        # `scores` now holds the residuals.
+        gradient = self.products.multiply(scores, batch.plain, "gradient")
+        return scratch.copy_(gradient.view_as(weights))
 
     def _update(
         self, block: slice, weights: Tensor, gradient: Tensor, step: int
     ) -> None:
-        """A step of torch.optim.SGD or Adam, in place."""
+        """Take a step of torch.optim.SGD or Adam, in place."""
         if "velocity" in self.moments:
             velocity = self.moments["velocity"][block]
             torch.add(gradient, velocity, alpha=self.momentum, out=velocity)
@@ -169,71 +189,70 @@ class CosineClassifiers:
         first = self.moments["first_moment"][block].lerp_(gradient, 1 - self.momentum)
         second = self.moments["second_moment"][block].mul_(_ADAM_SECOND_DECAY)
         second.addcmul_(gradient, gradient, value=1 - _ADAM_SECOND_DECAY)
-        root = (
-            torch.sqrt(second)
-            .div_(math.sqrt(1 - _ADAM_SECOND_DECAY**step))
-            .add_(_ADAM_EPSILON)
-        )
-        weights.addcdiv_(first, root, value=-self.lr / (1 - self.momentum**step))
+        first_bias = 1 - self.momentum**step
+        second_bias = 1 - _ADAM_SECOND_DECAY**step
+        root = torch.sqrt(second).div_(math.sqrt(second_bias)).add_(_ADAM_EPSILON)
+        weights.addcdiv_(first, root, value=-self.lr / first_bias)
 
     @torch.no_grad()
     def count_correct(self, block: slice, transposed: Tensor, labels: Tensor) -> Tensor:
-        """Samples whose own class has no lower cosine than any other, shape (problems
-        of the block,).
+        """Number of correct samples of each problem in a block, shape (problems,).
+
+        A sample is correct if no class has a higher cosine than its true class.
         """
         directions = functional.normalize(self.weights[block], dim=2)
+        problems, classes, _ = directions.shape
         cosines = self.exact_products.multiply(
             directions.flatten(0, 1), transposed, "cosines"
         )
-        cosines = cosines.view(*directions.shape[:2], len(labels))
-        own = cosines.gather(1, labels.expand(len(cosines), 1, -1))
-        return (own >= cosines.amax(dim=1, keepdim=True)).sum(dim=(1, 2))
+        cosines = cosines.view(problems, classes, len(labels))
+        true_class = cosines.gather(1, labels.expand(problems, 1, -1))
+        correct = true_class >= cosines.amax(dim=1, keepdim=True)
+        return correct.sum(dim=(1, 2))
 
 
 def logit_unit(device: torch.device) -> float:
-    """What logits are multiplied by before `replace_by_residual`: it reads them in nats
-    on a GPU, in bits elsewhere.
+    """Factor of the logits that `replace_by_residual` reads: nats on a GPU, else bits.
+
+    On a CPU exp2 is three times as fast as exp, and the factor costs nothing as part of
+    the scale of the weights.
     """
-    # On a CPU exp2 is three times as fast as exp, and the factor costs nothing inside
-    # the scale of the weights.
     return 1.0 if device.type == "cuda" else math.log2(math.e)
 
 
-def replace_by_residual(logits: Tensor, labels: Tensor, wide: Buffers) -> None:
-    """Overwrite logits (problems, classes, batch) in `logit_unit` by p(c | x, alpha) -
-    q(c | x) of Eq. (3).
+def replace_by_residual(logits: Tensor, labels: Tensor, buffers: Buffers) -> None:
+    """Overwrite logits by p(c | x, alpha) - q(c | x) of Eq. (3).
+
+    Args:
+        logits: Shape (problems, classes, batch), in `logit_unit`. Samples are
+            contiguous, so that the softmax runs along vectors of samples even if there
+            are ten classes.
+        labels: True classes, shape (batch,).
+        buffers: Scratch memory in the dtype of the softmax.
     """
-    # Samples are contiguous, so that the softmax runs along vectors of samples even for
-    # ten classes.
-    _, classes, batch = logits.shape
-    at_once = (
-        len(logits)
-        if logits.is_cuda
-        else max(1, _LOGITS_PER_PASS_ON_CPU // (classes * batch))
-    )
-    own_class = labels.expand(min(at_once, len(logits)), 1, batch)
-    minus_one = torch.full((), -1.0, dtype=wide.dtype, device=logits.device).expand(
-        own_class.shape
-    )
-    for part in logits.split(at_once):
-        probs = (
-            torch.softmax(part, dim=1, dtype=wide.dtype)
-            if part.is_cuda
-            else _softmax_of_bits(part, wide)
-        )
-        probs.scatter_add_(1, own_class[: len(part)], minus_one[: len(part)])
+    problems, classes, batch = logits.shape
+    problems_per_pass = problems
+    if not logits.is_cuda:
+        problems_per_pass = max(1, _LOGITS_PER_PASS_ON_CPU // (classes * batch))
+    true_class = labels.expand(min(problems_per_pass, problems), 1, batch)
+    minus_one = torch.full((), -1.0, dtype=buffers.dtype, device=logits.device)
+    minus_one = minus_one.expand(true_class.shape)
+    for part in logits.split(problems_per_pass):
+        probs = _softmax(part, buffers)
+        probs.scatter_add_(1, true_class[: len(part)], minus_one[: len(part)])
         if probs is not part:
             part.copy_(probs)
 
 
-def _softmax_of_bits(logits: Tensor, wide: Buffers) -> Tensor:
-    """Softmax to the base 2 along the classes: in place, or in scratch memory where
-    logits are narrower.
+def _softmax(logits: Tensor, buffers: Buffers) -> Tensor:
+    """Softmax along the classes of logits in `logit_unit`, in the dtype of `buffers`.
+
+    On a CPU it is in place, or in scratch memory if the logits are narrower.
     """
-    probs = (
-        logits
-        if logits.dtype == wide.dtype
-        else wide.take("probs", *logits.shape).copy_(logits)
-    )
+    if logits.is_cuda:
+        return torch.softmax(logits, dim=1, dtype=buffers.dtype)
+    probs = logits
+    if logits.dtype != buffers.dtype:
+        probs = buffers.take("probs", *logits.shape).copy_(logits)
     probs.sub_(probs.amax(dim=1, keepdim=True)).exp2_()
     return probs.mul_(probs.sum(dim=1, keepdim=True).reciprocal_())

@@ -1,6 +1,4 @@
-"""The result of a search over inverse temperatures: accuracies, the optimum and its
-plateau.
-"""
+"""Result of a search over inverse temperatures: accuracies, optimum and plateau."""
 
 import math
 from dataclasses import dataclass
@@ -11,33 +9,43 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class TemperatureGrid:
-    """Accuracy of every inverse temperature, repeat and epoch (classifier_temperature,
-    sections 3.2 and 4.3).
+    """Accuracy at every inverse temperature, repeat and epoch.
+
+    classifier_temperature, sections 3.2 and 4.3.
+
+    Attributes:
+        inverse_temperatures: The searched values, in any order.
+        curves: Accuracy after each epoch, fractions, shape (repeats, temperatures,
+            epochs).
+        evaluated: Number of samples behind each accuracy, at least 1.
     """
 
     inverse_temperatures: tuple[float, ...]
-    # Accuracy after each epoch, shape (repeats, temperatures, epochs), fractions.
     curves: Tensor
-    evaluated: int  # Number of samples behind each accuracy, at least 1.
+    evaluated: int
 
     def __post_init__(self) -> None:
-        shape, temperatures = tuple(self.curves.shape), len(self.inverse_temperatures)
+        shape = tuple(self.curves.shape)
+        temperatures = len(self.inverse_temperatures)
         if len(shape) != 3 or 0 in shape or shape[1] != temperatures:
             raise ValueError(
-                f"curves must have shape (repeats, {temperatures} temperatures, epochs), got {shape}"
+                f"curves must have shape (repeats, {temperatures} temperatures, "
+                f"epochs), got {shape}"
             )
 
     @property
     def accuracy(self) -> Tensor:
-        """Best accuracy over the epochs, shape (repeats, temperatures), as the paper
-        tracks it (section 4.3).
+        """Best accuracy over the epochs, shape (repeats, temperatures).
+
+        The paper tracks the same (section 4.3).
         """
         return self.curves.amax(dim=2)
 
     @property
     def best_inverse_temperature(self) -> float:
-        """The highest mean over repeats of the best accuracy; of tied ones the median,
-        the lower of two middle ones.
+        """The inverse temperature with the highest accuracy, averaged over repeats.
+
+        Among tied ones the median, or the lower of two middle ones.
         """
         # Deviation: the paper does not say which of several equally good temperatures
         # it takes. The middle of a saturated stretch says more than the end that a
@@ -47,20 +55,17 @@ class TemperatureGrid:
 
     @property
     def plateau(self) -> tuple[float, float]:
-        """Lowest and highest inverse temperature of the unbroken run around the optimum
-        that does as well.
+        """Lowest and highest inverse temperature that does as well as the optimum.
 
-        As well: a mean accuracy at most one standard error below the highest mean a.
-        The standard error is the binomial sqrt(a (1 - a) / evaluated); repeats share
-        one set of samples and do not make it smaller.
+        The plateau is the unbroken run around the optimum in which the mean accuracy
+        stays within one standard error of the highest mean a. The standard error is the
+        binomial sqrt(a (1 - a) / evaluated); repeats share one set of samples and do
+        not make it smaller.
         """
         temperatures, mean = self._ascending()
         highest = float(mean.max())
-        threshold = (
-            highest
-            - math.sqrt(max(highest * (1 - highest), 0.0) / self.evaluated)
-            - self._tie
-        )
+        variance = max(highest * (1 - highest), 0.0) / self.evaluated
+        threshold = highest - math.sqrt(variance) - self._tie
         low = high = self._best(mean)
         while low > 0 and mean[low - 1] >= threshold:
             low -= 1
@@ -70,22 +75,20 @@ class TemperatureGrid:
 
     @property
     def _tie(self) -> float:
-        """Half a correct sample: mean accuracies closer than that are the same count,
-        rounded differently.
+        """Half a correct sample, as a difference of mean accuracies.
+
+        Means that differ by less are the same count, rounded differently.
         """
         return 0.5 / (self.evaluated * self.curves.shape[0])
 
     def _ascending(self) -> tuple[list[float], Tensor]:
-        """Inverse temperatures in ascending order, and the mean over repeats of the
-        best accuracy of each.
-        """
-        order = sorted(
-            range(len(self.inverse_temperatures)),
-            key=self.inverse_temperatures.__getitem__,
-        )
+        """Sorted inverse temperatures, and the mean over repeats of their accuracy."""
+        temperatures = self.inverse_temperatures
+        order = sorted(range(len(temperatures)), key=temperatures.__getitem__)
         mean = self.accuracy.double().mean(dim=0)
-        return [self.inverse_temperatures[position] for position in order], mean[order]
+        return [temperatures[position] for position in order], mean[order]
 
     def _best(self, mean: Tensor) -> int:
+        """Position of the optimum among sorted inverse temperatures."""
         tied = torch.nonzero(mean > mean.max() - self._tie).flatten()
         return int(tied[(len(tied) - 1) // 2])

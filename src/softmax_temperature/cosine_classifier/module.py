@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from softmax_temperature.metrics.checks import check_positive
+from softmax_temperature.metrics.checks import ArgumentError, check_positive
 
 
 class CosineClassifier(nn.Module):
@@ -49,6 +49,11 @@ class CosineClassifier(nn.Module):
     ) -> None:
         super().__init__()
         self.suggestion = None
+        if sample is not None and inverse_temperature != "auto":
+            raise ArgumentError(
+                f"sample is for inverse_temperature 'auto', got {inverse_temperature!r}",
+                "Leave one of them out.",
+            )
         if inverse_temperature == "auto":
             from softmax_temperature.tools.suggest import (
                 suggest_temperature,
@@ -57,6 +62,12 @@ class CosineClassifier(nn.Module):
             if sample is None:
                 raise ValueError(
                     "inverse_temperature 'auto' needs sample=(embeddings, labels)"
+                )
+            if sample[0].ndim != 2 or sample[0].shape[1] != in_features:
+                raise ArgumentError(
+                    f"sample must have embeddings of shape (n, {in_features}), "
+                    f"got {tuple(sample[0].shape)}",
+                    "Give those that the classifier will see.",
                 )
             self.suggestion = suggest_temperature(*sample)
             inverse_temperature = self.suggestion.inverse_temperature

@@ -1,28 +1,23 @@
-"""Products of many matrices with one on the right, by the fastest route of a precision
-on a device, block by block.
-"""
+"""Products of many matrices with one prepared matrix, and workers for their blocks."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
+from itertools import pairwise
 from math import ceil, prod
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-# Operators that torch.compile freezes linear layers into; nothing public packs a matrix
-# for both dtypes.
-_onednn: Callable[[str], Callable[..., Any]] = partial(getattr, torch.ops.mkldnn)
 _DTYPES = {
     "float32": torch.float32,
     "bfloat16": torch.bfloat16,
     "float64": torch.float64,
 }
-# Scores of one block: a quarter of it was 3 % slower in bfloat16 and an eighth 6 %;
-# twice as much gained nothing.
+# Memory of the scores of one block. A quarter of it was 3 % slower in bfloat16, an
+# eighth 6 %; twice as much gained nothing.
 _SCORE_BYTES_ON_CPU = 2**23
 _SHARE_OF_FREE_CUDA_MEMORY = 0.5
 
@@ -30,9 +25,19 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+def _onednn_operator(name: str) -> Callable[..., Any]:
+    """One of the operators into which torch.compile freezes linear layers.
+
+    torch has no public function that packs a matrix for both dtypes.
+    """
+    operator: Callable[..., Any] = getattr(torch.ops.mkldnn, name)
+    return operator
+
+
 class Buffers(threading.local):
-    """Named scratch tensors of one device and dtype for each thread: fresh memory would
-    cost page faults.
+    """Named scratch tensors of one device and dtype, separate for each thread.
+
+    Memory is used again, as new memory would cost page faults.
     """
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
@@ -41,19 +46,22 @@ class Buffers(threading.local):
         self._flat: dict[str, Tensor] = {}
 
     def take(self, name: str, *shape: int) -> Tensor:
-        """An uninitialised contiguous tensor in the memory of this name, which grows
-        where it is too small.
+        """An uninitialised contiguous tensor in the memory of this name.
+
+        The memory grows if it is too small.
         """
         size = prod(shape)
         flat = self._flat.get(name, self._empty)
         if flat.numel() < size:
-            flat = self._flat[name] = self._empty.new_empty(size)
+            flat = self._empty.new_empty(size)
+            self._flat[name] = flat
         return flat[:size].view(shape)
 
 
 class Products:
-    """Prepares a right-hand matrix once and multiplies it often: torch.mm, sums rounded
-    once, at the end.
+    """Multiplies many matrices with one that is prepared once, by torch.mm.
+
+    Sums are rounded once, at the end.
     """
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
@@ -61,18 +69,16 @@ class Products:
         self._buffers = Buffers(dtype, device)
 
     def prepare(self, right: Tensor) -> Tensor:
-        """A matrix (inner, columns) of this dtype in the form that `multiply` takes."""
+        """The form that `multiply` takes of a matrix (inner, columns) of this dtype."""
         return right
 
     def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
-        """`left` (rows, inner) times a prepared matrix; overwritten by the thread's
-        next product of this name.
+        """`left` (rows, inner) times a prepared matrix.
+
+        The thread's next product of this name overwrites the result.
         """
-        return torch.mm(
-            self._rounded(left, name),
-            right,
-            out=self._buffers.take(name, len(left), right.shape[1]),
-        )
+        out = self._buffers.take(name, len(left), right.shape[1])
+        return torch.mm(self._rounded(left, name), right, out=out)
 
     def _rounded(self, left: Tensor, name: str) -> Tensor:
         if left.dtype == self.dtype:
@@ -81,31 +87,30 @@ class Products:
 
 
 class PackedProducts(Products):
-    """float32 or bfloat16 on a CPU, the right-hand matrix put once into the order that
-    oneDNN's kernels read.
+    """Products of oneDNN in float32 or bfloat16 on a CPU.
 
-    torch.mm calls MKL for float32, which keeps to AVX2 on AMD processors: half of
-        oneDNN's speed with AVX-512.
+    The right-hand matrix is put once into the order that oneDNN's kernels read. For
+    float32 torch.mm calls MKL, which uses only AVX2 on AMD processors and there reaches
+    half of oneDNN's speed with AVX-512.
     """
 
     def prepare(self, right: Tensor) -> Tensor:
-        """A packed copy; the operator multiplies by the transpose of its second
-        argument.
-        """
-        packed: Tensor = _onednn("_reorder_linear_weight")(right.T.contiguous())
+        """A packed copy of the transpose, which is what oneDNN's operator takes."""
+        reorder = _onednn_operator("_reorder_linear_weight")
+        packed: Tensor = reorder(right.T.contiguous())
         return packed
 
     def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
-        """One product, in memory of oneDNN's own."""
-        product: Tensor = _onednn("_linear_pointwise")(
-            self._rounded(left, name), right, None, "none", [], ""
-        )
+        """`left` times a prepared matrix, in memory that oneDNN allocates."""
+        linear = _onednn_operator("_linear_pointwise")
+        product: Tensor = linear(self._rounded(left, name), right, None, "none", [], "")
         return product
 
 
 class RoundedProducts(Products):
-    """bfloat16 on a CPU without instructions for it, where torch.mm emulates: products
-    in float32, rounded once.
+    """bfloat16 on a CPU without instructions for it: float32 products, rounded once.
+
+    torch.mm would emulate bfloat16, which is slower.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -113,88 +118,102 @@ class RoundedProducts(Products):
         self._wide = PackedProducts(torch.float32, device)
 
     def prepare(self, right: Tensor) -> Tensor:
-        """A wider copy, packed."""
+        """A packed float32 copy."""
         return self._wide.prepare(right.float())
 
     def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
-        """One product, its sums rounded once, at the end."""
+        """`left` times a prepared matrix, its sums rounded once, at the end."""
         product = self._wide.multiply(self._rounded(left, name), right, name)
         return self._buffers.take(name, *product.shape).copy_(product)
 
 
 def choose_products(precision: str, device: torch.device) -> Products:
-    """The products of a precision: "float32", "bfloat16" or "float64"."""
+    """The fastest products of a device in "float32", "bfloat16" or "float64"."""
     if device.type == "cpu" and torch.backends.mkldnn.is_available():
         if precision == "float32":
             return PackedProducts(torch.float32, device)
         if precision == "bfloat16":
-            fast = _onednn("_is_mkldnn_bf16_supported")()
-            return (
-                PackedProducts(torch.bfloat16, device)
-                if fast
-                else RoundedProducts(device)
-            )
+            if _onednn_operator("_is_mkldnn_bf16_supported")():
+                return PackedProducts(torch.bfloat16, device)
+            return RoundedProducts(device)
     return Products(_DTYPES[precision], device)
 
 
 class Workers:
-    """Calls a function for each block or batch: on a CPU on one thread each, as many at
-    a time as torch may use.
+    """Calls a function for each block or batch.
 
-    Threads inside each operation, torch's way, take ten times as long on a busy
-    machine: they wait for the slowest.
+    On a CPU each call has one thread, and as many calls run at a time as torch may use
+    threads. Threads inside each operation, torch's default, take ten times as long on a
+    busy machine, because they wait for the slowest.
     """
 
     def __init__(self, device: torch.device) -> None:
         self.count = torch.get_num_threads() if device.type == "cpu" else 1
-        # The same threads for every epoch, so that their scratch memory is allocated
-        # once.
-        one_each: Any = {"initializer": torch.set_num_threads, "initargs": (1,)}
-        self._pool = (
-            ThreadPoolExecutor(self.count, **one_each) if self.count > 1 else None
-        )
+        self._pool = None
+        if self.count > 1:
+            # The same threads in every epoch, so that their scratch memory is allocated
+            # once.
+            self._pool = ThreadPoolExecutor(
+                self.count, initializer=torch.set_num_threads, initargs=(1,)
+            )
 
     def blocks(
-        self, weights: Tensor, batch: int, scores: torch.dtype, at_once: int | None
+        self,
+        weights: Tensor,
+        batch: int,
+        scores: torch.dtype,
+        problems_per_block: int | None,
     ) -> list[slice]:
-        """Slices of weights (problems, classes, dim), at least one per worker; their
-        lengths differ by one at most.
+        """Slices of problems, at least one per worker if there are enough problems.
+
+        Their lengths differ by one at most.
+
+        Args:
+            weights: Shape (problems, classes, dim).
+            batch: Samples per batch.
+            scores: Dtype of the scores.
+            problems_per_block: The largest length; None chooses it by memory.
         """
-        problems, classes, dim = weights.shape
-        if at_once is None and weights.is_cuda:
-            free, _ = torch.cuda.mem_get_info(weights.device)
-            # Scores, probabilities and what a copy of them takes, and three scratch
-            # copies of the weights.
-            bytes_per_problem = 3 * classes * (batch + dim) * weights.itemsize
-            at_once = int(free * _SHARE_OF_FREE_CUDA_MEMORY) // bytes_per_problem
-        elif at_once is None:
-            at_once = _SCORE_BYTES_ON_CPU // (classes * batch * scores.itemsize)
+        problems = len(weights)
+        if problems_per_block is None:
+            problems_per_block = _problems_in_memory(weights, batch, scores)
+        needed = ceil(problems / max(1, problems_per_block))
         # A multiple of the number of workers, so that none waits for the others at the
         # end.
-        blocks = min(
-            problems, self.count * ceil(ceil(problems / max(1, at_once)) / self.count)
-        )
-        return [
-            slice(problems * block // blocks, problems * (block + 1) // blocks)
-            for block in range(blocks)
-        ]
+        blocks = min(problems, self.count * ceil(needed / self.count))
+        bounds = [problems * block // blocks for block in range(blocks + 1)]
+        return [slice(first, last) for first, last in pairwise(bounds)]
 
     def map(
         self, work: Callable[[Item], Result], items: Iterable[Item]
     ) -> list[Result]:
         """The results in the order of the items."""
-        return list(
-            map(work, items) if self._pool is None else self._pool.map(work, items)
-        )
+        if self._pool is None:
+            return [work(item) for item in items]
+        return list(self._pool.map(work, items))
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """While torch keeps to one thread for each caller: its own, once woken, spin
-        and take the workers' cores.
+        """Restrict torch to one thread per caller while the workers run.
+
+        torch's own threads, once woken, would spin and occupy the workers' cores.
         """
         threads = torch.get_num_threads()
-        torch.set_num_threads(1 if self._pool else threads)
+        if self._pool is not None:
+            torch.set_num_threads(1)
         try:
             yield
         finally:
             torch.set_num_threads(threads)
+
+
+def _problems_in_memory(weights: Tensor, batch: int, scores: torch.dtype) -> int:
+    """Number of problems per block that fit a GPU's memory or a CPU's cache."""
+    _, classes, dim = weights.shape
+    if weights.is_cuda:
+        free, _ = torch.cuda.mem_get_info(weights.device)
+        # Scores, probabilities and a copy of them, and three scratch copies of the
+        # weights.
+        bytes_per_problem = 3 * classes * (batch + dim) * weights.itemsize
+        return int(free * _SHARE_OF_FREE_CUDA_MEMORY) // bytes_per_problem
+    return _SCORE_BYTES_ON_CPU // (classes * batch * scores.itemsize)

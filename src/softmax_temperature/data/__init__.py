@@ -1,1 +1,1 @@
-"""Data sets: where they come from, how they are split, and how later stages read them."""
+"""Data sets: their sources, their splits, and the form that later stages read."""

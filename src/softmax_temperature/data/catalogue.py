@@ -1,5 +1,6 @@
-"""The data sets that have a name here, from `catalogue.toml`: what they are, their
-licences, and what to put where.
+"""The data sets that have a name here, read from `catalogue.toml`.
+
+The file says what its keys mean.
 """
 
 import tomllib
@@ -10,8 +11,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known about a data set before it is there; `catalogue.toml` says what its
-    keys mean.
+    """Facts about a data set that do not depend on having it.
+
+    Attributes:
+        title: The name that a reader knows it by.
+        classes: The number of classes of the complete data set.
+        licence: The licence, or the terms of use.
+        keys: The keys of each line, for a data set of texts or trees.
     """
 
     title: str
@@ -20,15 +26,23 @@ class Entry:
     keys: str = ""
 
 
-_ALL: dict[str, dict[str, Any]] = tomllib.loads(
-    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-)
+def _read_catalogue() -> dict[str, dict[str, Any]]:
+    path = Path(__file__).with_suffix(".toml")
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+_ENTRIES = _read_catalogue()
+
 BY_HAND: dict[str, str] = {
-    name: about.pop("by_hand") for name, about in _ALL.items() if "by_hand" in about
+    name: entry.pop("by_hand") for name, entry in _ENTRIES.items() if "by_hand" in entry
 }
+"""Instructions to get and lay out data sets that no program may download."""
+
 URLS: dict[str, dict[str, tuple[str, str]]] = {
-    name: {file: tuple(each) for file, each in about.pop("files").items()}
-    for name, about in _ALL.items()
-    if "files" in about
+    name: {file: (url, sha256) for file, (url, sha256) in entry.pop("files").items()}
+    for name, entry in _ENTRIES.items()
+    if "files" in entry
 }
-CATALOGUE = {name: Entry(**about) for name, about in _ALL.items() if about}
+"""Files that `make data` may download: their address, and the sha256 of the content."""
+
+CATALOGUE = {name: Entry(**entry) for name, entry in _ENTRIES.items() if entry}

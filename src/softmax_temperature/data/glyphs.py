@@ -1,14 +1,16 @@
-"""Glyphs: Unicode characters in many typefaces, distorted and noisy; image data of any
-number of classes, offline.
+"""Glyphs: Unicode characters in many typefaces, distorted and noisy.
 
-`glyphs-N` has N classes of 32 x 32 grey pixels; `glyphs-pretrain-N` N classes that no
-`glyphs-N` uses, to train backbones on. `glyph-scenes-N` has a class for every pixel: N
-characters, which are the classes 1 to N, two to four of them in the quarters of 64 x 64
-grey pixels; class 0 is paper, and pixels that ink fills in part are void.
+They are image data of any number of classes that need no download.
+
+- `glyphs-N`: N classes of 32×32 grey pixels.
+- `glyphs-pretrain-N`: N classes that no `glyphs-N` uses, to train backbones on.
+- `glyph-scenes-N`: a class for every pixel of 64×64 grey pixels. Two to four of N
+  characters, which are the classes 1 to N, stand in the quarters of the image. Class 0
+  is paper; pixels that ink fills in part are void.
 
 The characters depend only on the fonts that matplotlib ships. All random numbers are
 small integers, and every step after the rendering is exact in floating point: equal
-versions of numpy, Pillow and matplotlib draw equal pixels.
+versions of NumPy, Pillow and matplotlib draw equal pixels.
 """
 
 import re
@@ -23,159 +25,190 @@ from matplotlib.ft2font import FT2Font
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from softmax_temperature.data.splits import RawDataset, RawPart
+from softmax_temperature.data.raw import RawDataset, RawPart
 from softmax_temperature.runner.errors import InputError
 
-TRAIN_PER_CLASS, TEST_PER_CLASS = 40, 15
-TRAIN_SCENES, TEST_SCENES = 400, 100
+IS_GLYPHS = re.compile(r"glyphs-(pretrain-)?[0-9]+")
+IS_GLYPH_SCENES = re.compile(r"glyph-scenes-[0-9]+")
+TRAIN_PER_CLASS = 40
+TEST_PER_CLASS = 15
+TRAIN_SCENES = 400
+TEST_SCENES = 100
 VOID = 255
-IS_GLYPHS, IS_GLYPH_SCENES = (
-    re.compile(form) for form in (r"glyphs-(pretrain-)?[0-9]+", r"glyph-scenes-[0-9]+")
-)
+"""The label of pixels that have no class."""
 Pixels = NDArray[np.uint8]
 
-_FAINT, _FULL = (
-    32,
-    128,
-)  # In a scene, ink below the first is paper, from the second on a character.
-# The matrix of a distortion is a multiple of 1/_UNIT, so that its products with pixel
-# places are exact.
-_UNIT = 1024
-_CANVAS = (
-    64  # Side of the canvas that a character is drawn on, and of a scene, in pixels.
-)
+_SIDE = 32
+"""Height and width of a glyph in pixels."""
+_CANVAS = 64
+"""Height and width in pixels of a scene, and of the canvas of an undistorted glyph."""
 _FONT_SIZE = 80
+_LONGER_SIDE = 40
+"""Pixels of an undistorted glyph's longer side, so that no class has a size."""
+# The matrix of a distortion is a multiple of 1 / _UNIT, so that its products with
+# pixel positions are exact.
+_UNIT = 1024
 
-# Every character exists in all of the common fonts, and is drawn with the others too
-# where they have it.
-_COMMON_FONTS = tuple(
-    f"DejaVu{face}.ttf"
-    for face in (
-        "Sans",
-        "Sans-Bold",
-        "Sans-Oblique",
-        "Serif",
-        "Serif-Bold",
-        "Serif-Italic",
-    )
-)
-_OTHER_FONTS = tuple(f"DejaVuSansMono{face}.ttf" for face in ("", "-Bold", "-Oblique"))
-_OTHER_FONTS += tuple(f"STIXGeneral{face}.ttf" for face in ("", "Bol", "Italic"))
-_FONTS = Path(mpl.get_data_path()) / "fonts" / "ttf"
+# Ink from 0 to 255: a pixel of a scene with less than the first is paper, with at least
+# the second a character, and void between them.
+_FAINT = 32
+_FULL = 128
 
-_LETTERS_DIGITS_SYMBOLS = (
-    "Lu",
-    "Ll",
-    "Lt",
-    "Lo",
-    "Nd",
-    "Nl",
-    "No",
-    "Sm",
-    "Sc",
-    "So",
-    "Po",
+_FONT_FOLDER = Path(mpl.get_data_path()) / "fonts" / "ttf"
+# Every character exists in all of the common fonts.
+_COMMON_FONTS = (
+    "DejaVuSans.ttf",
+    "DejaVuSans-Bold.ttf",
+    "DejaVuSans-Oblique.ttf",
+    "DejaVuSerif.ttf",
+    "DejaVuSerif-Bold.ttf",
+    "DejaVuSerif-Italic.ttf",
 )
-_LEFT_OUT = (
-    "BRAILLE",
-    "BOX DRAWINGS",
-    "OBJECT REPLACEMENT",
-)  # Patterns that differ only in position, or draw nothing.
-_PRETRAINING_SHARE = 4  # One character in this many is kept for pretraining.
+# A character is drawn in these too if they have it.
+_OTHER_FONTS = (
+    "DejaVuSansMono.ttf",
+    "DejaVuSansMono-Bold.ttf",
+    "DejaVuSansMono-Oblique.ttf",
+    "STIXGeneral.ttf",
+    "STIXGeneralBol.ttf",
+    "STIXGeneralItalic.ttf",
+)
+# Characters that look the same in these three are one class.
+_COMPARED_FONTS = ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf", "DejaVuSerif.ttf")
+
+# Unicode's categories of letters, digits and symbols.
+_CATEGORIES = ("Lu", "Ll", "Lt", "Lo", "Nd", "Nl", "No", "Sm", "Sc", "So", "Po")
+# The first words of names of characters that differ only in position, or draw nothing.
+_EXCLUDED_NAMES = ("BRAILLE", "BOX DRAWINGS", "OBJECT REPLACEMENT")
+_MAX_COSINE = 0.95
+"""Characters whose images are more similar than this look the same."""
+_PRETRAINING_SHARE = 4
+"""One character in this many belongs to the pretraining pool."""
 
 
 def read_glyphs(name: str, *, seed: int) -> RawDataset:
-    """Draw "glyphs-N" or "glyphs-pretrain-N"; with one seed, a smaller set is part of a
-    larger one.
+    """Draw "glyphs-N" or "glyphs-pretrain-N".
+
+    With one seed, the data set of fewer classes is part of the one of more.
+
+    Raises:
+        InputError: If there are not N characters.
     """
-    pool = pretraining_pool if name.startswith("glyphs-pretrain-") else downstream_pool
-    characters = choose_characters(
-        int(name.rpartition("-")[2]), pool, where=name, seed=seed
+    pool = downstream_pool
+    if name.startswith("glyphs-pretrain-"):
+        pool = pretraining_pool
+    characters = choose_characters(_number_in(name), pool, where=name, seed=seed)
+    per_class = TRAIN_PER_CLASS + TEST_PER_CLASS
+    images, labels = draw_glyphs(characters, per_class, seed=seed)
+    is_train = np.arange(len(labels)) % per_class < TRAIN_PER_CLASS
+    return RawDataset(
+        name,
+        tuple(_class_name(character) for character in characters),
+        train=RawPart(images[is_train], labels[is_train]),
+        test=RawPart(images[~is_train], labels[~is_train]),
+        source={"how": "drawn by softmax_temperature.data.glyphs", "seed": seed},
+        split_rule=(
+            f"of each class {TRAIN_PER_CLASS} images to train and {TEST_PER_CLASS} "
+            "to test, drawn independently"
+        ),
     )
-    images, labels = draw_glyphs(
-        characters, TRAIN_PER_CLASS + TEST_PER_CLASS, seed=seed
-    )
-    train = (
-        np.arange(len(labels)) % (TRAIN_PER_CLASS + TEST_PER_CLASS) < TRAIN_PER_CLASS
-    )
-    names = tuple(
-        f"U+{ord(character):04X} {unicodedata.name(character)}"
-        for character in characters
-    )
-    parts = (
-        RawPart(images[train], labels[train]),
-        RawPart(images[~train], labels[~train]),
-    )
-    source = {"how": "drawn by softmax_temperature.data.glyphs", "seed": seed}
-    rule = f"of each class {TRAIN_PER_CLASS} images to train and {TEST_PER_CLASS} to test, drawn independently"
-    return RawDataset(name, names, *parts, source, rule)
+
+
+def _number_in(name: str) -> int:
+    return int(name.rpartition("-")[2])
+
+
+def _class_name(character: str) -> str:
+    return f"U+{ord(character):04X} {unicodedata.name(character)}"
 
 
 def read_glyph_scenes(name: str, *, seed: int) -> tuple[Pixels, Pixels]:
-    """Draw "glyph-scenes-N": TRAIN_SCENES to train on, then TEST_SCENES; images and
-    labels (scenes, 64, 64) uint8.
+    """Draw "glyph-scenes-N": TRAIN_SCENES to train on, then TEST_SCENES.
+
+    Returns:
+        Images and labels, each (scenes, 64, 64) uint8.
+
+    Raises:
+        InputError: If there are not N characters.
     """
     characters = choose_characters(
-        int(name.rpartition("-")[2]), downstream_pool, where=name, seed=seed
+        _number_in(name), downstream_pool, where=name, seed=seed
     )
-    generators = (
-        np.random.default_rng([seed, number, *b"scenes"])
-        for number in range(TRAIN_SCENES + TEST_SCENES)
-    )
-    scenes = [_scene(characters, generator) for generator in generators]
-    images, labels = zip(*scenes, strict=True)
+    images = []
+    labels = []
+    for number in range(TRAIN_SCENES + TEST_SCENES):
+        generator = np.random.default_rng([seed, number, *b"scenes"])
+        image, label_map = _scene(characters, generator)
+        images.append(image)
+        labels.append(label_map)
     return np.stack(images), np.stack(labels)
 
 
 def _scene(
     characters: Sequence[str], generator: np.random.Generator
 ) -> tuple[Pixels, Pixels]:
-    ink, labels = np.zeros((2, _CANVAS, _CANVAS), dtype=np.uint8)
-    for quarter in generator.permutation(4)[: generator.integers(2, 5)]:
+    ink = np.zeros((_CANVAS, _CANVAS), dtype=np.uint8)
+    labels = np.zeros((_CANVAS, _CANVAS), dtype=np.uint8)
+    quarters = generator.permutation(4)
+    count = generator.integers(2, 5)
+    for quarter in quarters[:count]:
         number = int(generator.integers(len(characters)))
         glyph = _ink(characters[number], 1, generator)[0]
-        top, left = 32 * np.array(divmod(quarter, 2))
-        ink[top : top + 32, left : left + 32] = glyph
-        known = np.where(glyph >= _FULL, number + 1, np.where(glyph < _FAINT, 0, VOID))
-        labels[top : top + 32, left : left + 32] = known
+        row, column = divmod(int(quarter), 2)
+        rows = slice(_SIDE * row, _SIDE * (row + 1))
+        columns = slice(_SIDE * column, _SIDE * (column + 1))
+        ink[rows, columns] = glyph
+        labels[rows, columns] = _label_map(glyph, number + 1)
     return _developed(ink[None], generator)[0], labels
+
+
+def _label_map(glyph: Pixels, label: int) -> Pixels:
+    """The label where the glyph is full of ink, VOID where it is partly, else 0."""
+    labels = np.full_like(glyph, VOID)
+    labels[glyph < _FAINT] = 0
+    labels[glyph >= _FULL] = label
+    return labels
 
 
 def choose_characters(
     number: int, pool: Callable[[], tuple[str, ...]], *, where: str, seed: int
 ) -> tuple[str, ...]:
-    """The first `number` characters of a pool in an order that depends on the seed;
-    InputError if it has fewer.
+    """The first `number` characters of a pool, in an order that depends on the seed.
+
+    Raises:
+        InputError: If the pool has fewer; it names the data set or parameter `where`.
     """
     characters = pool()
     if not 2 <= number <= len(characters):
-        remedy = f"Choose a number of classes from 2 to {len(characters)}."
-        raise InputError(f"cannot have {number} classes", where=where, remedy=remedy)
+        raise InputError(
+            f"cannot have {number} classes",
+            where=where,
+            remedy=f"Choose a number of classes from 2 to {len(characters)}.",
+        )
     order = np.random.default_rng([seed, *b"characters"]).permutation(len(characters))
-    return tuple(characters[place] for place in order[:number])
+    return tuple(characters[position] for position in order[:number])
 
 
 def draw_glyphs(
     characters: Sequence[str], images_per_class: int, *, seed: int
 ) -> tuple[Pixels, NDArray[np.int64]]:
-    """Images (n, 32, 32, 1) uint8 and labels (n,), class by class; a character's depend
-    on it and the seed alone.
+    """Images (n, 32, 32, 1) uint8 and labels (n,), class by class.
+
+    The images of a character depend on it and the seed alone.
     """
     images = []
     for character in characters:
         generator = np.random.default_rng([seed, ord(character)])
-        images.append(
-            _developed(_ink(character, images_per_class, generator), generator)
-        )
-    return np.concatenate(images)[..., None], np.repeat(
-        np.arange(len(characters)), images_per_class
-    )
+        ink = _ink(character, images_per_class, generator)
+        images.append(_developed(ink, generator))
+    labels = np.repeat(np.arange(len(characters)), images_per_class)
+    return np.concatenate(images)[..., None], labels
 
 
 def draw_pretraining_glyphs(
     classes: int, images_per_class: int, *, seed: int
 ) -> tuple[Pixels, NDArray[np.int64]]:
-    """The same, of so many characters that no other data set has."""
+    """Images and labels, as `draw_glyphs`, of characters that no `glyphs-N` has."""
     characters = choose_characters(
         classes, pretraining_pool, where="pretrain.classes", seed=seed
     )
@@ -183,28 +216,33 @@ def draw_pretraining_glyphs(
 
 
 def _ink(character: str, count: int, generator: np.random.Generator) -> Pixels:
-    """(count, 32, 32) uint8: one character in random typefaces and distortions, 0
-    without ink and 255 full of it.
+    """Draw a character `count` times in random typefaces and distortions.
+
+    Returns (count, 32, 32) uint8, 0 for a pixel without ink and 255 for a full one.
     """
     faces = _bitmaps(character)
-    face = generator.integers(len(faces), size=count)
+    choices = generator.integers(len(faces), size=count)
     # Rotation, shear and stretch of up to 20 %, and a shift of up to 8 half pixels.
-    matrix = np.array([_UNIT, 0, 0, _UNIT]) + generator.integers(
-        -200, 200, size=(count, 4), endpoint=True
-    )
-    shift = generator.integers(-8, 8, size=(count, 2), endpoint=True)
-    return np.stack(
-        [_distorted(faces[face[row]], matrix[row], shift[row]) for row in range(count)]
-    )
+    identity = np.array([_UNIT, 0, 0, _UNIT])
+    deviations = generator.integers(-200, 200, size=(count, 4), endpoint=True)
+    matrices = identity + deviations
+    shifts = generator.integers(-8, 8, size=(count, 2), endpoint=True)
+    drawn = [
+        _distorted(faces[choice], matrix, shift)
+        for choice, matrix, shift in zip(choices, matrices, shifts, strict=True)
+    ]
+    return np.stack(drawn)
 
 
 def _developed(ink: Pixels, generator: np.random.Generator) -> Pixels:
-    """Give each image (n, height, width) of ink its own brightness of paper and ink,
-    then noise, all in integers.
+    """Give each image (n, height, width) of ink a random brightness, then noise.
+
+    Paper and ink have a brightness each. All is computed in integers.
     """
     count = len(ink)
     paper = generator.integers(0, 80, size=(count, 1, 1))
     contrast = generator.integers(90, 176, size=(count, 1, 1))
+    # The sum of two uniform numbers has a triangular distribution.
     noise = generator.integers(-30, 30, size=(2, *ink.shape), endpoint=True).sum(axis=0)
     pixels = paper + contrast * ink.astype(np.int64) // 255 + noise
     return np.asarray(pixels.clip(0, 255), dtype=np.uint8)
@@ -220,108 +258,96 @@ def downstream_pool() -> tuple[str, ...]:
 
 
 def pretraining_pool() -> tuple[str, ...]:
-    """The characters that `glyphs-pretrain-N` chooses from: none is in the other pool,
-    or looks like one in it.
-    """
+    """The characters of `glyphs-pretrain-N`; none looks like one of the other pool."""
     return _pool()[::_PRETRAINING_SHARE]
 
 
 @cache
 def _pool() -> tuple[str, ...]:
-    common = sorted(frozenset.intersection(*map(_code_points, _COMMON_FONTS)))
-    usable = [
-        char
-        for char in map(chr, common)
-        if unicodedata.category(char) in _LETTERS_DIGITS_SYMBOLS
-    ]
-    distinct = _without_look_alikes(
-        [char for char in usable if not unicodedata.name(char).startswith(_LEFT_OUT)]
-    )
-    return tuple(
-        distinct[number]
-        for number in np.random.default_rng(0).permutation(len(distinct))
-    )
+    """All characters, in a fixed random order."""
+    shared = frozenset.intersection(*[_code_points(font) for font in _COMMON_FONTS])
+    characters = [chr(code_point) for code_point in sorted(shared)]
+    drawable = [character for character in characters if _is_usable(character)]
+    distinct = _without_look_alikes(drawable)
+    order = np.random.default_rng(0).permutation(len(distinct))
+    return tuple(distinct[position] for position in order)
+
+
+def _is_usable(character: str) -> bool:
+    if unicodedata.category(character) not in _CATEGORIES:
+        return False
+    return not unicodedata.name(character).startswith(_EXCLUDED_NAMES)
 
 
 def _without_look_alikes(characters: list[str]) -> list[str]:
-    """Keep a character unless an earlier one looks the same (cosine above 0.95) in
-    sans, bold and serif together.
+    """Drop each character that looks the same as an earlier one.
+
+    Two look the same if the cosine between their images in sans, bold and serif
+    together is above 0.95.
     """
-    compared = ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf", "DejaVuSerif.ttf")
-    faces = [
-        [np.asarray(_bitmap(char, font).reduce(4), np.float64) for font in compared]
-        for char in characters
-    ]
-    shapes = np.stack([np.ravel(own) for own in faces])
-    products = (
-        shapes @ shapes.T
-    )  # Of whole numbers below 2**53, so exact in any order of summation.
+    images = np.stack([_compared_image(character) for character in characters])
+    # Of whole numbers below 2**53, so exact in any order of summation.
+    products = images @ images.T
     lengths = np.sqrt(products.diagonal())
-    alike = products > 0.95 * lengths[:, None] * lengths
-    kept: list[int] = []
+    alike = products > _MAX_COSINE * lengths[:, None] * lengths
+    distinct: list[int] = []
     for number in range(len(characters)):
-        if not alike[number, kept].any():
-            kept.append(number)
-    return [characters[number] for number in kept]
+        if not alike[number, distinct].any():
+            distinct.append(number)
+    return [characters[number] for number in distinct]
+
+
+def _compared_image(character: str) -> NDArray[np.float64]:
+    """A character in the fonts that are compared, reduced to a quarter, end to end."""
+    reduced = [_bitmap(character, font).reduce(4) for font in _COMPARED_FONTS]
+    return np.ravel([np.asarray(image, dtype=np.float64) for image in reduced])
 
 
 @cache
 def _bitmaps(character: str) -> tuple[Image.Image, ...]:
-    own = [font for font in _OTHER_FONTS if ord(character) in _code_points(font)]
-    return tuple(_bitmap(character, font) for font in (*_COMMON_FONTS, *own))
+    """A character in every font that has it."""
+    code_point = ord(character)
+    optional = [font for font in _OTHER_FONTS if code_point in _code_points(font)]
+    return tuple(_bitmap(character, font) for font in (*_COMMON_FONTS, *optional))
 
 
 def _bitmap(character: str, font: str) -> Image.Image:
-    """A grey image of _CANVAS x _CANVAS pixels, centred; its longer side is 40: size
-    alone tells no class apart.
-    """
+    """A grey image of 64×64 pixels with a centred character of fixed longer side."""
     page = Image.new("L", (4 * _FONT_SIZE, 3 * _FONT_SIZE))
-    ImageDraw.Draw(page).text(
-        (_FONT_SIZE, _FONT_SIZE), character, fill=255, font=_font(font)
-    )
+    origin = (_FONT_SIZE, _FONT_SIZE)
+    ImageDraw.Draw(page).text(origin, character, fill=255, font=_font(font))
     ink = page.crop(page.getbbox())
-    scale = 40 / max(ink.size)
-    ink = ink.resize(
-        (max(1, round(ink.width * scale)), max(1, round(ink.height * scale))),
-        Image.Resampling.BILINEAR,
-    )
+    scale = _LONGER_SIDE / max(ink.size)
+    width = max(1, round(ink.width * scale))
+    height = max(1, round(ink.height * scale))
+    ink = ink.resize((width, height), Image.Resampling.BILINEAR)
     canvas = Image.new("L", (_CANVAS, _CANVAS))
-    canvas.paste(ink, ((_CANVAS - ink.width) // 2, (_CANVAS - ink.height) // 2))
+    canvas.paste(ink, ((_CANVAS - width) // 2, (_CANVAS - height) // 2))
     return canvas
 
 
 def _distorted(
     face: Image.Image, matrix: NDArray[np.int64], shift: NDArray[np.int64]
 ) -> Pixels:
-    """(32, 32) uint8: an affine map about the centre, drawn at twice the size and
-    averaged down.
-    """
-    (a, b, d, e), centre = matrix / _UNIT, _CANVAS / 2
-    moved = centre + shift
-    data = (
-        a,
-        b,
-        centre - a * moved[0] - b * moved[1],
-        d,
-        e,
-        centre - d * moved[0] - e * moved[1],
+    """Map an image by an affine map about its centre, and halve it; (32, 32) uint8."""
+    a, b, d, e = matrix / _UNIT
+    centre = _CANVAS / 2
+    x, y = centre + shift
+    rows = (a, b, centre - a * x - b * y, d, e, centre - d * x - e * y)
+    mapped = face.transform(
+        face.size, Image.Transform.AFFINE, rows, Image.Resampling.BILINEAR
     )
-    return np.asarray(
-        face.transform(
-            face.size, Image.Transform.AFFINE, data, Image.Resampling.BILINEAR
-        ).reduce(2)
-    )
+    return np.asarray(mapped.reduce(2))
 
 
 @cache
 def _font(name: str) -> ImageFont.FreeTypeFont:
     # The basic layout is compiled into Pillow; the other depends on a library that some
     # machines lack.
-    return ImageFont.truetype(
-        _FONTS / name, _FONT_SIZE, layout_engine=ImageFont.Layout.BASIC
-    )
+    basic = ImageFont.Layout.BASIC
+    return ImageFont.truetype(_FONT_FOLDER / name, _FONT_SIZE, layout_engine=basic)
 
 
 @cache
-def _code_points(name: str) -> frozenset[int]:
-    return frozenset(FT2Font(str(_FONTS / name)).get_charmap())
+def _code_points(font: str) -> frozenset[int]:
+    return frozenset(FT2Font(str(_FONT_FOLDER / font)).get_charmap())

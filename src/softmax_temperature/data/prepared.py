@@ -1,12 +1,14 @@
-"""Prepared data sets: what every stage after fetch reads.
+"""Prepared data sets: the form in which every stage after fetch reads its data.
 
 An artifact of the stage `fetch` holds
 
-    card.json           name, source, licence, classes, splits, rules and limits
-    rows.safetensors    {split}.labels and {split}.index {split}.safetensors the images,
-    (n, channels, height, width) uint8; or {split}.sha256      one line per image file,
-    "digest  path below data.root", checked whenever the file is read; or {split}.jsonl
-    one JSON string per line, a text or a tree in brackets
+- `card.json`: name, source, licence, classes, splits, rules and limits;
+- `rows.safetensors`: `SPLIT.labels` and `SPLIT.index`, (n,) int64;
+- and of each split one of
+  `SPLIT.safetensors`: `images` (n, channels, height, width) uint8;
+  `SPLIT.sha256`: a line "digest  path below data.root" per image file, whose digest is
+  checked whenever the file is read;
+  `SPLIT.jsonl`: a JSON string per line, which is a text or a tree in brackets.
 """
 
 import json
@@ -27,76 +29,85 @@ from softmax_temperature.runner.errors import InputError
 CARD = "card.json"
 ROWS = "rows.safetensors"
 
+_BATCH_IN_MEMORY = 1024
+
 
 class PreparedData:
-    """A prepared data set of "images", "texts" or "trees" (`form`); ArtifactError if
-    card or labels are damaged.
+    """A prepared data set of images, texts or trees, which `form` says.
+
+    Raises:
+        ArtifactError: If the card or the labels are damaged.
     """
 
     splits = SPLITS
 
     def __init__(self, artifact: Artifact, *, root: Path) -> None:
-        self.artifact, self.root = artifact, root
-        self.card, self.rows = artifact.json(CARD), artifact.tensors(ROWS)
-        self.name, self.form = self.card["name"], self.card.get("form", "images")
+        self.artifact = artifact
+        self.root = root
+        self.card = artifact.json(CARD)
+        self.rows = artifact.tensors(ROWS)
+        self.name = self.card["name"]
+        self.form = self.card.get("form", "images")
         self.class_names = tuple(self.card["class_names"])
         self.classes = len(self.class_names)
 
     @property
     def one_size(self) -> bool:
         """Whether all images of all splits have the same height and width."""
-        return all(
-            low == high for low, high in (self.card["height"], self.card["width"])
-        )
+        ranges = (self.card["height"], self.card["width"])
+        return all(least == greatest for least, greatest in ranges)
 
     def labels(self, split: SplitName) -> Tensor:
-        """(n,) int64, class numbers."""
+        """Class numbers, (n,) int64."""
         return self.rows[f"{split}.labels"]
 
     def index(self, split: SplitName) -> Tensor:
-        """(n,) int64, the samples' numbers in the original train or test part,
-        ascending.
-        """
+        """Row numbers in the source's train or test part, (n,) int64, ascending."""
         return self.rows[f"{split}.index"]
 
     def texts(self, split: SplitName) -> Part:
         """One split of texts or trees."""
-        return self._part(split, tuple(map(json.loads, self._lines(f"{split}.jsonl"))))
+        texts = [json.loads(line) for line in self._lines(f"{split}.jsonl")]
+        return self._part(split, tuple(texts))
 
     def part(self, split: SplitName) -> Part:
-        """A whole split of images of one size in memory."""
-        return self._part(split, torch.cat(list(self.batches(split, 1024))))  # type: ignore[arg-type]
+        """One split of images of one size, whole in memory."""
+        batches: Any = list(self.batches(split, _BATCH_IN_MEMORY))
+        return self._part(split, torch.cat(batches))
 
     def batches(
         self, split: SplitName, batch_size: int
     ) -> Iterator[list[Tensor] | Tensor]:
-        """The images in order, (b, channels, height, width) uint8, or lists of b
-        tensors where sizes differ.
+        """Batches of images in order, uint8.
+
+        A batch of b images is a tensor (b, channels, height, width), or a list of b
+        tensors (channels, height, width) if the data set has images of several sizes.
+
+        Raises:
+            InputError: If the split is empty, or an image file is missing or changed.
         """
         size = len(self.labels(split))
         if size == 0:
-            what = f"has test images only and no {split} split: it can be out_of_distribution or shifted, nothing else"
             raise InputError(
-                what, where=f"data set {self.name}", remedy="Choose another one."
+                f"has test images only and no {split} split: it can be "
+                "out_of_distribution or shifted, nothing else",
+                where=f"data set {self.name}",
+                remedy="Choose another one.",
             )
-        stream = (
-            self._from_array
-            if f"{split}.safetensors" in self.artifact.files
-            else self._from_files
-        )
-        return stream(
-            split,
-            [
-                range(start, min(start + batch_size, size))
-                for start in range(0, size, batch_size)
-            ],
-        )
+        batches = [
+            range(start, min(start + batch_size, size))
+            for start in range(0, size, batch_size)
+        ]
+        if f"{split}.safetensors" in self.artifact.files:
+            return self._from_array(split, batches)
+        return self._from_files(split, batches)
 
     def _part(self, split: SplitName, data: Any) -> Part:
         return Part(self.name, split, data, self.labels(split), self.index(split))
 
     def _lines(self, file: str) -> list[str]:
-        return self.artifact.path(file).read_text(encoding="utf-8").split("\n")[:-1]
+        text = self.artifact.path(file).read_text(encoding="utf-8")
+        return text.split("\n")[:-1]
 
     def _from_array(
         self, split: SplitName, batches: Sequence[range]
@@ -111,30 +122,36 @@ class PreparedData:
     def _from_files(
         self, split: SplitName, batches: Sequence[range]
     ) -> Iterator[list[Tensor] | Tensor]:
-        limit = self.card["image_size_limit"]
-
-        def read(line: str) -> Tensor:
-            sha256, _, path = line.partition("  ")
-            pixels = read_image(
-                self.root / path,
-                sha256=sha256,
-                channels=self.card["channels"],
-                size_limit=limit,
-            )
-            return torch.from_numpy(pixels)
-
+        """Decode the next batch in threads while the caller uses the last one."""
         lines = self._lines(f"{split}.sha256")
-        ahead: list[Future[Tensor]] = []
+        upcoming: list[Future[Tensor]] = []
         with ThreadPoolExecutor(torch.get_num_threads()) as pool:
             for rows in (*batches, range(0)):
-                # While the caller uses the last batch.
-                ready, ahead = ahead, [pool.submit(read, lines[row]) for row in rows]
-                if images := [future.result() for future in ready]:
+                current = upcoming
+                upcoming = [pool.submit(self._read, lines[row]) for row in rows]
+                images = [future.result() for future in current]
+                if images:
                     yield torch.stack(images) if self.one_size else images
+
+    def _read(self, line: str) -> Tensor:
+        """The image file that a line of `SPLIT.sha256` names."""
+        sha256, _, path = line.partition("  ")
+        pixels = read_image(
+            self.root / path,
+            sha256=sha256,
+            channels=self.card["channels"],
+            size_limit=self.card["image_size_limit"],
+        )
+        return torch.from_numpy(pixels)
 
 
 def open_prepared(artifact: Artifact, *, root: Path) -> PreparedData:
-    """Open a prepared data set of images; texts raise InputError, damage ArtifactError."""
+    """Open a prepared data set of images.
+
+    Raises:
+        InputError: If it holds texts or trees.
+        ArtifactError: If the card or the labels are damaged.
+    """
     data = PreparedData(artifact, root=root)
     if data.form != "images":
         raise InputError(

@@ -1,5 +1,6 @@
-"""Seeds and generators for named purposes: from one seed of the project, each
-independent of every other.
+"""Seeds and random generators for named purposes, all derived from the project's seed.
+
+Two purposes give independent generators, so adding one changes no other.
 """
 
 import hashlib
@@ -9,10 +10,12 @@ import numpy as np
 
 def seed_of(seed: int, *names: str) -> int:
     """A 63-bit seed for a named purpose."""
-    digest = hashlib.sha256("/".join([str(seed), *names]).encode()).digest()
+    text = "/".join([str(seed), *names])
+    digest = hashlib.sha256(text.encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
 
 def generator_for(seed: int, *purpose: str) -> np.random.Generator:
-    """A generator for a named purpose, so that one choice does not disturb another."""
-    return np.random.default_rng([seed, *"/".join(purpose).encode()])
+    """A random generator for a named purpose."""
+    text = "/".join(purpose)
+    return np.random.default_rng([seed, *text.encode()])

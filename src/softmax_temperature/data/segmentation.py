@@ -1,10 +1,9 @@
-"""Data sets with a class for every pixel: folders of image and label files, or drawn
-scenes, and their division.
+"""Data sets with a class for every pixel: folders of files, or drawn scenes.
 
 A folder holds `NAME/images/PART/STEM.jpg` and `NAME/labels/PART/STEM.png`; PART is
 train, test, or val, which a data set need not have. A label map has the size of its
 image and one 8-bit number per pixel: a class, or the one value for pixels without a
-class (void). Palettes are taken as the numbers they are.
+class (void). The numbers of a palette image are its labels.
 """
 
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from softmax_temperature.data.glyphs import (
     read_glyph_scenes,
 )
 from softmax_temperature.data.image_files import (
+    FORMATS,
     UNREADABLE,
     digest_of_files,
     image_files,
@@ -38,11 +38,18 @@ Parts = dict[SplitName, Part]
 
 _FOLDERS: dict[SplitName, str] = {"train": "train", "validation": "val", "test": "test"}
 _PARAMETERS = "cooling.segmentation"
+_SIDE_MULTIPLE = 16
+"""The U-Net halves height and width four times."""
 
 
 class Form(NamedTuple):
-    """What label maps say (0 to `classes` - 1, or `void`); the middle `crop` (height,
-    width) is resized to `size`.
+    """The form of label maps, and the size that images are brought to.
+
+    Attributes:
+        classes: Label maps hold the numbers from 0 to `classes` - 1, or `void`.
+        void: The number of a pixel without a class.
+        crop: Height and width of the middle that is cut out; None takes all.
+        size: Height and width that the cut is resized to; None keeps its size.
     """
 
     classes: int
@@ -51,58 +58,80 @@ class Form(NamedTuple):
     size: Sequence[int] | None
 
 
+class _FilePair(NamedTuple):
+    image: Path
+    labels: Path
+
+
 def segmentation_digest(name: str, *, root: Path) -> str | None:
-    """A sha256 over the files of a data set, or None for one that is drawn; a missing
-    one raises InputError.
+    """One sha256 over the files of a data set, or None for one that is drawn.
+
+    Raises:
+        InputError: If the data set or a file of a pair is missing.
     """
     if IS_GLYPH_SCENES.fullmatch(name):
         return None
+    folder = root / name
     files = [
-        file
+        file.relative_to(folder).as_posix()
         for pairs in _all_pairs(name, root).values()
         for pair in pairs
         for file in pair
     ]
-    return digest_of_files(
-        root / name, [file.relative_to(root / name).as_posix() for file in files]
-    )
+    return digest_of_files(folder, files)
 
 
 def read_segmentation(name: str, form: Form, *, root: Path, seed: int) -> Parts:
-    """All parts of "glyph-scenes-N" or a folder: data (n, 3, height, width), labels (n,
-    height, width), uint8.
+    """Read all parts of "glyph-scenes-N" or of a folder.
+
+    Args:
+        name: The name of the data set.
+        form: What its label maps hold, and the size to bring images to.
+        root: The folder with the user's data, data.root.
+        seed: The seed that scenes are drawn with.
+
+    Returns:
+        By split, data (n, 3, height, width) and labels (n, height, width), both uint8.
+
+    Raises:
+        InputError: If a file is missing, unreadable, or not of that form.
     """
-    if not IS_GLYPH_SCENES.fullmatch(name):
-        found = {
-            split: _read(pairs, form) for split, pairs in _all_pairs(name, root).items()
-        }
-    elif form != ((classes := 1 + int(name.rpartition("-")[2])), VOID, None, None):
-        what = f"has {classes} classes with paper, void {VOID}, and one size"
+    if IS_GLYPH_SCENES.fullmatch(name):
+        return _draw_scenes(name, form, seed)
+    parts: Parts = {}
+    for split, pairs in _all_pairs(name, root).items():
+        images, labels = _read(pairs, form)
+        parts[split] = _part(name, split, images, labels)
+    return parts
+
+
+def _draw_scenes(name: str, form: Form, seed: int) -> Parts:
+    classes = 1 + int(name.rpartition("-")[2])
+    if form != Form(classes, VOID, crop=None, size=None):
         _refuse(
             f"data set {name}",
-            what,
+            f"has {classes} classes with paper, void {VOID}, and one size",
             f"Say so in {_PARAMETERS}: classes, void, crop: null, size: null.",
         )
-    else:
-        images, labels = read_glyph_scenes(name, seed=seed)
-        sides = (
-            np.split(side, [TRAIN_SCENES])
-            for side in (np.repeat(images[:, None], 3, axis=1), labels)
-        )
-        found = dict(zip(("train", "test"), zip(*sides, strict=True), strict=True))
+    grey, labels = read_glyph_scenes(name, seed=seed)
+    images = np.repeat(grey[:, None], 3, axis=1)
     return {
-        split: Part.of_all(
-            name, split, torch.from_numpy(images), torch.from_numpy(labels)
-        )
-        for split, (images, labels) in found.items()
+        "train": _part(name, "train", images[:TRAIN_SCENES], labels[:TRAIN_SCENES]),
+        "test": _part(name, "test", images[TRAIN_SCENES:], labels[TRAIN_SCENES:]),
     }
 
 
+def _part(name: str, split: SplitName, images: Pixels, labels: Pixels) -> Part:
+    return Part.of_all(name, split, torch.from_numpy(images), torch.from_numpy(labels))
+
+
 def set_aside(parts: Parts, count: int | None, *, seed: int) -> Parts:
-    """Move `count` random training images to the validation part; None keeps the data
-    set's own, if it has one.
+    """Move `count` random training images to the validation part.
+
+    None keeps the data set's own validation part, and raises InputError without one.
     """
     train = parts["train"]
+    size = len(train.labels)
     if count is None:
         if "validation" not in parts:
             _refuse(
@@ -111,103 +140,120 @@ def set_aside(parts: Parts, count: int | None, *, seed: int) -> Parts:
                 f"Set {_PARAMETERS}.cooling_images.",
             )
         return parts
-    if count >= len(train.labels):
-        what = f"has {len(train.labels)} training images, {count} of them to set aside"
+    if count >= size:
         _refuse(
             f"data set {train.dataset}",
-            what,
+            f"has {size} training images, {count} of them to set aside",
             f"Lower {_PARAMETERS}.cooling_images, or raise train_limit.",
         )
-    order = generator_for(seed, train.dataset, "validation").permutation(
-        len(train.labels)
-    )
-    kept, moved = (
-        train.take(np.sort(order[count:])),
-        train.take(np.sort(order[:count]), "validation"),
-    )
-    return {"train": kept, "validation": moved, "test": parts["test"]}
+    generator = generator_for(seed, train.dataset, "validation")
+    order = generator.permutation(size)
+    return {
+        "train": train.take(np.sort(order[count:])),
+        "validation": train.take(np.sort(order[:count]), "validation"),
+        "test": parts["test"],
+    }
 
 
-def _all_pairs(name: str, root: Path) -> dict[SplitName, list[tuple[Path, Path]]]:
+def _all_pairs(name: str, root: Path) -> dict[SplitName, list[_FilePair]]:
+    """The image and label files of each part, sorted."""
     folder = root / name
-    layout = f"Put images/train/STEM.jpg, labels/train/STEM.png, and the same for test, into {folder}."
+    layout = (
+        "Put images/train/STEM.jpg, labels/train/STEM.png, and the same for test, into "
+        f"{folder}."
+    )
     if not (folder / "images").is_dir():
-        _refuse(
-            f"data set {name}",
-            f"not found in {root}",
-            BY_HAND.get(name, layout).format(folder=folder),
-        )
-    pairs: dict[SplitName, list[tuple[Path, Path]]] = {}
+        remedy = BY_HAND.get(name, layout).format(folder=folder)
+        _refuse(f"data set {name}", f"not found in {root}", remedy)
+    pairs: dict[SplitName, list[_FilePair]] = {}
     for split, part in _FOLDERS.items():
-        folders = (folder / kind / part for kind in ("images", "labels"))
-        images, labels = (
-            {file.stem: file for file in image_files(one)} if one.is_dir() else {}
-            for one in folders
-        )
-        if alone := sorted(images.keys() ^ labels.keys()):
-            what = f"{part}: {len(alone)} files have no counterpart of the same stem, such as {alone[0]}"
-            _refuse(folder, what, layout)
+        images = _files_by_stem(folder / "images" / part)
+        labels = _files_by_stem(folder / "labels" / part)
+        unpaired = sorted(images.keys() ^ labels.keys())
+        if unpaired:
+            _refuse(
+                folder,
+                f"{part}: {len(unpaired)} files have no counterpart of the same stem, "
+                f"such as {unpaired[0]}",
+                layout,
+            )
         if images:
-            pairs[split] = [(images[stem], labels[stem]) for stem in sorted(images)]
+            stems = sorted(images)
+            pairs[split] = [_FilePair(images[stem], labels[stem]) for stem in stems]
         elif split != "validation":
             _refuse(folder, f"{part} holds no images", layout)
     return pairs
 
 
-def _read(pairs: list[tuple[Path, Path]], form: Form) -> tuple[Pixels, Pixels]:
-    with (
-        ThreadPoolExecutor() as pool
-    ):  # Pillow releases the interpreter's lock while it decodes.
-        images, labels = zip(
-            *pool.map(lambda pair: _read_pair(pair[0], pair[1], form), pairs),
-            strict=True,
-        )
-    for (file, _), own in zip(pairs, labels, strict=True):
-        if own.shape != labels[0].shape:
-            what = "gives {}×{} pixels, the first image {}×{}".format(
-                *own.shape, *labels[0].shape
-            )
+def _files_by_stem(folder: Path) -> dict[str, Path]:
+    if not folder.is_dir():
+        return {}
+    return {file.stem: file for file in image_files(folder)}
+
+
+def _read(pairs: Sequence[_FilePair], form: Form) -> tuple[Pixels, Pixels]:
+    def read_pair(pair: _FilePair) -> tuple[Pixels, Pixels]:
+        return _read_pair(pair, form)
+
+    # In threads: Pillow releases the interpreter's lock while it decodes.
+    with ThreadPoolExecutor() as pool:
+        images, labels = zip(*pool.map(read_pair, pairs), strict=True)
+    height, width = labels[0].shape
+    for pair, label_map in zip(pairs, labels, strict=True):
+        if label_map.shape != (height, width):
+            own_height, own_width = label_map.shape
             _refuse(
-                file, what, f"Set {_PARAMETERS}.size, which brings all to one size."
+                pair.image,
+                f"gives {own_height}×{own_width} pixels, the first image "
+                f"{height}×{width}",
+                f"Set {_PARAMETERS}.size, which brings all to one size.",
             )
     return np.stack(images), np.stack(labels)
 
 
-def _read_pair(image_file: Path, label_file: Path, form: Form) -> tuple[Pixels, Pixels]:
-    pixels = read_image(image_file, sha256=None, channels=3, size_limit=None)
-    image, labels = (
-        Image.fromarray(pixels.transpose(1, 2, 0)),
-        _read_labels(label_file, form),
-    )
+def _read_pair(pair: _FilePair, form: Form) -> tuple[Pixels, Pixels]:
+    """An image (3, height, width) and its labels (height, width), of final size."""
+    pixels = read_image(pair.image, sha256=None, channels=3, size_limit=None)
+    image = Image.fromarray(pixels.transpose(1, 2, 0))
+    labels = _read_labels(pair.labels, form)
     if labels.size != image.size:
-        what = f"is {_sides(labels)} pixels, its image {_sides(image)}"
         _refuse(
-            label_file,
-            what,
+            pair.labels,
+            f"is {_sides(labels)} pixels, its image {_sides(image)}",
             "Make both of one size, the labels without mixing neighbours.",
         )
     if form.crop is not None:
-        height, width = form.crop
-        top, left = (image.height - height) // 2, (image.width - width) // 2
-        if top < 0 or left < 0:
-            remedy = f"Set a smaller {_PARAMETERS}.crop, or {_PARAMETERS}.size."
-            _refuse(image_file, f"is {_sides(image)} pixels", remedy)
-        image, labels = (
-            one.crop((left, top, left + width, top + height)) for one in (image, labels)
-        )
+        image = _central_crop(image, form.crop, pair.image)
+        labels = _central_crop(labels, form.crop, pair.image)
     if form.size is not None:
         height, width = form.size
         image = image.resize((width, height), Image.Resampling.BILINEAR)
         labels = labels.resize((width, height), Image.Resampling.NEAREST)
-    if image.width % 16 or image.height % 16:  # The U-Net halves them four times.
-        what = f"gives {_sides(image)} pixels, not multiples of 16"
-        _refuse(image_file, what, f"Set {_PARAMETERS}.crop or {_PARAMETERS}.size.")
+    if image.width % _SIDE_MULTIPLE or image.height % _SIDE_MULTIPLE:
+        _refuse(
+            pair.image,
+            f"gives {_sides(image)} pixels, not multiples of {_SIDE_MULTIPLE}",
+            f"Set {_PARAMETERS}.crop or {_PARAMETERS}.size.",
+        )
     return np.asarray(image).transpose(2, 0, 1), np.asarray(labels)
+
+
+def _central_crop(image: Image.Image, sides: Sequence[int], file: Path) -> Image.Image:
+    height, width = sides
+    top = (image.height - height) // 2
+    left = (image.width - width) // 2
+    if top < 0 or left < 0:
+        _refuse(
+            file,
+            f"is {_sides(image)} pixels",
+            f"Set a smaller {_PARAMETERS}.crop, or {_PARAMETERS}.size.",
+        )
+    return image.crop((left, top, left + width, top + height))
 
 
 def _read_labels(file: Path, form: Form) -> Image.Image:
     try:
-        with Image.open(file) as image:
+        with Image.open(file, formats=FORMATS) as image:
             numbers = np.asarray(image)
     except UNREADABLE as error:
         _refuse(file, f"not a readable image ({error})", "Replace the file.")
@@ -215,11 +261,13 @@ def _read_labels(file: Path, form: Form) -> Image.Image:
         _refuse(
             file, "is not one 8-bit number per pixel", "Save the labels as such a PNG."
         )
-    if wrong := {*np.unique(numbers).tolist()} - {*range(form.classes), form.void}:
-        what = f"holds label {min(wrong)}, which is neither one of {form.classes} classes nor {form.void} (void)"
+    valid = {*range(form.classes), form.void}
+    wrong = set(np.unique(numbers).tolist()) - valid
+    if wrong:
         _refuse(
             file,
-            what,
+            f"holds label {min(wrong)}, which is neither one of {form.classes} classes "
+            f"nor {form.void} (void)",
             f"Correct {_PARAMETERS}.classes or {_PARAMETERS}.void, or the file.",
         )
     return Image.fromarray(numbers)

@@ -1,11 +1,12 @@
-"""The parts of a data set as its source has it, and the split ledger: test data cannot
-reach a fit.
+"""Splits of a data set: what each may be used for, and how their rows are drawn.
+
+Every part carries its split to where it is used, so test data cannot reach a fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from softmax_temperature.data.seeds import generator_for
-from softmax_temperature.runner.errors import InputError
 
 SplitName = Literal["train", "validation", "test"]
 SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
@@ -27,12 +27,15 @@ class LeakError(Exception):
 
 @dataclass(frozen=True)
 class Part:
-    """One split of one data set: n rows of data and labels, and what they may be used
-    for.
+    """One split of one data set: n rows of data and labels.
 
-    Data are images, embeddings, logits (n, ...) or a tuple of texts, labels (n,) int64
-    or maps (n, height, width); or both are tuples, of sentences and their translations.
-    `index` (n,) int64 are the rows of the original part.
+    Attributes:
+        dataset: The name of the data set.
+        split: The split, which decides what the rows may be used for.
+        data: Images, embeddings or logits (n, ...), or a tuple of n texts.
+        labels: Classes (n,) int64, label maps (n, height, width), or a tuple of n
+            translations.
+        index: Rows in the source's part that these are, (n,) int64.
     """
 
     dataset: str
@@ -42,24 +45,25 @@ class Part:
     index: Tensor
 
     def __post_init__(self) -> None:
-        if not len(self.data) == len(self.labels) == len(self.index):
-            lengths = f"{len(self.data)} rows, {len(self.labels)} labels, {len(self.index)} indices"
+        rows, labels, indices = len(self.data), len(self.labels), len(self.index)
+        if not rows == labels == indices:
+            lengths = f"{rows} rows, {labels} labels, {indices} indices"
             raise ValueError(f"{self.dataset}/{self.split}: {lengths}")
 
     @classmethod
     def of_all(cls, dataset: str, split: SplitName, data: Any, labels: Any) -> Part:
-        """All rows of the original part."""
+        """A split that has all rows of the source's part."""
         return cls(dataset, split, data, labels, torch.arange(len(data)))
 
     def take(self, rows: NDArray[np.int64], split: SplitName | None = None) -> Part:
-        """Some rows, perhaps as another split."""
-        data, labels = (
-            side[rows]
-            if isinstance(side, Tensor)
-            else tuple(side[row] for row in rows.tolist())
-            for side in (self.data, self.labels)
+        """The given rows, as the same split or as another one."""
+        return Part(
+            self.dataset,
+            split or self.split,
+            _rows_of(self.data, rows),
+            _rows_of(self.labels, rows),
+            self.index[rows],
         )
-        return Part(self.dataset, split or self.split, data, labels, self.index[rows])
 
     def for_fitting(self) -> tuple[Any, Any]:
         """Data and labels to fit parameters on; the test split raises LeakError."""
@@ -74,137 +78,69 @@ class Part:
         return self.data, self.labels
 
     def for_vocabulary(self) -> Sequence[str]:
-        """All texts, whose words may become a vocabulary; any split but train raises
-        LeakError.
-        """
+        """All texts that words may be counted in; raises LeakError unless training."""
         if self.split != "train":
             raise LeakError(
-                f"{self.dataset}: the {self.split} split was asked for to make a vocabulary"
+                f"{self.dataset}: the {self.split} split was asked for to make a "
+                "vocabulary"
             )
-        return (*self.data, *(() if isinstance(self.labels, Tensor) else self.labels))
+        if isinstance(self.labels, Tensor):
+            return tuple(self.data)
+        return (*self.data, *self.labels)
 
 
-@dataclass(frozen=True)
-class RawPart:
-    """Samples and labels (n,) int64 of one part."""
-
-    samples: (
-        NDArray[np.uint8] | tuple[str, ...]
-    )  # (n, height, width, 1 or 3), or n image files, texts or trees.
-    labels: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class RawDataset:
-    """A data set from any source; `train` is all of it when `test` is None,
-    `validation` what the source sets aside.
-    """
-
-    name: str
-    class_names: tuple[str, ...]
-    train: RawPart
-    test: RawPart | None
-    source: Mapping[str, Any]
-    split_rule: str = "the source's own train and test parts"
-    validation: RawPart | None = None
-    form: str = "images"  # Or "texts" or "trees".
-
-    def pooled(self) -> RawDataset:
-        """The same texts as one train part, without the source's own parts."""
-        train = _end_to_end(
-            [
-                part
-                for part in (self.train, self.validation, self.test)
-                if part is not None
-            ]
-        )
-        return replace(
-            self,
-            train=train,
-            validation=None,
-            test=None,
-            source={**self.source, "pooled": True},
-        )
-
-
-def joined(parts: Sequence[RawDataset]) -> RawDataset:
-    """Archives of images of one size, with the same class names, end to end under the
-    name of the first.
-    """
-    first, *others = parts
-    if not others:
-        return first
-    shapes = {part.class_names + np.shape(part.train.samples)[1:] for part in parts}
-    if len(shapes) > 1 or any(
-        part.test is None or not isinstance(part.train.samples, np.ndarray)
-        for part in parts
-    ):
-        what = "cannot be joined: that takes arrays of images of one size, with the same class names"
-        raise InputError(
-            what,
-            where=f"data sets {', '.join(part.name for part in parts)}",
-            remedy="Use one of them.",
-        )
-    source = {
-        **first.source,
-        "file": ", ".join(str(part.source.get("file")) for part in parts),
-    }
-    train, test = (
-        _end_to_end([part.train for part in parts]),
-        _end_to_end([part.test for part in parts]),
-    )
-    return replace(first, train=train, test=test, source=source)
-
-
-def _end_to_end(parts: Sequence[Any]) -> RawPart:
-    samples = [part.samples for part in parts]
-    joint = (
-        sum(samples, ()) if isinstance(samples[0], tuple) else np.concatenate(samples)
-    )
-    return RawPart(joint, np.concatenate([part.labels for part in parts]))
+def _rows_of(column: Any, rows: NDArray[np.int64]) -> Any:
+    if isinstance(column, Tensor):
+        return column[rows]
+    return tuple(column[row] for row in rows.tolist())
 
 
 def limited(part: Part, limit: int | None, *, seed: int) -> Part:
-    """At most `limit` rows of a part, drawn at random without regard to classes; None
-    keeps all.
-    """
-    if limit is None or limit >= len(part.labels):
+    """At most `limit` rows, drawn at random regardless of class; None keeps all."""
+    size = len(part.labels)
+    if limit is None or limit >= size:
         return part
-    order = generator_for(seed, part.dataset, f"{part.split} limit").permutation(
-        len(part.labels)
-    )
+    generator = generator_for(seed, part.dataset, f"{part.split} limit")
+    order = generator.permutation(size)
     return part.take(np.sort(order[:limit]))
 
 
 def balanced_subset(
     labels: NDArray[np.int64], limit: int, generator: np.random.Generator
 ) -> NDArray[np.int64]:
-    """min(limit, n) rows, ascending, as many of each class as possible; a smaller
-    subset is part of a larger one.
+    """Rows of a class-balanced subset of min(limit, n) samples, ascending.
+
+    A smaller subset is part of a larger one that the same generator draws.
     """
     rank = _rank_within_class(labels, generator)
-    turn = generator.permutation(int(labels.max()) + 1)[labels]
-    return np.sort(np.lexsort((turn, rank))[:limit])
+    class_order = generator.permutation(int(labels.max()) + 1)
+    by_rank_then_class = np.lexsort((class_order[labels], rank))
+    return np.sort(by_rank_then_class[:limit])
 
 
 def stratified_holdout(
     labels: NDArray[np.int64], fraction: float, generator: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Which rows are held out, (n,): of every class the number nearest to `fraction`,
-    at least one, never all.
+    """Mask (n,) of the rows to hold out, `fraction` of each class.
+
+    The count per class is rounded to the nearest number, is at least one, and leaves at
+    least one sample.
     """
     sizes = np.bincount(labels)
-    held_out = np.clip(np.floor(sizes * fraction + 0.5), 1, np.maximum(sizes - 1, 0))
-    rows: NDArray[np.bool_] = _rank_within_class(labels, generator) < held_out[labels]
-    return rows
+    nearest = np.floor(sizes * fraction + 0.5)
+    held_out = np.clip(nearest, 1, np.maximum(sizes - 1, 0))
+    mask: NDArray[np.bool_] = _rank_within_class(labels, generator) < held_out[labels]
+    return mask
 
 
 def _rank_within_class(
     labels: NDArray[np.int64], generator: np.random.Generator
 ) -> NDArray[np.int64]:
+    """The place (n,) of each row in a random order of its class, from 0."""
     shuffled = generator.permutation(len(labels))
     by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
     sizes = np.bincount(labels)
+    starts = np.cumsum(sizes) - sizes
     rank = np.empty(len(labels), dtype=np.int64)
-    rank[by_class] = np.arange(len(labels)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    rank[by_class] = np.arange(len(labels)) - np.repeat(starts, sizes)
     return rank

@@ -1,96 +1,136 @@
-"""Data sets of translations: `NAME/PART.LANGUAGE` in UTF-8, for instance
-`wmt/train.en`; line k translates line k.
+"""Data sets of translations: `NAME/SPLIT.LANGUAGE` in UTF-8, such as `wmt/train.en`.
+
+Line k of one language translates line k of the other.
 """
 
 from pathlib import Path
 
 from softmax_temperature.data.catalogue import BY_HAND
+from softmax_temperature.data.farm import FARM, LANGUAGES, read_farm
 from softmax_temperature.data.image_files import digest_of_files
-from softmax_temperature.data.phrases import FARM, LANGUAGES, read_farm
 from softmax_temperature.data.splits import SPLITS, Part, SplitName
 from softmax_temperature.runner.errors import InputError
+
+_Sides = tuple[tuple[str, ...], tuple[str, ...]]
+"""Sentences, and their translations."""
 
 
 def translation_digest(
     name: str, languages: tuple[str, str], *, root: Path
 ) -> str | None:
-    """A sha256 over the files of a data set, or None for the one that is generated; a
-    missing one raises InputError.
+    """One sha256 over the files of a data set, or None for one that is generated.
+
+    Raises:
+        InputError: If a file is missing.
     """
     if name == FARM:
         return None
-    files = [
-        file.name for pair in _files(name, languages, root).values() for file in pair
-    ]
+    splits = _files(name, languages, root)
+    files = [file.name for pair in splits.values() for file in pair]
     return digest_of_files(root / name, files)
 
 
 def read_translation(
     name: str, languages: tuple[str, str], *, root: Path, seed: int
 ) -> dict[SplitName, Part]:
-    """All splits of "farm", which `seed` draws, or of a folder below `root`, from the
-    first language to the second.
+    """Read all splits of "farm" or of a folder.
+
+    Args:
+        name: The name of the data set.
+        languages: The language to translate from, and the one to translate into.
+        root: The folder with the user's data, data.root.
+        seed: The seed that "farm" is generated with.
+
+    Raises:
+        InputError: If a file is missing, is not UTF-8, or has an empty line, or if the
+            files of a split differ in their number of lines.
     """
-    if name != FARM:
-        found = {
-            split: _read(*pair) for split, pair in _files(name, languages, root).items()
-        }
-    elif set(languages) != set(LANGUAGES):
-        remedy = "Correct focal.translation.source or focal.translation.target."
-        raise InputError(
-            f"is in {' and '.join(LANGUAGES)}", where=f"data set {name}", remedy=remedy
-        )
+    if name == FARM:
+        splits = _generate_farm(languages, seed)
     else:
-        order = 1 if languages == LANGUAGES else -1
-        found = {split: sides[::order] for split, sides in read_farm(seed=seed).items()}
-    return {split: Part.of_all(name, split, *sides) for split, sides in found.items()}
+        files = _files(name, languages, root)
+        splits = {split: _read(*pair) for split, pair in files.items()}
+    return {
+        split: Part.of_all(name, split, sentences, translations)
+        for split, (sentences, translations) in splits.items()
+    }
+
+
+def _generate_farm(languages: tuple[str, str], seed: int) -> dict[SplitName, _Sides]:
+    if set(languages) != set(LANGUAGES):
+        raise InputError(
+            f"is in {' and '.join(LANGUAGES)}",
+            where=f"data set {FARM}",
+            remedy="Correct focal.translation.source or focal.translation.target.",
+        )
+    splits = read_farm(seed=seed)
+    if languages == LANGUAGES:
+        return splits
+    return {split: (german, english) for split, (english, german) in splits.items()}
 
 
 def _files(
     name: str, languages: tuple[str, str], root: Path
-) -> dict[SplitName, list[Path]]:
+) -> dict[SplitName, tuple[Path, Path]]:
+    """The two files of each split; InputError if one is missing."""
     folder = root / name
+    source, target = languages
     files = {
-        split: [folder / f"{split}.{language}" for language in languages]
+        split: (folder / f"{split}.{source}", folder / f"{split}.{target}")
         for split in SPLITS
     }
-    if missing := [
+    missing = [
         file.name for pair in files.values() for file in pair if not file.is_file()
-    ]:
+    ]
+    if missing:
         general = (
             f"Put {', '.join(missing)} into {folder}, one sentence per line in UTF-8."
         )
-        what = f"has no {missing[0]}" if folder.is_dir() else f"not found in {root}"
+        fault = f"has no {missing[0]}" if folder.is_dir() else f"not found in {root}"
         raise InputError(
-            what,
+            fault,
             where=f"data set {name}",
             remedy=BY_HAND.get(name, general).format(folder=folder),
         )
     return files
 
 
-def _read(*files: Path) -> tuple[tuple[str, ...], ...]:
-    sides = tuple(map(_sentences, files))
-    if len({*map(len, sides)}) > 1:
-        what = f"has {len(sides[0]):,} lines, {files[1].name} {len(sides[1]):,}"
-        remedy = "Make line k of one file the translation of line k of the other."
-        raise InputError(what, where=str(files[0]), remedy=remedy)
-    return sides
+def _read(source: Path, target: Path) -> _Sides:
+    sentences = _sentences(source)
+    translations = _sentences(target)
+    if len(sentences) != len(translations):
+        raise InputError(
+            f"has {len(sentences):,} lines, {target.name} {len(translations):,}",
+            where=str(source),
+            remedy="Make line k of one file the translation of line k of the other.",
+        )
+    return sentences, translations
 
 
 def _sentences(file: Path) -> tuple[str, ...]:
+    """The lines of a file, without a byte order mark and empty lines at the end."""
     try:
-        lines = file.read_bytes().decode().removesuffix("\n").split("\n")
+        text = file.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(
+            f"cannot be read ({error.strerror})",
+            where=str(file),
+            remedy="Change its permissions, or put it there again.",
+        ) from error
     except UnicodeDecodeError as error:
         raise InputError(
             f"is not UTF-8 (byte {error.start})",
             where=str(file),
             remedy="Save it in UTF-8.",
         ) from error
+    lines = text.rstrip("\r\n").split("\n")
     sentences = tuple(line.strip() for line in lines)
     if "" in sentences:
-        remedy = "Take out the pairs that have no sentence on one side, in both files."
         raise InputError(
-            "is empty", where=f"{file}, line {sentences.index('') + 1}", remedy=remedy
+            "is empty",
+            where=f"{file}, line {sentences.index('') + 1}",
+            remedy=(
+                "Take out the pairs that have no sentence on one side, in both files."
+            ),
         )
     return sentences

@@ -1,5 +1,7 @@
-"""Word vectors: GloVe's text form, one word per line and then its numbers; or an npz
-with `words` and `vectors`.
+"""Word vectors from a file that the user brings.
+
+Either GloVe's text form, one word per line and then its numbers; or an npz with `words`
+and `vectors`.
 """
 
 import math
@@ -14,19 +16,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from softmax_temperature.data.image_files import digest_of_user_file
 from softmax_temperature.data.tokens import PADDING, RESERVED
-from softmax_temperature.runner.artifacts import digest_of_file
 from softmax_temperature.runner.errors import InputError
 
 _REMEDY = (
-    "Get glove.6B.zip or glove.840B.300d.zip (nlp.stanford.edu/projects/glove; PDDL 1.0), unpack it into data.root and "
-    "name one of its files in `embeddings`, or leave `embeddings` out to learn them."
+    "Get glove.6B.zip or glove.840B.300d.zip (nlp.stanford.edu/projects/glove; PDDL "
+    "1.0), unpack it into data.root and name one of its files in `embeddings`, or "
+    "leave `embeddings` out to learn them."
 )
 
 
 class WordVectors(NamedTuple):
-    """Vectors (words + 2, width) float32, 0 where the file has none; and which of the
-    words it has, (words + 2,).
+    """The vectors of a vocabulary.
+
+    Attributes:
+        vectors: Shape (words + 2, width), float32; 0 where the file has none.
+        known: The words that the file has, shape (words + 2,), bool.
     """
 
     vectors: Tensor
@@ -34,69 +40,109 @@ class WordVectors(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Known words as a fraction of all."""
+        """The fraction of the words that have a vector."""
         return float(self.known[RESERVED:].double().mean())
 
     def share_of_tokens(self, numbers: Tensor) -> float:
-        """Known words as a fraction of the words of texts, each as often as it is
-        there; `numbers` of any shape.
+        """The fraction of tokens that have a vector.
+
+        Args:
+            numbers: Token numbers of any shape, padded with PADDING.
         """
-        return float(self.known[numbers[numbers != PADDING]].double().mean())
+        tokens = numbers[numbers != PADDING]
+        return float(self.known[tokens].double().mean())
 
 
 def word_vectors_digest(path: Path) -> str | None:
-    """The sha256 of a file of word vectors, or None if it is missing; computed once, as
-    it may be gigabytes.
+    """The sha256 of a file of word vectors, or None if it is missing.
+
+    It is computed once per version of the file, which may have gigabytes.
     """
-    return _digest(path, path.stat().st_mtime_ns) if path.is_file() else None
+    if not path.is_file():
+        return None
+    return _digest(path, path.stat().st_mtime_ns)
 
 
 @lru_cache
 def _digest(path: Path, modified: int) -> str:  # noqa: ARG001
-    return digest_of_file(path)
+    return digest_of_user_file(path)
 
 
 def read_word_vectors(path: Path, words: Sequence[str], *, width: int) -> WordVectors:
-    """The vectors of words numbered from RESERVED; InputError for a missing file or not
-    `width` finite numbers.
+    """The vectors of words, which are numbered from RESERVED.
+
+    Args:
+        path: A file in GloVe's form, or an npz.
+        words: The vocabulary.
+        width: The number of entries of a vector.
+
+    Raises:
+        InputError: If the file is missing, has none of the words, or has a word without
+            `width` finite numbers.
     """
     if not path.is_file():
         raise InputError(
             "no such file of word vectors", where=str(path), remedy=_REMEDY
         )
-    wanted = {word: number for number, word in enumerate(words, start=RESERVED)}
+    numbers = {word: number for number, word in enumerate(words, start=RESERVED)}
     vectors = torch.zeros(len(words) + RESERVED, width)
-    known = torch.zeros(len(vectors), dtype=torch.bool)
-    for word, values in (
-        _npz(path, width) if path.suffix == ".npz" else _lines(path, width)
-    ):
-        if (number := wanted.pop(word, None)) is not None:
-            known[number], vectors[number] = True, math.nan
-            with suppress(ValueError):  # It stays NaN.
-                vectors[number] = torch.from_numpy(np.asarray(values, dtype=np.float32))
-    if len(wrong := (~vectors.isfinite().all(1)).nonzero()):
-        what = f"the word {words[int(wrong[0]) - RESERVED]!r} has a number that is not finite"
-        raise InputError(what, where=str(path), remedy=_REMEDY)
-    if words and not known.any():
-        what = f"has none of the {len(words):,} words with {width} numbers after it, as the network's embedding has"
-        raise InputError(what, where=str(path), remedy=_REMEDY)
-    return WordVectors(vectors, known)
+    has_vector = torch.zeros(len(vectors), dtype=torch.bool)
+    entries = _npz(path, width) if path.suffix == ".npz" else _lines(path, width)
+    for word, values in entries:
+        number = numbers.pop(word, None)  # The first vector of a word counts.
+        if number is None:
+            continue
+        has_vector[number] = True
+        vectors[number] = math.nan
+        with suppress(ValueError):  # A word that is no number stays NaN.
+            vectors[number] = torch.from_numpy(np.asarray(values, dtype=np.float32))
+    _check(path, words, vectors, has_vector)
+    return WordVectors(vectors, has_vector)
+
+
+def _check(
+    path: Path, words: Sequence[str], vectors: Tensor, has_vector: Tensor
+) -> None:
+    is_wrong = ~vectors.isfinite().all(1)
+    if is_wrong.any():
+        number = int(is_wrong.nonzero()[0])
+        raise InputError(
+            f"the word {words[number - RESERVED]!r} has a number that is not finite",
+            where=str(path),
+            remedy=_REMEDY,
+        )
+    if words and not has_vector.any():
+        raise InputError(
+            f"has none of the {len(words):,} words with {vectors.shape[1]} numbers "
+            "after it, as the network's embedding has",
+            where=str(path),
+            remedy=_REMEDY,
+        )
 
 
 def _lines(path: Path, width: int) -> Iterator[tuple[str, Sequence[Any]]]:
-    with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
-        for number, line in enumerate(file, start=1):
-            word, *values = line.rstrip("\r\n ").rsplit(" ", width)
+    """Words and their numbers, as text, in GloVe's form."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="\n") as file:
+        for line_number, line in enumerate(file, start=1):
+            entry = line.rstrip("\r\n ")
+            if not entry:
+                continue
+            word, *values = entry.rsplit(" ", width)
             if len(values) != width:
-                what = f"does not have {width} numbers after the word, as the network's embedding has"
-                raise InputError(what, where=f"{path}, line {number}", remedy=_REMEDY)
+                raise InputError(
+                    f"does not have {width} numbers after the word, as the network's "
+                    "embedding has",
+                    where=f"{path}, line {line_number}",
+                    remedy=_REMEDY,
+                )
             yield word, values
 
 
 def _npz(path: Path, width: int) -> Iterator[tuple[str, Sequence[Any]]]:
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            words, vectors = file["words"].tolist(), file["vectors"]
+            words = file["words"].tolist()
+            vectors = file["vectors"]
     except (
         OSError,
         ValueError,
@@ -111,6 +157,10 @@ def _npz(path: Path, width: int) -> Iterator[tuple[str, Sequence[Any]]]:
             remedy=_REMEDY,
         ) from error
     if vectors.shape != (len(words), width):
-        what = f"has vectors of shape {vectors.shape} for {len(words):,} words and an embedding of {width} numbers"
-        raise InputError(what, where=str(path), remedy=_REMEDY)
+        raise InputError(
+            f"has vectors of shape {vectors.shape} for {len(words):,} words and an "
+            f"embedding of {width} numbers",
+            where=str(path),
+            remedy=_REMEDY,
+        )
     return zip(words, vectors, strict=True)

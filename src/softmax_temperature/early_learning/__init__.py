@@ -1,13 +1,12 @@
-"""Early learning with a softmax of inverse temperature β (temperature_check paper): its
-theory, measured on networks.
+"""Theory of early learning at inverse temperature β, measured on networks.
 
-The tempered logits are Z = β z, with z those of a network and Θ its tangent kernel.
-Under gradient flow of the summed cross-entropy, in the rescaled time s = β² η t of a
-learning rate η,
+Source: the temperature_check paper. The tempered logits are Z = β z, where z are the
+logits of a network with tangent kernel Θ. Under gradient flow of the summed
+cross-entropy, in the rescaled time s = β² η t for a learning rate η,
 
-    dZ/ds = Θ (Y - softmax(Z)),
+    dZ/ds = Θ (Y - softmax(Z)).
 
-in which β does not appear: as long as Θ stays what it was, equal Z at the start means
-equal Z ever after. Parameters move by (1/β) Jᵀ (Y - softmax(Z)) in a unit of s, so Θ
-changes the less, the larger β is.
+β does not appear here: while Θ stays constant, networks that start with equal Z keep
+equal Z. The parameters move by (1/β) Jᵀ (Y - softmax(Z)) per unit of s, so Θ changes
+less when β is larger.
 """

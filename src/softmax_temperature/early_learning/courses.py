@@ -1,6 +1,4 @@
-"""What early learning is measured on, and its courses: one row for each moment that was
-observed.
-"""
+"""Early-learning problems, and their flows recorded at chosen times and at events."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from softmax_temperature.early_learning.flows import (
     Settings,
     SoftmaxCrossEntropy,
     State,
-    follow,
+    integrate,
 )
 from softmax_temperature.early_learning.pair import (
     correlation_for_norm,
@@ -26,39 +24,47 @@ from softmax_temperature.early_learning.pair import (
 )
 from softmax_temperature.early_learning.tangent_kernel import FlatNetwork, KernelSketch
 
-# The moment of a row at a wanted time; rows at events have the event's name.
+# The `moment` of a row at a requested time; a row at an event has the event's name.
 TIME = "time"
-MOVE = 1e-5  # Of the unit of time, for the rate at which the kernel starts to change.
-KINKED = (
-    *(
-        nn.ReLU,
-        nn.Hardtanh,
-        nn.LeakyReLU,
-        nn.PReLU,
-        nn.RReLU,
-        nn.Threshold,
-        nn.Hardswish,
-        nn.Hardsigmoid,
-    ),
-    *(
-        nn.MaxPool1d,
-        nn.MaxPool2d,
-        nn.MaxPool3d,
-        nn.AdaptiveMaxPool1d,
-        nn.AdaptiveMaxPool2d,
-        nn.AdaptiveMaxPool3d,
-    ),
+# Step for the first rate of kernel change, as a fraction of the unit of time.
+DRIFT_STEP = 1e-5
+# Modules that are not differentiable everywhere.
+KINKED_MODULES = (
+    nn.ReLU,
+    nn.Hardtanh,
+    nn.LeakyReLU,
+    nn.PReLU,
+    nn.RReLU,
+    nn.Threshold,
+    nn.Hardswish,
+    nn.Hardsigmoid,
+    nn.MaxPool1d,
+    nn.MaxPool2d,
+    nn.MaxPool3d,
+    nn.AdaptiveMaxPool1d,
+    nn.AdaptiveMaxPool2d,
+    nn.AdaptiveMaxPool3d,
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Two draws of a network, samples (n, ...) in float64, and the kernel, which is the
-    same for all pairs of them.
+    """Two draws of a network, and the samples on which it learns.
+
+    All pairs made of the two draws have the same tangent kernel at their start.
+
+    Attributes:
+        network: The network that is trained, in float64 and evaluation mode.
+        independent_draw: The same network with independently drawn parameters.
+        inputs: Samples, shape (n, ...), float64.
+        loss: Cross-entropy with the labels of the samples.
+        probes: Random probes of the kernel sketch; None for the whole kernel.
+        chunk: Samples per forward pass.
+        seed: Seed of the probes.
     """
 
     network: nn.Module
-    other: nn.Module
+    independent_draw: nn.Module
     inputs: Tensor
     loss: SoftmaxCrossEntropy
     probes: int | None
@@ -66,32 +72,41 @@ class Problem:
     seed: int
 
     def pair(self, correlation: float) -> FlatNetwork:
-        """The pair with a correlation, at its start."""
-        frozen = frozen_parameters(self.network, self.other, correlation)
+        """The pair with a given correlation, at its start."""
+        frozen = frozen_parameters(self.network, self.independent_draw, correlation)
         return FlatNetwork(self.network, self.inputs, frozen=frozen, chunk=self.chunk)
 
     def correlation(self, logit_norm: float, beta: float) -> float:
-        """That at which the tempered logits start with a norm; see
-        `correlation_for_norm`.
+        """The correlation at which the tempered logits start with a given norm.
+
+        See `correlation_for_norm`.
         """
         return correlation_for_norm(
-            self.network, self.other, self.inputs, logit_norm, inverse_temperature=beta
+            self.network,
+            self.independent_draw,
+            self.inputs,
+            logit_norm,
+            inverse_temperature=beta,
         )
 
     @cached_property
     def sketch(self) -> KernelSketch:
-        """What sees the kernel."""
+        """Random-probe sketch of the kernel."""
         return KernelSketch(self.pair(1.0), probes=self.probes, seed=self.seed)
 
     @cached_property
     def kernel(self) -> Tensor:
-        """What the sketch sees at the start."""
+        """The sketched kernel at the start."""
         return self.sketch.at(self.pair(1.0).start)
 
 
 class Scales(NamedTuple):
-    """||Z_0||_F, and when the logits have changed by 1 and by their own norm (tau_z) at
-    their first speed.
+    """Size of the logits at the start, and two rescaled times.
+
+    Attributes:
+        logit_norm: ||Z_0||_F.
+        unit_time: Time in which the logits change by 1 at their initial speed.
+        logit_time: Time in which they change by their own norm (tau_z).
     """
 
     logit_norm: float
@@ -100,20 +115,20 @@ class Scales(NamedTuple):
 
 
 class Start:
-    """Where the flow of a pair and that of its linearisation start: Z_0 and its
-    residual, both (n, classes).
+    """Starting point of a pair's gradient flow and of its linearised flow.
+
+    `logits` are Z_0 and `residual` is Y - softmax(Z_0), both (n, classes).
     """
 
     def __init__(
         self, problem: Problem, correlation: float, inverse_temperature: float
     ) -> None:
-        self.problem, self.network = problem, problem.pair(correlation)
+        self.problem = problem
+        self.network = problem.pair(correlation)
         self.logits = inverse_temperature * self.network.logits(self.network.start)
         self.residual = problem.loss.residual(self.logits)
-        norm, speed = (
-            self.logits.norm().item(),
-            self._kernel_product(self.residual).norm().item(),
-        )
+        norm = self.logits.norm().item()
+        speed = self._kernel_product(self.residual).norm().item()
         self.scales = Scales(norm, 1 / speed, norm / speed)
         self.gradient_flow = flows.gradient_flow(
             self.network, problem.loss, inverse_temperature
@@ -128,28 +143,25 @@ class Start:
         return self.network.kernel_product(self.network.start, weights)
 
     def drift_rate(self) -> float:
-        """The rate at which the kernel starts to drift, per unit of rescaled time, for
-        inverse temperature 1.
+        """Initial rate of kernel change per unit of rescaled time, at β = 1.
 
-        As the parameters start along (1/β) Jᵀ residual(Z_0), ||dΘ/ds||_F / ||Θ_0||_F is
-        this number over β.
+        The parameters start along (1/β) Jᵀ residual(Z_0), so ||dΘ/ds||_F / ||Θ_0||_F
+        is this number divided by β.
         """
-        own, sketch, move = (
-            self.network,
-            self.problem.sketch,
-            MOVE * self.scales.unit_time,
-        )
-        moved = own.start + move * own.pull_back(own.start, self.residual)
-        return sketch.drift(sketch.at(moved), sketch.at(own.start)).value / move
+        start = self.network.start
+        sketch = self.problem.sketch
+        step = DRIFT_STEP * self.scales.unit_time
+        moved = start + step * self.network.pull_back(start, self.residual)
+        drift = sketch.drift(sketch.at(moved), sketch.at(start))
+        return drift.value / step
 
     def described(self) -> dict[str, Any]:
-        """Problem and start as a record has them; norms of the kernel with their
-        standard errors.
+        """Facts about problem and start for a record.
+
+        The kernel's norm comes with its standard error.
         """
-        norm, (images, classes) = (
-            self.problem.sketch.norm(self.problem.kernel),
-            self.network.shape,
-        )
+        norm = self.problem.sketch.norm(self.problem.kernel)
+        images, classes = self.network.shape
         return {
             "parameters": self.network.start.numel(),
             "smooth": is_smooth(self.problem.network),
@@ -175,70 +187,82 @@ def course(
     kernel_times: Collection[float] = (),
     linearised: Mapping[float, Tensor] | None = None,
 ) -> tuple[dict[str, Any], dict[float, Tensor]]:
-    """The course of the linearised flow or, with its logits by time, of the gradient
-    flow; and the logits Z by time.
+    """Integrate a flow and record it, one row per time and event.
 
-    A course has `ending`, `evaluations` and `rows`, each with `moment`, `time`, `loss`
-    (mean over samples), `change` (||Z - Z_0||), and three that are None for the
-    linearised flow: `drift`, the relative change of the kernel, and `drift_error`, at
-    events and `kernel_times`; `distance`, ||Z - Z_linearised||, at the times of
-    `linearised`.
+    Args:
+        start: Starting point of the flows.
+        settings: Settings of the integrator.
+        times: Rescaled times to record, ascending.
+        kernel_times: The times among `times` at which the kernel is measured.
+        linearised: Tempered logits of the linearised flow by time. With them the
+            gradient flow is integrated, without them the linearised flow.
+
+    Returns:
+        The course and the tempered logits Z by time. The course holds `ending`,
+        `evaluations` and `rows`. A row has `moment`, `time`, `loss` (mean over samples,
+        nats) and `change` (||Z - Z_0||). For the gradient flow it also has `drift`, the
+        relative change of the kernel, and `drift_error`, at events and at
+        `kernel_times`; and `distance`, ||Z - Z_linearised||, at the times of
+        `linearised`. Missing values are None.
     """
-    problem, logits_at, without = (
-        start.problem,
-        dict[float, Tensor](),
-        set(times) - set(kernel_times),
-    )
+    problem = start.problem
+    logits_by_time: dict[float, Tensor] = {}
+    times_without_kernel = set(times) - set(kernel_times)
     flow = start.linearised_flow if linearised is None else start.gradient_flow
 
     def observe(time: float, state: State) -> dict[str, Any]:
-        logits = logits_at[time] = flow.logits(state)
+        logits = flow.logits(state)
+        logits_by_time[time] = logits
         row = {
             "time": time,
             "loss": problem.loss.mean(logits),
             "change": (logits - start.logits).norm().item(),
+            "drift": None,
+            "drift_error": None,
+            "distance": None,
         }
-        row |= dict.fromkeys(("drift", "drift_error", "distance"))
-        if linearised is not None and time not in without:
+        if linearised is None:
+            return row
+        if time not in times_without_kernel:
             kernel = problem.sketch.at(flow.parameters(state))
-            row["drift"], row["drift_error"] = problem.sketch.drift(
-                kernel, problem.kernel
-            )
-        if linearised is not None and time in linearised:
+            drift = problem.sketch.drift(kernel, problem.kernel)
+            row["drift"] = drift.value
+            row["drift_error"] = drift.standard_error
+        if time in linearised:
             row["distance"] = (logits - linearised[time]).norm().item()
         return row
 
-    found = follow(flow, problem.loss, settings, times=times, observe=observe)
-    seen = [(TIME, row) for _, row in found.moments] + [
-        (name, row) for name, (_, row) in found.crossings.items()
-    ]
-    rows = [{"moment": moment, **row} for moment, row in seen]
-    return {
-        "ending": found.ending,
-        "evaluations": found.evaluations,
+    integrated = integrate(flow, problem.loss, settings, times=times, observe=observe)
+    rows = [{"moment": TIME, **row} for _, row in integrated.moments]
+    for event, (_, row) in integrated.crossings.items():
+        rows.append({"moment": event, **row})
+    record = {
+        "ending": integrated.ending,
+        "evaluations": integrated.evaluations,
         "rows": rows,
-    }, logits_at
+    }
+    return record, logits_by_time
 
 
 def event_times(
     flow: Flow, loss: SoftmaxCrossEntropy, settings: Settings
 ) -> dict[str, Any]:
-    """`ending`, `evaluations` and, by the name of each event that happened, its
-    rescaled time.
-    """
-    found = follow(flow, loss, settings)
-    times = {name: time for name, (time, _) in found.crossings.items()}
-    return {"ending": found.ending, "evaluations": found.evaluations, **times}
+    """`ending`, `evaluations`, and the rescaled time of each event that happened."""
+    integrated = integrate(flow, loss, settings)
+    times = {event: time for event, (time, _) in integrated.crossings.items()}
+    return {
+        "ending": integrated.ending,
+        "evaluations": integrated.evaluations,
+        **times,
+    }
 
 
-# Deviation: the theory expands a network in its parameters and thereby takes it to be
-# smooth. Where a unit of ReLU crosses its kink, the kernel jumps: on few samples, the
-# number of crossings during a small move is not in proportion to the move. Predictions
-# of the drift are judged apart for smooth networks and for others.
+# Deviation: the theory expands a network in its parameters, and so assumes that it is
+# smooth. When a ReLU unit crosses its kink, the kernel jumps, and on few samples the
+# number of crossings during a small move is not proportional to the move. Predictions
+# of the drift are therefore judged separately for smooth networks and for others.
 
 
 def is_smooth(network: nn.Module) -> bool:
-    """Whether no module of a network has a kink; functions that its code calls are not
-    seen.
-    """
-    return not any(isinstance(module, KINKED) for module in network.modules())
+    """Whether no module has a kink; functions called in `forward` are not examined."""
+    return not any(isinstance(module, KINKED_MODULES) for module in network.modules())

@@ -1,6 +1,4 @@
-"""Gradient flow of a network in rescaled time, the flow of its linearisation, and the
-events along them.
-"""
+"""Gradient flow of a network in rescaled time, its linearisation, and their events."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -17,45 +15,63 @@ from softmax_temperature.early_learning.tangent_kernel import FlatNetwork
 
 State = NDArray[np.float64]
 
-UNIT, TENTH, WHOLE, FIT, LEARNED = "unit", "tenth", "whole", "fit", "learned"
-"""||Z - Z_0|| reaches 1, a tenth of ||Z_0||, ||Z_0||; the loss falls to a half and to a
-tenth of what it was.
-"""
-HALF, SHARE = 0.5, 0.1
-FIRST_STEP = (
-    0.01  # In the unit of time, which the integrator's own guess does not know.
-)
-PRECISION = 1e-9  # Of the time of an event, relative.
+# Events. ||Z - Z_0|| reaches 1, a tenth of ||Z_0||, and ||Z_0||.
+UNIT = "unit"
+TENTH = "tenth"
+WHOLE = "whole"
+# The loss falls to a half, and to a tenth, of its initial value.
+FIT = "fit"
+LEARNED = "learned"
 
-# Deviation: the paper's own definition of when a model has learned is not at hand. The
-# time to fit is here that to half of the loss at the start, which is reached whatever
-# the size of the logits, and early, where the theory speaks. A tenth of the norm stands
-# beside the whole because large logits that fit stop short of changing by all of their
-# norm.
+# The fractions that define TENTH and LEARNED, and FIT.
+SHARE = 0.1
+HALF = 0.5
+# In units of time; the integrator's own guess does not know that unit.
+FIRST_STEP = 0.01
+# Relative precision of the time of an event.
+PRECISION = 1e-9
+
+# Deviation: the paper's definition of when a model has learned is missing from our
+# copy. Our time to fit is the time at which the loss has fallen to half of its initial
+# value. Logits of every size reach it, and reach it early, where the theory applies. A
+# tenth of the norm is recorded beside the whole norm because large logits that already
+# fit never change by their whole norm.
 
 
 class SoftmaxCrossEntropy:
-    """Cross-entropy of the softmax of tempered logits, nats, summed over samples with
-    labels (n,) int64.
+    """Cross-entropy of tempered logits in nats, summed over samples.
+
+    Args:
+        labels: True classes, shape (n,), int64.
+        classes: Number of classes.
     """
 
     def __init__(self, labels: Tensor, classes: int) -> None:
-        self._labels, self._targets = labels, F.one_hot(labels, classes).double()
+        self._labels = labels
+        self._targets = F.one_hot(labels, classes).double()
 
     def residual(self, logits: Tensor, rows: slice = slice(None)) -> Tensor:
-        """Y - softmax(Z), (b, classes): minus the gradient, at the tempered logits of
-        some samples.
+        """Y - softmax(Z), minus the gradient in Z, shape (rows, classes).
+
+        Args:
+            logits: Tempered logits of the samples `rows`.
+            rows: Which samples these are; all by default.
         """
         return self._targets[rows] - torch.softmax(logits, dim=1)
 
     def mean(self, logits: Tensor) -> float:
-        """Mean over all samples, nats."""
+        """Mean cross-entropy over all samples, nats."""
         return F.cross_entropy(logits, self._labels).item()
 
 
 class Flow(NamedTuple):
-    """The rate of a flow's state, and at a state the tempered logits Z, (n, classes)
-    float64, and what moves.
+    """An ordinary differential equation whose state determines tempered logits.
+
+    Attributes:
+        size: Numbers in the state.
+        rate: Time derivative of a state.
+        logits: Tempered logits Z of a state, shape (n, classes), float64.
+        parameters: Parameters of a state; the logits for a linearised flow.
     """
 
     size: int
@@ -67,25 +83,22 @@ class Flow(NamedTuple):
 def gradient_flow(
     network: FlatNetwork, loss: SoftmaxCrossEntropy, inverse_temperature: float
 ) -> Flow:
-    """Gradient flow of a loss of Z = β z(θ), summed over samples: dθ/ds = (1/β) Jᵀ
-    residual(Z) in time s = β² η t.
+    """Gradient flow of the summed loss of Z = β z(θ).
 
-    The state is β (θ - θ_0): as long as the kernel does not change, one tolerance means
-        the same for every β.
+    dθ/ds = (1/β) Jᵀ residual(Z) in the rescaled time s = β² η t. The state is
+    β (θ - θ_0), so that one integrator tolerance means the same for every β while the
+    kernel is constant.
     """
 
     def parameters(state: State) -> Tensor:
-        return (
-            network.start
-            + torch.from_numpy(state).to(network.start) / inverse_temperature
-        )
+        move = torch.from_numpy(state).to(network.start) / inverse_temperature
+        return network.start + move
 
     def rate(state: State) -> State:
-        pulled = network.descend(
-            parameters(state),
-            lambda z, rows: loss.residual(inverse_temperature * z, rows),
-        )
-        return pulled.cpu().numpy()
+        def residual(logits: Tensor, rows: slice) -> Tensor:
+            return loss.residual(inverse_temperature * logits, rows)
+
+        return network.descend(parameters(state), residual).cpu().numpy()
 
     def logits(state: State) -> Tensor:
         return inverse_temperature * network.logits(parameters(state))
@@ -96,28 +109,29 @@ def gradient_flow(
 def linearised_flow(
     start: Tensor, kernel_product: Callable[[Tensor], Tensor], loss: SoftmaxCrossEntropy
 ) -> Flow:
-    """dZ/ds = Θ_0 residual(Z) with the kernel of the start: the same for every β. The
-    state is Z - Z_0.
+    """dZ/ds = Θ_0 residual(Z) with the initial kernel, the same for every β.
+
+    The state is Z - Z_0.
     """
 
     def logits(state: State) -> Tensor:
         return start + torch.from_numpy(state).to(start).view(start.shape)
 
     def rate(state: State) -> State:
-        return (
-            kernel_product(loss.residual(logits(state)))
-            .detach()
-            .flatten()
-            .cpu()
-            .numpy()
-        )
+        speed = kernel_product(loss.residual(logits(state)))
+        return speed.detach().flatten().cpu().numpy()
 
     return Flow(start.numel(), rate, logits, logits)
 
 
 class Settings(NamedTuple):
-    """How to integrate; `tolerance` is relative to the state plus its mean square
-    change in one unit of time.
+    """Settings of the integrator.
+
+    Attributes:
+        unit_time: Rescaled time in which the logits change by 1 at their first speed.
+        horizon: Rescaled time at which the integration ends at the latest.
+        tolerance: Relative to the state plus its root-mean-square change per unit time.
+        evaluations: Evaluations of the rate after which the integration ends.
     """
 
     unit_time: float
@@ -127,11 +141,15 @@ class Settings(NamedTuple):
 
 
 class Course(NamedTuple):
-    """Time and observation, at the wanted times reached and, by name, at events.
+    """Observations along a flow, each with its rescaled time.
 
-    `ending` is "complete" when the flow has learned; otherwise what ended the
-    integration: "horizon", "evaluations" or "failed" (a step too small to change the
-    time, as where numbers are no longer finite).
+    Attributes:
+        moments: One entry for each requested time that was reached.
+        crossings: One entry for each event that happened, by name.
+        ending: "complete" if the flow has learned. Otherwise the reason why the
+            integration ended: "horizon", "evaluations", or "failed" (the step became
+            too small to change the time, for instance because numbers overflowed).
+        evaluations: Evaluations of the rate.
     """
 
     moments: list[tuple[float, Any]]
@@ -140,91 +158,115 @@ class Course(NamedTuple):
     evaluations: int
 
 
-def follow(
+def _no_observation(_time: float, _state: State) -> None:
+    return None
+
+
+def integrate(
     flow: Flow,
     loss: SoftmaxCrossEntropy,
     settings: Settings,
     *,
     times: Sequence[float] = (),
-    observe: Callable[[float, State], Any] = lambda *_: None,
+    observe: Callable[[float, State], Any] = _no_observation,
 ) -> Course:
-    """Integrate a flow from its start by RK45 until it has learned, or the settings end
-    it.
+    """Integrate a flow by RK45 until it has learned or a limit of `settings` is met.
 
-    `observe` is called with time and state, at each of `times` (rescaled, positive,
-    ascending) and at each event.
+    Args:
+        flow: The flow, which starts at state 0.
+        loss: Its loss, which defines the events FIT and LEARNED.
+        settings: Settings of the integrator.
+        times: Rescaled times to observe: positive, ascending.
+        observe: Called with time and state at each of `times` and at each event.
     """
     origin = np.zeros(flow.size)
-    start = flow.logits(origin)
-    norm, first = start.norm().item(), loss.mean(start)
-
-    def levels(state: State) -> dict[str, float]:
-        """Numbers by the names of events; an event is where one rises to 0 for the
-        first time.
-        """
-        logits = flow.logits(state)
-        change, now = (logits - start).norm().item(), loss.mean(logits)
-        changes = {UNIT: change - 1, TENTH: change - SHARE * norm, WHOLE: change - norm}
-        return {**changes, FIT: HALF * first - now, LEARNED: SHARE * first - now}
-
-    pending = [name for name, level in levels(origin).items() if level < 0]
-    waiting, moments, crossings = list(times), [], {}
-    unit, horizon, tolerance, evaluations = settings
-    size = tolerance * float(np.sqrt(np.mean(np.square(flow.rate(origin))))) * unit
-    step = min(FIRST_STEP * unit, horizon)
-    solver = RK45(
-        lambda _, state: flow.rate(state),
-        0.0,
-        origin,
-        horizon,
-        first_step=step,
-        rtol=tolerance,
-        atol=size,
-    )
+    levels = _event_levels(flow, loss, flow.logits(origin))
+    pending = [event for event, level in levels(origin).items() if level < 0]
+    waiting = list(times)
+    moments: list[tuple[float, Any]] = []
+    crossings: dict[str, tuple[float, Any]] = {}
+    solver = _solver(flow, origin, settings)
     while (
         LEARNED not in crossings
         and solver.status == "running"
-        and solver.nfev < evaluations
+        and solver.nfev < settings.evaluations
     ):
         solver.step()
         if solver.status == "failed":
             break
-        between = solver.dense_output()
+        interpolation = solver.dense_output()
         while waiting and waiting[0] <= solver.t:
             time = waiting.pop(0)
-            moments.append((time, observe(time, between(time))))
+            moments.append((time, observe(time, interpolation(time))))
         reached = levels(solver.y)
-        for name in [each for each in pending if reached[each] >= 0]:
-            time = _crossing(levels, between, name, solver.t_old, solver.t)
-            crossings[name] = time, observe(time, between(time))
-            pending.remove(name)
-    stopped = {"finished": "horizon", "failed": "failed", "running": "evaluations"}[
-        solver.status
-    ]
-    return Course(
-        moments,
-        crossings,
-        "complete" if LEARNED in crossings else stopped,
-        int(solver.nfev),
+        for event in list(pending):
+            if reached[event] < 0:
+                continue
+            time = _crossing(levels, interpolation, event, solver.t_old, solver.t)
+            crossings[event] = (time, observe(time, interpolation(time)))
+            pending.remove(event)
+    ending = _ending(solver.status, learned=LEARNED in crossings)
+    return Course(moments, crossings, ending, int(solver.nfev))
+
+
+def _event_levels(
+    flow: Flow, loss: SoftmaxCrossEntropy, start: Tensor
+) -> Callable[[State], dict[str, float]]:
+    """Function from a state to one number per event, which reaches 0 at the event."""
+    norm = start.norm().item()
+    first_loss = loss.mean(start)
+
+    def levels(state: State) -> dict[str, float]:
+        logits = flow.logits(state)
+        change = (logits - start).norm().item()
+        present_loss = loss.mean(logits)
+        return {
+            UNIT: change - 1,
+            TENTH: change - SHARE * norm,
+            WHOLE: change - norm,
+            FIT: HALF * first_loss - present_loss,
+            LEARNED: SHARE * first_loss - present_loss,
+        }
+
+    return levels
+
+
+def _solver(flow: Flow, origin: State, settings: Settings) -> RK45:
+    rms_rate = float(np.sqrt(np.mean(np.square(flow.rate(origin)))))
+    return RK45(
+        lambda _, state: flow.rate(state),
+        0.0,
+        origin,
+        settings.horizon,
+        first_step=min(FIRST_STEP * settings.unit_time, settings.horizon),
+        rtol=settings.tolerance,
+        atol=settings.tolerance * rms_rate * settings.unit_time,
     )
+
+
+def _ending(status: str, *, learned: bool) -> str:
+    if learned:
+        return "complete"
+    endings = {"finished": "horizon", "failed": "failed", "running": "evaluations"}
+    return endings[status]
 
 
 def _crossing(
     levels: Callable[[State], dict[str, float]],
-    between: Any,
-    name: str,
+    interpolation: Callable[[float], State],
+    event: str,
     before: float,
     after: float,
 ) -> float:
-    """When a level rises to 0; it is negative at the start of the step, up to the
-    rounding of the interpolation.
+    """Time within a step at which an event's level rises to 0.
+
+    The level is negative at the start of the step, except for interpolation error.
     """
 
     def level(time: float) -> float:
-        return levels(between(time))[name]
+        return levels(interpolation(time))[event]
 
     if level(before) < 0 < level(after):
-        return float(
-            brentq(level, before, after, xtol=PRECISION * after, rtol=PRECISION)
-        )
+        root = brentq(level, before, after, xtol=PRECISION * after, rtol=PRECISION)
+        return float(root)
     return float(after)

@@ -1,6 +1,4 @@
-"""Correlated pairs: two networks, one trained and one frozen at its start, whose logits
-are subtracted.
-"""
+"""Correlated pairs: the logits of a trained network minus those of a frozen one."""
 
 from __future__ import annotations
 
@@ -13,45 +11,50 @@ from scipy.optimize import brentq
 from torch import Tensor, nn
 
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
-TOLERANCE = 1e-6  # Of the norm in `correlation_for_norm`, relative.
+# Relative tolerance of the norm in `correlation_for_norm`.
+TOLERANCE = 1e-6
 
-# Deviation: the abstract of the temperature_check paper makes the size of the logits at
-# initialisation a variable of its own, and the text at hand does not say how it is set.
-# The pair is ours. The frozen parameters are c θ + sqrt(1 - c²) θ'' with the trained
-# network's θ at the start and an independent draw θ'': they are distributed as θ is
-# where that is normal, and the logits of the pair shrink to 0 as the correlation c
-# rises to 1, which is the centred model of the literature on lazy training.
+# Deviation: the abstract of the temperature_check paper treats the size of the logits
+# at initialisation as a variable, but the method for setting it is missing from our
+# copy. The pair is ours. Its frozen parameters are c θ + sqrt(1 - c²) θ'', where θ are
+# the initial parameters of the trained network and θ'' an independent draw. Where θ is
+# normal, they are distributed like θ. The logits of the pair shrink to 0 as the
+# correlation c rises to 1, the centred model of the literature on lazy training.
 
 
 class CorrelatedPair(nn.Module):
-    """f(x) = g(x; θ) - s g(x; θ'), of which only θ is trained, with a share s and θ' as
-    in `frozen_parameters`.
+    """f(x) = g(x; θ) - s g(x; θ') with trained parameters θ and frozen ones θ'.
 
-    With c = 1 the pair starts as (1 - s) g(x; θ(0)), of any norm, where a natural start
-    reaches small ones only: s = 1 is the centred model, which starts at exactly 0, s =
-    0 the network alone, and a negative s makes the logits larger. Gradients and tangent
-    kernel are those of the network for every s.
+    θ' comes from `frozen_parameters`, s is the share. Gradients and tangent kernel are
+    those of the network g for every s. With correlation 1 the pair starts as
+    (1 - s) g(x; θ(0)), which can have any norm: s = 1 is the centred model, which
+    starts at exactly 0; s = 0 is the network alone; a negative s enlarges the logits.
 
-    The frozen network has buffers in the place of parameters: it is saved with the
-    pair, and no optimizer sees it. It is in evaluation mode, so dropout acts on the
-    trained network alone; batch normalisation follows the mode of the pair in both.
-    `network` is `classifier(features(inputs))`, and `other` an independent draw, which
-    is only read.
+    The frozen network holds buffers instead of parameters: they are saved with the
+    pair, and no optimizer sees them. It stays in evaluation mode, so dropout acts on
+    the trained network only; batch normalisation follows the mode of the pair in both.
+
+    Args:
+        network: Computes `classifier(features(inputs))`.
+        independent_draw: The same network with independently drawn parameters, which
+            are only read.
+        correlation: c in `frozen_parameters`, in [0, 1].
+        share: s.
     """
 
     def __init__(
         self,
         network: nn.Module,
-        other: nn.Module,
+        independent_draw: nn.Module,
         correlation: float,
         *,
         share: float = 1.0,
     ) -> None:
         super().__init__()
-        self.share, self.network = share, network
-        self.frozen = _with_buffers(
-            copy.deepcopy(network), frozen_parameters(network, other, correlation)
-        )
+        self.share = share
+        self.network = network
+        frozen = frozen_parameters(network, independent_draw, correlation)
+        self.frozen = _with_buffers(copy.deepcopy(network), frozen)
         self.train(network.training)
 
     @property
@@ -61,27 +64,27 @@ class CorrelatedPair(nn.Module):
 
     @property
     def features(self) -> Any:
-        """What `classifier` reads: the trained network's features of inputs."""
+        """The trained network's function from inputs to the input of `classifier`."""
         return self.network.features
 
     @torch.no_grad()
     def frozen_logits(self, inputs: Tensor) -> Any:
-        """g(x; θ'), (n, classes); the last layer computes in its own precision under
-        autocast too.
+        """g(x; θ'), shape (n, classes).
+
+        The last layer computes in the precision of its weights, also under autocast.
         """
         frozen: Any = self.frozen
         features = frozen.features(inputs)
+        dtype = next(frozen.classifier.buffers()).dtype
         with torch.autocast(features.device.type, enabled=False):
-            return frozen.classifier(
-                features.to(next(frozen.classifier.buffers()).dtype)
-            )
+            return frozen.classifier(features.to(dtype))
 
     def forward(self, inputs: Tensor) -> Any:
-        """Logits (n, classes)."""
+        """Logits, shape (n, classes)."""
         return self.network(inputs) - self.share * self.frozen_logits(inputs)
 
     def train(self, mode: bool = True) -> CorrelatedPair:
-        """Set the mode; of the frozen network, that of its batch normalisation."""
+        """Set the mode; in the frozen network only batch normalisation follows it."""
         super().train(mode)
         self.frozen.eval()
         for module in self.frozen.modules():
@@ -92,27 +95,27 @@ class CorrelatedPair(nn.Module):
 
 @torch.no_grad()
 def frozen_parameters(
-    network: nn.Module, other: nn.Module, correlation: float
+    network: nn.Module, independent_draw: nn.Module, correlation: float
 ) -> dict[str, Tensor]:
-    """θ' = c θ + sqrt(1 - c²) θ'' by name, number by number, for a correlation c and an
-    independent draw θ''.
+    """θ' = c θ + sqrt(1 - c²) θ'' by name, for a correlation c in [0, 1].
 
-    Numbers that are equal in both draws were not drawn (biases that start at 0, scales
-    that start at 1) and are kept.
+    θ are the parameters of `network`, θ'' those of `independent_draw`. Entries that are
+    equal in both were not drawn at random (biases that start at 0, scales that start at
+    1) and stay as they are.
     """
-    share = math.sqrt(
-        (1 - correlation) * (1 + correlation)
-    )  # 1 - c² would lose the digits of a c close to 1.
-    draws = zip(network.named_parameters(), other.parameters(), strict=True)
-    return {
-        name: torch.where(own == new, own, correlation * own + share * new)
-        for (name, own), new in draws
-    }
+    # 1 - c² would lose the digits of a c close to 1.
+    share = math.sqrt((1 - correlation) * (1 + correlation))
+    draws = zip(network.named_parameters(), independent_draw.parameters(), strict=True)
+    frozen = {}
+    for (name, first), second in draws:
+        mixture = correlation * first + share * second
+        frozen[name] = torch.where(first == second, first, mixture)
+    return frozen
 
 
 def correlation_for_norm(
     network: nn.Module,
-    other: nn.Module,
+    independent_draw: nn.Module,
     inputs: Tensor,
     logit_norm: float,
     *,
@@ -120,39 +123,47 @@ def correlation_for_norm(
 ) -> float:
     """The correlation at which a pair starts with tempered logits of a given norm.
 
-    The norm ||Z||_F over samples and classes rises from 0 at correlation 1, in
-    proportion to the angle whose cosine the correlation is, so the angle is what is
-    solved for. Where the norm is not monotonic, one of the solutions is found.
-    ValueError, with the range, if `logit_norm` is negative or larger than at
-    correlation 0.
+    The norm ||Z||_F over samples and classes is 0 at correlation 1 and rises in
+    proportion to the angle whose cosine is the correlation. So the equation is solved
+    for that angle. If the norm is not monotonic, the result is one of the solutions.
+
+    Raises:
+        ValueError: If `logit_norm` is negative or above the norm at correlation 0; the
+            message states the range.
     """
-    own = copy.deepcopy(
-        network
-    )  # Each forward pass in training mode moves running estimates of batch normalisation.
-    right = math.pi / 2
+    # A copy: forward passes in training mode would move the running estimates of batch
+    # normalisation.
+    trained = copy.deepcopy(network)
+    right_angle = math.pi / 2
 
     @torch.no_grad()
     def norm(angle: float) -> float:
-        frozen = frozen_parameters(
-            network, other, math.cos(angle) if angle < right else 0.0
-        )
-        difference = own(inputs) - torch.func.functional_call(own, frozen, (inputs,))
+        correlation = math.cos(angle) if angle < right_angle else 0.0
+        frozen = frozen_parameters(network, independent_draw, correlation)
+        frozen_logits = torch.func.functional_call(trained, frozen, (inputs,))
+        difference = trained(inputs) - frozen_logits
         return inverse_temperature * float(difference.double().norm().item())
 
-    largest = norm(right)
+    largest = norm(right_angle)
     if not 0 <= logit_norm <= largest:
-        reach = f"[0, {largest:g}] for correlations from 1 to 0 at inverse temperature {inverse_temperature:g}"
-        raise ValueError(f"logit_norm must be in {reach}, got {logit_norm}")
+        raise ValueError(
+            f"logit_norm must be in [0, {largest:g}] for correlations from 1 to 0 at "
+            f"inverse temperature {inverse_temperature:g}, got {logit_norm}"
+        )
     if logit_norm == 0:
         return 1.0
-    precision = {"xtol": TOLERANCE * min(1.0, logit_norm / largest), "rtol": TOLERANCE}
-    return math.cos(
-        brentq(lambda angle: norm(angle) - logit_norm, 0.0, right, **precision)
+    angle = brentq(
+        lambda angle: norm(angle) - logit_norm,
+        0.0,
+        right_angle,
+        xtol=TOLERANCE * min(1.0, logit_norm / largest),
+        rtol=TOLERANCE,
     )
+    return math.cos(angle)
 
 
 def _with_buffers(network: nn.Module, values: dict[str, Tensor]) -> nn.Module:
-    """Put values in the place of all parameters, as buffers; in place."""
+    """Replace all parameters by buffers that hold `values`, in place."""
     buffers = {
         parameter: values[name].clone()
         for name, parameter in network.named_parameters()
@@ -161,5 +172,6 @@ def _with_buffers(network: nn.Module, values: dict[str, Tensor]) -> nn.Module:
         for name, parameter in list(module.named_parameters(recurse=False)):
             delattr(module, name)
             module.register_buffer(name, buffers[parameter])
-    # Recurrent layers keep a list of their weights, which moving a network makes anew.
-    return network.to(next(iter(values.values())).device)
+    # Recurrent layers keep a list of their weights; moving the network rebuilds it.
+    device = next(iter(values.values())).device
+    return network.to(device)

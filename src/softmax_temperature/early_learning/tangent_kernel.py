@@ -1,6 +1,4 @@
-"""The logits of fixed samples as a function of a parameter vector, products with its
-Jacobian, and Θ = J Jᵀ.
-"""
+"""Logits as a function of a parameter vector, Jacobian products, and Θ = J Jᵀ."""
 
 import copy
 import warnings
@@ -14,12 +12,19 @@ from softmax_temperature.early_learning.pair import BATCH_NORMS
 
 
 class FlatNetwork:
-    """z(θ) of fixed inputs (n, ...), in float64 and evaluation mode; J is its Jacobian.
+    """z(θ) of fixed inputs in float64 and evaluation mode, with its Jacobian J.
 
-    `start` (p,) are the parameters that the network came with, `shape` is (n, classes).
-    Parameters and directions are vectors (p,), weights of logits are (n, classes). The
-    logits of the parameters `frozen`, by name, are subtracted (see `CorrelatedPair`).
-    `chunk` samples at a time bound the memory of activations.
+    Parameters and directions are vectors (p,); weights of logits are (n, classes).
+
+    Args:
+        network: Copied, not changed.
+        inputs: Samples, shape (n, ...).
+        frozen: Parameters by name whose logits are subtracted; see `CorrelatedPair`.
+        chunk: Samples per forward pass, which bounds the memory of activations.
+
+    Attributes:
+        start: Parameters of `network`, shape (p,).
+        shape: (n, classes).
     """
 
     def __init__(
@@ -31,39 +36,35 @@ class FlatNetwork:
         chunk: int = 256,
     ) -> None:
         refuse_batch_norm(network)
-        self._network = (
-            copy.deepcopy(network).double().eval().requires_grad_(requires_grad=False)
-        )
-        self._shapes = {
-            name: value.shape for name, value in self._network.named_parameters()
-        }
-        self.start = torch.cat(
-            [value.flatten() for value in self._network.parameters()]
-        )
-        self._inputs, self._chunk = inputs.to(self.start), chunk
+        self._network = copy.deepcopy(network).double().eval()
+        self._network.requires_grad_(requires_grad=False)
+        parameters = dict(self._network.named_parameters())
+        self._shapes = {name: value.shape for name, value in parameters.items()}
+        self.start = torch.cat([value.flatten() for value in parameters.values()])
+        self._inputs = inputs.to(self.start)
+        self._chunk = chunk
         self._baseline = torch.zeros(len(inputs), 1).to(self.start)
         if frozen is not None:
-            # By the same operations, so that equal parameters give a difference of
-            # exactly 0.
-            self._baseline = self.logits(
-                torch.cat([frozen[name].flatten() for name in self._shapes]).to(
-                    self.start
-                )
-            )
+            # The same operations as for the trained network, so that equal parameters
+            # give a difference of exactly 0.
+            vector = torch.cat([frozen[name].flatten() for name in self._shapes])
+            self._baseline = self.logits(vector.to(self.start))
         self.shape = self.logits(self.start).shape
 
     @torch.no_grad()
     def logits(self, parameters: Tensor) -> Tensor:
-        """z, (n, classes) float64."""
-        return torch.cat([self._of(rows)(parameters) for rows in self._chunks()])
+        """z, shape (n, classes), float64."""
+        chunks = [self._logits_of(rows)(parameters) for rows in self._chunks()]
+        return torch.cat(chunks)
 
     def pull_back(self, parameters: Tensor, weights: Tensor) -> Tensor:
-        """Jᵀ v, (p,)."""
+        """Jᵀ v for weights v of logits, shape (p,)."""
         return self.descend(parameters, lambda _, rows: weights[rows])
 
     def kernel_product(self, parameters: Tensor, weights: Tensor) -> Tensor:
-        """Θ v = J Jᵀ v, (n, classes); no kernel is formed."""
-        move = ((parameters,), (self.pull_back(parameters, weights),))
+        """Θ v = J Jᵀ v, shape (n, classes), without forming the kernel."""
+        direction = self.pull_back(parameters, weights)
+        products = []
         with warnings.catch_warnings():
             # At its first use, torch loads forward derivatives through a compiler of
             # its own that it calls deprecated.
@@ -72,86 +73,112 @@ class FlatNetwork:
                 message=".*torch.jit.script. is deprecated",
                 category=FutureWarning,
             )
-            return torch.cat(
-                [torch.func.jvp(self._of(rows), *move)[1] for rows in self._chunks()]
-            )
+            for rows in self._chunks():
+                outputs = torch.func.jvp(
+                    self._logits_of(rows), (parameters,), (direction,)
+                )
+                products.append(outputs[1])
+        return torch.cat(products)
 
     def descend(
         self, parameters: Tensor, weigh: Callable[[Tensor, slice], Tensor]
     ) -> Tensor:
-        """Jᵀ v, (p,), for a v that `weigh` makes of the logits z of some rows."""
-        leaf, total = parameters.detach().requires_grad_(), torch.zeros_like(parameters)
+        """Jᵀ v, shape (p,), for weights v that depend on the logits.
+
+        Args:
+            parameters: Where J is taken, shape (p,).
+            weigh: Function from the logits of a slice of samples, and that slice, to
+                the weights of these logits.
+        """
+        leaf = parameters.detach().requires_grad_()
+        total = torch.zeros_like(parameters)
         for rows in self._chunks():
-            # Plain autograd: the same as torch.func.vjp, in half its time for small
-            # networks.
-            logits = self._of(rows)(leaf)
-            total += torch.autograd.grad(logits, leaf, weigh(logits.detach(), rows))[0]
+            # Plain autograd equals torch.func.vjp, in half its time for small networks.
+            logits = self._logits_of(rows)(leaf)
+            weights = weigh(logits.detach(), rows)
+            total += torch.autograd.grad(logits, leaf, weights)[0]
         return total
 
     def kernel(self, parameters: Tensor) -> Tensor:
-        """Θ whole, (n classes, n classes), for small problems; logits are counted
-        sample by sample.
+        """The whole Θ, shape (n * classes, n * classes), for small problems.
+
+        The classes of one sample are consecutive.
         """
-        of_one = torch.func.jacrev(
-            lambda vector, sample: self._call(vector, sample[None])[0]
-        )
-        of_all = torch.func.vmap(of_one, in_dims=(None, 0))
-        jacobian = torch.cat(
-            [of_all(parameters, self._inputs[rows]) for rows in self._chunks()]
-        ).flatten(0, 1)
+
+        def logits_of_sample(vector: Tensor, sample: Tensor) -> Tensor:
+            return self._call(vector, sample[None])[0]
+
+        jacobian_of_sample = torch.func.jacrev(logits_of_sample)
+        jacobian_of_chunk = torch.func.vmap(jacobian_of_sample, in_dims=(None, 0))
+        chunks = [
+            jacobian_of_chunk(parameters, self._inputs[rows]) for rows in self._chunks()
+        ]
+        jacobian = torch.cat(chunks).flatten(0, 1)
         return jacobian @ jacobian.T
 
     def _chunks(self) -> Iterator[slice]:
-        return (
-            slice(first, first + self._chunk)
-            for first in range(0, len(self._inputs), self._chunk)
-        )
+        for first in range(0, len(self._inputs), self._chunk):
+            yield slice(first, first + self._chunk)
 
-    def _of(self, rows: slice) -> Callable[[Tensor], Tensor]:
-        return lambda vector: (
-            self._call(vector, self._inputs[rows]) - self._baseline[rows]
-        )
+    def _logits_of(self, rows: slice) -> Callable[[Tensor], Tensor]:
+        """Function from parameters to the logits of a slice of samples."""
+
+        def logits(vector: Tensor) -> Tensor:
+            return self._call(vector, self._inputs[rows]) - self._baseline[rows]
+
+        return logits
 
     def _call(self, vector: Tensor, inputs: Tensor) -> Tensor:
-        parts = vector.split([shape.numel() for shape in self._shapes.values()])
-        named = {
-            name: part.view(shape)
-            for part, (name, shape) in zip(parts, self._shapes.items(), strict=True)
-        }
-        logits: Tensor = torch.func.functional_call(self._network, named, (inputs,))
+        sizes = [shape.numel() for shape in self._shapes.values()]
+        parts = zip(self._shapes.items(), vector.split(sizes), strict=True)
+        parameters = {name: part.view(shape) for (name, shape), part in parts}
+        logits: Tensor = torch.func.functional_call(
+            self._network, parameters, (inputs,)
+        )
         return logits
 
 
 def refuse_batch_norm(network: nn.Module) -> None:
-    """Refuse a network in which one sample's logits depend on the others, or on
-    estimates that a start has not.
+    """Raise ValueError if the network has batch normalisation.
+
+    It would make the logits of one sample depend on the other samples, or on running
+    estimates that an untrained network does not have.
     """
     for name, module in network.named_modules():
         if isinstance(module, BATCH_NORMS):
-            found = f"{type(module).__name__} at {name!r}: it couples samples"
-            raise ValueError(f"network must not have batch normalisation, got {found}")  # noqa: TRY004
+            kind = type(module).__name__
+            raise ValueError(  # noqa: TRY004 - the value is wrong, not its type.
+                f"network must not have batch normalisation, got {kind} at {name!r}: "
+                "it couples samples"
+            )
 
 
 class Estimate(NamedTuple):
-    """A number and its standard error, which is 0 where the kernel is whole."""
+    """A number and its standard error, which is 0 for a whole kernel."""
 
     value: float
     standard_error: float
 
 
 class KernelSketch:
-    """Θ at any parameters, as the columns Θ g_i for probes g_i that stay the same.
+    """Θ at any parameters, as the columns Θ g_i for fixed probes g_i.
 
-    With standard normal probes, the mean of ||A g||² over them is an unbiased estimate
-    of the squared Frobenius norm of any symmetric A, here Θ or a difference of two; its
-    standard error comes from the spread over at least two probes. Without probes the
-    kernel is whole, and takes (n classes)² numbers.
+    For standard normal probes, the mean of ||A g||² over the probes is an unbiased
+    estimate of the squared Frobenius norm of any symmetric A: Θ, or a difference of two
+    kernels. The spread over at least two probes gives its standard error. Without
+    probes the kernel is formed whole, (n * classes)² numbers.
+
+    Args:
+        network: The network and its samples.
+        probes: Number of probes; None for the whole kernel.
+        seed: Seed of the probes.
     """
 
     def __init__(
         self, network: FlatNetwork, *, probes: int | None, seed: int = 0
     ) -> None:
-        self._network, self._probes = network, None
+        self._network = network
+        self._probes = None
         if probes is not None:
             generator = torch.Generator().manual_seed(seed)
             drawn = torch.randn(
@@ -160,41 +187,38 @@ class KernelSketch:
             self._probes = drawn.to(network.start)
 
     def at(self, parameters: Tensor) -> Tensor:
-        """Θ g_i at parameters (p,), one row for each probe: (probes, n classes)
-        float64.
+        """Θ g_i at parameters (p,), one row per probe: (probes, n * classes) float64.
+
+        The whole kernel if there are no probes.
         """
         if self._probes is None:
             return self._network.kernel(parameters)
-        return torch.stack(
-            [
-                self._network.kernel_product(parameters, one).flatten()
-                for one in self._probes
-            ]
-        )
+        columns = [
+            self._network.kernel_product(parameters, probe).flatten()
+            for probe in self._probes
+        ]
+        return torch.stack(columns)
 
     def norm(self, kernel: Tensor) -> Estimate:
-        """Frobenius norm of what `at` returned."""
+        """Frobenius norm of a kernel that `at` returned."""
         squares = kernel.square().sum(dim=1)
         if self._probes is None:
             return Estimate(squares.sum().sqrt().item(), 0.0)
-        value, relative = (
-            squares.mean().sqrt(),
-            squares.std() / squares.mean() / len(squares) ** 0.5 / 2,
-        )
-        return Estimate(value.item(), (value * relative).item())
+        value = squares.mean().sqrt()
+        # The relative error of a square root is half of its argument's.
+        relative_error = squares.std() / squares.mean() / len(squares) ** 0.5 / 2
+        return Estimate(value.item(), (value * relative_error).item())
 
     def drift(self, kernel: Tensor, reference: Tensor) -> Estimate:
-        """||Θ - Θ_0||_F / ||Θ_0||_F of what `at` returned at two places; the error is
-        that of a ratio (delta).
+        """||Θ - Θ_0||_F / ||Θ_0||_F of two kernels that `at` returned.
+
+        The standard error is the delta method's for a ratio.
         """
-        above, below = (
-            (kernel - reference).square().sum(dim=1),
-            reference.square().sum(dim=1),
-        )
-        value = (above.sum() / below.sum()).sqrt()
-        if self._probes is None or not above.any():
+        numerator = (kernel - reference).square().sum(dim=1)
+        denominator = reference.square().sum(dim=1)
+        value = (numerator.sum() / denominator.sum()).sqrt()
+        if self._probes is None or not numerator.any():
             return Estimate(value.item(), 0.0)
-        relative = (
-            (above / above.mean() - below / below.mean()).std() / len(above) ** 0.5 / 2
-        )
-        return Estimate(value.item(), (value * relative).item())
+        deviations = numerator / numerator.mean() - denominator / denominator.mean()
+        relative_error = deviations.std() / len(numerator) ** 0.5 / 2
+        return Estimate(value.item(), (value * relative_error).item())

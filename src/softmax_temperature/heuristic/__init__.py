@@ -1,14 +1,14 @@
-"""Predict the best inverse temperature of a cosine classifier from statistics of its
-embeddings.
+"""Predict the best inverse temperature of a cosine classifier from its embeddings.
 
-classifier_temperature, sections 3.2 and 4.3. `pairs` holds a row per data set and
-backbone, as a DataFrame or mappings: `dataset`, `backbone`, `inverse_temperature` (the
-best one found; multiplies the logits), the statistics named in
+classifier_temperature, sections 3.2 and 4.3. `pairs` holds one row per data set and
+backbone, as a DataFrame or as mappings: `dataset`, `backbone`, `inverse_temperature`
+(the best one of a search; it multiplies the logits), the statistics named in
 `dataset_statistics.STATISTICS`, and optionally `plateau_low` and `plateau_high`, the
-ends of the range that is as good. No result depends on the order of the rows. All
-functions of `pairs` raise ValueError for a missing column, a value that is not a finite
-number, a pair given twice, or fewer data sets than they need (`pairs.MINIMUM_DATASETS`,
-unless said).
+ends of the range that is as good. No result depends on the order of the rows.
+
+All functions of `pairs` raise ValueError for a missing column, a value that is not a
+finite number, a pair that occurs twice, or fewer than `pairs.MINIMUM_DATASETS` data
+sets.
 """
 
 from softmax_temperature.heuristic.regression import (

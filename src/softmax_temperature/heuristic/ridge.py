@@ -1,9 +1,9 @@
-"""The heuristic that `suggest` asks (source: ours): ridge regression of the logarithm
-of the best inverse temperature.
+"""The heuristic behind `suggest`: ridge regression of a logarithm (source: ours).
 
-The paper's least squares predict the inverse temperature itself; but errors matter by
-ratio, and 23 correlated statistics of a hundred pairs want shrinkage. What
-`score_rules` scores on left-out data sets is what is shipped.
+The paper's least squares predict the best inverse temperature itself. Ours predict its
+logarithm, because errors matter by ratio, and shrink the coefficients, because the 23
+statistics of about a hundred pairs are correlated. The rule that `score_rules` scores
+on left-out data sets is the rule that is shipped.
 """
 
 from __future__ import annotations
@@ -27,36 +27,39 @@ from pydantic import (
 )
 
 from softmax_temperature.dataset_statistics import STATISTICS
+from softmax_temperature.heuristic.linear_model import (
+    Regression,
+    best_penalty,
+    leave_one_group_out,
+    ridge,
+)
 from softmax_temperature.heuristic.pairs import (
     KEYS,
     SEARCHED_RANGE,
     Floats,
-    Regression,
     Rows,
-    best_penalty,
     check_datasets,
     finite,
     floats,
     matrix,
-    regress,
 )
 
-PENALTIES = (
-    1.0,
-    3.0,
-    10.0,
-    30.0,
-    100.0,
-)  # Of the sum of squared coefficients of standardised statistics.
-HEURISTIC, WITHOUT_BACKBONE = "heuristic", "heuristic, backbone left out too"
-CONSTANT, MEDIAN = "best constant", "median of the study"
-SQUARE_ROOT, VALIDATION = "square root of dimension", "search on validation data"
-"""The rules that `score_rules` scores."""
+# They multiply the sum of squared coefficients of the standardised statistics.
+PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)
+
+# The rules that `score_rules` scores.
+HEURISTIC = "heuristic"
+WITHOUT_BACKBONE = "heuristic, backbone left out too"
+CONSTANT = "best constant"
+MEDIAN = "median of the study"
+SQUARE_ROOT = "square root of dimension"
+VALIDATION = "search on validation data"
 
 
 class Term(BaseModel):
-    """One statistic: coefficient × (clamped value − mean) / sd, fitted on values in
-    [low, high].
+    """One statistic's contribution: coefficient × (clamped value − mean) / sd.
+
+    The value is clamped to [low, high], the range of the fit.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -70,12 +73,18 @@ class Term(BaseModel):
 
 @dataclass(frozen=True)
 class RidgeEstimate:
-    """What the heuristic says of one set of embeddings."""
+    """The heuristic's answer for one set of embeddings.
 
-    # The value to use: the prediction inside the fitted range, the constant outside.
+    Attributes:
+        inverse_temperature: The value to use: the prediction if all statistics lie in
+            the range of the fit, otherwise the best constant.
+        predicted: The prediction.
+        outside: The statistics outside the range of the fit.
+    """
+
     inverse_temperature: float
     predicted: float
-    outside: tuple[str, ...]  # The statistics that lie outside the range of the fit.
+    outside: tuple[str, ...]
 
     @property
     def inside(self) -> bool:
@@ -84,161 +93,178 @@ class RidgeEstimate:
 
 
 class RidgeHeuristic(BaseModel):
-    """A fitted heuristic; plain numbers, saved as JSON."""
+    """A fitted heuristic; plain numbers, saved as JSON.
+
+    Attributes:
+        format: Marks the file.
+        terms: Contribution of each statistic, by name.
+        intercept: Mean logarithm of the best inverse temperature.
+        penalty: The chosen ridge penalty.
+        constant: The inverse temperature that costs least over all pairs of the fit.
+        n_pairs: Pairs in the fit.
+        datasets: Data sets in the fit.
+        lost: Accuracy that each rule of `score_rules` cost on left-out data sets: mean,
+            90th percentile and maximum, as fractions.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal["softmax-temperature ridge heuristic"] = (
         "softmax-temperature ridge heuristic"
     )
-    terms: dict[str, Term]  # By statistic.
-    intercept: FiniteFloat  # The mean logarithm of the best inverse temperature.
+    terms: dict[str, Term]
+    intercept: FiniteFloat
     penalty: PositiveFloat
-    # The inverse temperature that costs least over all pairs of the fit.
     constant: PositiveFloat
     n_pairs: PositiveInt
     datasets: tuple[str, ...]
-    # Accuracy that following each rule of `score_rules` cost on left-out data sets:
-    # mean, 90th percentile and worst.
     lost: dict[str, tuple[float, float, float]] = {}
 
     def predict(self, statistics: Mapping[str, float]) -> RidgeEstimate:
-        """The inverse temperature for statistics by name; ValueError if one is missing
-        or not finite.
+        """The inverse temperature for one set of embeddings.
+
+        Raises:
+            ValueError: If a statistic is missing or not finite.
         """
-        total, outside = self.intercept, []
-        for (name, term), value in zip(
-            self.terms.items(), finite(statistics, [*self.terms]).tolist(), strict=True
-        ):
+        values = finite(statistics, list(self.terms)).tolist()
+        logarithm = self.intercept
+        outside = []
+        for (name, term), value in zip(self.terms.items(), values, strict=True):
             if not term.low <= value <= term.high:
                 outside.append(name)
-            total += (
-                term.coefficient
-                * (min(max(value, term.low), term.high) - term.mean)
-                / term.sd
-            )
-        predicted = min(max(math.exp(total), SEARCHED_RANGE[0]), SEARCHED_RANGE[1])
-        return RidgeEstimate(
-            self.constant if outside else predicted, predicted, tuple(outside)
-        )
+            clamped = min(max(value, term.low), term.high)
+            logarithm += term.coefficient * (clamped - term.mean) / term.sd
+        lowest, highest = SEARCHED_RANGE
+        predicted = min(max(math.exp(logarithm), lowest), highest)
+        inverse_temperature = self.constant if outside else predicted
+        return RidgeEstimate(inverse_temperature, predicted, tuple(outside))
 
 
 def fit_ridge(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> RidgeHeuristic:
-    """Fit on all pairs; the penalty is the one that loses least when each data set is
-    left out in turn.
+    """Fit the heuristic on all pairs.
 
-    `pairs` are as in the package, `accuracies` have `test_accuracy` for each pair and
-    inverse temperature of one grid. A pair that was searched with several
-    initialisations weighs 1 / (v + mean of v over pairs), scaled to mean 1, where v,
-    `log_variance` in `pairs`, is the variance of the logarithm of its best inverse
-    temperature over them; the mean is the floor that two initialisations which happen
-    to agree need. Without such searches all pairs weigh the same.
+    The penalty is the one that loses least accuracy when each data set is left out in
+    turn. If pairs were searched with several initialisations, a pair weighs
+    1 / (v + mean of v over pairs), scaled to mean 1. Its v, the column `log_variance`,
+    is the variance over initialisations of the logarithm of its best inverse
+    temperature. The added mean is a floor for initialisations that agree by chance.
+    Without such searches all pairs weigh the same.
+
+    Args:
+        pairs: See the package.
+        accuracies: `test_accuracy` of each pair at each inverse temperature of one
+            grid.
     """
     study = Study.of(pairs, accuracies)
-    everything = np.arange(len(pairs))
-    fitted, penalty = study.fitted(everything)
-    columns = zip(
-        STATISTICS,
-        fitted.coefficients,
-        fitted.mean,
-        fitted.scale,
-        fitted.low,
-        fitted.high,
-        strict=True,
-    )
+    all_rows = np.arange(len(pairs))
+    regression, penalty = study.fitted(all_rows)
+    terms = {}
+    for index, name in enumerate(STATISTICS):
+        terms[name] = Term(
+            coefficient=float(regression.coefficients[index]),
+            mean=float(regression.mean[index]),
+            sd=float(regression.scale[index]),
+            low=float(regression.low[index]),
+            high=float(regression.high[index]),
+        )
     return RidgeHeuristic(
-        terms={
-            name: Term(**dict(zip(Term.model_fields, map(float, row), strict=True)))
-            for name, *row in columns
-        },
-        intercept=fitted.intercept,
+        terms=terms,
+        intercept=regression.intercept,
         penalty=penalty,
-        constant=study.best_constant(everything),
+        constant=study.best_constant(all_rows),
         n_pairs=len(pairs),
         datasets=tuple(pairs["dataset"].unique()),
     )
 
 
 def score_rules(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> pd.DataFrame:
-    """What following each rule costs on data sets that it was not fitted on;
-    `fit_ridge` is run on each fold.
+    """Accuracy that each rule costs on data sets that it was not fitted on.
 
-    Rows `rule`, `dataset`, `backbone`, `inverse_temperature`, `lost` (fraction of
-    accuracy below the pair's best). The rules are fitted on the other data sets
-    (HEURISTIC; WITHOUT_BACKBONE, of several backbones; CONSTANT; MEDIAN), or need no
-    fit: SQUARE_ROOT, and VALIDATION where `pairs` has a column
-    `inverse_temperature_validation`.
+    HEURISTIC, WITHOUT_BACKBONE (if there are several backbones), CONSTANT and MEDIAN
+    are fitted on the other data sets. SQUARE_ROOT needs no fit. VALIDATION is scored if
+    `pairs` has the column `inverse_temperature_validation`.
+
+    Returns:
+        Columns `rule`, `dataset`, `backbone`, `inverse_temperature`, and `lost`, the
+        fraction of accuracy below the pair's best.
     """
-    study, backbones = Study.of(pairs, accuracies), pairs["backbone"].to_numpy()
-    several = len(np.unique(backbones)) > 1
-    fitted = (HEURISTIC, *[WITHOUT_BACKBONE] * several, CONSTANT, MEDIAN)
-    values = {name: np.empty(len(pairs)) for name in fitted}
-    for dataset in np.unique(study.datasets):
-        own, others = (
-            np.flatnonzero(study.datasets == dataset),
-            np.flatnonzero(study.datasets != dataset),
-        )
-        values[HEURISTIC][own] = predicted(
-            study.fitted(others)[0], study.statistics[own]
-        )
-        for row in own if several else ():
-            rest = others[backbones[others] != backbones[row]]
-            if len(rest):
-                values[WITHOUT_BACKBONE][row] = predicted(
-                    study.fitted(rest)[0], study.statistics[[row]]
-                )[0]
-        values[CONSTANT][own] = study.best_constant(others)
-        values[MEDIAN][own] = np.median(floats(pairs, "inverse_temperature")[others])
-    values[SQUARE_ROOT] = np.sqrt(floats(pairs, "dim"))  # As in attention.
+    study = Study.of(pairs, accuracies)
+    backbones = pairs["backbone"].to_numpy()
+    optima = floats(pairs, "inverse_temperature")
+    choices = {HEURISTIC: np.empty(len(pairs))}
+    if len(np.unique(backbones)) > 1:
+        choices[WITHOUT_BACKBONE] = _without_dataset_and_backbone(study, backbones)
+    choices[CONSTANT] = np.empty(len(pairs))
+    choices[MEDIAN] = np.empty(len(pairs))
+    for train, test in leave_one_group_out(study.datasets):
+        regression, _ = study.fitted(train)
+        choices[HEURISTIC][test] = predicted(regression, study.statistics[test])
+        choices[CONSTANT][test] = study.best_constant(train)
+        choices[MEDIAN][test] = np.median(optima[train])
+    # As in attention.
+    choices[SQUARE_ROOT] = np.sqrt(floats(pairs, "dim"))
     if "inverse_temperature_validation" in pairs:
-        values[VALIDATION] = floats(pairs, "inverse_temperature_validation")
-    every = np.arange(len(pairs))
-    tables = [
-        pairs[KEYS].assign(
-            rule=rule, inverse_temperature=chosen, lost=study.lost(every, chosen)
+        choices[VALIDATION] = floats(pairs, "inverse_temperature_validation")
+    all_rows = np.arange(len(pairs))
+    tables = []
+    for rule, inverse_temperatures in choices.items():
+        table = pairs[KEYS].assign(
+            inverse_temperature=inverse_temperatures,
+            lost=study.lost(all_rows, inverse_temperatures),
         )
-        for rule, chosen in values.items()
-    ]
-    return pd.concat(tables, ignore_index=True)[
-        ["rule", *KEYS, "inverse_temperature", "lost"]
-    ]
+        table.insert(0, "rule", rule)
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
+
+
+def _without_dataset_and_backbone(study: Study, backbones: NDArray[Any]) -> Floats:
+    """Predictions from pairs that share neither data set nor backbone with the pair."""
+    predictions = np.empty(len(backbones))
+    for train, test in leave_one_group_out(study.datasets):
+        for row in test:
+            unrelated = train[backbones[train] != backbones[row]]
+            if len(unrelated):
+                regression, _ = study.fitted(unrelated)
+                predictions[[row]] = predicted(regression, study.statistics[[row]])
+    return predictions
 
 
 def fit_shipped(
     pairs: pd.DataFrame, accuracies: pd.DataFrame, scores: pd.DataFrame
 ) -> RidgeHeuristic:
-    """The heuristic with what it and other rules cost according to `score_rules`, as
-    `suggest` ships it.
+    """The heuristic as `suggest` ships it, with the cost of each rule.
+
+    `scores` come from `score_rules`.
     """
-    rules = scores.groupby("rule", sort=False)["lost"]
-    lost = {
-        str(rule): (one.mean(), one.quantile(0.9), one.max()) for rule, one in rules
-    }
+    lost = {}
+    for rule, fractions in scores.groupby("rule", sort=False)["lost"]:
+        lost[str(rule)] = (fractions.mean(), fractions.quantile(0.9), fractions.max())
     return fit_ridge(pairs, accuracies).model_copy(update={"lost": lost})
 
 
 def shipped() -> RidgeHeuristic:
     """The heuristic that comes with the package, fitted on results/collection."""
-    text = (files("softmax_temperature.heuristic") / "heuristic.json").read_text(
-        encoding="utf-8"
-    )
-    return RidgeHeuristic.model_validate_json(text)
+    file = files("softmax_temperature.heuristic") / "heuristic.json"
+    return RidgeHeuristic.model_validate_json(file.read_text(encoding="utf-8"))
 
 
-def predicted(fitted: Regression, values: Floats) -> Floats:
-    """Inverse temperatures for rows of statistics, which are clamped to the range of
-    the fit.
-    """
-    return np.clip(
-        np.exp(fitted.predict(np.clip(values, fitted.low, fitted.high))),
-        *SEARCHED_RANGE,
-    )
+def predicted(regression: Regression, values: Floats) -> Floats:
+    """Inverse temperatures for rows of statistics, clamped to the range of the fit."""
+    clamped = np.clip(values, regression.low, regression.high)
+    return np.clip(np.exp(regression.predict(clamped)), *SEARCHED_RANGE)
 
 
 @dataclass(frozen=True)
 class Study:
-    """Pairs as arrays: statistics, logarithms of the best inverse temperatures, data
-    sets, accuracies on the grid.
+    """Pairs as arrays.
+
+    Attributes:
+        statistics: Shape (pairs, statistics).
+        target: Logarithm of the best inverse temperature, shape (pairs,).
+        weights: Weight of each pair, mean 1; see `fit_ridge`.
+        datasets: Data set of each pair.
+        grid: The searched inverse temperatures, ascending.
+        accuracies: Accuracy of each pair at each of them, shape (pairs, grid).
     """
 
     statistics: Floats
@@ -250,73 +276,75 @@ class Study:
 
     @classmethod
     def of(cls, pairs: pd.DataFrame, accuracies: pd.DataFrame) -> Study:
-        """The arrays of a study, as `fit_ridge` takes it; ValueError for fewer than
-        three data sets.
+        """The arrays of a study; ValueError if it has fewer than three data sets.
+
+        The arguments are those of `fit_ridge`.
         """
         check_datasets(pairs)
         curves = accuracies.pivot(
             index=KEYS, columns="inverse_temperature", values="test_accuracy"
         )
-        variance = pairs.get("log_variance", pd.Series(0.0, pairs.index)).to_numpy(
-            np.float64
-        )
-        weights = (
-            1 / (variance + variance.mean()) if variance.any() else np.ones(len(pairs))
-        )
-        target, datasets = (
-            np.log(floats(pairs, "inverse_temperature")),
-            pairs["dataset"].to_numpy(),
-        )
-        grid, rows = (
-            curves.columns.to_numpy(np.float64),
-            curves.loc[pd.MultiIndex.from_frame(pairs[KEYS])],
-        )
-        weights = weights / weights.mean()
+        curves_of_pairs = curves.loc[pd.MultiIndex.from_frame(pairs[KEYS])]
         return cls(
-            matrix(pairs, STATISTICS),
-            target,
-            weights,
-            datasets,
-            grid,
-            rows.to_numpy(np.float64),
+            statistics=matrix(pairs, STATISTICS),
+            target=np.log(floats(pairs, "inverse_temperature")),
+            weights=_weights(pairs),
+            datasets=pairs["dataset"].to_numpy(),
+            grid=curves.columns.to_numpy(np.float64),
+            accuracies=curves_of_pairs.to_numpy(np.float64),
         )
 
     def fitted(self, rows: Rows) -> tuple[Regression, float]:
-        """The fit on some rows, with the penalty that loses least when each of their
-        data sets is left out.
+        """The regression on some rows, and its penalty.
+
+        The penalty is the one that loses least accuracy when each data set among the
+        rows is left out in turn.
         """
 
-        def fit(some: Rows, penalty: float) -> Regression:
-            return regress(
-                self.statistics[some], self.target[some], penalty, self.weights[some]
-            )
-
-        def lost(own: Rows, others: Rows, penalty: float) -> Floats:
+        def lost(train: Rows, test: Rows, penalty: float) -> Floats:
+            regression = self._fitted_with(rows[train], penalty)
+            test_rows = rows[test]
             return self.lost(
-                rows[own],
-                predicted(fit(rows[others], penalty), self.statistics[rows[own]]),
+                test_rows, predicted(regression, self.statistics[test_rows])
             )
 
         penalty = best_penalty(PENALTIES, self.datasets[rows], lost)
-        return fit(rows, penalty), penalty
+        return self._fitted_with(rows, penalty), penalty
+
+    def _fitted_with(self, rows: Rows, penalty: float) -> Regression:
+        return ridge(
+            self.statistics[rows], self.target[rows], penalty, self.weights[rows]
+        )
 
     def accuracy(self, rows: Rows, inverse_temperatures: Floats) -> Floats:
-        """Accuracy of each row at its own inverse temperature, interpolated between the
-        grid's.
-        """
-        each = zip(inverse_temperatures, self.accuracies[rows], strict=True)
-        return np.array(
-            [np.interp(value, self.grid, accuracies) for value, accuracies in each]
-        )
+        """Accuracy of each row at its inverse temperature, interpolated on the grid."""
+        curves = self.accuracies[rows]
+        interpolated = [
+            np.interp(inverse_temperature, self.grid, curve)
+            for inverse_temperature, curve in zip(
+                inverse_temperatures, curves, strict=True
+            )
+        ]
+        return np.array(interpolated)
 
     def lost(self, rows: Rows, inverse_temperatures: Floats) -> Floats:
-        """The same below the best of the row."""
-        return np.asarray(
-            self.accuracies[rows].max(axis=1)
-            - self.accuracy(rows, inverse_temperatures)
-        )
+        """Accuracy of each row at its inverse temperature, below the row's best."""
+        best = self.accuracies[rows].max(axis=1)
+        return np.asarray(best - self.accuracy(rows, inverse_temperatures))
 
     def best_constant(self, rows: Rows) -> float:
-        """The grid's value that costs least on average."""
-        lost = self.accuracies[rows].max(axis=1, keepdims=True) - self.accuracies[rows]
+        """The inverse temperature of the grid that costs least on average."""
+        curves = self.accuracies[rows]
+        lost = curves.max(axis=1, keepdims=True) - curves
         return float(self.grid[lost.mean(axis=0).argmin()])
+
+
+def _weights(pairs: pd.DataFrame) -> Floats:
+    """Weight of each pair, mean 1; see `fit_ridge`."""
+    if "log_variance" not in pairs:
+        return np.ones(len(pairs))
+    variance = pairs["log_variance"].to_numpy(np.float64)
+    if not variance.any():
+        return np.ones(len(pairs))
+    weights = 1 / (variance + variance.mean())
+    return np.asarray(weights / weights.mean())

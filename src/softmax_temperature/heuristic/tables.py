@@ -1,9 +1,6 @@
-"""What a study of searches says, as tables: the paper's records behind Table 1 and
-Figures 3 and 4 (section 4.3).
-"""
+"""Tables of a study of searches, behind Table 1 and Figures 3 and 4 (section 4.3)."""
 
 from collections.abc import Mapping
-from itertools import product
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -22,21 +19,24 @@ from softmax_temperature.heuristic.pairs import (
 )
 from softmax_temperature.heuristic.ridge import Study
 
+ALL_PAIRS = "all pairs"
+ALL_STATISTICS = "All Stats"
+METHODS: tuple[regression.Method, ...] = ("least_squares", "ridge")
+
+# Keys: subset of pairs, row of Table 1, method.
 LeftOut: TypeAlias = Mapping[tuple[str, str, regression.Method], regression.LeaveOneOut]
-"""By subset of pairs, row of Table 1, and method."""
 
 
 def curve(test: TemperatureGrid, validation: TemperatureGrid) -> dict[str, Any]:
-    """Of each inverse temperature the best accuracy over epochs, averaged over repeats."""
-    epoch = validation.curves.argmax(-1, keepdim=True)
+    """Best accuracy over epochs of each inverse temperature, averaged over repeats."""
+    validation_epoch = validation.curves.argmax(-1, keepdim=True)
+    at_validation_best = test.curves.gather(-1, validation_epoch).squeeze(-1)
     return {
         "inverse_temperature": list(test.inverse_temperatures),
         "test_accuracy": _mean(test.accuracy),
         "test_epoch": _mean(test.curves.argmax(-1).float() + 1),
         "validation_accuracy": _mean(validation.accuracy),
-        "test_accuracy_at_validation_best": _mean(
-            test.curves.gather(-1, epoch).squeeze(-1)
-        ),
+        "test_accuracy_at_validation_best": _mean(at_validation_best),
         "repeats": test.accuracy.shape[0],
     }
 
@@ -44,32 +44,38 @@ def curve(test: TemperatureGrid, validation: TemperatureGrid) -> dict[str, Any]:
 def optimum(
     test: TemperatureGrid, validation: TemperatureGrid, select_on: str
 ) -> dict[str, Any]:
-    """The optimum of one pair with its plateau, from the split that the parameters
-    name, and from the other beside.
+    """The optimum of one pair with its plateau, on the split `select_on`.
 
-    `log_variance` is that of the logarithm of the optimum over repeats; there is none
-    for a single one.
+    The optima on both splits stand beside it. `log_variance` is the variance over
+    repeats of the logarithm of the optimum; it is absent if there is one repeat.
     """
-    chosen = {"test": test, "validation": validation}[select_on]
-    each = [
-        TemperatureGrid(chosen.inverse_temperatures, curves[None], chosen.evaluated)
-        for curves in chosen.curves
-    ]
-    best = torch.tensor(
-        [one.best_inverse_temperature for one in each], dtype=torch.float64
-    )
-    return {
-        "inverse_temperature": chosen.best_inverse_temperature,
-        "plateau_low": chosen.plateau[0],
-        "plateau_high": chosen.plateau[1],
-        "best_accuracy": round(float(chosen.accuracy.double().mean(0).max()), 6),
+    selected = {"test": test, "validation": validation}[select_on]
+    row = {
+        "inverse_temperature": selected.best_inverse_temperature,
+        "plateau_low": selected.plateau[0],
+        "plateau_high": selected.plateau[1],
+        "best_accuracy": round(float(selected.accuracy.double().mean(0).max()), 6),
         "selected_on": select_on,
         "inverse_temperature_test": test.best_inverse_temperature,
         "inverse_temperature_validation": validation.best_inverse_temperature,
         "test_rows": test.evaluated,
         "validation_rows": validation.evaluated,
-        **({"log_variance": float(best.log().var())} if len(best) > 1 else {}),
     }
+    optima = _optima_of_repeats(selected)
+    if len(optima) > 1:
+        row["log_variance"] = float(optima.log().var())
+    return row
+
+
+def _optima_of_repeats(grid: TemperatureGrid) -> Tensor:
+    """The best inverse temperature of each repeat by itself, shape (repeats,)."""
+    optima = []
+    for curves in grid.curves:
+        repeat = TemperatureGrid(
+            grid.inverse_temperatures, curves[None], grid.evaluated
+        )
+        optima.append(repeat.best_inverse_temperature)
+    return torch.tensor(optima, dtype=torch.float64)
 
 
 def study_tables(
@@ -80,123 +86,131 @@ def study_tables(
     selected: int,
     clear: pd.DataFrame,
 ) -> dict[str, pd.DataFrame]:
-    """The tables by name, from pairs with their statistics and `optimum`, a `curve`
-    each, and the rules' `scores`.
+    """The tables of a study by name.
 
-    `clear` are the pairs whose optimum is `identified`; the middle row of Table 1
-    chooses `selected` statistics.
+    Args:
+        table: Pairs with their statistics and `optimum`.
+        runs: The `curve` of each pair.
+        scores: Costs of the rules, from `ridge.score_rules`.
+        selected: Statistics that the middle row of Table 1 chooses.
+        clear: The pairs whose optimum is `identified`.
     """
     left_out = _left_out(table, clear, selected)
-    labelled = [
-        (dict(zip(("subset", "row", "method"), names, strict=True)), one)
-        for names, one in left_out.items()
-    ]
+    summaries = []
+    folds = []
+    for (subset, row, method), result in left_out.items():
+        labels = {"subset": subset, "row": row, "method": method}
+        summaries.append(labels | result.summary())
+        folds.append(result.folds.assign(**labels))
+    all_statistics = left_out[ALL_PAIRS, ALL_STATISTICS, "least_squares"]
     return {
         "runs": runs,
         "pairs": table,
         "correlations": correlations(table),
-        "predictions": _predictions(
-            table, left_out["all pairs", "All Stats", "least_squares"].predictions
-        ),
-        "leave_one_out": pd.DataFrame(
-            [label | one.summary() for label, one in labelled]
-        ),
-        "folds": pd.concat(
-            [one.folds.assign(**label) for label, one in labelled], ignore_index=True
-        ),
+        "predictions": _predictions(table, all_statistics.predictions),
+        "leave_one_out": pd.DataFrame(summaries),
+        "folds": pd.concat(folds, ignore_index=True),
         "rules": _rules(table, runs, scores, left_out),
     }
 
 
 def _left_out(table: pd.DataFrame, clear: pd.DataFrame, selected: int) -> LeftOut:
-    """Table 1 on all pairs, and on those whose optimum is clear and whose backbone is
-    trained, if these are enough.
+    """Table 1 on all pairs, on identified pairs, and on pairs of trained backbones.
+
+    Identified pairs are all pairs if too few are clear. The subset of trained backbones
+    is absent if it is all pairs, or too few.
     """
     trained = table[is_trained(table)]
-    parts = {
-        "identified pairs": clear,
-        "trained backbones": trained,
-    }  # The paper has no untrained extractor.
-    subsets = {"all pairs": table, "identified pairs": table} | {
-        name: some
-        for name, some in parts.items()
-        if some["dataset"].nunique() >= MINIMUM_DATASETS and len(some) < len(table)
-    }
+    subsets = {ALL_PAIRS: table, "identified pairs": table}
+    if _is_usable_subset(clear, table):
+        subsets["identified pairs"] = clear
+    # The paper has no untrained backbone.
+    if _is_usable_subset(trained, table):
+        subsets["trained backbones"] = trained
     rows: dict[str, str | int] = {
         "Best Stat": "best",
         f"{selected}-Best Stats": selected,
-        "All Stats": "all",
+        ALL_STATISTICS: "all",
     }
-    methods: tuple[regression.Method, ...] = ("least_squares", "ridge")
-    return {
-        (subset, row, method): regression.leave_one_dataset_out(
-            subsets[subset], statistics=rows[row], method=method
-        )
-        for subset, row, method in product(subsets, rows, methods)
-    }
+    left_out = {}
+    for subset, pairs in subsets.items():
+        for row, statistics in rows.items():
+            for method in METHODS:
+                left_out[subset, row, method] = regression.leave_one_dataset_out(
+                    pairs, statistics=statistics, method=method
+                )
+    return left_out
+
+
+def _is_usable_subset(subset: pd.DataFrame, table: pd.DataFrame) -> bool:
+    enough = subset["dataset"].nunique() >= MINIMUM_DATASETS
+    return enough and len(subset) < len(table)
 
 
 def _mean(values: Tensor) -> list[float]:
+    """Means over repeats, rounded to six digits."""
     return [round(float(value), 6) for value in values.double().mean(0)]
 
 
 def _predictions(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
-    """Best and predicted inverse temperature of every pair: fitted on all pairs, and
-    with the data set left out.
+    """Best and predicted inverse temperature of every pair.
 
-    As in Table 1, predictions are the regression's own values, which may lie outside
+    `fitted` is predicted from all pairs, `left_out` without the pair's data set. As in
+    Table 1, predictions are the values of the regression itself, which may lie outside
     the searched range.
     """
-    fitted = regression.fit(table, statistics="all")
-    values = fitted.regression.predict(matrix(table, fitted.statistics))
-    optima = table[
-        [*KEYS, "inverse_temperature", "plateau_low", "plateau_high"]
-    ].assign(fitted=values)
-    return optima.merge(
-        left_out[[*KEYS, "linear"]].rename(columns={"linear": "left_out"}), on=KEYS
-    )
+    heuristic = regression.fit(table, statistics="all")
+    fitted = heuristic.regression.predict(matrix(table, heuristic.statistics))
+    columns = [*KEYS, "inverse_temperature", "plateau_low", "plateau_high"]
+    optima = table[columns].assign(fitted=fitted)
+    out_of_fold = left_out[[*KEYS, "linear"]].rename(columns={"linear": "left_out"})
+    return optima.merge(out_of_fold, on=KEYS)
 
 
 def _rules(
     table: pd.DataFrame, runs: pd.DataFrame, scores: pd.DataFrame, left_out: LeftOut
 ) -> pd.DataFrame:
-    """What each rule chooses for every pair, the test accuracy there, and what it
-    costs.
-    """
-    scored = {rule: some.drop(columns="rule") for rule, some in scores.groupby("rule")}
-    regressions = {
-        f"{row}, {method.replace('_', ' ')}": one.predictions.assign(
-            inverse_temperature=one.predictions["predicted"]
-        )
-        for (subset, row, method), one in left_out.items()
-        if subset == "all pairs"
+    """Each rule's choice for every pair, its test accuracy, and the accuracy lost."""
+    choices = _choices(table, scores, left_out)
+    rules = pd.concat(choices, names=["rule"]).reset_index("rule")
+    rules = rules.reset_index(drop=True)
+    pairs = pd.MultiIndex.from_frame(table[KEYS])
+    rows = pairs.get_indexer(pd.MultiIndex.from_frame(rules[KEYS]))
+    inverse_temperatures = floats(rules, "inverse_temperature")
+    study = Study.of(table, runs)
+    rules = rules.assign(
+        test_accuracy=study.accuracy(rows, inverse_temperatures).round(6),
+        accuracy_lost=study.lost(rows, inverse_temperatures).round(6),
+    )
+    return rules[
+        ["rule", *KEYS, "inverse_temperature", "test_accuracy", "accuracy_lost"]
+    ]
+
+
+def _choices(
+    table: pd.DataFrame, scores: pd.DataFrame, left_out: LeftOut
+) -> dict[str, pd.DataFrame]:
+    """The inverse temperature that each rule chooses for every pair, by rule."""
+    scored = {
+        str(rule): rows.drop(columns="rule") for rule, rows in scores.groupby("rule")
     }
     lower_bound = regression.lower_bound_from_classes(table["n_classes"])
-    chosen = {
+    choices = {
         "none (1)": table.assign(inverse_temperature=1.0),
         "square root of dimension": scored[ridge.SQUARE_ROOT],
         "lower bound from classes": table.assign(inverse_temperature=lower_bound),
         "median of other data sets": scored[ridge.MEDIAN],
         "chosen on validation": scored[ridge.VALIDATION],
-        **regressions,
-        "ridge of the logarithm (ours)": scored[ridge.HEURISTIC],
-        "the same, backbone left out too": scored.get(
-            ridge.WITHOUT_BACKBONE
-        ),  # None, which pandas drops, of one.
-        "best constant": scored[ridge.CONSTANT],
     }
-    rules, study = (
-        pd.concat(chosen, names=["rule"]).reset_index("rule").reset_index(drop=True),
-        Study.of(table, runs),
-    )
-    rows = pd.MultiIndex.from_frame(table[KEYS]).get_indexer(
-        pd.MultiIndex.from_frame(rules[KEYS])
-    )
-    at = floats(rules, "inverse_temperature")
-    rules = rules.assign(
-        test_accuracy=study.accuracy(rows, at).round(6),
-        accuracy_lost=study.lost(rows, at).round(6),
-    )
-    return rules[
-        ["rule", *KEYS, "inverse_temperature", "test_accuracy", "accuracy_lost"]
-    ]
+    for (subset, row, method), result in left_out.items():
+        if subset == ALL_PAIRS:
+            predictions = result.predictions
+            choices[f"{row}, {method.replace('_', ' ')}"] = predictions.assign(
+                inverse_temperature=predictions["predicted"]
+            )
+    choices["ridge of the logarithm (ours)"] = scored[ridge.HEURISTIC]
+    # Scored if there are several backbones.
+    if ridge.WITHOUT_BACKBONE in scored:
+        choices["the same, backbone left out too"] = scored[ridge.WITHOUT_BACKBONE]
+    choices["best constant"] = scored[ridge.CONSTANT]
+    return choices

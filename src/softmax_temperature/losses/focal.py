@@ -112,12 +112,18 @@ def scheduled_gamma(
     return float(gammas[sum(epoch >= milestone for milestone in milestones)])
 
 
-def reduced(losses: Tensor, reduction: str) -> Tensor:
-    """The losses of samples, shape (n,), as one number or as they are."""
+def check_reduction(reduction: str) -> None:
+    """Refuse an unknown reduction."""
     if reduction not in REDUCTIONS:
         raise ValueError(
-            f"reduction must be one of {', '.join(map(repr, REDUCTIONS))}, got {reduction!r}"
+            f"reduction must be one of {', '.join(map(repr, REDUCTIONS))}, "
+            f"got {reduction!r}"
         )
+
+
+def reduced(losses: Tensor, reduction: str) -> Tensor:
+    """The losses of samples, shape (n,), as one number or as they are."""
+    check_reduction(reduction)
     return (
         losses
         if reduction == "none"

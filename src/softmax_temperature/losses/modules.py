@@ -17,13 +17,22 @@ from softmax_temperature.losses.baselines import (
     weighted_mmce,
 )
 from softmax_temperature.losses.focal import (
+    check_reduction,
     focal_loss,
     reduced,
     sample_dependent_gamma,
     scheduled_gamma,
     true_class_probs,
 )
-from softmax_temperature.metrics.checks import as_rows, check_gamma, check_positive
+from softmax_temperature.metrics.checks import (
+    as_rows,
+    check_count,
+    check_flag,
+    check_gamma,
+    check_positive,
+    check_weight,
+    check_weighted_classes,
+)
 from softmax_temperature.runner.errors import InputError, nearest
 
 Weight = Tensor | None
@@ -48,6 +57,10 @@ class _ClassifierLoss(nn.Module):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
+        check_weight(weight)
+        check_reduction(reduction)
+        if ignore_index is not None:
+            ignore_index = check_count(ignore_index, "ignore_index", least=-(2**63))
         self.register_buffer("weight", weight)
         self.ignore_index, self.reduction = ignore_index, reduction
 
@@ -58,9 +71,11 @@ class _ClassifierLoss(nn.Module):
         these are (None: all).
         """
         logits, labels = as_rows(logits, labels)
+        check_weighted_classes(self.weight, logits.shape[1])
         if self.ignore_index is None:
             return logits, labels, None
-        kept = labels != self.ignore_index
+        # Widened before it is compared: class 156 equals -100 in uint8.
+        kept = labels.long() != self.ignore_index
         return logits[kept], labels[kept], kept
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -177,8 +192,7 @@ class MMCELoss(_ClassifierLoss):
         super().__init__(weight, ignore_index=ignore_index)
         if not 0 <= penalty < math.inf:
             raise ValueError(f"penalty must be finite and at least 0, got {penalty}")
-        if not isinstance(as_released, bool):
-            raise TypeError(f"as_released must be true or false, got {as_released!r}")
+        check_flag(as_released, "as_released")
         self.penalty, self.as_released = penalty, as_released
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:

@@ -1,12 +1,27 @@
 """Shared argument checks; errors name the argument and the value."""
 
 import math
+import operator
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 # Sums of float32 softmax rows stay well inside; rows rounded to three digits do not.
 PROBABILITY_TOLERANCE = 1e-5
+
+
+class ArgumentError(ValueError):
+    """An argument is not as documented; `remedy` is the sentence that helps."""
+
+    def __init__(self, fault: str, remedy: str) -> None:
+        super().__init__(fault, remedy)
+        self.fault = fault
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.fault}. {self.remedy}"
 
 
 def all_finite(values: Tensor) -> bool:
@@ -20,18 +35,24 @@ def check_logits(logits: Tensor, *, name: str = "logits", values: bool = True) -
     """Refuse logits that are not finite floats of shape (n, classes), n >= 1, classes
     >= 2; `values` are optional.
     """
-    if not isinstance(logits, Tensor):
-        raise TypeError(f"{name} must be a torch tensor, got {type(logits).__name__}")
+    check_tensor(logits, name)
     if not logits.is_floating_point():
-        raise ValueError(f"{name} must be floating point, got {logits.dtype}")
+        raise ArgumentError(
+            f"{name} must be floating point, got {logits.dtype}",
+            "Convert them, as .float() does.",
+        )
     if logits.ndim != 2 or logits.shape[0] < 1 or logits.shape[1] < 2:
-        raise ValueError(
-            f"{name} must have shape (n, classes), n >= 1, classes >= 2, got {tuple(logits.shape)}"
+        raise ArgumentError(
+            f"{name} must have shape (n, classes), n >= 1, classes >= 2, "
+            f"got {tuple(logits.shape)}",
+            "Give one row per sample and one column per class.",
         )
     if values and not all_finite(logits):
         row, column = torch.nonzero(~torch.isfinite(logits))[0].tolist()
-        raise ValueError(
-            f"{name} must be finite, got {logits[row, column].item()} in row {row}, class {column}"
+        value = logits[row, column].item()
+        raise ArgumentError(
+            f"{name} must be finite, got {value} in row {row}, class {column}",
+            "Leave such rows out.",
         )
 
 
@@ -42,15 +63,20 @@ def check_probs(probs: Tensor) -> None:
     check_logits(probs, name="probs")
     low, high = (bound.item() for bound in torch.aminmax(probs))
     if low < 0 or high > 1 + PROBABILITY_TOLERANCE:
-        raise ValueError(f"probs must lie in [0, 1], got values from {low} to {high}")
+        raise ArgumentError(
+            f"probs must lie in [0, 1], got values from {low} to {high}",
+            "Take the softmax of logits.",
+        )
     # Half-precision rows may miss one by their rounding unit.
     sums = probs.sum(dim=1, dtype=torch.float64)
     worst = int((sums - 1).abs().argmax())
     if abs(sums[worst].item() - 1) > max(
         PROBABILITY_TOLERANCE, torch.finfo(probs.dtype).eps
     ):
-        raise ValueError(
-            f"probs must have rows that sum to one, got {sums[worst].item():.8g} in row {worst}"
+        raise ArgumentError(
+            f"probs must have rows that sum to one, got {sums[worst].item():.8g} "
+            f"in row {worst}",
+            "Take the softmax of logits, or divide each row by its sum.",
         )
 
 
@@ -60,25 +86,68 @@ def check_labels(
     """Refuse labels that are not integers in [0, classes), one per row of `scores` and
     on its device.
     """
+    check_tensor(labels, name)
     rows, classes = scores.shape
-    if not isinstance(labels, Tensor):
-        raise TypeError(f"{name} must be a torch tensor, got {type(labels).__name__}")
-    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
-        raise ValueError(f"{name} must be integers, got {labels.dtype}")
     if labels.shape != (rows,):
-        raise ValueError(
-            f"{name} must have shape ({rows},), one per row, got {tuple(labels.shape)}"
+        raise ArgumentError(
+            f"{name} must have shape ({rows},), one per row, got {tuple(labels.shape)}",
+            _label_shape_remedy(labels, scores),
+        )
+    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
+        raise ArgumentError(
+            f"{name} must be integers, got {labels.dtype}", "Convert them: .long()."
         )
     if labels.device != scores.device:
-        raise ValueError(
-            f"{name} must be on {scores.device} like the scores, got {labels.device}"
+        raise ArgumentError(
+            f"{name} must be on {scores.device} like the scores, got {labels.device}",
+            f"Move them: .to('{scores.device}').",
         )
     if values:
-        low, high = (bound.item() for bound in torch.aminmax(labels))
+        low, high = (int(bound) for bound in torch.aminmax(labels.long()))
         if low < 0 or high >= classes:
-            raise ValueError(
-                f"{name} must be in [0, {classes}), got {low if low < 0 else high}"
+            raise ArgumentError(
+                f"{name} must be in [0, {classes}), got {low if low < 0 else high}",
+                _label_range_remedy(low, high, classes),
             )
+
+
+def check_tensor(value: Any, name: str) -> None:
+    """Raise TypeError unless the value is a tensor."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a torch tensor, got {type(value).__name__}")
+
+
+def check_one_tensor(output: Any, name: str, purpose: str) -> None:
+    """Raise TypeError unless a network returned one tensor."""
+    if not isinstance(output, Tensor):
+        raise TypeError(
+            f"{name} must return one tensor of logits to be {purpose}, got "
+            f"{type(output).__name__}. "
+            "Give a module that returns the logits alone, as outputs.logits."
+        )
+
+
+def _label_shape_remedy(labels: Tensor, scores: Tensor) -> str:
+    """The sentence that helps with labels which are not one per row of `scores`."""
+    rows, classes = scores.shape
+    if labels.shape == (rows, 1):
+        return "Drop the last dimension: labels[:, 0]."
+    if labels.ndim == 2 and len(labels) == rows:
+        return "One-hot labels become classes by labels.argmax(dim=1)."
+    if labels.shape == (classes,):
+        return f"The scores, {tuple(scores.shape)}, look transposed: give (n, classes)."
+    if labels.shape == (rows + 1,):
+        return "There is one too many: was a header read as a label?"
+    return "Give one class for each row."
+
+
+def _label_range_remedy(low: int, high: int, classes: int) -> str:
+    """The sentence that helps with labels outside [0, classes)."""
+    if (low, high) == (1, classes):
+        return f"They run from 1 to {classes}: subtract 1."
+    if low < 0:
+        return "Leave rows without a class out."
+    return f"Number the classes from 0 to {classes - 1}, one column of scores each."
 
 
 def check_embeddings(embeddings: Tensor, name: str = "embeddings") -> Tensor:
@@ -89,16 +158,20 @@ def check_embeddings(embeddings: Tensor, name: str = "embeddings") -> Tensor:
     """
     shape = tuple(embeddings.shape)
     if embeddings.ndim != 2 or 0 in shape or not embeddings.is_floating_point():
-        found = f"{embeddings.dtype} of shape {shape}"
-        raise ValueError(
-            f"{name} must be non-empty, floating point, of shape (n, dim), got {found}"
+        raise ArgumentError(
+            f"{name} must be non-empty, floating point, of shape (n, dim), "
+            f"got {embeddings.dtype} of shape {shape}",
+            "Give one row per sample.",
         )
     largest = embeddings.abs().amax(dim=1, keepdim=True)
     wrong = ~(torch.isfinite(largest) & (largest > 0)).flatten()
     if bool(wrong.any()):
         row = int(wrong.int().argmax())
         fault = "is all zeros" if largest[row] == 0 else "holds NaN or infinity"
-        raise ValueError(f"{name} must each have a direction, row {row} {fault}")
+        raise ArgumentError(
+            f"{name} must each have a direction, row {row} {fault}",
+            "Leave such rows out.",
+        )
     return largest
 
 
@@ -107,28 +180,98 @@ def check_classes(labels: Tensor, rows: int, name: str = "labels") -> int:
     highest one.
     """
     if labels.shape != (rows,):
-        raise ValueError(
-            f"{name} must have shape ({rows},) like the embeddings, got {tuple(labels.shape)}"
+        raise ArgumentError(
+            f"{name} must have shape ({rows},) like the embeddings, "
+            f"got {tuple(labels.shape)}",
+            "Give one class for each row of embeddings, (n, dim).",
         )
     if labels.dtype != torch.int64:
-        raise ValueError(f"{name} must be int64, got {labels.dtype}")
+        raise ArgumentError(
+            f"{name} must be int64, got {labels.dtype}", "Convert them: .long()."
+        )
     low, high = (int(bound) for bound in torch.aminmax(labels))
     if low < 0:
-        raise ValueError(f"{name} must not be negative, got {low}")
+        raise ArgumentError(
+            f"{name} must not be negative, got {low}", "Leave rows without a class out."
+        )
     return high
 
 
 def check_positive(value: float, name: str) -> None:
     """Refuse a number that is not finite and above zero."""
-    if not 0 < value < math.inf:
-        raise ValueError(f"{name} must be finite and positive, got {value}")
+    try:
+        positive = bool(0 < value < math.inf)
+    except TypeError:  # Text, None or a list.
+        positive = False
+    if not positive:
+        raise ArgumentError(
+            f"{name} must be finite and positive, got {value!r}", "Give such a number."
+        )
 
 
-def check_count(value: int, name: str, *, least: int) -> None:
-    """Refuse a count that is not an int of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(
-            f"{name} must be an integer of at least {least}, got {value!r}"
+def check_at_least_zero(value: float, name: str) -> None:
+    """Refuse a number that is not finite and at least zero."""
+    try:
+        valid = bool(0 <= value < math.inf)
+    except TypeError:  # Text, None or a list.
+        valid = False
+    if not valid:
+        raise ArgumentError(
+            f"{name} must be finite and at least 0, got {value!r}",
+            "Give such a number.",
+        )
+
+
+def check_count(value: int, name: str, *, least: int) -> int:
+    """Refuse a count that is not an integer of at least `least`; returns it as an int,
+    because numpy's integers are no JSON.
+    """
+    try:
+        count = operator.index(value)
+    except TypeError:
+        count = None
+    if count is None or isinstance(value, bool | np.bool_) or count < least:
+        raise ArgumentError(
+            f"{name} must be an integer of at least {least}, got {value!r}",
+            "Give a whole number in this range.",
+        )
+    return count
+
+
+def check_flag(value: bool, name: str) -> None:
+    """Refuse what is neither True nor False: text such as "no" would count as True."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be true or false, got {value!r}")
+
+
+def check_weight(weight: Tensor | None) -> None:
+    """Refuse class weights that are not a tensor (classes,) of finite numbers from 0;
+    values are read as in `check_batch`.
+    """
+    if weight is None:
+        return
+    check_tensor(weight, "weight")
+    if weight.ndim != 1:
+        raise ArgumentError(
+            f"weight must have shape (classes,), got {tuple(weight.shape)}",
+            "Give one number for each class.",
+        )
+    if _may_be_read(weight):
+        wrong = ~(torch.isfinite(weight) & (weight >= 0))
+        if bool(wrong.any()):
+            raise ArgumentError(
+                f"weight must be finite and at least 0, got {weight[wrong][0].item()}",
+                "Give one such number for each class.",
+            )
+
+
+def check_weighted_classes(weight: Tensor | None, classes: int) -> None:
+    """Refuse class weights of another number of classes than the logits have."""
+    if weight is not None and len(weight) != classes:
+        raise ArgumentError(
+            f"weight must have shape ({classes},), one per class of the logits, "
+            f"got {tuple(weight.shape)}",
+            "Give one number for each class.",
         )
 
 
@@ -156,8 +299,7 @@ def check_gamma(gamma: float | Tensor) -> None:
     `check_batch`.
     """
     if not isinstance(gamma, Tensor):
-        if not 0 <= gamma < math.inf:
-            raise ValueError(f"gamma must be finite and at least 0, got {gamma}")
+        check_at_least_zero(gamma, "gamma")
     elif _may_be_read(gamma) and not ((gamma >= 0) & torch.isfinite(gamma)).all():
         raise ValueError(
             f"gamma must be finite and at least 0, got {gamma.min().item()} to {gamma.max().item()}"
@@ -171,12 +313,32 @@ def _may_be_read(tensor: Tensor) -> bool:
 def as_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Logits (n, classes, ...) and labels (n, ...) as a table with one row per label;
     tables stay as they are.
+
+    Shapes are checked here, before anything is indexed by labels.
     """
+    check_tensor(logits, "logits")
+    check_tensor(labels, "labels")
     if logits.ndim <= 2:
+        check_logits(logits, values=False)
+        check_labels(labels, logits, values=False)
         return logits, labels
     expected = (logits.shape[0], *logits.shape[2:])
     if labels.shape != expected:
-        raise ValueError(
-            f"labels must have shape {expected}, one per pixel, got {tuple(labels.shape)}"
+        raise ArgumentError(
+            f"labels must have shape {expected}, one per pixel, "
+            f"got {tuple(labels.shape)}",
+            _map_remedy(labels, logits),
         )
     return logits.movedim(1, -1).flatten(0, -2), labels.flatten()
+
+
+def _map_remedy(labels: Tensor, logits: Tensor) -> str:
+    """The sentence that helps with label maps of another shape than the logits'."""
+    expected = (logits.shape[0], *logits.shape[2:])
+    if labels.shape == (logits.shape[0], 1, *logits.shape[2:]):
+        return "Drop the second dimension: labels[:, 0]."
+    if labels.shape == logits.shape:
+        return "One-hot maps become classes by labels.argmax(dim=1)."
+    if labels.shape == logits.shape[:-1]:
+        return "The classes are the second dimension: logits.movedim(-1, 1)."
+    return f"Give one class for each pixel, {expected}."

@@ -23,7 +23,12 @@ from softmax_temperature.metrics.calibration import (
     equal_width_bins,
     noise_floor,
 )
-from softmax_temperature.metrics.checks import check_count, check_labels, check_logits
+from softmax_temperature.metrics.checks import (
+    ArgumentError,
+    check_count,
+    check_labels,
+    check_logits,
+)
 from softmax_temperature.metrics.scores import label_ranks, squared_distances
 
 SCORES = ("accuracy", "top5_accuracy", "negative_log_likelihood", "brier_score")
@@ -60,6 +65,8 @@ def calibration_report(
     # high, 2 value - low). Here those of calibration errors are, which are biased; they
     # hold the value and stay above 0. The others are plain percentiles.
     _check(logits, labels, bins, bootstrap, seed)
+    bins = int(bins)  # A numpy integer is no JSON.
+    bootstrap = int(bootstrap)
     exact = logits.detach().double()
     probs = torch.softmax(exact, dim=1)
     estimates, resampled = _evaluated(exact, labels, bins, bootstrap, seed)
@@ -127,6 +134,10 @@ def confident_report(
     draw a confident prediction.
     """
     _check(logits, labels, 1, bootstrap, seed)
+    if not 0 <= threshold <= 1:
+        raise ArgumentError(
+            f"threshold must be in [0, 1], got {threshold}", "Give a probability."
+        )
     confidences, predicted = torch.softmax(logits.detach().double(), dim=1).max(1)
     confident = confidences >= threshold
     kinds = (

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from softmax_temperature.metrics.checks import (
+    ArgumentError,
     check_count,
     check_labels,
     check_logits,
@@ -70,17 +71,26 @@ def confusion_matrix(
     Predictions and labels are integers of one shape in [0, classes), or ValueError;
     `void` pixels are left out.
     """
-    if predictions.shape != labels.shape or predictions.is_floating_point():
-        given = f"{predictions.dtype} {tuple(predictions.shape)}"
-        raise ValueError(
-            f"predictions must be integers of shape {tuple(labels.shape)}, got {given}"
-        )
-    kept = torch.ones_like(labels, dtype=torch.bool) if void is None else labels != void
-    rows, columns = labels[kept].long(), predictions[kept].long()
-    for found, name in ((rows, "labels"), (columns, "predictions")):
-        wrong = found[(found < 0) | (found >= classes)]
+    classes = check_count(classes, "classes", least=1)
+    for numbers, name in ((labels, "labels"), (predictions, "predictions")):
+        if numbers.is_floating_point() or numbers.shape != labels.shape:
+            raise ArgumentError(
+                f"{name} must be integers of shape {tuple(labels.shape)}, "
+                f"got {numbers.dtype} {tuple(numbers.shape)}",
+                "Give one class for each pixel.",
+            )
+    rows = labels.long()  # Before it is compared: -1 equals 255 in uint8.
+    columns = predictions.long()
+    if void is not None:
+        columns = columns[rows != void]
+        rows = rows[rows != void]
+    for numbers, name in ((rows, "labels"), (columns, "predictions")):
+        wrong = numbers[(numbers < 0) | (numbers >= classes)]
         if len(wrong):
-            raise ValueError(f"{name} must be in [0, {classes}), got {wrong[0].item()}")
+            raise ArgumentError(
+                f"{name} must be in [0, {classes}), got {wrong[0].item()}",
+                "Name the label of pixels without a class: void.",
+            )
     return torch.bincount(rows * classes + columns, minlength=classes**2).view(
         classes, classes
     )

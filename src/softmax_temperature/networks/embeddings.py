@@ -1,15 +1,16 @@
-"""Embeddings: images through a frozen network, one batch at a time, into a file that
-grows on disk.
+"""Embeddings of images by a frozen network, written to disk as they are made.
 
-An artifact of embeddings holds `embeddings.npy`, (n, dim) float32 of all splits one
-after the other, each in the order of the prepared data set; `rows.safetensors`,
-{split}.labels (n,) and {split}.index (n,) int64; and `provenance.json`.
+An artifact of embeddings holds
+
+- `embeddings.npy`: (n, dim) float32 of all splits one after the other, each in the
+  order of the prepared data set;
+- `rows.safetensors`: `SPLIT.labels` (n,) and `SPLIT.index` (n,), int64;
+- `provenance.json`: the data set, the backbone and its weights.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,7 +24,7 @@ from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.errors import InputError
 
 if TYPE_CHECKING:
-    from softmax_temperature.networks.backbones import Preprocess
+    from softmax_temperature.networks.preprocess import Preprocess
 
 EMBEDDINGS = "embeddings.npy"
 ROWS = "rows.safetensors"
@@ -39,33 +40,55 @@ def extract(
     precision: Literal["float32", "bfloat16"] = "float32",
     where: str = "embeddings",
 ) -> Iterator[Tensor]:
-    """Embed batches of images as they arrive, (n, dim) float32 on the CPU; errors name
-    them as `where`.
+    """Embed batches of images as they arrive.
+
+    Args:
+        network: Takes images to embeddings.
+        preprocess: Makes the network's inputs.
+        batches: Images (b, 1 or 3, height, width) uint8, or lists of b tensors.
+        device: The device to compute on.
+        precision: The precision of matrix products.
+        where: The name of the embeddings in errors.
+
+    Yields:
+        Embeddings, shape (b, dim), float32, on the CPU.
+
+    Raises:
+        InputError: If an embedding is not finite, or all zero.
     """
     network = network.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-    done = 0
+    is_bfloat16 = precision == "bfloat16"
+    first_row = 0
     for images in batches:
         prepared = preprocess(images, device=device)
+        device_type = prepared.device.type
         # Not around the loop: a generator would carry the modes into its caller.
         with (
             torch.inference_mode(),
-            torch.autocast(
-                prepared.device.type, torch.bfloat16, precision == "bfloat16"
-            ),
+            torch.autocast(device_type, torch.bfloat16, is_bfloat16),
         ):
             embeddings = network(prepared).float().cpu()
-        for fault, rows in (
-            ("not finite", ~embeddings.isfinite().all(1)),
-            ("all zero", ~embeddings.any(1)),
-        ):
-            if rows.any():
-                what = (
-                    f"the embedding of row {done + int(rows.int().argmax())} is {fault}"
-                )
-                remedy = "Look at that image; if it is sound, the backbone's weights or preprocessing are not."
-                raise InputError(what, where=where, remedy=remedy)
-        done += len(embeddings)
+        _check(embeddings, first_row, where)
+        first_row += len(embeddings)
         yield embeddings
+
+
+def _check(embeddings: Tensor, first_row: int, where: str) -> None:
+    faults = {
+        "not finite": ~embeddings.isfinite().all(1),
+        "all zero": ~embeddings.any(1),
+    }
+    for fault, rows in faults.items():
+        if rows.any():
+            row = first_row + int(rows.int().argmax())
+            raise InputError(
+                f"the embedding of row {row} is {fault}",
+                where=where,
+                remedy=(
+                    "Look at that image; if it is sound, the backbone's weights or "
+                    "preprocessing are not."
+                ),
+            )
 
 
 def write_embeddings(
@@ -74,36 +97,41 @@ def write_embeddings(
     embed: Callable[[SplitName], Iterable[Tensor]],
     provenance: Mapping[str, Any],
 ) -> None:
-    """Write an artifact of each split's labels and index, (n,) int64, and embeddings in
-    batches, (b, dim) float32.
+    """Write an artifact of embeddings.
+
+    Args:
+        folder: An existing folder.
+        rows: Labels (n,) and index (n,) of each split, int64.
+        embed: Makes the embeddings of a split in batches, shape (b, dim), float32.
+        provenance: JSON about the backbone; `embedding` is dim.
     """
     splits = [split for split in SPLITS if split in rows]
-    shape = sum(len(rows[split][0]) for split in splits), int(provenance["embedding"])
+    size = sum(len(rows[split][0]) for split in splits)
+    shape = (size, int(provenance["embedding"]))
+    header = {"descr": "<f4", "fortran_order": False, "shape": shape}
     with (folder / EMBEDDINGS).open("wb") as file:
-        np.lib.format.write_array_header_1_0(
-            file, {"descr": "<f4", "fortran_order": False, "shape": shape}
-        )
-        for batch in chain.from_iterable(map(embed, splits)):
-            file.write(batch.contiguous().numpy().data)
-    labels = {f"{split}.labels": labels for split, (labels, _) in rows.items()}
-    save_file(
-        labels | {f"{split}.index": index for split, (_, index) in rows.items()},
-        folder / ROWS,
-    )
+        np.lib.format.write_array_header_1_0(file, header)
+        for split in splits:
+            for batch in embed(split):
+                file.write(batch.contiguous().numpy().data)
+    columns: dict[str, Tensor] = {}
+    for split, (labels, index) in rows.items():
+        columns[f"{split}.labels"] = labels
+        columns[f"{split}.index"] = index
+    save_file(columns, folder / ROWS)
     write_json(folder / PROVENANCE, dict(provenance))
 
 
 def open_embeddings(artifact: Artifact) -> dict[SplitName, Part]:
-    """Read embeddings back: by split, a part with data (n, dim) float32, mapped from
-    disk.
-    """
-    dataset, rows = artifact.json(PROVENANCE)["dataset"], artifact.tensors(ROWS)
+    """Read embeddings back: by split, data (n, dim) float32, mapped from disk."""
+    dataset = artifact.json(PROVENANCE)["dataset"]
+    rows = artifact.tensors(ROWS)
     splits = [split for split in SPLITS if f"{split}.labels" in rows]
+    sizes = [len(rows[f"{split}.labels"]) for split in splits]
     embeddings = torch.from_numpy(np.load(artifact.path(EMBEDDINGS), mmap_mode="c"))
-    data = embeddings.split([len(rows[f"{split}.labels"]) for split in splits])
-    return {
-        split: Part(
-            dataset, split, part, rows[f"{split}.labels"], rows[f"{split}.index"]
-        )
-        for split, part in zip(splits, data, strict=True)
-    }
+    parts: dict[SplitName, Part] = {}
+    for split, data in zip(splits, embeddings.split(sizes), strict=True):
+        labels = rows[f"{split}.labels"]
+        index = rows[f"{split}.index"]
+        parts[split] = Part(dataset, split, data, labels, index)
+    return parts

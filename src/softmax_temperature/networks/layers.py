@@ -1,5 +1,6 @@
-"""What the networks share: the form of a classifier, activations, how weights start,
-and uploads to a GPU.
+"""Parts that all networks share: the classifier's form, activations, initial weights.
+
+And uploads to a GPU.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -12,15 +13,14 @@ from torch import Tensor, nn
 
 
 class Classifier(nn.Module):
-    """A network whose last layer, `classifier`, makes `num_classes` logits of
-    `features`.
-    """
+    """A network whose last layer, `classifier`, makes logits of `features`."""
 
     classifier: nn.Module
 
     def features(self, inputs: Tensor) -> Tensor:
-        """What `classifier` reads, (n, features), or (n, features, height, width) for
-        pixels: here all other layers.
+        """The input of `classifier`, (n, features) or (n, features, height, width).
+
+        By default all other layers are applied one after the other.
         """
         for name, layer in self.named_children():
             if name != "classifier":
@@ -28,23 +28,28 @@ class Classifier(nn.Module):
         return inputs
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Logits (n, num_classes) of images (n, 3, height, width) or of tokens (n,
-        length).
+        """Logits (n, num_classes).
+
+        Args:
+            inputs: Images, shape (n, 3, height, width), or tokens, shape (n, length).
         """
         logits: Tensor = self.classifier(self.features(inputs))
         return logits
 
 
 def last_layer_inputs(network: Any, inputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Logits, and the features that the last layer makes them of, both float32, under
-    autocast too.
+    """Logits, and the features that the last layer makes them of.
+
+    Both are float32, under autocast too: in bfloat16 logits would fall into steps that
+    are too coarse for the calibration metrics.
+
+    Args:
+        network: A `Classifier`, or DistributedDataParallel around one.
+        inputs: The network's inputs.
     """
-    # In bfloat16 logits would fall into steps, too coarse for the calibration metrics.
-    head, features = (
-        getattr(network, "module", network).classifier,
-        [],
-    )  # Perhaps in DistributedDataParallel.
+    head = getattr(network, "module", network).classifier
     forward = head.forward
+    features: list[Tensor] = []
 
     def in_full_precision(last: Tensor) -> Tensor:
         features.append(last.float())
@@ -60,8 +65,9 @@ def last_layer_inputs(network: Any, inputs: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class CReLU(nn.Module):
-    """The concatenated ReLU (Shang et al. 2016): relu(x) and then relu(-x) along
-    dimension 1, which it doubles.
+    """The concatenated ReLU (Shang et al. 2016): relu(x), then relu(-x).
+
+    They follow each other along dimension 1, which it doubles.
     """
 
     def __init__(self) -> None:
@@ -69,23 +75,24 @@ class CReLU(nn.Module):
         self.relu = nn.ReLU()
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Of inputs (n, channels, ...): shape (n, 2 channels, ...)."""
+        """Shape (n, 2 channels, ...) from inputs (n, channels, ...)."""
         return torch.cat((self.relu(inputs), self.relu(-inputs)), dim=1)
 
 
 def rectifier(activation: str) -> tuple[Callable[[], nn.Module], int]:
-    """The constructor of ReLU or CReLU (cooling paper, section 4.2), and how many
-    channels it makes of one.
+    """The constructor of "relu" or "crelu", and the channels that it makes of one.
+
+    Source: cooling paper, section 4.2.
     """
     check_choice("activation", activation, ("relu", "crelu"))
-    return (nn.ReLU, 1) if activation == "relu" else (CReLU, 2)
+    if activation == "crelu":
+        return CReLU, 2
+    return nn.ReLU, 1
 
 
 @contextmanager
 def drawn_from(seed: int) -> Iterator[None]:
-    """Draw weights that depend on the seed alone; the caller's random numbers stay as
-    they are.
-    """
+    """Draw weights from a seed in the block, and leave the caller's generator alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield
@@ -95,45 +102,44 @@ def drawn_from(seed: int) -> Iterator[None]:
 def redraw(
     network: nn.Module, draw: Callable[[Tensor], object], *, dense: bool = True
 ) -> None:
-    """Draw the weights of convolutions, and of dense layers unless told not to; their
-    biases become 0.
+    """Draw the weights of convolutions and dense layers anew; their biases become 0.
+
+    Args:
+        network: The network, which is changed in place.
+        draw: Draws one weight tensor in place.
+        dense: Whether dense layers are drawn too.
     """
+    kinds = (nn.Conv1d, nn.Conv2d, nn.Linear) if dense else (nn.Conv1d, nn.Conv2d)
     for module in network.modules():
-        if isinstance(module, (nn.Conv1d, nn.Conv2d)) or (
-            dense and isinstance(module, nn.Linear)
-        ):
+        if isinstance(module, kinds):
             draw(module.weight)
             if module.bias is not None:
                 module.bias.zero_()
 
 
 def check_choice(name: str, value: str, choices: Collection[str]) -> None:
-    """Refuse an argument of a network that is none of the choices."""
+    """Raise ValueError unless the argument `name` of a network is in `choices`."""
     if value not in choices:
-        raise ValueError(
-            f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}"
-        )
+        valid = " or ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be {valid}, got {value!r}")
 
 
 def upload(device: torch.device, *tables: Tensor) -> list[Tensor]:
-    """Tensors of one dtype on a device, in one copy from pinned memory, so that neither
-    side waits.
+    """Tensors of one dtype on a device.
+
+    They travel in one copy from pinned memory, so that neither side waits.
     """
     if device.type != "cuda" or tables[0].is_cuda:
         return [table.to(device) for table in tables]
-    packed = (
-        torch.cat([table.flatten() for table in tables])
-        .pin_memory()
-        .to(device, non_blocking=True)
-    )
-    parts = packed.split([table.numel() for table in tables])
+    packed = torch.cat([table.flatten() for table in tables])
+    uploaded = packed.pin_memory().to(device, non_blocking=True)
+    parts = uploaded.split([table.numel() for table in tables])
     return [part.view(table.shape) for part, table in zip(parts, tables, strict=True)]
 
 
 @lru_cache(maxsize=64)
 def channels(values: tuple[float, ...], device: torch.device) -> Tensor:
-    """One number for each channel, float32, uploaded once and not to be changed."""
-    with torch.inference_mode(
-        False
-    ):  # Or a tensor made while embedding could not be used while training.
+    """One float32 number per channel, uploaded once and not to be changed."""
+    # A tensor made in inference mode could not be used in training.
+    with torch.inference_mode(False):
         return torch.tensor(values, device=device)

@@ -1,12 +1,13 @@
-"""Typed parameters: what `params.yaml` may say, and what it means.
+"""Typed parameters: the schema of `params.yaml`, and the meaning of its values.
 
 Unknown keys and wrong types are errors, names that refer to each other are checked, and
 an unknown name is answered with the nearest valid one. `params.yaml` gives the reasons
 and sources of the values; the classes give their meanings.
 """
 
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, NonNegativeInt, ValidationError, model_validator
 from ruamel.yaml import YAML
@@ -32,9 +33,19 @@ from softmax_temperature.runner.section import Compute, Section, all_known
 Paper = Literal["classifier_temperature", "focal", "cooling", "temperature_check"]
 
 
+class _References(NamedTuple):
+    """Names under a key of a paper's section, and the names that exist."""
+
+    paper: Paper
+    key: str
+    names: Iterable[str]
+    valid: Collection[str]
+
+
 class Params(Section):
-    """All of `params.yaml`; the sections of papers that `papers` does not name are not
-    used.
+    """All of `params.yaml`.
+
+    The sections of papers that `papers` does not name are not used.
     """
 
     profile: Name
@@ -54,7 +65,7 @@ class Params(Section):
     temperature_check: TemperatureCheck
 
     def embedded_pairs(self) -> list[tuple[str, str]]:
-        """The data sets and backbones whose embeddings some paper needs."""
+        """The pairs of data set and backbone whose embeddings a paper needs."""
         paper = self.classifier_temperature
         return [
             (dataset, backbone)
@@ -63,64 +74,82 @@ class Params(Section):
         ]
 
     @model_validator(mode="after")
-    def _names_exist(self) -> Self:
-        paper, early = (
-            self.classifier_temperature,
-            self.temperature_check.early_learning,
-        )
-        names: list[tuple[str, Any, Any]] = [
-            ("classifier_temperature.datasets", paper.datasets, self.datasets),
-            ("classifier_temperature.backbones", paper.backbones, self.backbones),
-            (
-                "classifier_temperature.rescaling.dataset",
-                [paper.rescaling.dataset],
-                paper.datasets,
-            ),
-            (
-                "classifier_temperature.rescaling.backbone",
-                [paper.rescaling.backbone],
-                paper.backbones,
-            ),
-        ]
-        for part in ("focal.tasks", "cooling.experiments", "temperature_check.sweeps"):
-            section, _, key = part.partition(".")
-            trained = getattr(getattr(self, section), key)
-            if section in self.papers and not trained:
+    def _trains_something(self) -> Self:
+        trained: dict[Paper, tuple[str, Collection[str]]] = {
+            "focal": ("tasks", self.focal.tasks),
+            "cooling": ("experiments", self.cooling.experiments),
+            "temperature_check": ("sweeps", self.temperature_check.sweeps),
+        }
+        for paper, (key, names) in trained.items():
+            if paper in self.papers and not names:
                 raise ValueError(
-                    f"{part}: there must be one where `papers` names the paper"
+                    f"{paper}.{key}: there must be one where `papers` names the paper"
                 )
-            for name, each in trained.items():
-                others = (
-                    [*each.out_of_distribution, *each.shifted]
-                    if section == "focal"
-                    else []
-                )
-                names.append((f"{part}.{name}", [each.dataset, *others], self.datasets))
-                names.append((f"{part}.{name}", [each.network], self.networks))
-        if early:
-            names.append(
-                (
-                    "temperature_check.early_learning.dataset",
-                    [early.dataset],
-                    self.datasets,
-                )
-            )
-            names.append(
-                (
-                    "temperature_check.early_learning.networks",
-                    early.networks,
-                    self.networks,
-                )
-            )
-        for key, some, known in names:
-            if key.partition(".")[0] in self.papers:
-                all_known(key, some, known)
         return self
+
+    @model_validator(mode="after")
+    def _names_exist(self) -> Self:
+        for paper, key, names, valid in self._references():
+            if paper in self.papers:
+                all_known(f"{paper}.{key}", names, valid)
+        return self
+
+    def _references(self) -> Iterator[_References]:
+        """All names in the papers' sections that refer to other sections."""
+        yield from self._classifier_references()
+        yield from self._focal_references()
+        yield from self._cooling_references()
+        yield from self._temperature_references()
+
+    def _classifier_references(self) -> Iterator[_References]:
+        paper = self.classifier_temperature
+        rescaling = paper.rescaling
+        slug: Paper = "classifier_temperature"
+        yield _References(slug, "datasets", paper.datasets, self.datasets)
+        yield _References(slug, "backbones", paper.backbones, self.backbones)
+        yield _References(
+            slug, "rescaling.dataset", [rescaling.dataset], paper.datasets
+        )
+        yield _References(
+            slug, "rescaling.backbone", [rescaling.backbone], paper.backbones
+        )
+
+    def _focal_references(self) -> Iterator[_References]:
+        for name, task in self.focal.tasks.items():
+            key = f"tasks.{name}"
+            datasets = [task.dataset, *task.out_of_distribution, *task.shifted]
+            yield _References("focal", key, datasets, self.datasets)
+            yield _References("focal", key, [task.network], self.networks)
+
+    def _cooling_references(self) -> Iterator[_References]:
+        for name, experiment in self.cooling.experiments.items():
+            key = f"experiments.{name}"
+            yield _References("cooling", key, [experiment.dataset], self.datasets)
+            yield _References("cooling", key, [experiment.network], self.networks)
+
+    def _temperature_references(self) -> Iterator[_References]:
+        paper = self.temperature_check
+        slug: Paper = "temperature_check"
+        for name, sweep in paper.sweeps.items():
+            key = f"sweeps.{name}"
+            yield _References(slug, key, [sweep.dataset], self.datasets)
+            yield _References(slug, key, [sweep.network], self.networks)
+        early = paper.early_learning
+        if early is not None:
+            key = "early_learning"
+            yield _References(slug, f"{key}.dataset", [early.dataset], self.datasets)
+            yield _References(slug, f"{key}.networks", early.networks, self.networks)
 
 
 def read_yaml(path: Path, *, kind: Literal["rt", "safe"] = "safe") -> Any:
-    """Read a YAML 1.2 file in UTF-8; "rt" keeps comments and order, "safe" is faster.
-    No tag constructs an object.
+    """Read a YAML 1.2 file in UTF-8; no tag constructs an object.
+
+    Args:
+        path: The file.
+        kind: "rt" keeps comments and order, "safe" is faster.
+
+    Raises:
+        InputError: If the file is missing, or is not YAML.
     """
     if not path.is_file():
         raise InputError(
@@ -140,19 +169,22 @@ def read_yaml(path: Path, *, kind: Literal["rt", "safe"] = "safe") -> Any:
 
 
 def read_params(path: Path) -> Params:
-    """Read a parameter file; an InputError if it is missing, no YAML, or says something
-    that `Params` refuses.
+    """Read a parameter file.
+
+    Raises:
+        InputError: If it is missing, is not YAML, or has a value that `Params` refuses.
     """
     return validate(read_yaml(path), where=str(path))
 
 
 def validate(content: Any, *, where: str) -> Params:
-    """Check the content of a parameter file, whose name is `where`."""
+    """Check the content of the parameter file `where`; InputError names the key."""
     try:
         return Params.model_validate(content)
     except ValidationError as error:
-        key, what = fault(error)
-        remedy = "Correct it in params.yaml, or apply a profile again."
+        key, message = fault(error)
         raise InputError(
-            what, where=f"{where}: {key}" if key else where, remedy=remedy
+            message,
+            where=f"{where}: {key}" if key else where,
+            remedy="Correct it in params.yaml, or apply a profile again.",
         ) from error

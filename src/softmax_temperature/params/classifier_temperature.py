@@ -9,9 +9,7 @@ from softmax_temperature.runner.section import Section
 
 
 class Share(Section):
-    """A batch of this `share` of the training rows, rounded up, and of `least` rows at
-    the least.
-    """
+    """A batch size as a `share` of the training rows, rounded up, at least `least`."""
 
     share: Fraction
     least: PositiveInt
@@ -30,17 +28,13 @@ class GridTraining(Section):
 
 
 class Search(GridTraining):
-    """The grid of sections 4.1 and 4.3; `select_on` is the split on which the optimum
-    is read.
-    """
+    """The grid of sections 4.1 and 4.3, whose optimum is read on `select_on`."""
 
     select_on: Literal["test", "validation"]
 
 
 class Rescaling(Section):
-    """Figure 2: plain against rescaled cross-entropy, SGD against Adam, on one embedded
-    data set.
-    """
+    """Figure 2: plain and rescaled cross-entropy, with SGD and Adam."""
 
     dataset: Name
     backbone: Name
@@ -54,8 +48,10 @@ class Rescaling(Section):
 
 
 class HeuristicSection(Section):
-    """The regression: `selected` statistics in its middle row, pairs with plateaus
-    above `max_plateau` set apart.
+    """The regression of the best inverse temperature on statistics.
+
+    Its middle row uses `selected` statistics. Pairs with plateaus above `max_plateau`
+    are set apart.
     """
 
     selected: PositiveInt

@@ -16,19 +16,19 @@ from softmax_temperature.params.shared import Name
 from softmax_temperature.runner.section import Section, all_known
 
 NO_COOLING = "none"
+"""The mode of an arm without Cooling."""
 JUDGED = 10
-"""Epochs at the end whose mean is the accuracy of a training."""
-Sides = Annotated[
-    list[Annotated[int, Field(gt=0, multiple_of=16)]], Field(min_length=2, max_length=2)
-]
+"""The accuracy of a training is the mean of this many last epochs."""
+Side = Annotated[int, Field(gt=0, multiple_of=16)]
+Sides = Annotated[list[Side], Field(min_length=2, max_length=2)]
+"""Height and width in pixels, which the U-Net halves four times."""
 
 
 class CoolingSettings(Section):
-    """The settings of `cooling.Cooling`, which cools once per `period`, an epoch or a
-    number of batches.
+    """The settings of `cooling.Cooling`.
 
-    `optimizer_state` says what happens to momentum buffers and moments when weights are
-    rescaled.
+    It cools once per `period`, an epoch or a number of batches. When weights are
+    rescaled, `optimizer_state` keeps or rescales momentum buffers and moments.
     """
 
     mode: Literal["none", "last_layer", "distributed", "periodic"]
@@ -41,37 +41,39 @@ class CoolingSettings(Section):
 
 
 class Arm(CoolingSettings):
-    """A way to cool, or not to (mode "none"). `loss` names a loss, `options` go to it."""
+    """A mode of Cooling, or "none", with a loss and the loss's `options`."""
 
     loss: Loss = "cross_entropy"
     options: dict[str, Any] = {}
 
 
 class Experiment(Section):
-    """A data set with a network, trained with each of `schedules` and each of `arms`."""
+    """A data set with a network, trained with each of `schedules` and each of `arms`.
+
+    `recipe` replaces values of the section's recipe. `seeds` replaces the section's
+    number of seeds (null keeps it), and `schedule_seeds` that number for single
+    schedules. `change` names the change of an ablation. `printed_model` is the paper's
+    name for the network, if its tables have numbers for it.
+    """
 
     dataset: Name
     network: Name
     schedules: list[Name]
     arms: list[Name]
-    recipe: dict[str, Any] = {}  # In place of values of the section's.
-    seeds: PositiveInt | None = None  # Null: those of the section.
-    schedule_seeds: dict[
-        Name, PositiveInt
-    ] = {}  # In place of them, with some of the schedules.
+    recipe: dict[str, Any] = {}
+    seeds: PositiveInt | None = None
+    schedule_seeds: dict[Name, PositiveInt] = {}
     role: Literal["table_1", "table_2", "figure_1", "figure_2", "ablation", "ours"]
-    change: str = ""  # What an ablation changes.
-    printed_model: str | None = (
-        None  # The paper's name for the network, if its tables have numbers for it.
-    )
+    change: str = ""
+    printed_model: str | None = None
 
 
 class Watching(Section):
-    """After each epoch `train_images` training images are evaluated (null: all), and
-    held-out ones after every `every`.
+    """Evaluations during a training.
 
-    Those are also evaluated after the first epoch and each of the last ten, which the
-    claims rest on.
+    After each epoch `train_images` training images are evaluated (null: all). Held-out
+    images are evaluated after every `every` epochs, after the first, and after each of
+    the last ten, which the claims rest on.
     """
 
     train_images: PositiveInt | None
@@ -79,13 +81,13 @@ class Watching(Section):
 
 
 class SegmentationTask(Section):
-    """A U-Net with `width` channels at full size, on `dataset`: "glyph-scenes-N" or a
-    folder below `data.root`.
+    """The training of a U-Net with `width` channels at full size.
 
-    Label maps hold classes from 0 to `classes` - 1, and `void` where there is none.
-    `crop` is the height and width of the middle of each image, `size` what that is
-    resized to. `cooling_images` training images are set aside to fit the temperature on
-    (null: those of the data set's own validation part). Limits: null is all.
+    `dataset` is "glyph-scenes-N" or a folder below `data.root`. Label maps hold classes
+    from 0 to `classes` - 1, and `void` for pixels without a class. `crop` is the height
+    and width of the middle that is cut out of each image, and `size` those that the cut
+    is resized to. `cooling_images` training images are set aside to fit the temperature
+    on; null takes the data set's own validation part. A limit of null takes all.
     """
 
     dataset: Name
@@ -101,15 +103,15 @@ class SegmentationTask(Section):
 
 
 class Segmentation(SegmentationTask):
-    """Section 4.4: the task trained with and without last-layer Cooling, `seeds` times
-    each.
+    """Section 4.4: the task with and without last-layer Cooling, `seeds` times each.
+
+    The temperature is raised to the power `factor`. `panels` test images are shown; 0
+    if they may not be passed on.
     """
 
-    factor: NonNegativeFloat  # The temperature is raised to it.
+    factor: NonNegativeFloat
     seeds: PositiveInt
-    panels: Annotated[
-        int, Field(ge=0, le=8)
-    ]  # Test images that are shown; 0 where they may not be passed on.
+    panels: Annotated[int, Field(ge=0, le=8)]
     arms: ClassVar[tuple[str, ...]] = (NO_COOLING, "last_layer")
 
     def trainings(self) -> list[tuple[str, int]]:
@@ -122,14 +124,16 @@ class Segmentation(SegmentationTask):
             raise ValueError(f"void: {self.void}, is one of the {self.classes} classes")
         if self.recipe.crop_padding or self.recipe.flip:
             raise ValueError(
-                "recipe: crop_padding must be 0 and flip false, because labels do not move with images"
+                "recipe: crop_padding must be 0 and flip false, because labels do not "
+                "move with images"
             )
         return self
 
 
 class Cooling(Section):
-    """The paper `cooling`: every experiment with each of its schedules (in place of the
-    recipe's) and arms.
+    """The paper `cooling`: every experiment with each of its schedules and arms.
+
+    A schedule replaces the recipe's.
     """
 
     seeds: PositiveInt
@@ -142,9 +146,10 @@ class Cooling(Section):
 
     def recipe_of(self, experiment: str, schedule: str) -> Recipe:
         """The recipe of an experiment with one of its schedules."""
-        own = {"schedule": self.schedules[schedule].model_dump()}
+        change = self.experiments[experiment].recipe
+        schedule_change = {"schedule": self.schedules[schedule].model_dump()}
         return self.recipe.changed(
-            self.experiments[experiment].recipe, own, by=f"experiments.{experiment}"
+            change, schedule_change, by=f"experiments.{experiment}"
         )
 
     def trainings(self) -> list[tuple[str, str, str, int]]:
@@ -164,15 +169,11 @@ class Cooling(Section):
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
         for name, experiment in self.experiments.items():
-            all_known(
-                f"experiments.{name}.schedules", experiment.schedules, self.schedules
-            )
-            all_known(f"experiments.{name}.arms", experiment.arms, self.arms)
-            all_known(
-                f"experiments.{name}.schedule_seeds",
-                experiment.schedule_seeds,
-                experiment.schedules,
-            )
+            key = f"experiments.{name}"
+            schedules = experiment.schedules
+            all_known(f"{key}.schedules", schedules, self.schedules)
+            all_known(f"{key}.arms", experiment.arms, self.arms)
+            all_known(f"{key}.schedule_seeds", experiment.schedule_seeds, schedules)
             for schedule in experiment.schedules:
                 self.recipe_of(name, schedule)
         return self

@@ -17,13 +17,11 @@ from softmax_temperature.params.shared import Ascending, Fraction, Momentum, Nam
 from softmax_temperature.runner.section import Section, all_known
 
 REFERENCE = "CE"
-"""The arm that the paper compares with."""
+"""The arm that the paper compares the others with."""
 
 
 class ArmChange(Section):
-    """What one arm does differently on one task: values of its loss's options and of
-    the recipe, and how many seeds.
-    """
+    """The changes of one arm on one task: options of its loss, recipe and seeds."""
 
     options: dict[str, Any] = {}
     recipe: dict[str, Any] = {}
@@ -39,8 +37,9 @@ class Arm(Section):
 
 
 class Embeddings(Section):
-    """Word vectors in a `file` below data.root, in GloVe's form, which move by plain
-    gradient steps of size `step`.
+    """Word vectors in a `file` below data.root (see `data.word_vectors`).
+
+    They are trained by plain gradient steps of size `step`.
     """
 
     file: Annotated[str, Field(min_length=1)]
@@ -48,12 +47,12 @@ class Embeddings(Section):
 
 
 class TaskTraining(Section):
-    """How a task is read and evaluated, whatever trains on it.
+    """The form of a task's data, and its evaluation.
 
-    Its test images are scored with noise of the standard deviation `gaussian_noise` too
-    (pixels on the scale 0 to 1). Parse trees need the vocabulary of `text` alone; null
-    `embeddings` are learned with the rest. `select` is the epoch whose weights are
-    evaluated, the last or the first with the best accuracy on validation data.
+    Test images are also scored with noise of the standard deviation `gaussian_noise`,
+    for pixels on the scale 0 to 1. Parse trees use the vocabulary of `text` alone. If
+    `embeddings` is null, they are learned with the rest. `select` is the epoch whose
+    weights are evaluated: the last, or the first with the best validation accuracy.
     """
 
     gaussian_noise: PositiveFloat | None = None
@@ -65,11 +64,11 @@ class TaskTraining(Section):
 class Task(TaskTraining):
     """A data set with a network, trained with every arm in `arms` (null: all of them).
 
-    Beside its own test images, those of `out_of_distribution` are scored; on those of
-    `shifted`, other pictures under the same class names, accuracy and calibration are
-    measured. `variant_of` makes a task a part of the ablation: another one's, but for
-    its recipe. `printed_...` are the paper's names, if it has numbers; `differs` says
-    what else is not as in the paper.
+    The test images of `out_of_distribution` are scored beside its own. On the data sets
+    in `shifted`, other pictures under the same class names, accuracy and calibration
+    are measured. A task with `variant_of` belongs to the ablation: it is that task with
+    another recipe. `printed_dataset` and `printed_network` are the paper's names, if it
+    prints numbers; `differs` names further differences from the paper.
     """
 
     dataset: Name
@@ -87,16 +86,14 @@ class Task(TaskTraining):
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
         if self.arms is not None and len(set(self.arms)) < len(self.arms):
-            raise ValueError(
-                f"arms: {', '.join(self.arms)}: one of them is there twice"
-            )
+            names = ", ".join(self.arms)
+            raise ValueError(f"arms: {names}: one of them is there twice")
         if (self.printed_dataset is None) != (self.printed_network is None):
             raise ValueError(
                 "printed_dataset and printed_network stand together or not at all"
             )
-        if self.text and (
-            self.out_of_distribution or self.gaussian_noise or self.shifted
-        ):
+        for_images = self.out_of_distribution or self.gaussian_noise or self.shifted
+        if self.text and for_images:
             raise ValueError(
                 "text: out_of_distribution, gaussian_noise and shifted are for images"
             )
@@ -106,11 +103,10 @@ class Task(TaskTraining):
 
 
 class Watching(Section):
-    """What is recorded while a network trains; epochs of Figures 3 and A.1 are those of
-    the written recipe.
+    """Records of a training, and the epochs of Figures 3 and A.1 (`planned_epochs`).
 
-    `train_images` training images are evaluated (null: all), every `every` epochs and
-    after the first and the last; after each epoch where the best one is selected.
+    `train_images` training images are evaluated (null: all) every `every` epochs and
+    after the first and the last, or after each epoch if the best one is selected.
     """
 
     train_images: PositiveInt | None
@@ -120,8 +116,9 @@ class Watching(Section):
 
 
 class Evaluation(Section):
-    """Intervals from `bootstrap` resamples; `panels` test images are shown per task (0:
-    they may not be passed on).
+    """Intervals from `bootstrap` resamples, and test images to show.
+
+    `panels` images are shown per task; 0 if they may not be passed on.
     """
 
     bootstrap: PositiveInt
@@ -129,7 +126,7 @@ class Evaluation(Section):
 
 
 class LinearTraining(Section):
-    """Appendix C: a logistic regression on `train` points, tested on `test` others."""
+    """Appendix C: a logistic regression on `train` points, tested on `test` points."""
 
     train: PositiveInt
     test: PositiveInt
@@ -138,7 +135,7 @@ class LinearTraining(Section):
 
 
 class Linear(LinearTraining):
-    """It is trained with each gamma in `gammas`, and 0 for cross-entropy."""
+    """Appendix C with each gamma in `gammas`; 0 is cross-entropy."""
 
     gammas: dict[Name, NonNegativeFloat]
     seeds: PositiveInt
@@ -149,8 +146,9 @@ class Linear(LinearTraining):
 
 
 class Transformer(Section):
-    """Encoder and decoder of `layers` each, with `inner` units in their feed-forward
-    layers.
+    """A Transformer whose encoder and decoder have `layers` layers each.
+
+    Their feed-forward layers have `inner` units.
     """
 
     width: Annotated[int, Field(gt=0, multiple_of=2)]
@@ -169,32 +167,32 @@ class Transformer(Section):
 
 
 class BeamSearch(Section):
-    """How test sentences are translated; `length_penalty` is the exponent by which long
-    translations are favoured.
+    """The search for translations of test sentences, `sentences` at a time.
+
+    A larger exponent `length_penalty` favours longer translations. A translation may
+    have `extra_length` tokens more than its source.
     """
 
     beam: PositiveInt
     length_penalty: NonNegativeFloat
-    extra_length: (
-        NonNegativeInt  # Tokens that a translation may have more than its source.
-    )
-    sentences: PositiveInt  # At a time.
+    extra_length: NonNegativeInt
+    sentences: PositiveInt
 
 
 class TranslationTask(Section):
-    """A Transformer that translates `dataset`: "farm" or a folder below `data.root`,
-    with files that end in languages.
+    """The training of a Transformer that translates from `source` to `target`.
 
-    Training pairs with more than `longest` tokens are left out. Both languages share
-    `vocabulary` pieces of words. `recipe.batch_size` counts tokens of each language,
-    padding included. Test sentences are translated at the `temperatures` of Figure K.1,
-    at 1 and at the one that validation data choose.
+    `dataset` is "farm" or a folder below `data.root` (see `data.translation`). A limit
+    counts pairs; null takes all. Training pairs with more than `longest` tokens are
+    left out. Both languages share `vocabulary` pieces of words. `recipe.batch_size`
+    counts tokens of each language, padding included. Test sentences are translated at
+    the `temperatures` of Figure K.1, at 1, and at the one fitted to validation data.
     """
 
     dataset: Name
     source: Name
     target: Name
-    train_limit: PositiveInt | None  # Pairs; null: all.
+    train_limit: PositiveInt | None
     validation_limit: PositiveInt | None
     test_limit: PositiveInt | None
     vocabulary: Annotated[int, Field(ge=5)]
@@ -206,8 +204,9 @@ class TranslationTask(Section):
 
 
 class Translation(TranslationTask):
-    """Appendix K: the task with cross-entropy, label smoothing (`smoothing`) and focal
-    loss (`gamma`).
+    """Appendix K: translation with three losses.
+
+    They are cross-entropy, label smoothing (`smoothing`) and focal loss (`gamma`).
     """
 
     smoothing: Fraction
@@ -233,21 +232,19 @@ class Translation(TranslationTask):
             raise ValueError(
                 f"target: {self.target}, must be another language than source"
             )
-        if (
-            self.recipe.crop_padding
-            or self.recipe.flip
-            or self.recipe.mean
-            or self.recipe.std
-        ):
+        recipe = self.recipe
+        if recipe.crop_padding or recipe.flip or recipe.mean or recipe.std:
             raise ValueError(
-                "recipe: crop_padding must be 0, flip false, mean and std null: they are for images"
+                "recipe: crop_padding must be 0, flip false, mean and std null: they "
+                "are for images"
             )
         return self
 
 
 class Focal(Section):
-    """The paper `focal`: every task with each of its arms, `seeds` times; null
-    `translation` leaves out appendix K.
+    """The paper `focal`: every task with each of its arms, `seeds` times.
+
+    If `translation` is null, appendix K is left out.
     """
 
     recipe: Recipe
@@ -264,19 +261,23 @@ class Focal(Section):
         return list(self.tasks[task].arms or self.arms)
 
     def arm_of(self, task: str, arm: str) -> Arm:
-        """One arm as this task changes it."""
-        own, general = self.tasks[task], self.arms[arm]
-        change = own.arm_changes.get(arm, ArmChange())
-        recipe = {**own.recipe, **general.recipe, **change.recipe}
+        """An arm as a task changes it."""
+        general = self.arms[arm]
+        change = self._change(task, arm)
+        task_recipe = self.tasks[task].recipe
         return Arm(
             loss=general.loss,
             options={**general.options, **change.options},
-            recipe=recipe,
+            recipe={**task_recipe, **general.recipe, **change.recipe},
         )
 
+    def _change(self, task: str, arm: str) -> ArmChange:
+        return self.tasks[task].arm_changes.get(arm, ArmChange())
+
     def recipe_of(self, task: str, arm: str) -> Recipe:
-        """The recipe of one arm on one task: the paper's, changed by the task, the arm,
-        and the arm on this task.
+        """The recipe of an arm on a task.
+
+        It is the section's, changed by the task, the arm, and the arm on this task.
         """
         return self.recipe.changed(
             self.arm_of(task, arm).recipe, by=f"tasks.{task} with arms.{arm}"
@@ -286,23 +287,28 @@ class Focal(Section):
         """Task, arm and seed of every training."""
         return [
             (task, arm, seed)
-            for task, about in self.tasks.items()
+            for task in self.tasks
             for arm in self.arms_of(task)
-            for seed in range(
-                about.arm_changes.get(arm, ArmChange()).seeds or self.seeds
-            )
+            for seed in range(self._change(task, arm).seeds or self.seeds)
         ]
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
         for name, task in self.tasks.items():
-            all_known(f"tasks.{name}.arms", task.arms or [], self.arms)
-            all_known(f"tasks.{name}.arm_changes", task.arm_changes, self.arms_of(name))
-            all_known(f"tasks.{name}.variant_of", [task.variant_of or name], self.tasks)
+            key = f"tasks.{name}"
+            all_known(f"{key}.arms", task.arms or [], self.arms)
+            all_known(f"{key}.arm_changes", task.arm_changes, self.arms_of(name))
             for arm in self.arms_of(name):
                 self.recipe_of(name, arm)
-            main = self.tasks[task.variant_of or name]
-            if (main.dataset, main.network) != (task.dataset, task.network):
-                what = f"must have the data set and network of {task.variant_of}: {main.dataset}, {main.network}"
-                raise ValueError(f"tasks.{name}.variant_of: {what}")
+            if task.variant_of is not None:
+                all_known(f"{key}.variant_of", [task.variant_of], self.tasks)
+                _check_variant(key, task, self.tasks[task.variant_of])
         return self
+
+
+def _check_variant(key: str, task: Task, main: Task) -> None:
+    if (main.dataset, main.network) != (task.dataset, task.network):
+        raise ValueError(
+            f"{key}.variant_of: must have the data set and network of "
+            f"{task.variant_of}: {main.dataset}, {main.network}"
+        )

@@ -1,4 +1,4 @@
-"""How a network is trained, as `params.yaml` describes it."""
+"""The training of a network, as `params.yaml` describes it."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -15,23 +15,30 @@ from pydantic import (
 from softmax_temperature.params.shared import Momentum, Precision, fault
 from softmax_temperature.runner.section import Section
 
-# fmt: off
 Loss = Literal[
-    "brier", "cross_entropy", "focal", "label_smoothing", "mmce", "sample_dependent_focal", "scheduled_focal",
+    "brier",
+    "cross_entropy",
+    "focal",
+    "label_smoothing",
+    "mmce",
+    "sample_dependent_focal",
+    "scheduled_focal",
     "tempered_cross_entropy",
 ]
-# fmt: on
 """The names of `losses.OBJECTIVES`, which would import torch."""
 
 
 class Schedule(Section):
-    """The learning rate as a factor of `lr`, over the epochs of the written recipe
-    (`planned_epochs`).
+    """The learning rate as a factor of `lr`, over `planned_epochs`.
 
-    "steps" multiplies by `factor` at each of the `milestones`; "linear" and "cosine"
-    fall to 0; "exponential" falls by `factor` in all; "inverse_square_root" falls as
-    one over the root of the epochs, from 1 at the end of the warm-up, which it needs. A
-    warm-up rises linearly from 0 during the first `warmup` epochs, whatever follows.
+    - "steps" multiplies by `factor` at each of the `milestones`.
+    - "linear" and "cosine" fall to 0.
+    - "exponential" falls by `factor` in all.
+    - "inverse_square_root" falls as one over the root of the epochs, from 1 at the end
+      of the warm-up, which it needs.
+
+    Every schedule can have a warm-up, which rises linearly from 0 during the first
+    `warmup` epochs.
     """
 
     name: Literal[
@@ -51,15 +58,15 @@ class Schedule(Section):
 class Recipe(Section):
     """The training of a network on images or texts.
 
-    Everything with an epoch in it is written for `planned_epochs`: milestones, warm-up,
-    a loss that changes on the way, epochs that a figure shows. A training of another
-    length (`epochs`) stretches all of it.
+    All numbers of epochs are written for `planned_epochs`: milestones, warm-up, a loss
+    that changes on the way, epochs that a figure shows. A training of another length
+    (`epochs`) stretches them all.
 
     For Adam, `momentum` is the first beta and `beta2` the second. `reduction` is over
     the batch; `clip_norm` bounds the norm of the whole gradient. Images are padded by
-    `crop_padding` zeros and cropped at random, mirrored with probability 1/2 if `flip`,
-    normalised by each channel's `mean` and `std` on the scale 0 to 1; texts: 0, false,
-    null.
+    `crop_padding` zeros and cropped at random, mirrored with probability 1/2 if `flip`
+    is true, and normalised by each channel's `mean` and `std` on the scale 0 to 1. For
+    texts these are 0, false and null.
     """
 
     epochs: PositiveInt
@@ -81,8 +88,9 @@ class Recipe(Section):
     precision: Precision
 
     def changed(self, *changes: dict[str, Any], by: str = "change") -> Self:
-        """This recipe with some values replaced, the last one winning; a ValueError
-        names the section `by`.
+        """This recipe with values replaced; the last change of a value counts.
+
+        A ValueError names the section `by` that the changes come from.
         """
         values = self.model_dump()
         for change in changes:
@@ -90,6 +98,6 @@ class Recipe(Section):
         try:
             return type(self).model_validate(values)
         except ValidationError as error:
-            raise ValueError(
-                f"{by}, recipe: {': '.join(filter(None, fault(error)))}"
-            ) from error
+            key, message = fault(error)
+            where = f"{by}, recipe: {key}" if key else f"{by}, recipe"
+            raise ValueError(f"{where}: {message}") from error

@@ -1,8 +1,7 @@
-"""What every paper's sections share: types, the words of a fault, and the sections for
-data and embeddings.
-"""
+"""Types and sections that several papers use: numbers, data, embeddings and texts."""
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -19,10 +18,13 @@ from softmax_temperature.runner.section import Section
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 Momentum = Annotated[float, Field(ge=0, lt=1)]
 Precision = Literal["float32", "bfloat16", "auto"]
-"""What networks multiply in; "auto" is bfloat16 where the processor or GPU multiplies
-it, and float32 elsewhere.
+"""The precision of matrix products.
+
+"auto" is bfloat16 where the processor or GPU multiplies it, and float32 elsewhere.
 """
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+
+_FAULT_LENGTH = 300
 
 
 def _ascends(values: list[float]) -> list[float]:
@@ -36,41 +38,57 @@ Ascending = Annotated[
 ]
 
 
+def _without_tilde(folder: str) -> str:
+    """A folder with `~` or `~user` replaced by the home folder."""
+    if not folder.startswith("~"):
+        return folder
+    try:
+        return str(Path(folder).expanduser())
+    except RuntimeError as error:
+        raise ValueError(f"{folder.partition('/')[0]} has no home folder") from error
+
+
+Folder = Annotated[str, AfterValidator(_without_tilde)]
+
+
 class Data(Section):
-    """Where data come from: `root` holds the user's archives, `download` lets
-    torchvision fetch what is not there.
+    """Sources of data.
+
+    `root` is the folder with the user's archives; `download` lets torchvision fetch
+    data sets that are not there.
     """
 
-    root: str
+    root: Folder
     download: bool
 
 
 class Dataset(Section):
-    """How much of a data set is used; null means all of it. Limits keep classes
-    balanced.
+    """The part of a data set in use; null takes all. Limits keep classes balanced.
 
-    `source` is its name where it is found, if that is not its key: one may be prepared
-    in several ways, and several joined. `pool` puts the source's own parts of texts
-    together; a quarter of each class is then drawn for test.
+    `source` is the name that it is found under, if that is not its key: one source may
+    be prepared in several ways, and several may be joined. `pool` puts the source's own
+    parts of texts together; a quarter of each class is then drawn for test. A
+    `validation_fraction` of null is the one of `fetch`.
     """
 
     source: Name | Annotated[list[Name], Field(min_length=1)] | None = None
     pool: bool = False
-    validation_fraction: Fraction | None = None  # Null: that of `fetch`.
+    validation_fraction: Fraction | None = None
     train_limit: PositiveInt | None = None
     test_limit: PositiveInt | None = None
     class_limit: PositiveInt | None = None
 
 
 class Fetch(Section):
-    """Splits: `validation_fraction` of the training part is set aside, class by class,
-    before anything is fitted.
+    """Preparation of data sets.
+
+    `validation_fraction` of each class of the training part is set aside before
+    anything is fitted. Image files are shrunk when read until the shorter side has
+    `image_size_limit` pixels.
     """
 
     validation_fraction: Fraction
-    image_size_limit: (
-        PositiveInt | None
-    )  # Pixels of the short side above which files are shrunk when read.
+    image_size_limit: PositiveInt | None
 
 
 class PretrainRecipe(Section):
@@ -84,8 +102,9 @@ class PretrainRecipe(Section):
 
 
 class Pretrain(PretrainRecipe):
-    """Training of the backbones whose weights are "pretrain", on glyphs that no other
-    data set uses.
+    """Training of the backbones whose weights are "pretrain".
+
+    They are trained on glyphs that no other data set uses.
     """
 
     classes: PositiveInt
@@ -93,8 +112,9 @@ class Pretrain(PretrainRecipe):
 
 
 class Embed(Section):
-    """Extraction: `batch_size` images at a time, the network in `precision`, embeddings
-    stored as float32.
+    """Extraction of embeddings, which are stored as float32.
+
+    `batch_size` images pass the network at a time, in `precision`.
     """
 
     batch_size: PositiveInt
@@ -102,10 +122,11 @@ class Embed(Section):
 
 
 class Text(Section):
-    """A network knows the `vocabulary` most frequent words of the training texts,
-    padding and the unknown one included.
+    """The form in which a network reads texts.
 
-    It reads at most `length` words of a text, from its start or its end (`keep`).
+    It has a number for each of the `vocabulary` most frequent words of the training
+    texts, padding and the unknown word included, and reads at most `length` words of a
+    text, from its start or its end (`keep`).
     """
 
     vocabulary: Annotated[int, Field(ge=3)]
@@ -114,9 +135,10 @@ class Text(Section):
 
 
 def fault(error: ValidationError) -> tuple[str, str]:
-    """The dotted key and the words of the first fault."""
+    """The dotted key and the message of the first fault."""
     first = error.errors()[0]
-    given = "" if isinstance(first["input"], dict) else f" (given: {first['input']!r})"
-    return ".".join(
-        map(str, first["loc"])
-    ), f"{first['msg'].removeprefix('Value error, ').rstrip('.')}{given}"[:300]
+    key = ".".join(str(step) for step in first["loc"])
+    message = first["msg"].removeprefix("Value error, ").rstrip(".")
+    if not isinstance(first["input"], dict):
+        message = f"{message} (given: {first['input']!r})"
+    return key, message[:_FAULT_LENGTH]

@@ -15,8 +15,20 @@ from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.params.shared import Ascending, Name, Text
 from softmax_temperature.runner.section import Section
 
-QUESTIONS = CURVES, NORMS = "curves", "norms"
-PLAIN, COOLED, CONFIRMED = "plain", "cooled", "confirmed-"
+CURVES = "curves"
+NORMS = "norms"
+QUESTIONS = (CURVES, NORMS)
+"""The questions that a course of gradient flow answers."""
+
+PLAIN = "plain"
+"""A start from the network's own weights."""
+COOLED = "cooled"
+"""The same start, trained with Cooling."""
+CONFIRMED = "confirmed-"
+"""The first letters of the start of a confirmation."""
+_PAIR = "pair-"
+_NORM = "norm-"
+
 Grid = Annotated[Ascending, Field(min_length=2)]
 Rates = Annotated[list[PositiveFloat], Field(min_length=1)]
 
@@ -25,8 +37,8 @@ class Training(NamedTuple):
     """The names of one training.
 
     `start` is "plain", "cooled", "pair-c" with the correlation c of a pair, or "norm-n"
-    with the mean norm n of the tempered logits; that of a confirmation has "confirmed-"
-    before it.
+    with the mean norm n of the tempered logits. The start of a confirmation has
+    "confirmed-" before it.
     """
 
     sweep: str
@@ -38,12 +50,14 @@ class Training(NamedTuple):
     @property
     def cell(self) -> str:
         """The name of its cell."""
-        return f"{self.sweep}/{self.inverse_temperature:g}/{self.learning_rate:g}/{self.start}/{self.seed}"
+        numbers = f"{self.inverse_temperature:g}/{self.learning_rate:g}"
+        return f"{self.sweep}/{numbers}/{self.start}/{self.seed}"
 
 
 class Confirmation(NamedTuple):
-    """The names of a training with the learning rate that the trainings of a sweep at
-    one inverse temperature chose.
+    """The names of a training with the learning rate that a sweep chose.
+
+    The rate is chosen for each inverse temperature.
     """
 
     sweep: str
@@ -58,22 +72,25 @@ class Confirmation(NamedTuple):
 
 
 def number_in(start: str, kind: str) -> float | None:
-    """The number in a `start` of the kind "pair-" or "norm-"; None in others."""
-    return float(start.removeprefix(kind)) if start.startswith(kind) else None
+    """The number in a `start` of the kind "pair-" or "norm-"; None in another kind."""
+    if not start.startswith(kind):
+        return None
+    return float(start.removeprefix(kind))
 
 
 class Sweep(Section):
-    """A network on a data set, trained at each of `inverse_temperatures` with each of
-    `learning_rates`.
+    """A network on a data set, trained at each inverse temperature with each rate.
 
-    The optimizer's rate is the rate over the inverse temperature squared, so that equal
-    rates mean equal early dynamics of the tempered logits. They are the same at all
-    inverse temperatures, or a list for each. `correlations` are those of pairs of
-    networks that are trained in its place, `logit_norms` mean norms of the tempered
-    logits at the start (see `CorrelatedPair`). `cooled` adds trainings at inverse
-    temperature 1 with last-layer Cooling. `confirm` fresh seeds are trained with the
-    rate that is best on validation data. `architecture` is what a reader calls the
-    network.
+    The optimizer's rate is the learning rate over the inverse temperature squared, so
+    that equal rates mean equal early dynamics of the tempered logits. `learning_rates`
+    holds one list for all inverse temperatures, or a list for each.
+
+    With `correlations`, pairs of networks are trained in place of the network; with
+    `logit_norms`, the tempered logits start with these mean norms (see
+    `CorrelatedPair`). `cooled` adds trainings at inverse temperature 1 with last-layer
+    Cooling. `confirm` fresh seeds are trained with the rate that is best on validation
+    data. `architecture` is a reader's name for the network. `recipe` replaces values of
+    the section's recipe, and `seeds` its number of seeds (null keeps it).
     """
 
     dataset: Name
@@ -85,8 +102,8 @@ class Sweep(Section):
     logit_norms: list[NonNegativeFloat] = []
     cooled: bool = False
     confirm: NonNegativeInt = 0
-    recipe: dict[str, Any] = {}  # In place of values of the section's.
-    seeds: PositiveInt | None = None  # Null: those of the section.
+    recipe: dict[str, Any] = {}
+    seeds: PositiveInt | None = None
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -94,18 +111,18 @@ class Sweep(Section):
             raise ValueError(
                 "logit_norms: must be left out where there are correlations"
             )
-        if self.cooled and (
-            self.correlations
-            or self.logit_norms
-            or 1.0 not in self.inverse_temperatures
-        ):
+        has_other_start = self.correlations or self.logit_norms
+        if self.cooled and (has_other_start or 1.0 not in self.inverse_temperatures):
             raise ValueError(
-                "cooled: needs inverse temperature 1, and neither correlations nor logit_norms, beside it"
+                "cooled: needs inverse temperature 1, and neither correlations nor "
+                "logit_norms, beside it"
             )
-        own, places = self.learning_rates, len(self.inverse_temperatures)
-        if isinstance(own[0], list) and len(own) != places:
+        lists = len(self.learning_rates)
+        places = len(self.inverse_temperatures)
+        if isinstance(self.learning_rates[0], list) and lists != places:
             raise ValueError(
-                f"learning_rates: {len(own)} lists, must be one for each of {places} inverse_temperatures"
+                f"learning_rates: {lists} lists, must be one for each of {places} "
+                "inverse_temperatures"
             )
         if "lr" in self.recipe:
             raise ValueError("recipe: lr comes from learning_rates")
@@ -114,24 +131,34 @@ class Sweep(Section):
     def rates(self, inverse_temperature: float) -> list[float]:
         """The learning rates at an inverse temperature."""
         rates: list[Any] = self.learning_rates
-        return (
-            rates[self.inverse_temperatures.index(inverse_temperature)]
-            if isinstance(rates[0], list)
-            else rates
-        )
+        if not isinstance(rates[0], list):
+            return rates
+        rates_here: list[float]
+        rates_here = rates[self.inverse_temperatures.index(inverse_temperature)]
+        return rates_here
 
     def starts(self) -> list[str]:
-        """How the networks start, without Cooling."""
-        pairs = [f"pair-{correlation:g}" for correlation in self.correlations]
-        return pairs + [f"norm-{norm:g}" for norm in self.logit_norms] or [PLAIN]
+        """The starts of the trainings without Cooling."""
+        if self.correlations:
+            return [f"{_PAIR}{correlation:g}" for correlation in self.correlations]
+        if self.logit_norms:
+            return [f"{_NORM}{norm:g}" for norm in self.logit_norms]
+        return [PLAIN]
+
+    def all_starts(self, inverse_temperature: float) -> list[str]:
+        """The starts at an inverse temperature, with Cooling if it is 1."""
+        starts = self.starts()
+        if self.cooled and inverse_temperature == 1:
+            starts.append(COOLED)
+        return starts
 
 
 class Curves(Section):
     """Learning from logits of exactly 0.
 
     A course is observed at `points` times, evenly spaced on a log axis from `first` to
-    `last`, in units in which the logits would change by 1 at their first speed; the
-    kernel is computed at every `stride`-th.
+    `last`. In the unit of time the logits would change by 1 at their initial speed. The
+    kernel is computed at every `stride`-th time.
     """
 
     inverse_temperatures: Grid
@@ -148,11 +175,11 @@ class Curves(Section):
 
 
 class Norms(Section):
-    """Learning from tempered logits with each of `logit_norms`, over all samples and
-    classes.
+    """Learning from tempered logits with each of `logit_norms`.
 
-    A course ends at the latest after `horizon` times the larger of the unit of time and
-    of the time in which the logits would change by their own norm at their first speed.
+    A norm is over all samples and classes. A course ends at the latest after `horizon`
+    times the larger of two times: the unit of time, and the time in which the logits
+    would change by their own norm at their initial speed.
     """
 
     inverse_temperature: PositiveFloat
@@ -161,12 +188,12 @@ class Norms(Section):
 
 
 class GradientFlow(Section):
-    """Gradient flow on `images` training images, with relative errors of at most
-    `tolerance` per step.
+    """Gradient flow on `images` training images.
 
-    The tangent kernel is seen through `probes` random vectors, or whole (null): (images
-    × classes)² numbers, made from images × classes × parameters. Samples pass `chunk`
-    at a time. A course takes about `evaluations` at most.
+    The relative error of a step is at most `tolerance`. The tangent kernel is sketched
+    with `probes` random vectors, or computed whole (null): (images × classes)² numbers,
+    made from images × classes × parameters. `chunk` samples pass the network at a time.
+    A course takes about `evaluations` evaluations of the gradient at most.
     """
 
     images: Annotated[int, Field(ge=2)]
@@ -177,8 +204,9 @@ class GradientFlow(Section):
 
 
 class EarlyLearning(GradientFlow):
-    """Gradient flow of `networks`, none with batch normalisation; the number is how
-    often each is drawn anew.
+    """Gradient flow of `networks`, each drawn anew as often as its number says.
+
+    None may have batch normalisation.
     """
 
     dataset: Name
@@ -188,20 +216,19 @@ class EarlyLearning(GradientFlow):
 
     def courses(self) -> list[tuple[str, str, int]]:
         """Network, question and seed of every cell."""
-        networks = self.networks.items()
         return [
             (name, question, seed)
-            for name, seeds in networks
+            for name, seeds in self.networks.items()
             for question in QUESTIONS
             for seed in range(seeds)
         ]
 
 
-class Looks(Section):
-    """Texts are read as `text` says; `watch_images` training images are looked at after
-    every `watch_every` epochs.
+class EvaluationSettings(Section):
+    """The form of texts, and evaluations during a training.
 
-    So are all held-out data.
+    `watch_images` training images and all held-out data are evaluated after every
+    `watch_every` epochs.
     """
 
     text: Text
@@ -209,11 +236,11 @@ class Looks(Section):
     watch_every: PositiveInt
 
 
-class TemperatureCheck(Looks):
-    """The paper `temperature_check`: every sweep, `seeds` times, with its own rates,
-    and the theory of early learning.
+class TemperatureCheck(EvaluationSettings):
+    """The paper `temperature_check`: every sweep, and the theory of early learning.
 
-    The recipe is that of all trainings but for its `lr`, which each one has its own of.
+    All trainings share the recipe except its `lr`: a sweep has its own rates. A sweep
+    is trained with `seeds` seeds.
     """
 
     seeds: PositiveInt
@@ -222,7 +249,7 @@ class TemperatureCheck(Looks):
     early_learning: EarlyLearning | None
 
     def recipe_of(self, sweep: str) -> Recipe:
-        """The recipe of a sweep, but for its `lr`, which each training has its own of."""
+        """The recipe of a sweep, whose `lr` each training replaces."""
         return self.recipe.changed(self.sweeps[sweep].recipe, by=f"sweeps.{sweep}")
 
     def trainings(self) -> list[Training]:
@@ -232,16 +259,14 @@ class TemperatureCheck(Looks):
             for name, sweep in self.sweeps.items()
             for inverse_temperature in sweep.inverse_temperatures
             for rate in sweep.rates(inverse_temperature)
-            for start in [
-                *sweep.starts(),
-                *[COOLED] * (sweep.cooled and inverse_temperature == 1),
-            ]
+            for start in sweep.all_starts(inverse_temperature)
             for seed in range(self.seeds_of(name))
         ]
 
     def confirmations(self) -> list[Confirmation]:
-        """Every confirmation, in the order of the parameters; on no seed that the rate
-        is chosen on.
+        """Every confirmation, in the order of the parameters.
+
+        Their seeds are not among those that the rate is chosen on.
         """
         return [
             Confirmation(name, inverse_temperature, start, self.seeds_of(name) + seed)

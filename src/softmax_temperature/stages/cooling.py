@@ -13,9 +13,9 @@ from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.data.segmentation import segmentation_digest
 from softmax_temperature.data.splits import HELD_OUT
 from softmax_temperature.losses import make_objective
-from softmax_temperature.networks.convolutional import UNet
 from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.registry import build_network, check_networks
+from softmax_temperature.networks.unet import UNet
 from softmax_temperature.params import Params
 from softmax_temperature.params.cooling import (
     JUDGED,

@@ -9,9 +9,10 @@ from torch import Tensor
 from softmax_temperature.data.prepared import open_prepared
 from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.data.splits import SplitName
-from softmax_temperature.networks.backbones import load_backbone, locate_weights
+from softmax_temperature.networks.backbones import load_backbone
 from softmax_temperature.networks.embeddings import extract, write_embeddings
 from softmax_temperature.networks.registry import WEIGHTS
+from softmax_temperature.networks.weights import locate_weights
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.params.shared import Embed

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from softmax_temperature.data.prepare import Rules, prepare
+from softmax_temperature.data.division import Rules
+from softmax_temperature.data.prepare import prepare
+from softmax_temperature.data.raw import joined
 from softmax_temperature.data.sources import check_known, find_archive, find_dataset
-from softmax_temperature.data.splits import joined
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.cells import Cell, Job

@@ -11,8 +11,8 @@ from softmax_temperature.data.glyphs import draw_pretraining_glyphs
 from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.data.splits import stratified_holdout
 from softmax_temperature.losses import make_objective
-from softmax_temperature.networks.backbones import described_preprocess
 from softmax_temperature.networks.layers import drawn_from
+from softmax_temperature.networks.preprocess import described_preprocess
 from softmax_temperature.networks.registry import WEIGHTS, build_classifier
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Backbone

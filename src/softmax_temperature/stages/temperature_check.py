@@ -15,7 +15,12 @@ from softmax_temperature.networks.registry import check_networks
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
-from softmax_temperature.params.temperature_check import COOLED, PLAIN, Looks, Training
+from softmax_temperature.params.temperature_check import (
+    COOLED,
+    PLAIN,
+    EvaluationSettings,
+    Training,
+)
 from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.stages import (
@@ -103,7 +108,7 @@ def plan_of(
         "start": start,
         "network": params.networks[paper.sweeps[sweep].network],
         "recipe": paper.recipe_of(sweep).model_dump(exclude={"lr"}),
-        "looks": part_of(paper, Looks),
+        "looks": part_of(paper, EvaluationSettings),
         "root": params.data.root,
         "training_seed": seed_of(params.seed, "temperature_check", sweep, str(seed)),
     }
@@ -124,7 +129,7 @@ def train(
     start: str,
     network: Network,
     recipe: dict[str, Any],
-    looks: Looks,
+    looks: EvaluationSettings,
     root: str,
     training_seed: int,
 ) -> None:

@@ -1,46 +1,45 @@
-"""Reading and checking users' arrays; nothing is ever unpickled."""
+"""Users' arrays: found in their files by name, and checked."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
 from softmax_temperature.data.splits import stratified_holdout
-from softmax_temperature.metrics.checks import check_labels, check_logits
+from softmax_temperature.metrics.checks import (
+    ArgumentError,
+    check_labels,
+    check_logits,
+)
+from softmax_temperature.metrics.probability_check import (
+    FEW_ROWS,
+    check_not_probs,
+    rounded_decimals,
+    sum_tolerance,
+)
 from softmax_temperature.runner.errors import InputError
+from softmax_temperature.tools.files import read_content
+from softmax_temperature.tools.tables import LABEL_NAMES, arrays_of
 
 Arrays = dict[str, NDArray[Any]]
 Rows = tuple[Tensor, Tensor]
 SAMPLE = Path(__file__).with_name("sample_logits.npz")
-OTHER_NAMES = {  # What else people call the arrays that the commands ask for.
+KINDS = ("logits", "probs")
+SAY_PROBS = "Say so: kind='probs', or --probs on the command line."
+LARGEST_LABEL = 2**53  # The last whole number that float64 tells from the next.
+# Other names for the arrays that the commands ask for.
+OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "logits": ("outputs", "preds", "predictions", "y_pred", "scores"),
+    "probs": ("probabilities", "probability", "prob", "proba", "y_prob", "y_proba"),
     "embeddings": ("features", "x"),
-    "labels": ("label", "targets", "target", "y_true", "y"),
+    "labels": LABEL_NAMES[1:],
 }
-SUM_TOLERANCE = (
-    1e-2  # Probabilities that were rounded to three digits miss a sum of one by less.
-)
-_DAMAGED = (
-    OSError,
-    ValueError,
-    KeyError,
-    EOFError,
-    RuntimeError,
-    BadZipFile,
-    SafetensorError,
-    UnpicklingError,
-)
-_UNREADABLE = (*_DAMAGED, ImportError)  # Parquet needs pyarrow, which is optional.
 
 
 def sample_logits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -62,10 +61,14 @@ def sample_logits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
 @contextmanager
 def user_data(where: object, remedy: str) -> Iterator[None]:
     """Report what the library refuses about a user's data as an InputError, which names
-    the file.
+    the file; `remedy` is for errors that have none of their own.
     """
     try:
         yield
+    except ArgumentError as error:
+        raise InputError(
+            error.fault[:300], where=str(where), remedy=error.remedy
+        ) from error
     except (OSError, ValueError) as error:
         raise InputError(str(error)[:300], where=str(where), remedy=remedy) from error
 
@@ -77,24 +80,26 @@ def read_rows(
     other: str,
     other_path: Path | None,
     other_labels: Path | None,
+    *,
+    columns: Sequence[str] = (),
 ) -> tuple[Arrays, Arrays | None]:
-    """The matrix ("logits" or "embeddings") and the labels of a user's rows; and the
-    same for other rows, or None.
+    """The matrix ("logits", "probs" or "embeddings") and the labels of a user's rows;
+    and the same for other rows, or None.
 
     Labels are in the file of the matrix, or apart. Other rows ("validation" or "test")
     are in files of their own, or else in the first file under names such as
-    `test_embeddings` and `test_labels`. What is missing or unreadable, and other rows
-    in part, raise InputError.
+    `test_embeddings` and `test_labels`. `columns` are the classes of tables. What is
+    missing or unreadable, and other rows in part, raise InputError.
     """
     within = (f"{other}_{matrix}", f"{other}_labels")
-    arrays = _read_pair(matrix, path, labels, within)
+    arrays = _read_pair(matrix, path, labels, within, columns)
     own = {
         name.removeprefix(f"{other}_"): arrays.pop(name)
         for name in within
         if name in arrays
     }
     if other_path:
-        return arrays, _read_pair(matrix, other_path, other_labels)
+        return arrays, _read_pair(matrix, other_path, other_labels, (), columns)
     if len(own) == 1 or other_labels:
         what = f"{other} rows lack their {'labels' if matrix in own else matrix}"
         raise InputError(what, where=str(path), remedy=f"Give {' and '.join(within)}.")
@@ -102,68 +107,112 @@ def read_rows(
 
 
 def _read_pair(
-    matrix: str, path: Path, labels: Path | None, optional: Sequence[str] = ()
+    matrix: str,
+    path: Path,
+    labels: Path | None,
+    optional: Sequence[str],
+    columns: Sequence[str],
 ) -> Arrays:
+    if labels is None:
+        required = (matrix, "labels")
+        return read_arrays(
+            path, matrix, required=required, optional=optional, columns=columns
+        )
     arrays = read_arrays(
-        path,
-        matrix,
-        required=(matrix,) if labels else (matrix, "labels"),
-        optional=optional,
+        path, matrix, required=(matrix,), optional=optional, columns=columns
     )
-    return arrays | (
-        read_arrays(labels, matrix, required=("labels",)) if labels else {}
-    )
+    return arrays | read_arrays(labels, matrix, required=("labels",))
 
 
 def read_arrays(
-    path: Path, matrix: str, *, required: Sequence[str], optional: Sequence[str] = ()
+    path: Path,
+    matrix: str,
+    *,
+    required: Sequence[str],
+    optional: Sequence[str] = (),
+    columns: Sequence[str] = (),
 ) -> Arrays:
-    """The arrays of a file by name; a table has a column `label`, and its other columns
-    are the matrix.
+    """The arrays of a file by name; `tables` says which columns of a table they are.
 
     A file of one unnamed array holds what is required alone, otherwise the matrix.
     """
-    if (read := _READERS.get(path.suffix.lower())) is None:
-        known = ", ".join(ending.removeprefix(".") for ending in _READERS)
-        raise InputError(
-            f"unknown file type {path.suffix!r}",
-            where=str(path),
-            remedy=f"Give one of {known}.",
+    content = read_content(path)
+    if isinstance(content, pd.DataFrame):
+        if not len(content):
+            raise InputError("has no rows", where=str(path), remedy="Save it again.")
+        content = arrays_of(
+            content, matrix, where=str(path), required=required, columns=columns
         )
-    try:
-        held = read(path)
-    except _UNREADABLE as error:
-        what = f"cannot be read ({' '.join(str(error).split())[:200]})"
+    elif columns and matrix in required:
         raise InputError(
-            what, where=str(path), remedy="Give a file that is there, or save it again."
-        ) from error
-    if isinstance(held, pd.DataFrame):
-        held = _columns(path, held, matrix)
-    if not isinstance(held, dict):
-        held = {required[0] if len(required) == 1 else matrix: held}
-    found = {
+            f"is no table, so that it has no columns {', '.join(columns)}",
+            where=str(path),
+            remedy="Leave --columns out, or give a csv or parquet file.",
+        )
+    arrays = _by_name(content, required[0] if len(required) == 1 else matrix)
+    for name in required:
+        if name not in arrays and (other := _other_name(name, arrays, path)):
+            arrays[name] = arrays.pop(other)
+    absent = [name for name in required if name not in arrays]
+    if absent:
+        raise _absent(absent, required, arrays, content, path)
+    return {name: arrays[name] for name in (*required, *optional) if name in arrays}
+
+
+def _by_name(content: Any, unnamed: str) -> Arrays:
+    """The arrays of a file's content; a single one is called `unnamed`."""
+    if isinstance(content, Tensor | np.ndarray):
+        return {unnamed: as_numpy(content)}
+    if not isinstance(content, dict):
+        return {}
+    return {
         str(name): as_numpy(value)
-        for name, value in held.items()
+        for name, value in content.items()
         if isinstance(value, Tensor | np.ndarray)
     }
-    for name, others in OTHER_NAMES.items():
-        if name not in found and (
-            other := next((other for other in others if other in found), None)
-        ):
-            found[name] = found.pop(other)
-    if absent := [name for name in required if name not in found]:
-        what = f"has no {' and no '.join(absent)} (it holds: {', '.join(found) or 'nothing'})"
-        apart = (
-            " Or give the labels in a file of their own: --labels."
-            if "labels" in absent
-            else ""
-        )
+
+
+def _other_name(name: str, arrays: Arrays, path: Path) -> str | None:
+    """Another name under which a file holds an array that is asked for."""
+    others = [other for other in OTHER_NAMES[name] if other in arrays]
+    if name == "probs" and not others:
+        # Probabilities are often saved under a name for logits; values are checked.
+        logits = ("logits", *OTHER_NAMES["logits"])
+        others = [other for other in logits if other in arrays]
+    if len(others) > 1:
         raise InputError(
-            what,
+            f"holds {' and '.join(others)}, each of which may be the {name}",
             where=str(path),
-            remedy=f"Save {' and '.join(required)} under these names.{apart}",
+            remedy=f"Save one of them as {name}.",
         )
-    return {name: found[name] for name in (*required, *optional) if name in found}
+    return others[0] if others else None
+
+
+def _absent(
+    absent: Sequence[str],
+    required: Sequence[str],
+    arrays: Arrays,
+    content: Any,
+    path: Path,
+) -> InputError:
+    """The error for a file without all the arrays that are asked for."""
+    if arrays:
+        holds = ", ".join(arrays)
+    elif isinstance(content, dict):
+        holds = "no array"
+    else:
+        holds = f"one {type(content).__name__}"
+    remedy = f"Save {' and '.join(required)} under these names."
+    probs = [name for name in arrays if name in ("probs", *OTHER_NAMES["probs"])]
+    if "logits" in absent and probs:
+        remedy = "If these are probabilities, say so: --probs."
+    elif "labels" in absent and len(required) > 1:
+        remedy += " Or give the labels in a file of their own: --labels."
+    return InputError(
+        f"has no {' and no '.join(absent)} (it holds: {holds})",
+        where=str(path),
+        remedy=remedy,
+    )
 
 
 def as_numpy(value: Any) -> NDArray[Any]:
@@ -176,98 +225,6 @@ def as_numpy(value: Any) -> NDArray[Any]:
             value.float() if value.dtype in (torch.bfloat16, torch.float16) else value
         )
     return np.asarray(value)
-
-
-def _npz(path: Path) -> Arrays:
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        return dict(archive)
-
-
-def _csv(path: Path) -> pd.DataFrame:
-    table = pd.read_csv(path)
-    unnamed = all(
-        str(name).replace(".", "", 1).lstrip("-").isdigit() for name in table.columns
-    )
-    return pd.read_csv(path, header=None) if unnamed else table
-
-
-def _columns(path: Path, table: pd.DataFrame, matrix: str) -> Any:
-    """The matrix and the labels of a table; or its only column."""
-    first, *_ = names = [str(name) for name in table.columns]
-    table = table.set_axis(names, axis=1)
-    labels = [
-        name
-        for name in names
-        if name.strip().lower() in ("labels", *OTHER_NAMES["labels"])
-    ]
-    if text := [
-        name
-        for name, kind in zip(names, table.dtypes, strict=True)
-        if kind.kind not in "iufb"
-    ]:
-        remedy = "Number the classes from 0." if text[0] in labels else "Leave it out."
-        raise InputError(
-            f"column {text[0]!r} is not numeric", where=str(path), remedy=remedy
-        )
-    numbers = (
-        len(table) > 2
-        and first not in labels
-        and (table[first] == np.arange(len(table))).all()
-    )
-    if numbers or first.startswith("Unnamed:"):
-        what = f"has a column {first!r}, which looks like the index of a data frame"
-        raise InputError(
-            what, where=str(path), remedy="Write the table with index=False."
-        )
-    if len(labels) > 1:
-        raise InputError(
-            f"has columns {' and '.join(labels)}", where=str(path), remedy="Leave one."
-        )
-    if table.shape[1] == 1:
-        return table[first].to_numpy()
-    found = {matrix: table.drop(columns=labels).to_numpy(np.float64)}
-    return found | ({"labels": table[labels[0]].to_numpy()} if labels else {})
-
-
-_READERS: dict[str, Callable[[Path], Any]] = {
-    ".npz": _npz,
-    ".npy": lambda path: np.load(path, allow_pickle=False),
-    ".safetensors": load_file,
-    ".pt": lambda path: torch.load(path, map_location="cpu", weights_only=True),
-    ".pth": lambda path: torch.load(path, map_location="cpu", weights_only=True),
-    ".csv": _csv,
-    ".parquet": pd.read_parquet,
-}
-
-
-def checked_logits(
-    logits: Any, labels: Any, kind: str = "logits", *, name: str = ""
-) -> Rows:
-    """Logits, shape (n, classes), float64, and classes, shape (n,), int64, of what a
-    user calls so.
-    """
-    values, classes = as_numpy(logits), as_numpy(labels)
-    if values.dtype.kind not in "fiu" or values.ndim not in (1, 2) or not len(values):
-        raise ValueError(
-            f"{name}logits must be numbers of shape (n, classes), got {values.dtype} {values.shape}"
-        )
-    values = _as_logits(values.reshape(len(values), -1).astype(np.float64), kind, name)
-    check_logits(table := torch.from_numpy(values), name=f"{name}logits")
-    if classes.shape == values.shape and ((classes == 0) | (classes == 1)).all():
-        classes = classes.argmax(axis=1)
-    numbers = whole_numbers(
-        classes.reshape(-1) if classes.shape == (len(values), 1) else classes,
-        f"{name}labels",
-    )
-    check_labels(numbers, table, name=f"{name}labels")
-    return table, numbers
-
-
-def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
-    """Labels as int64; ValueError if they are none."""
-    if values.dtype.kind not in "fiub" or not (values == np.floor(values)).all():
-        raise ValueError(f"{name} must be whole numbers, got {values.dtype}")
-    return torch.from_numpy(values.astype(np.int64))
 
 
 def split_rows(
@@ -283,26 +240,163 @@ def split_rows(
     )
 
 
-def _as_logits(
-    values: NDArray[np.float64], kind: str, name: str
-) -> NDArray[np.float64]:
-    if values.shape[1] == 1:  # Of class 1 of two.
-        values = np.hstack(
-            [1 - values if kind == "probs" else np.zeros_like(values), values]
+def checked_logits(
+    logits: Any, labels: Any, kind: str = "logits", *, name: str = ""
+) -> Rows:
+    """Logits, shape (n, classes), float64, and classes, shape (n,), int64, of what a
+    user calls logits (or `kind` "probs") and labels; `name` comes before both in
+    messages.
+    """
+    if kind not in KINDS:
+        raise ArgumentError(
+            f"kind must be 'logits' or 'probs', got {kind!r}", "Give one of the two."
         )
-    are_probs = (
-        values.min() >= 0 and np.abs(values.sum(axis=1) - 1).max() <= SUM_TOLERANCE
+    values = _score_table(as_numpy(logits), f"{name}{kind}")
+    classes = as_numpy(labels)
+    if values.shape[1] == 1 and classes.ndim == 2 and classes.dtype.kind == "f":
+        raise ArgumentError(
+            f"{name}{kind} and labels look swapped, got shapes "
+            f"{np.shape(logits)} and {classes.shape}",
+            "Give the logits first.",
+        )
+    if kind == "probs":
+        table = _log_probs(values, f"{name}probs")
+    else:
+        _refuse_decisions(values, f"{name}logits")
+        table = torch.from_numpy(values)
+        check_not_probs(table, name=f"{name}logits", remedy=SAY_PROBS)
+        if table.shape[1] == 1:  # Of class 1 of two.
+            table = torch.cat([torch.zeros_like(table), table], dim=1)
+    check_logits(table, name=f"{name}{kind}")
+    numbers = class_numbers(classes, table.shape, f"{name}labels")
+    check_labels(numbers, table, name=f"{name}labels")
+    if kind == "probs":
+        _refuse_rounded_zeros(values, numbers, f"{name}probs")
+    return table, numbers
+
+
+def class_numbers(
+    labels: NDArray[Any], scores: Sequence[int], name: str = "labels"
+) -> Tensor:
+    """Labels as int64, (n,), of whole numbers (n,) or (n, 1), or of one-hot rows in the
+    shape of the scores, (n, classes); of another shape they stay as they are.
+    """
+    if labels.ndim != 2 or len(labels) != scores[0]:
+        return whole_numbers(labels, name)
+    if labels.shape[1] == 1:
+        return whole_numbers(labels[:, 0], name)
+    if not np.isin(labels, (0, 1)).all():
+        raise ArgumentError(
+            f"{name} must have shape ({scores[0]},), one per row, or be one-hot, "
+            f"got {labels.dtype} {labels.shape}",
+            "Give one class for each row, such as labels.argmax(axis=1).",
+        )
+    if labels.shape != tuple(scores):
+        raise ArgumentError(
+            f"{name} must be one-hot in the shape {tuple(scores)}, got {labels.shape}",
+            "Give one column for each class.",
+        )
+    ones = labels.sum(axis=1)
+    wrong = np.flatnonzero(ones != 1)
+    if len(wrong):
+        raise ArgumentError(
+            f"{name} must be one-hot, got {int(ones[wrong[0]])} ones in row {wrong[0]}",
+            "Give one class for each row; rows with several or none have no label.",
+        )
+    return torch.from_numpy(labels.argmax(axis=1))
+
+
+def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
+    """Labels as int64; ValueError if they are none."""
+    if values.dtype.kind not in "fiub":
+        example = str(values.flat[0]) if values.size else "nothing"
+        raise ArgumentError(
+            f"{name} must be whole numbers, got {example!r}",
+            "Number the classes: np.unique(labels, return_inverse=True)[1].",
+        )
+    wrong = ~np.isfinite(values) | (values != np.floor(values))
+    wrong |= np.abs(values.astype(np.float64)) > LARGEST_LABEL
+    if wrong.any():
+        raise ArgumentError(
+            f"{name} must be whole numbers, got {values[wrong].flat[0]} ({values.dtype})",
+            "Number the classes from 0, and leave rows without a class out.",
+        )
+    return torch.from_numpy(values.astype(np.int64))
+
+
+def _score_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """Logits or probabilities as a finite table, (n, classes) or (n, 1), float64."""
+    if values.dtype.kind not in "fiu" or values.ndim not in (1, 2) or not values.size:
+        raise ArgumentError(
+            f"{name} must be numbers of shape (n, classes), "
+            f"got {values.dtype} {values.shape}",
+            "Give one row per sample and one column per class.",
+        )
+    if values.ndim == 1 and values.dtype.kind in "iu":
+        raise _decisions(name)
+    table = values.reshape(len(values), -1).astype(np.float64)
+    wrong = np.argwhere(np.isnan(table) | np.isposinf(table))
+    if len(wrong):
+        row, column = wrong[0]
+        raise ArgumentError(
+            f"{name} must be finite, got {table[row, column]} in row {row}, "
+            f"class {column}",
+            "Leave such rows out.",
+        )
+    return table
+
+
+def _refuse_decisions(values: NDArray[np.float64], name: str) -> None:
+    """Refuse predicted classes, or one-hot ones, that were given as logits."""
+    if values.shape[1] == 1:
+        whole = bool((values == np.floor(values)).all())
+        if whole and len(values) >= FEW_ROWS:
+            raise _decisions(name)
+    # The first row spares a look at all of a large table.
+    elif np.isin(values[0], (0, 1)).all() and np.isin(values, (0, 1)).all():
+        raise _decisions(name)
+
+
+def _decisions(name: str) -> ArgumentError:
+    return ArgumentError(
+        f"{name} must be numbers of shape (n, classes), got what looks like predicted "
+        "classes",
+        "Give what the classes were predicted from.",
     )
-    if kind != "probs" and are_probs:
-        raise ValueError(
-            f"{name}logits are probabilities (rows sum to one): say so (kind='probs', --probs)"
+
+
+def _refuse_rounded_zeros(
+    values: NDArray[np.float64], labels: Tensor, name: str
+) -> None:
+    """Refuse rounded probabilities that are 0 for a label: the logarithm of 0 decides
+    every temperature.
+    """
+    if values.shape[1] == 1:
+        values = np.hstack([1 - values, values])
+    of_label = values[np.arange(len(values)), labels.numpy()]
+    zeros = np.flatnonzero(of_label == 0)
+    decimals = rounded_decimals(torch.from_numpy(values))
+    if len(zeros) and decimals is not None:
+        raise ArgumentError(
+            f"{name} are rounded to {decimals} decimals, and 0 for the label "
+            f"in row {zeros[0]}",
+            "Save them with all digits.",
         )
-    if kind == "probs" and not are_probs:
-        raise ValueError(
-            f"{name}probs must be rows of numbers in [0, 1] that sum to one"
+
+
+def _log_probs(values: NDArray[np.float64], name: str) -> Tensor:
+    """The logarithms of probabilities (n, classes), or (n, 1) of class 1 of two."""
+    if values.shape[1] == 1:
+        values = np.hstack([1 - values, values])
+    table = torch.from_numpy(values)
+    misses = (table.sum(dim=1) - 1).abs()
+    wrong = (table.amin(dim=1) < 0) | (misses > sum_tolerance(table, len(table)))
+    if bool(wrong.any()):
+        row = int(wrong.int().argmax())
+        raise ArgumentError(
+            f"{name} must be rows of numbers in [0, 1] that sum to one, got a least "
+            f"one of {values[row].min():.6g} and a sum of {values[row].sum():.6g} "
+            f"in row {row}",
+            "If these are logits, leave kind='probs' (--probs) out.",
         )
-    return (
-        np.log(np.clip(values, np.finfo(np.float32).tiny, None))
-        if kind == "probs"
-        else values
-    )
+    return torch.from_numpy(np.log(np.clip(values, np.finfo(np.float32).tiny, None)))

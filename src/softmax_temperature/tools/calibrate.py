@@ -4,6 +4,7 @@ on logits in memory or files.
 
 import io
 from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +21,7 @@ from softmax_temperature.metrics import (
     paired_difference,
     reliability_bins,
 )
-from softmax_temperature.metrics.checks import check_count
+from softmax_temperature.metrics.checks import ArgumentError, check_count
 from softmax_temperature.papers.shared.plots import save
 from softmax_temperature.runner.artifacts import digest_of_file, write_json, write_text
 from softmax_temperature.scaling import (
@@ -224,19 +225,26 @@ def calibrate(
         >>> report.to_frame().loc["accuracy", ("before", "value")].round(4)
         np.float64(0.8752)
     """
-    check_count(bins, "bins", least=1)
+    bins = check_count(bins, "bins", least=1)
+    bootstrap = check_count(bootstrap, "bootstrap", least=0)
+    seed = check_count(seed, "seed", least=0)
     if fit_on not in ("half", "all"):
-        raise ValueError(f"fit_on must be 'half' or 'all', got {fit_on!r}")
+        raise ArgumentError(
+            f"fit_on must be 'half' or 'all', got {fit_on!r}", "Give one of the two."
+        )
     rows = checked_logits(logits, labels, kind)
     if validation is not None:
+        _check_validation(validation, fit_on)
         fit_on, fitted, reported = (
             "validation",
             checked_logits(*validation, kind, name="validation "),
             rows,
         )
         if fitted[0].shape[1] != rows[0].shape[1]:
-            raise ValueError(
-                f"validation logits have {fitted[0].shape[1]} classes, logits {rows[0].shape[1]}"
+            raise ArgumentError(
+                f"validation {kind} have {fitted[0].shape[1]} classes, "
+                f"{kind} {rows[0].shape[1]}",
+                "Give the same classes in both.",
             )
     elif fit_on == "half":
         fitted, reported = split_rows(
@@ -249,8 +257,9 @@ def calibrate(
         ("to report on", reported),
     ):
         if len(some) < bins:
-            raise ValueError(
-                f"logits: there are {len(some)} rows {purpose}, fewer than {bins} bins"
+            raise ArgumentError(
+                f"{kind}: there are {len(some)} rows {purpose}, fewer than {bins} bins",
+                "Give more rows, or fewer bins.",
             )
     return _report(
         fitted,
@@ -259,33 +268,52 @@ def calibrate(
     )
 
 
+def _check_validation(validation: Any, fit_on: str) -> None:
+    """Refuse what is no pair, and validation rows that `fit_on` says not to use."""
+    if not isinstance(validation, tuple | list) or len(validation) != 2:
+        raise ArgumentError(
+            f"validation must be (logits, labels), got {type(validation).__name__}",
+            "Give the two in a tuple.",
+        )
+    if fit_on == "all":
+        raise ArgumentError(
+            "fit_on is 'all', and there are validation rows to fit on",
+            "Leave one of them out.",
+        )
+
+
 def calibrate_files(
     logits: Path,
     labels: Path | None = None,
     *,
     validation: Path | None = None,
     validation_labels: Path | None = None,
+    columns: Sequence[str] = (),
     output: Path,
     html: Path | None = None,
     **options: Any,
 ) -> CalibrationReport:
-    """`calibrate`, whose `options` these are, with files, see `arrays.read_rows`.
+    """`calibrate`, whose `options` these are, with files, see `arrays.read_rows`;
+    `columns` are the classes of tables.
 
     Writes report.json, reliability.png and reliability.svg into `output`, and `html`, a
     page that needs no other file.
     """
+    kind = options.get("kind", "logits")
     arrays, held_out = read_rows(
-        "logits", logits, labels, "validation", validation, validation_labels
+        kind,
+        logits,
+        labels,
+        "validation",
+        validation,
+        validation_labels,
+        columns=columns,
     )
-    own = (held_out["logits"], held_out["labels"]) if held_out else None
-    where = f"{logits}, {labels}" if labels else logits
-    with user_data(
-        where,
-        "Give finite logits, (n, classes), and a class from 0 for each row; leave other rows out.",
-    ):
-        report = calibrate(
-            arrays["logits"], arrays["labels"], validation=own, **options
-        )
+    own = (held_out[kind], held_out["labels"]) if held_out else None
+    paths = (logits, labels, validation, validation_labels)
+    where = ", ".join(str(path) for path in paths if path)
+    with user_data(where, "Correct it."):
+        report = calibrate(arrays[kind], arrays["labels"], validation=own, **options)
     given = {
         "logits": logits,
         "labels": labels,

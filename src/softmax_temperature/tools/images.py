@@ -12,22 +12,19 @@ import torch
 from torch import Tensor
 from torchvision import models
 
-from softmax_temperature.data.image_files import (
+from softmax_temperature.data.class_folders import (
     ClassFolders,
     class_files,
     has_class_folders,
     part_of,
-    read_image,
 )
+from softmax_temperature.data.image_files import read_image
 from softmax_temperature.data.seeds import seed_of
-from softmax_temperature.networks.backbones import (
-    LoadedBackbone,
-    load_backbone,
-    locate_weights,
-    torchvision_preprocess,
-)
+from softmax_temperature.networks.backbones import LoadedBackbone, load_backbone
 from softmax_temperature.networks.embeddings import extract
+from softmax_temperature.networks.preprocess import torchvision_preprocess
 from softmax_temperature.networks.registry import WEIGHTS, build_embedding_network
+from softmax_temperature.networks.weights import locate_weights
 from softmax_temperature.params import read_params
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.artifacts import open_artifact

@@ -1,5 +1,6 @@
-"""What a profile needs below data.root: `make data PROFILE=NAME` lists it, and checks
-what is there.
+"""Data sets and weights that a profile needs below data.root.
+
+`make data PROFILE=NAME` lists them, and checks those that are present.
 """
 
 import gzip
@@ -15,59 +16,55 @@ from softmax_temperature.data.segmentation import segmentation_digest
 from softmax_temperature.data.sources import find_archive, find_dataset, is_built_in
 from softmax_temperature.data.translation import translation_digest
 from softmax_temperature.data.word_vectors import read_word_vectors, word_vectors_digest
-from softmax_temperature.networks.backbones import locate_weights
+from softmax_temperature.networks.weights import locate_weights
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.artifacts import atomic_file, digest_of_file
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.profiles import render_profile
 
+# A check returns the sha256 of an item, or None for an item without a file. It raises
+# InputError if the item is missing or wrong.
 Check = Callable[[], str | None]
-"""The sha256 of what is there, None where there is nothing to have one; InputError if
-it is missing or wrong.
-"""
 
 
 def needed(params: Params, *, download: bool) -> dict[str, Check]:
-    """The data sets, word vectors and weights that a profile uses, each with its check,
-    which may download it.
+    """Checks of the data sets, word vectors and weights that a profile uses, by name.
+
+    With `download`, a check downloads what is missing, where that is possible.
     """
-    root, papers = Path(params.data.root), params.papers
-    found: dict[str, Check] = {}
+    root = Path(params.data.root)
+    checks: dict[str, Check] = {}
     for key, dataset in params.datasets.items():
-        names = (
-            dataset.source
-            if isinstance(dataset.source, list)
-            else [dataset.source or key]
+        source = dataset.source or key
+        for name in source if isinstance(source, list) else [source]:
+            checks[name] = partial(_dataset, name, root, download)
+    if "focal" in params.papers:
+        checks |= _focal_checks(params, root, download)
+    if "cooling" in params.papers and params.cooling.segmentation:
+        scenes = params.cooling.segmentation.dataset
+        checks[scenes] = partial(segmentation_digest, scenes, root=root)
+    if "classifier_temperature" in params.papers:
+        for name in params.classifier_temperature.backbones:
+            backbone = params.backbones[name]
+            if backbone.weights == "file":
+                checks[str(backbone.file)] = partial(_weights, backbone, root)
+    return checks
+
+
+def _focal_checks(params: Params, root: Path, download: bool) -> dict[str, Check]:
+    checks: dict[str, Check] = {}
+    for task in params.focal.tasks.values():
+        if task.embeddings:
+            file = task.embeddings.file
+            checks[file] = partial(_word_vectors, root / file)
+    translation = params.focal.translation
+    if translation:
+        languages = (translation.source, translation.target)
+        checks[translation.dataset] = partial(
+            _pairs, translation.dataset, languages, root, download
         )
-        found |= {name: partial(_dataset, name, root, download) for name in names}
-    if "focal" in papers:
-        vectors = [
-            task.embeddings.file
-            for task in params.focal.tasks.values()
-            if task.embeddings
-        ]
-        found |= {file: partial(_word_vectors, root / file) for file in vectors}
-        if section := params.focal.translation:
-            found[section.dataset] = partial(
-                _pairs,
-                section.dataset,
-                (section.source, section.target),
-                root,
-                download,
-            )
-    if "cooling" in papers and (scenes := params.cooling.segmentation):
-        found[scenes.dataset] = partial(segmentation_digest, scenes.dataset, root=root)
-    if "classifier_temperature" in papers:
-        specs = [
-            params.backbones[name] for name in params.classifier_temperature.backbones
-        ]
-        found |= {
-            str(spec.file): partial(_weights, spec, root)
-            for spec in specs
-            if spec.weights == "file"
-        }
-    return found
+    return checks
 
 
 def _dataset(name: str, root: Path, download: bool) -> str | None:
@@ -77,14 +74,17 @@ def _dataset(name: str, root: Path, download: bool) -> str | None:
     return archive.digest() if archive else None
 
 
-def _weights(spec: Backbone, root: Path) -> str:
-    locate_weights(spec, root=root, download=False)  # Says what is wrong with them.
-    return digest_of_file(root / str(spec.file))
+def _weights(backbone: Backbone, root: Path) -> str:
+    # Raises InputError if they are missing or wrong.
+    locate_weights(backbone, root=root, download=False)
+    return digest_of_file(root / str(backbone.file))
 
 
 def _word_vectors(path: Path) -> str | None:
-    if not (digest := word_vectors_digest(path)):
-        read_word_vectors(path, (), width=1)  # Says where to get them.
+    digest = word_vectors_digest(path)
+    if not digest:
+        # Raises InputError, with the address of the vectors.
+        read_word_vectors(path, (), width=1)
     return digest
 
 
@@ -98,8 +98,10 @@ def _pairs(
 
 
 def fetch(url: str, path: Path, sha256: str) -> None:
-    """Write the unpacked content of a gzipped file; InputError if it cannot be had, or
-    is another one than expected.
+    """Download a gzipped file and write its unpacked content.
+
+    Raises:
+        InputError: If the download fails, or the content has another sha256.
     """
     remedy = f"Put the file of the sha256 {sha256}, unpacked, at {path}."
     try:
@@ -109,15 +111,19 @@ def fetch(url: str, path: Path, sha256: str) -> None:
         raise InputError(
             f"the download failed ({error})", where=url, remedy=remedy
         ) from error
-    if (found := sha256_of(content).hexdigest()) != sha256:
-        raise InputError(f"changed: its sha256 is {found}", where=url, remedy=remedy)
+    downloaded = sha256_of(content).hexdigest()
+    if downloaded != sha256:
+        raise InputError(
+            f"changed: its sha256 is {downloaded}", where=url, remedy=remedy
+        )
     with atomic_file(path) as file:
         file.write(content)
 
 
 def main(name: str, *options: str) -> int:
-    """Print a line for each thing needed; 0 if all is there, 1 if not, 2 for an unknown
-    profile.
+    """Print one line per item that a profile needs, and return the exit code.
+
+    0 if all items are present, 1 if not, 2 if the profile is unknown.
     """
     try:
         _, params = render_profile(name)
@@ -127,19 +133,20 @@ def main(name: str, *options: str) -> int:
     missing = 0
     print(f"Profile {name} reads from {params.data.root}:")
     for item, check in needed(params, download="--download" in options).items():
-        about = f"licence: {CATALOGUE[item].licence}" if item in CATALOGUE else ""
+        licence = f"licence: {CATALOGUE[item].licence}" if item in CATALOGUE else ""
         try:
             digest = check()
-            print("  there  ", item, *([f"sha256 {digest}"] if digest else []), about)
         except InputError as error:
             missing += 1
-            print("  MISSING", f"{error}", about)
-    print(
-        f"{missing} missing or wrong; profiles/{name}.yaml says more."
-        if missing
-        else "All is there."
-    )
-    return int(missing > 0)
+            print("  MISSING", f"{error}", licence)
+            continue
+        sha256 = [f"sha256 {digest}"] if digest else []
+        print("  there  ", item, *sha256, licence)
+    if missing:
+        print(f"{missing} missing or wrong; profiles/{name}.yaml says more.")
+        return 1
+    print("All is there.")
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,4 @@
-"""Executing a paper's notebook with papermill, the same from run to run, and listing
-what its folder holds.
-"""
+"""Execution of a paper's notebook, the same from run to run, and a list of results."""
 
 import os
 import tempfile
@@ -18,56 +16,73 @@ TIMEOUT_SECONDS = 600
 
 
 def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
-    """Execute a notebook, stripped of outputs, and write it without times; nothing is
-    written if a cell fails.
+    """Execute a notebook and write it without run times.
+
+    Raises:
+        InputError: If a cell fails, or the kernel dies or is too slow; nothing is
+            written.
     """
-    with tempfile.TemporaryDirectory() as settings:  # Not those of whoever runs it.
-        # Readers can do nothing about what the kernel says of its port, and of being
-        # stopped.
-        options = [f"--ipython-dir={settings}", "--log-level=CRITICAL"]
-        try:
-            notebook = papermill.execute_notebook(
-                source, None, dict(parameters), kernel_name="python3", progress_bar=False, cwd=".",
-                execution_timeout=TIMEOUT_SECONDS, iopub_timeout=TIMEOUT_SECONDS, extra_arguments=options,
-            )  # fmt: skip
-        except (papermill.PapermillExecutionError, TimeoutError, RuntimeError) as error:
-            names = [
-                getattr(error, name)
-                for name in ("ename", "evalue")
-                if hasattr(error, name)
-            ]
-            reason = ": ".join(names) or str(error).partition("\n")[0]
-            remedy = "Run it in Jupyter to see the whole trace, with more memory if its kernel died."
-            raise InputError(
-                f"did not run to its end ({reason})", where=str(source), remedy=remedy
-            ) from error
-    # Parameters stand there as they were set, and not beside their defaults too.
+    notebook = _executed(source, parameters)
+    # papermill repeats the tagged cell with the values in force. One copy is enough.
     notebook.cells = [
         cell
         for cell in notebook.cells
         if "parameters" not in cell.metadata.get("tags", [])
     ]
-    # Relative links lead to the same files from where the executed copy is.
-    up = Path(os.path.relpath(source.parent.parent, target.parent)).as_posix()
     notebook.metadata.pop("papermill", None)
     notebook.metadata.get("language_info", {}).pop("version", None)
+    # Relative links must lead to the same files from the folder of the executed copy.
+    root = Path(os.path.relpath(source.parent.parent, target.parent)).as_posix()
     for number, cell in enumerate(notebook.cells):
-        cell.id, cell.source = (
-            f"cell-{number}",
-            cell.source.replace("](../", f"]({up}/"),
-        )
-        for name in ("papermill", "execution"):
-            cell.metadata.pop(name, None)
+        cell.id = f"cell-{number}"
+        cell.source = cell.source.replace("](../", f"]({root}/")
+        cell.metadata.pop("papermill", None)
+        cell.metadata.pop("execution", None)
     write_text(target, nbformat.writes(notebook) + "\n")
 
 
-def write_contents(folder: Path, path: Path) -> None:
-    """Write what a folder holds: one line per file, its sha256 and its path.
+def _executed(source: Path, parameters: Mapping[str, Any]) -> nbformat.NotebookNode:
+    # A folder of settings that is empty, so that the user's own have no effect.
+    with tempfile.TemporaryDirectory() as settings:
+        # The log would tell readers about the kernel's port and its end.
+        options = [f"--ipython-dir={settings}", "--log-level=CRITICAL"]
+        try:
+            notebook: nbformat.NotebookNode = papermill.execute_notebook(
+                source,
+                None,
+                dict(parameters),
+                kernel_name="python3",
+                progress_bar=False,
+                cwd=".",
+                execution_timeout=TIMEOUT_SECONDS,
+                iopub_timeout=TIMEOUT_SECONDS,
+                extra_arguments=options,
+            )
+        except (papermill.PapermillExecutionError, TimeoutError, RuntimeError) as error:
+            raise InputError(
+                f"did not run to its end ({_reason(error)})",
+                where=str(source),
+                remedy=(
+                    "Run it in Jupyter to see the whole trace, with more memory if its "
+                    "kernel died."
+                ),
+            ) from error
+    return notebook
 
-    DVC cannot say "the results of all papers that this profile runs", so the report
-    depends on the folder of these.
+
+def _reason(error: Exception) -> str:
+    """Name and value of the error in a cell, or the first line of any other error."""
+    if isinstance(error, papermill.PapermillExecutionError):
+        return f"{error.ename}: {error.evalue}"
+    return str(error).partition("\n")[0]
+
+
+def write_contents(folder: Path, path: Path) -> None:
+    """Write a list of the files in a folder, one line per file: its sha256, its path.
+
+    DVC has no name for "the results of all papers that this profile runs", so the
+    report depends on a folder of such lists.
     """
-    files = sorted(each for each in folder.rglob("*") if each.is_file())
-    write_text(
-        path, "".join(f"{digest_of_file(each)}  {each.as_posix()}\n" for each in files)
-    )
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    lines = [f"{digest_of_file(file)}  {file.as_posix()}\n" for file in files]
+    write_text(path, "".join(lines))

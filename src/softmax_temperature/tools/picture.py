@@ -1,12 +1,12 @@
-"""The picture on the front page: three findings from the committed studies, printed
-values as crosses.
+"""The picture on the front page: results of three committed studies.
 
-Its numbers are those that the claims are judged by, or those of the papers' tables.
+Crosses mark the values that the papers print. The other numbers are those by which the
+claims are judged, or those of the papers' tables.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -23,12 +23,10 @@ from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, pooled
 
 NAME = "summary"
-FOCAL, COOLING, RULES = (
-    "focal_cifar10/focal",
-    "cooling_cifar10/cooling",
-    "collection/classifier_temperature",
-)
-"""Where below results/ the numbers of the panels come from."""
+# Folders below results/ from which the panels take their numbers.
+FOCAL = "focal_cifar10/focal"
+COOLING = "cooling_cifar10/cooling"
+RULES = "collection/classifier_temperature"
 
 _RULES = {
     "none (1)": "no scaling",
@@ -37,17 +35,14 @@ _RULES = {
     "chosen on validation": "search on\nvalidation data",
     "ridge of the logarithm (ours)": "predicted from\nstatistics (ours)",
 }
-_SCHEDULES = {  # From no schedule to the smoothest.
+# From no schedule to the smoothest.
+_SCHEDULES = {
     "none": "constant\nrate",
     "piecewise": "piecewise",
     "exponential_slow": "exponential,\nslow",
     "exponential_fast": "exponential,\nfast",
     "linear": "linear",
     "cosine": "cosine",
-}
-_SCALINGS = {
-    "none": ("before scaling", "ece", 3),
-    focal.SCALED: ("after scaling", "ece_after_scaling", 0),
 }
 _CROSS: Any = {
     "color": plots.BLACK,
@@ -59,10 +54,29 @@ _CROSS: Any = {
 }
 
 
+class _Scaling(NamedTuple):
+    """One series of the first panel: ECE before or after temperature scaling."""
+
+    key: str
+    label: str
+    published_metric: str
+    hue: int
+    shift: float
+
+
+_SCALINGS = (
+    _Scaling("none", "before scaling", "ece", hue=3, shift=0.16),
+    _Scaling(focal.SCALED, "after scaling", "ece_after_scaling", hue=0, shift=-0.16),
+)
+
+
 @plots.style()
 def draw(results: Path, folder: Path) -> Path:
-    """Draw `summary.svg` and `summary.png` into a folder from the folder of all
-    results; returns the latter's path.
+    """Draw `summary.svg` and `summary.png`, and return the path of the latter.
+
+    Args:
+        results: Folder of all results.
+        folder: Folder for the picture.
     """
     figure, grid = plots.panels(3, width=10.5, row=3.6)
     _losses(grid[0], focal.read_records(results / FOCAL))
@@ -73,94 +87,91 @@ def draw(results: Path, folder: Path) -> Path:
 
 
 def _losses(axes: Axes, records: focal.Records) -> None:
-    """Calibration error of each loss after the last epoch, before scaling and at the
-    temperature with the least.
-    """
+    """Calibration error of each loss after the last epoch, before and after scaling."""
     printed = published("focal", "Table 1").query(
         "dataset == 'CIFAR-10' and model == 'ResNet-50'"
     )
-    crosses = printed.astype({"value": float}).set_index(["metric", "method"])["value"]
+    printed = printed.astype({"value": float})
+    printed_values = printed.set_index(["metric", "method"])["value"]
     parts = calibration(records)
-    for (scaling, (label, metric, hue)), shift in zip(
-        _SCALINGS.items(), (0.16, -0.16), strict=True
-    ):
+    for scaling in _SCALINGS:
+        values = [parts.get((scaling.key, loss)) for loss in focal.MAIN_ARMS]
         _dots(
             axes,
-            [parts.get((scaling, loss)) for loss in focal.MAIN_ARMS],
-            shift,
-            label=label,
-            color=plots.HUES[hue],
+            values,
+            scaling.shift,
+            label=scaling.label,
+            color=plots.HUES[scaling.hue],
         )
-        _crosses(axes, [crosses[metric, loss] for loss in focal.MAIN_ARMS], shift)
-    title = f"Calibration by loss\nCIFAR-10, {_seeds(parts)}"
+        crosses = [
+            printed_values[scaling.published_metric, loss] for loss in focal.MAIN_ARMS
+        ]
+        _crosses(axes, crosses, scaling.shift)
     _finish(
         axes,
         focal.MAIN_ARMS,
-        "expected calibration error (%)",
-        title,
-        "printed: ResNet-50",
+        unit="expected calibration error (%)",
+        title=f"Calibration by loss\nCIFAR-10, {_seeds(parts)}",
+        printed="printed: ResNet-50",
     )
     axes.set_xlim(left=0)
 
 
 def calibration(records: focal.Records) -> dict[tuple[str, str], OverTasks]:
-    """By scaling and loss the test ECE, of finished trainings with the main recipe on
-    CIFAR-10 or a part of it.
+    """Test ECE by scaling and loss.
+
+    Only finished trainings count, with the main recipe, on CIFAR-10 or a part of it.
     """
-    tasks, runs = (
-        focal.main_tasks(records),
-        focal.finished(records, "runs", evaluated="last"),
-    )
-    tasks = tasks[tasks["dataset"].str.partition("-")[0] == "cifar10"]
+    tasks = focal.main_tasks(records)
+    dataset_families = tasks["dataset"].str.partition("-")[0]
+    cifar10_tasks = tasks.loc[dataset_families == "cifar10", "task"]
+    runs = focal.finished(records, "runs", evaluated="last")
     runs = runs[
-        runs["task"].isin(tasks["task"])
+        runs["task"].isin(cifar10_tasks)
         & runs["arm"].isin(focal.MAIN_ARMS)
-        & runs["scaling"].isin(_SCALINGS)
+        & runs["scaling"].isin([scaling.key for scaling in _SCALINGS])
     ]
-    return {
-        (str(scaling), str(loss)): OverTasks(
-            pooled(
-                {
-                    str(task): some.tolist()
-                    for task, some in rows.groupby("task")[focal.ECE]
-                }
-            )
-        )
-        for (scaling, loss), rows in runs.groupby(["scaling", "arm"])
-    }
+    errors = {}
+    for (scaling, loss), rows in runs.groupby(["scaling", "arm"]):
+        by_task = {
+            str(task): values.tolist()
+            for task, values in rows.groupby("task")[focal.ECE]
+        }
+        errors[str(scaling), str(loss)] = OverTasks(pooled(by_task))
+    return errors
 
 
 def _rules(axes: Axes, records: collection.Records) -> None:
-    """What each rule for the temperature loses against the best one of a full search,
-    data sets being the values.
+    """Accuracy that each rule loses against the best temperature of a full search.
+
+    The values of an interval are data sets.
     """
     lost = records.rules.groupby(["rule", "dataset"])["accuracy_lost"].mean()
-    _dots(
+    parts = [OverTasks(pooled({rule: lost[rule]})) for rule in _RULES]
+    _dots(axes, parts, 0.0, color=plots.HUES[0])
+    datasets = records.rules["dataset"].nunique()
+    _finish(
         axes,
-        [OverTasks(pooled({rule: lost[rule]})) for rule in _RULES],
-        0.0,
-        color=plots.HUES[0],
+        list(_RULES.values()),
+        unit="accuracy lost (points)",
+        title=f"Cosine classifier by rule for T\n{datasets} data sets",
     )
-    title = f"Cosine classifier by rule for T\n{records.rules['dataset'].nunique()} data sets"
-    _finish(axes, [*_RULES.values()], "accuracy lost (points)", title)
     axes.set_xlim(left=0)
 
 
 def _modes(axes: Axes, runs: Runs) -> None:
-    """What each mode of Cooling adds to each schedule, as the claims judge it."""
+    """Accuracy that each mode of Cooling adds to each schedule, as claims judge it."""
     parts = {}
     for mode in cooling.MODES:
         on_schedules = gain_on_each_schedule(mode).evidence(runs).parts
         for schedule, part in on_schedules.items():
             parts[mode, schedule] = part
     trained = {schedule for _, schedule in parts}
-    schedules = {
-        name: text for name, text in _SCHEDULES.items() if SCHEDULES[name] in trained
-    }
+    schedules = [name for name in _SCHEDULES if SCHEDULES[name] in trained]
     printed = printed_table_1().pivot(
         index="schedule", columns="mode", values="published"
     )
-    gained = plots.PERCENT * printed.sub(printed["none"], axis="index")
+    printed_gains = plots.PERCENT * printed.sub(printed["none"], axis="index")
     for number, mode in enumerate(reversed(cooling.MODES)):
         shift = 0.22 - 0.22 * number
         _dots(
@@ -170,32 +181,39 @@ def _modes(axes: Axes, runs: Runs) -> None:
             label=MODES[mode].lower(),
             color=plots.HUES[number],
         )
-        _crosses(axes, gained.loc[[*schedules], mode].tolist(), shift)
+        _crosses(axes, printed_gains.loc[schedules, mode].tolist(), shift)
     axes.axvline(0, color=plots.BLACK, linewidth=0.7)
-    title = f"Cooling on each schedule\nCIFAR-10, {_seeds(parts)}"
-    _finish(axes, [*schedules.values()], "accuracy gained (points)", title, "printed")
+    _finish(
+        axes,
+        [_SCHEDULES[name] for name in schedules],
+        unit="accuracy gained (points)",
+        title=f"Cooling on each schedule\nCIFAR-10, {_seeds(parts)}",
+        printed="printed",
+    )
 
 
 def _dots(
     axes: Axes, parts: Sequence[Quantity | None], shift: float, **look: Any
 ) -> None:
-    """Values with their 90 % intervals, in percent, one below the other; nothing where
-    there is no value.
+    """Draw values with their 90 % intervals, in percent, one below the other.
+
+    Nothing is drawn for a value that is None.
     """
-    known = {
-        shift - place: part.estimate()
-        for place, part in enumerate(parts)
-        if part is not None
-    }
-    values = np.array([one.value for one in known.values()])
-    ends = np.array(
-        [one.ends or (one.value, one.value) for one in known.values()]
-    ).reshape(-1, 2)
-    reach = plots.PERCENT * np.abs(ends.T - values)
+    heights = []
+    values = []
+    ends = []
+    for position, part in enumerate(parts):
+        if part is None:
+            continue
+        estimate = part.estimate()
+        heights.append(shift - position)
+        values.append(estimate.value)
+        ends.append(estimate.ends or (estimate.value, estimate.value))
+    lengths = np.abs(np.reshape(ends, (-1, 2)).T - np.array(values))
     axes.errorbar(
-        plots.PERCENT * values,
-        [*known],
-        xerr=reach,
+        plots.PERCENT * np.array(values),
+        heights,
+        xerr=plots.PERCENT * lengths,
         fmt="o",
         markersize=4,
         linewidth=1.2,
@@ -208,12 +226,17 @@ def _crosses(axes: Axes, values: Sequence[float], shift: float) -> None:
 
 
 def _seeds(parts: Mapping[Any, Quantity]) -> str:
-    counts = sorted({task["n"] for part in parts.values() for task in part.by_task()})
-    return f"{' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} seeds"
+    """The number of seeds behind the values, or its range."""
+    counts = [task["n"] for part in parts.values() for task in part.by_task()]
+    fewest = min(counts)
+    most = max(counts)
+    if fewest == most:
+        return f"{fewest} seeds"
+    return f"{fewest} to {most} seeds"
 
 
 def _finish(
-    axes: Axes, names: Sequence[str], unit: str, title: str, printed: str = ""
+    axes: Axes, names: Sequence[str], *, unit: str, title: str, printed: str = ""
 ) -> None:
     axes.set_yticks(-np.arange(len(names)), names)
     axes.set_xlabel(unit)

@@ -1,9 +1,7 @@
-"""Profiles: named overlays on the defaults, which make a complete `params.yaml` with
-its comments.
+"""Profiles: overlays on the defaults, from which `params.yaml` is written.
 
-Mappings merge key by key; numbers, texts and lists replace what was there, and bring
-their own comment (the source of the value), so that a comment never speaks of a value
-that is gone.
+Mappings merge key by key. Numbers, texts and lists replace the default together with
+its comment (the source of the value), so that no comment describes a replaced value.
 """
 
 import copy
@@ -14,6 +12,7 @@ from pathlib import Path
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.error import CommentMark
+from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.representer import RoundTripRepresenter
 from ruamel.yaml.tokens import CommentToken
 
@@ -23,8 +22,11 @@ from softmax_temperature.runner.errors import InputError, nearest
 COMMENT_COLUMN = 37
 PROFILES = Path("profiles")
 DEFAULTS = "defaults"
-HEADING = """Written by `softmax-temperature profile {name}`; edit freely, then `dvc repro`.
-Every value ends with its source: a section of the paper that its block is named after, or ours and why."""
+HEADING = (
+    "Written by `softmax-temperature profile {name}`; edit freely, then `dvc repro`.\n"
+    "Every value ends with its source: a section of the paper that its block is named "
+    "after, or ours and why."
+)
 
 
 def profile_names(folder: Path = PROFILES) -> list[str]:
@@ -33,13 +35,21 @@ def profile_names(folder: Path = PROFILES) -> list[str]:
 
 
 def render_profile(name: str, folder: Path = PROFILES) -> tuple[str, Params]:
-    """The text of the `params.yaml` that a profile makes from overlays and defaults in
-    a folder, and what it says.
+    """Text of the `params.yaml` of a profile, and its validated parameters.
+
+    Args:
+        name: The profile.
+        folder: Folder with the defaults and the profiles.
+
+    Raises:
+        InputError: If the profile is unknown, or its parameters are wrong.
     """
-    if not (names := profile_names(folder)):
-        what = "no such folder, or no profile in it"
+    names = profile_names(folder)
+    if not names:
         raise InputError(
-            what, where=str(folder), remedy="Run this in the project's root folder."
+            "no such folder, or no profile in it",
+            where=str(folder),
+            remedy="Run this in the project's root folder.",
         )
     if name not in names:
         raise InputError(
@@ -48,65 +58,63 @@ def render_profile(name: str, folder: Path = PROFILES) -> tuple[str, Params]:
     merged = read_yaml(folder / f"{DEFAULTS}.yaml", kind="rt")
     top = read_yaml(folder / f"{name}.yaml", kind="rt") or CommentedMap()
     if not isinstance(top, CommentedMap):
-        what = "is no mapping of parameters to values"
         raise InputError(
-            what,
+            "is no mapping of parameters to values",
             where=str(folder / f"{name}.yaml"),
             remedy="Write it as profiles/mini.yaml.",
         )
     _overlay(merged, top)
     merged["profile"] = name
     merged.yaml_set_start_comment(HEADING.format(name=name))
-    yaml, stream = YAML(typ="rt"), StringIO()
-    yaml.width, yaml.Representer = 120, _Representer
-    yaml.indent(mapping=2, sequence=4, offset=2)
-    yaml.dump(merged, stream)
-    # An empty line before each section, also where an overlay filled one in.
-    text = re.sub(r"(?<!\n)\n(?=\w+:[^\n]*\n )", "\n\n", stream.getvalue())
-    return text, validate(
-        YAML(typ="safe").load(text), where=f"{folder / name}.yaml over {DEFAULTS}.yaml"
-    )
+    text = _as_yaml(merged)
+    parameters = YAML(typ="safe").load(text)
+    where = f"{folder / name}.yaml over {DEFAULTS}.yaml"
+    return text, validate(parameters, where=where)
 
 
 class _Representer(RoundTripRepresenter):
-    """Writes null as a word; ruamel would write nothing."""
+    """Writes null as a word, where ruamel would write nothing."""
+
+    def represent_null(self, _: None) -> ScalarNode:
+        return self.represent_scalar("tag:yaml.org,2002:null", "null")
 
 
-_Representer.add_representer(
-    type(None),
-    lambda writer, _: writer.represent_scalar("tag:yaml.org,2002:null", "null"),
-)
+_Representer.add_representer(type(None), _Representer.represent_null)
+
+
+def _as_yaml(parameters: CommentedMap) -> str:
+    yaml = YAML(typ="rt")
+    yaml.width = 120
+    yaml.Representer = _Representer
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    stream = StringIO()
+    yaml.dump(parameters, stream)
+    # An empty line before each section, also before sections that come from an overlay.
+    return re.sub(r"(?<!\n)\n(?=\w+:[^\n]*\n )", "\n\n", stream.getvalue())
 
 
 def _overlay(base: CommentedMap, top: CommentedMap) -> None:
+    """Merge `top` into `base` with its comments; an empty mapping empties a section."""
     for key, value in top.items():
-        if (
-            isinstance(value, CommentedMap)
-            and value
-            and isinstance(base.get(key), CommentedMap)
-        ):  # {} empties it
+        is_mapping = isinstance(value, CommentedMap)
+        if is_mapping and value and isinstance(base.get(key), CommentedMap):
             _overlay(base[key], value)
             continue
-        # What ruamel keeps with a key's comment though it belongs to what follows:
-        # empty lines and headings.
+        # ruamel stores the empty lines and headings of the next key below the comment
+        # of this one.
         below = "\n" + _comment(base, key).partition("\n")[2]
         base[key] = copy.deepcopy(value)
         base.ca.items.pop(key, None)
-        if isinstance(value, CommentedMap):
+        if is_mapping:
             base.ca.items[key] = top.ca.items.get(key, [None, None, None, None])
-        elif (text := _comment(top, key).partition("\n")[0] + below).strip(" ") not in (
-            "",
-            "\n",
-        ):
-            base.ca.items[key] = [
-                None,
-                None,
-                CommentToken(text, CommentMark(COMMENT_COLUMN), None),
-                None,
-            ]
+            continue
+        comment = _comment(top, key).partition("\n")[0] + below
+        if comment.strip(" ") not in ("", "\n"):
+            token = CommentToken(comment, CommentMark(COMMENT_COLUMN), None)
+            base.ca.items[key] = [None, None, token, None]
 
 
 def _comment(mapping: CommentedMap, key: str) -> str:
-    """What ruamel keeps behind the value of a key, or nothing."""
+    """The comment that ruamel stores behind the value of a key, or an empty text."""
     token = mapping.ca.items.get(key, [None] * 4)[2]
     return "" if token is None else str(token.value)

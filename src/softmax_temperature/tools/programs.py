@@ -1,6 +1,4 @@
-"""What the programs in `pipeline/` share: arguments, exit codes, and the call of a
-stage's cells.
-"""
+"""Arguments, exit codes and stages of the programs in `pipeline/`."""
 
 import argparse
 import signal
@@ -14,6 +12,8 @@ from softmax_temperature.params import read_params
 from softmax_temperature.runner.errors import CellsFailed, InputError, disk_faults
 from softmax_temperature.stages import Stage
 
+# The stages that each program in `pipeline/` runs, in this order, by module and name. A
+# program that is missing here has no stages that consist of cells.
 PROGRAMS: dict[str, tuple[str, ...]] = {
     "fetch": ("fetch.fetch",),
     "embed": ("pretraining.pretrain", "embeddings.embed"),
@@ -36,9 +36,6 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
         "early_learning.early_learning",
     ),
 }
-"""What a program in `pipeline/` runs, in this order: stages that consist of cells, by
-module and name.
-"""
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
@@ -57,17 +54,18 @@ def stage_program(
     program: str, description: str | None, arguments: Sequence[str] | None = None
 ) -> int:
     """Run the cells of a program's stages; returns the exit code."""
-    names = [place.rpartition(".")[2] for place in PROGRAMS[program]]
+    stage_names = [path.rpartition(".")[2] for path in PROGRAMS[program]]
     reader = parser(description)
     reader.add_argument(
-        "--only", choices=names, help="one stage, where those that it reads have run"
+        "--only",
+        choices=stage_names,
+        help="run this stage alone, after the stages whose outputs it reads",
     )
     options = reader.parse_args(arguments)
 
     def work() -> None:
-        from softmax_temperature.runner.cells import (
-            run_cells,
-        )  # Imports torch, which `--help` must not wait for.
+        # Imported here because it imports torch, which `--help` must not wait for.
+        from softmax_temperature.runner.cells import run_cells
 
         params = read_params(options.params)
         for stage in stages_of(program):
@@ -83,29 +81,30 @@ def stage_program(
 
 
 def stages_of(program: str) -> list[Stage]:
-    """The stages of a program: none if they do not consist of cells.
+    """The stages of a program that consist of cells; an empty list if none do.
 
-    Their modules are imported now, because the papers' stages need different libraries.
+    Their modules are imported here, because the papers' stages need different
+    libraries.
     """
-    places = [place.split(".") for place in PROGRAMS.get(program, ())]
-    return [
-        getattr(import_module(f"softmax_temperature.stages.{module}"), name)
-        for module, name in places
-    ]
+    stages = []
+    for path in PROGRAMS.get(program, ()):
+        module_name, _, stage_name = path.partition(".")
+        module = import_module(f"softmax_temperature.stages.{module_name}")
+        stages.append(getattr(module, stage_name))
+    return stages
 
 
 def exit_code(work: Callable[[], None]) -> int:
-    """Do the work, and say what stopped it.
+    """Do the work, print the reason if it stops early, and return the exit code.
 
-    Exit codes: 0 done, 1 some cells failed (the others are kept), 2 something that the
-    user supplied is wrong; 130 and 143 stopped by SIGINT and SIGTERM.
+    0 if the work is done, 1 if some cells failed (the others are kept), 2 if an input
+    of the user is wrong, 130 after SIGINT and 143 after SIGTERM.
     """
     received = [signal.SIGINT]
 
     def interrupt(number: int, _: FrameType | None) -> None:
-        signal.signal(
-            number, signal.SIG_IGN
-        )  # Another one must not interrupt the cleaning up.
+        # A second signal must not interrupt the cleaning up.
+        signal.signal(number, signal.SIG_IGN)
         received.append(signal.Signals(number))
         raise KeyboardInterrupt
 
@@ -114,15 +113,19 @@ def exit_code(work: Callable[[], None]) -> int:
         with disk_faults():
             work()
     except KeyboardInterrupt:
-        name = received[-1].name
+        last = received[-1]
         print(
-            f"stopped by {name}: what is finished is kept, and the next run continues there",
+            f"stopped by {last.name}: finished work is kept, and the next run "
+            "continues there",
             file=sys.stderr,
         )
-        return 128 + received[-1]
-    except (InputError, CellsFailed) as error:
+        return 128 + last
+    except InputError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2 if isinstance(error, InputError) else 1
+        return 2
+    except CellsFailed as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     finally:
         signal.signal(signal.SIGTERM, before)
     return 0

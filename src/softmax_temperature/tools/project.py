@@ -1,6 +1,4 @@
-"""What lies in the project's folder: which cells `dvc repro` would run, and whether
-every file is as it was written.
-"""
+"""State of the project's folder: cells that `dvc repro` would run, damaged files."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,43 +27,51 @@ from softmax_temperature.stages import label
 from softmax_temperature.tools.programs import stages_of
 from softmax_temperature.tools.provenance import recorded_minutes
 
+# Cells to run that a plan lists by name.
 NAMES_SHOWN = 5
+# Width of the column of stage names.
+NAME_WIDTH = 28
 
 
 @dataclass(frozen=True)
 class StagePlan:
-    """What one stage would do: one of a program's, or one of dvc.yaml without cells."""
+    """The plan of one stage of a program, or of a stage in dvc.yaml without cells.
+
+    Attributes:
+        stage: Name of the stage.
+        cells: Number of its cells; None if it has none, or they cannot be listed.
+        to_run: Names of the cells that would run.
+        minutes: Minutes of all its cells, one after the other, when the profile last
+            ran; None if they are not recorded.
+        note: The reason why the cells cannot be listed.
+    """
 
     stage: str
-    cells: (
-        int | None
-    )  # None for a stage without cells, and where they cannot be listed.
+    cells: int | None
     to_run: tuple[str, ...] = ()
-    minutes: float | None = (
-        # Of all its cells, one by one, when the profile last ran; None: not recorded.
-        None
-    )
-    note: str = ""  # Why the cells cannot be listed.
+    minutes: float | None = None
+    note: str = ""
 
     @property
     def minutes_to_run(self) -> float:
-        """The share of the recorded minutes that belongs to the cells to run."""
+        """The recorded minutes, times the share of cells that would run."""
         return (self.minutes or 0) * len(self.to_run) / (self.cells or 1)
 
 
 def plan(params: Params) -> list[StagePlan]:
-    """Plan a run of the project in the current folder; nothing is run or written."""
+    """Plan a run of the project in the current folder, without running anything."""
     minutes = recorded_minutes(Path("results") / params.profile / "environment.json")
-    offline = params.model_copy(
-        update={"data": params.data.model_copy(update={"download": False})}
-    )
-    results: dict[
-        Path, Path | None
-    ] = {}  # Where cells are published -> where the result lies; None if it has to run.
+    offline_data = params.data.model_copy(update={"download": False})
+    offline = params.model_copy(update={"data": offline_data})
+    # From the folder in which a cell is published to the folder of its result, or None
+    # if it has to run.
+    results: dict[Path, Path | None] = {}
     plans = []
     for name, content in read_yaml(Path("dvc.yaml"))["stages"].items():
-        stages = stages_of(Path(content["cmd"].split()[1]).stem)
-        plans += [] if stages else [StagePlan(name, None)]
+        program = Path(content["cmd"].split()[1]).stem
+        stages = stages_of(program)
+        if not stages:
+            plans.append(StagePlan(name, None))
         for stage in stages:
             try:
                 cells = stage.cells(offline)
@@ -73,26 +79,29 @@ def plan(params: Params) -> list[StagePlan]:
                 plans.append(StagePlan(stage.name, None, note=str(error)))
                 continue
             output = label(stage.output)
-            found = {
+            results_of_stage = {
                 cell.name: _result(cell, output, params.seed, results) for cell in cells
             }
-            results |= {stage.output / cell: result for cell, result in found.items()}
-            to_run = tuple(cell for cell, result in found.items() if result is None)
-            plans.append(StagePlan(stage.name, len(cells), to_run, minutes.get(output)))
+            for cell_name, result in results_of_stage.items():
+                results[stage.output / cell_name] = result
+            to_run = [cell for cell, result in results_of_stage.items() if not result]
+            plans.append(
+                StagePlan(stage.name, len(cells), tuple(to_run), minutes.get(output))
+            )
     return plans
 
 
 def _result(
     cell: Cell, stage: str, seed: int, results: dict[Path, Path | None]
 ) -> Path | None:
-    """The folder of a cell's result, if it is up to date."""
-    inputs = {
-        name: result
-        for name, path in cell.inputs.items()
-        if (result := results.get(path, path)) is not None
-    }
-    if len(inputs) < len(cell.inputs):
-        return None
+    """The folder of a cell's result if it is up to date, otherwise None."""
+    inputs = {}
+    for name, path in cell.inputs.items():
+        # An input that no stage makes is a file.
+        result_of_input = results.get(path, path)
+        if result_of_input is None:
+            return None
+        inputs[name] = result_of_input
     try:
         digest = fingerprint(replace(cell, inputs=inputs), seed)
     except ArtifactError:
@@ -105,32 +114,49 @@ def summary(plans: list[StagePlan], params: Params) -> str:
     """The plan as text: one line per stage with cells, then the sum."""
     lines = []
     for stage in plans:
-        run, minutes = len(stage.to_run), stage.minutes_to_run
-        said = stage.note or "runs when what it reads has changed"
-        if stage.cells is not None:
-            said = (
-                f"{run} of {stage.cells} cells to run"
-                if run
-                else f"{stage.cells} cells up to date"
-            )
-        lines.append(
-            f"{stage.stage:28} {said}{f', {minutes:.1f} min on the recorded machine' if minutes else ''}"
-        )
-        if 0 < run < (stage.cells or 0):
-            lines.append(
-                f"{'':28} {', '.join([*stage.to_run[:NAMES_SHOWN], *['...'] * (run > NAMES_SHOWN)])}"
-            )
+        minutes = stage.minutes_to_run
+        timing = f", {minutes:.1f} min on the recorded machine" if minutes else ""
+        lines.append(f"{stage.stage:{NAME_WIDTH}} {_state(stage)}{timing}")
+        count = len(stage.to_run)
+        if 0 < count < (stage.cells or 0):
+            shown = list(stage.to_run[:NAMES_SHOWN])
+            if count > NAMES_SHOWN:
+                shown.append("...")
+            lines.append(f"{'':{NAME_WIDTH}} {', '.join(shown)}")
+    return "\n".join([*lines, _total(plans, params)])
+
+
+def _state(stage: StagePlan) -> str:
+    if stage.cells is None:
+        return stage.note or "runs when its inputs have changed"
+    if stage.to_run:
+        return f"{len(stage.to_run)} of {stage.cells} cells to run"
+    return f"{stage.cells} cells up to date"
+
+
+def _total(plans: list[StagePlan], params: Params) -> str:
+    to_run = sum(len(stage.to_run) for stage in plans)
+    cells = sum(stage.cells or 0 for stage in plans)
+    total = f"{to_run} of {cells} cells to run"
     workers = 1 if params.compute.engine == "serial" else params.compute.workers
-    total = f"{sum(len(stage.to_run) for stage in plans)} of {sum(stage.cells or 0 for stage in plans)} cells to run"
-    if minutes := sum(stage.minutes_to_run for stage in plans) / workers:
-        whole = max(1, round(minutes))
-        total += f", about {whole} minute{'s' * (whole > 1)} with {workers} at a time, as recorded for this profile"
-    return "\n".join([*lines, total])
+    minutes = sum(stage.minutes_to_run for stage in plans) / workers
+    if not minutes:
+        return total
+    rounded = max(1, round(minutes))
+    unit = "minute" if rounded == 1 else "minutes"
+    return (
+        f"{total}, about {rounded} {unit} with {workers} at a time, as recorded for "
+        "this profile"
+    )
 
 
 class Verified(NamedTuple):
-    """What was compared: folders with a manifest, checkpoints, and one line for each
-    file that is not as written.
+    """Result of `verify`.
+
+    Attributes:
+        artifacts: Number of folders with a manifest.
+        checkpoints: Number of checkpoints.
+        problems: One line per file that is not as it was written.
     """
 
     artifacts: int
@@ -141,25 +167,23 @@ class Verified(NamedTuple):
 def verify() -> Verified:
     """Compare every artifact with its manifest, and every checkpoint with its digest.
 
-    What is damaged below data/ is set aside as `*.damaged`, so that nothing reads it
-    and `dvc repro` makes it again. Results are in Git, and DVC's cache and lock are
-    DVC's business: `git status`, `dvc status`, `dvc checkout`.
+    A damaged artifact of a cell is set aside as `*.damaged`, so that nothing reads it
+    and `dvc repro` makes it again. Results are in Git, and DVC looks after its cache
+    and lock: see `git status`, `dvc status` and `dvc checkout`.
     """
-    folders, checkpoints, problems = (
-        find_artifacts(DATA),
-        sorted(WORK.rglob(CHECKPOINT)),
-        [],
-    )
+    folders = find_artifacts(DATA)
+    problems = []
     for folder in folders:
         try:
-            lines = open_artifact(folder).problems()
+            differences = open_artifact(folder).problems()
         except ArtifactError as error:
-            lines = [f"{error.where}: {error.what}"]
-        if (
-            lines and WORK in folder.parents
-        ):  # Of no stage: without its manifest the cell is run again.
+            differences = [f"{error.where}: {error.what}"]
+        if differences and WORK in folder.parents:
+            # Without its manifest the cell is run again.
             set_aside(folder / MANIFEST)
-        problems += lines
-    damaged = [path for path in checkpoints if Checkpointer(path, 0).load() is None]
-    problems += [f"{path}: damaged (its own sha256 differs)" for path in damaged]
+        problems += differences
+    checkpoints = sorted(WORK.rglob(CHECKPOINT))
+    for path in checkpoints:
+        if Checkpointer(path, 0).load() is None:
+            problems.append(f"{path}: damaged (its own sha256 differs)")
     return Verified(len(folders), len(checkpoints), problems)

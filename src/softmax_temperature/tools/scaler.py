@@ -15,6 +15,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
+from softmax_temperature.metrics.checks import ArgumentError, check_one_tensor
+from softmax_temperature.metrics.probability_check import (
+    FEW_ROWS,
+    NO_SOFTMAX,
+    check_no_softmax_at_end,
+    check_not_probs,
+)
 from softmax_temperature.scaling import fit_temperature
 from softmax_temperature.tools.arrays import checked_logits
 
@@ -61,6 +68,7 @@ class TemperatureScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             ValueError: If an argument is not as stated.
         """
+        _check_two_dimensions(X)
         if not isinstance(X, Tensor):
             X, y = validate_data(  # noqa: N806
                 self, X, y, dtype=[np.float64, np.float32], multi_output=True
@@ -80,13 +88,17 @@ class TemperatureScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> Any:  # noqa: N803
         """The logits over the temperature."""
         check_is_fitted(self)
+        _check_two_dimensions(X)
         if not isinstance(X, Tensor):
             X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])  # noqa: N806
         elif X.shape[1:] != (self.n_features_in_,):
             raise ValueError(
                 f"X must have shape (n, {self.n_features_in_}), got {tuple(X.shape)}"
             )
-        return X / self.temperature_
+        scaled = X / self.temperature_
+        # As they were: an array that is read-only makes no tensor without a warning.
+        check_not_probs(torch.as_tensor(scaled) * self.temperature_, name="X")
+        return scaled
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
         """Calibrated probabilities, shape (n, classes)."""
@@ -101,6 +113,11 @@ class TemperatureScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         part of its `state_dict`.
         """
         check_is_fitted(self)
+        if not isinstance(network, nn.Module):
+            raise TypeError(
+                f"network must be a torch module, got {type(network).__name__}"
+            )
+        check_no_softmax_at_end(network, "network")
         return TemperatureScaled(network, self.temperature_)
 
     def __sklearn_tags__(self) -> Any:
@@ -108,6 +125,15 @@ class TemperatureScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.target_tags.required = True
         tags.requires_fit = True
         return tags
+
+
+def _check_two_dimensions(values: Any) -> None:
+    """Refuse a tensor that is no table; scikit-learn checks arrays."""
+    if isinstance(values, Tensor) and values.ndim != 2:
+        raise ArgumentError(
+            f"X must have shape (n, classes), got {tuple(values.shape)}",
+            "Give the logits of class 1 of two as X[:, None].",
+        )
 
 
 class TemperatureScaled(nn.Module):
@@ -118,8 +144,21 @@ class TemperatureScaled(nn.Module):
     def __init__(self, network: nn.Module, temperature: float = 1.0) -> None:
         super().__init__()
         self.network = network
+        self._has_logits = False  # As far as a batch that is large enough shows.
         self.register_buffer("temperature", torch.tensor(float(temperature)))
 
     def forward(self, *arguments: Any, **options: Any) -> Any:
         """The network's logits over the temperature."""
-        return self.network(*arguments, **options) / self.temperature
+        logits = self.network(*arguments, **options)
+        check_one_tensor(logits, "network", "scaled")
+        self._check_first_logits(logits)
+        return logits / self.temperature
+
+    def _check_first_logits(self, logits: Tensor) -> None:
+        """Refuse a network that returns probabilities, when it is first called."""
+        if torch.compiler.is_compiling():
+            return
+        if not self._has_logits and logits.ndim >= 2:
+            rows = logits.movedim(1, -1).flatten(0, -2)
+            check_not_probs(rows, name="the network's logits", remedy=NO_SOFTMAX)
+            self._has_logits = len(rows) >= FEW_ROWS

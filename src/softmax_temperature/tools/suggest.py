@@ -24,11 +24,17 @@ from softmax_temperature.heuristic.ridge import (
     RidgeHeuristic,
     shipped,
 )
-from softmax_temperature.metrics.checks import check_classes, check_embeddings
+from softmax_temperature.metrics.checks import (
+    ArgumentError,
+    check_classes,
+    check_count,
+    check_embeddings,
+)
 from softmax_temperature.tools.arrays import (
     Arrays,
     Rows,
     as_numpy,
+    class_numbers,
     split_rows,
     whole_numbers,
 )
@@ -124,6 +130,11 @@ def suggest_temperature(
         >>> found.inverse_temperature, round(found.expected_loss, 3), found.inside, found.outside
         (35.0, 0.015, False, ('avg_kurtosis', 'pca_50'))
     """
+    seed = check_count(seed, "seed", least=0)
+    if heuristic is not None and not isinstance(heuristic, RidgeHeuristic):
+        raise TypeError(
+            f"heuristic must be a RidgeHeuristic, got {type(heuristic).__name__}"
+        )
     heuristic = heuristic or shipped()
     statistics = describe(*checked_rows(embeddings, labels), seed=seed)
     estimate = heuristic.predict(statistics)
@@ -150,13 +161,30 @@ def checked_rows(
     """Embeddings, shape (n, dim), float32, and labels as classes, shape (n,), numbered
     in the order of `classes`.
     """
-    values = torch.from_numpy(as_numpy(embeddings).astype(np.float32))
+    raw = as_numpy(embeddings)
+    if raw.dtype.kind not in "fiu":
+        raise ArgumentError(
+            f"{name}embeddings must be numbers of shape (n, dim), "
+            f"got {raw.dtype} {raw.shape}",
+            "Give one row of numbers per sample.",
+        )
+    with np.errstate(over="ignore"):  # Refused in the next line.
+        values = torch.from_numpy(raw.astype(np.float32))
     check_embeddings(values, f"{name}embeddings")
-    numbers = whole_numbers(as_numpy(labels), f"{name}labels")
+    raw_labels = as_numpy(labels)
+    if raw_labels.shape == (values.shape[1],) != (len(values),):
+        raise ArgumentError(
+            f"{name}embeddings {tuple(values.shape)} look transposed: there are "
+            f"{len(raw_labels)} labels",
+            "Give one row per sample, (n, dim).",
+        )
+    numbers = class_numbers(raw_labels, values.shape, f"{name}labels")
     known = numbers.unique() if classes is None else classes
     if unknown := set(numbers.tolist()) - set(known.tolist()):
-        raise ValueError(
-            f"{name}labels hold {min(unknown)}, a class that the training rows do not have"
+        raise ArgumentError(
+            f"{name}labels hold {min(unknown)}, a class that the training rows do not "
+            "have",
+            "Leave its rows out, or number the classes alike.",
         )
     check_classes(
         rows := torch.searchsorted(known, numbers), len(values), f"{name}labels"
@@ -178,8 +206,10 @@ def checked_parts(train: Arrays, test: Arrays | None) -> tuple[Rows, Rows | None
         "test ",
     )
     if held[0].shape[1] != rows[0].shape[1]:
-        raise ValueError(
-            f"test embeddings have {held[0].shape[1]} dimensions, the others {rows[0].shape[1]}"
+        raise ArgumentError(
+            f"test embeddings have {held[0].shape[1]} dimensions, the others "
+            f"{rows[0].shape[1]}",
+            "Embed both with the same network.",
         )
     return rows, held
 
@@ -206,7 +236,10 @@ def searched(
             train, HELD_OUT, generator_for(seed, "suggest", "held out")
         )
         if not len(test[1]):
-            raise ValueError("no class has a second row to measure accuracy on")
+            raise ArgumentError(
+                "labels: no class has a second row to measure accuracy on",
+                "Give more rows, or test rows.",
+            )
     batch = max(SMALLEST_BATCH, len(train[1]) // 10)
     settings: dict[str, Any] = {
         "epochs": epochs,

@@ -11,12 +11,8 @@ from typing import Any, NamedTuple
 from softmax_temperature.data.prepared import PreparedData, open_prepared
 from softmax_temperature.data.segmentation import Form, read_segmentation, set_aside
 from softmax_temperature.data.splits import SPLITS, Part, SplitName, limited
-from softmax_temperature.data.tokens import (
-    Tokeniser,
-    encode_trees,
-    parse_tree,
-    tree_words,
-)
+from softmax_temperature.data.tokens import Tokeniser
+from softmax_temperature.data.trees import encode_trees, parse_tree, tree_words
 from softmax_temperature.params.cooling import SegmentationTask
 from softmax_temperature.params.shared import Text
 from softmax_temperature.runner.artifacts import Artifact, open_artifact

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from softmax_temperature.networks.backbones import Preprocess
+from softmax_temperature.networks.preprocess import Preprocess
 from softmax_temperature.params.recipe import Recipe, Schedule
 from softmax_temperature.params.shared import PretrainRecipe
 from softmax_temperature.training.samples import Samples

@@ -6,7 +6,8 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from softmax_temperature.data.tokens import LABEL, PADDING, UNLABELLED
+from softmax_temperature.data.tokens import PADDING
+from softmax_temperature.data.trees import LABEL, UNLABELLED
 from softmax_temperature.losses import Objective
 from softmax_temperature.networks.layers import upload
 from softmax_temperature.training.samples import HostSamples

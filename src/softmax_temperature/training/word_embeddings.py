@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.data.tokens import WORD
+from softmax_temperature.data.trees import WORD
 from softmax_temperature.data.word_vectors import read_word_vectors
 from softmax_temperature.params.focal import Embeddings
 from softmax_temperature.training.samples import Samples

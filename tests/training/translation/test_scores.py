@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from softmax_temperature.data.phrases import read_farm
+from softmax_temperature.data.farm import read_farm
 from softmax_temperature.metrics import expected_calibration_error
 from softmax_temperature.scaling import TEMPERATURE_GRID, fit_temperature
 from softmax_temperature.training.translation import scores

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from torch import nn
 
 from softmax_temperature.cooling.theory import theory_checks
-from softmax_temperature.networks.convolutional import DenseNet, SmallVGG
-from softmax_temperature.networks.resnets import BottleneckResNet, WideResNet
+from softmax_temperature.networks.bottleneck_resnet import BottleneckResNet
+from softmax_temperature.networks.densenet import DenseNet
+from softmax_temperature.networks.vgg import SmallVGG
+from softmax_temperature.networks.wide_resnet import WideResNet
 from softmax_temperature.papers.cooling.outcome import outcome
 from softmax_temperature.papers.cooling.study import SLUG
 from softmax_temperature.papers.shared.collecting import (

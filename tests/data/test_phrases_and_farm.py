@@ -1,6 +1,4 @@
-"""Phrases and farm: the same everywhere, true to their rules, and neither trivial nor
-impossible.
-"""
+"""Phrases and farm are the same everywhere, and true to the rules of their grammar."""
 
 import hashlib
 
@@ -8,16 +6,16 @@ import numpy as np
 import pytest
 
 from softmax_temperature.data import phrases
-from softmax_temperature.data.phrases import SIZES, read_farm, read_phrases
+from softmax_temperature.data.farm import SIZES, read_farm
+from softmax_temperature.data.phrases import read_phrases
 
 
 def texts_and_labels(seed: int = 0) -> tuple[tuple[str, ...], np.ndarray]:
-    """The texts to train on, then those to test on."""
+    """The training texts, then the test texts, and their labels."""
     raw = read_phrases(seed=seed)
     assert raw.test is not None
-    return tuple(map(str, (*raw.train.samples, *raw.test.samples))), np.concatenate(
-        [raw.train.labels, raw.test.labels]
-    )
+    texts = [str(text) for text in (*raw.train.samples, *raw.test.samples)]
+    return tuple(texts), np.concatenate([raw.train.labels, raw.test.labels])
 
 
 def pairs(seed: int = 0) -> list[tuple[str, str]]:
@@ -46,19 +44,18 @@ def test_sentences_are_the_same_everywhere_and_no_two_are_alike() -> None:
 
 
 def verdict(sentence: str) -> int:
-    """What a reader of the rules makes of a sentence."""
-    first, link, second = (*sentence.replace(" ,", "").split(), "", ""), "", ()
-    for word in (*phrases._LAST_COUNTS, *phrases._FIRST_COUNTS):
-        if word in first:
-            place = first.index(word)
-            first, link, second = first[:place], word, first[place + 1 :]
-    counts = second if link in phrases._LAST_COUNTS else first
-    [sense] = [
-        label
-        for label, words in enumerate(phrases._VERDICTS)
-        if set(counts) & set(words)
-    ]
-    return sense ^ bool(set(counts) & set(phrases._NEGATIONS))
+    """The class of a sentence, by the rules that the module states."""
+    words = sentence.replace(" ,", "").split()
+    counting = words
+    for conjunction in set(words) & set(phrases._LAST_CLAUSE_COUNTS):
+        counting = words[words.index(conjunction) + 1 :]
+    for conjunction in set(words) & set(phrases._FIRST_CLAUSE_COUNTS):
+        counting = words[: words.index(conjunction)]
+    praises = bool(set(counting) & set(phrases._VERDICTS[1]))
+    pans = bool(set(counting) & set(phrases._VERDICTS[0]))
+    assert praises != pans
+    is_negated = bool(set(counting) & set(phrases._NEGATIONS))
+    return int(praises != is_negated)
 
 
 def test_labels_of_phrases_follow_from_the_rules_of_the_grammar() -> None:
@@ -66,8 +63,8 @@ def test_labels_of_phrases_follow_from_the_rules_of_the_grammar() -> None:
     assert [verdict(sentence) for sentence in texts] == labels.tolist()
 
 
-# Written by hand, one for each gender, case, article and tense: what the generator must
-# say where it says the English.
+# Written by hand for each gender, case and article: the German noun phrases that may
+# stand where the English one does.
 TRANSLATIONS = {
     "the small dog": {
         "der kleine Hund",
@@ -83,7 +80,7 @@ TRANSLATIONS = {
 
 @pytest.mark.parametrize("english", TRANSLATIONS)
 def test_phrases_agree_in_gender_case_and_number(english: str) -> None:
-    said = [german for sentence, german in pairs() if f"{english} " in sentence]
-    assert said
-    for german in said:
+    translations = [german for text, german in pairs() if f"{english} " in text]
+    assert translations
+    for german in translations:
         assert any(phrase in german for phrase in TRANSLATIONS[english]), german

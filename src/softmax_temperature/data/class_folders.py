@@ -1,0 +1,202 @@
+"""Images in class folders below data.root.
+
+Class folders, with image files directly in them, are below `NAME/train` and
+`NAME/test`; or below `NAME/all`, to be split when the data set is prepared; or below
+`NAME/test` alone, for an out-of-distribution or shifted set.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softmax_temperature.data.image_files import (
+    ENDINGS,
+    check_name_and_link,
+    digest_of_files,
+    image_files,
+    listed,
+)
+from softmax_temperature.data.raw import RawDataset, RawPart
+from softmax_temperature.runner.errors import InputError
+
+Files = dict[str, list[str]]
+"""The image files of each class, as paths below data.root."""
+
+# Image files with these endings are counted and not read.
+_OTHER_ENDINGS = frozenset(
+    {".avif", ".gif", ".heic", ".jfif", ".jp2", ".jpe", ".pbm", ".pnm", ".tga"}
+)
+_PARTS = ("train", "test", "all")
+_LAYOUTS = (["train", "test"], ["all"], ["test"])
+_REMEDY = (
+    "Make train and test, or all, of a folder for each class with image files directly "
+    "in it."
+)
+
+
+@dataclass(frozen=True)
+class ClassFolders:
+    """A folder `NAME` below data.root with images in class folders."""
+
+    root: Path
+    name: str
+
+    @property
+    def folder(self) -> Path:
+        """The folder itself."""
+        return self.root / self.name
+
+    def digest(self) -> str:
+        """One sha256 over the names and contents of all image files that are used.
+
+        It does not depend on where the folder is.
+        """
+        return digest_of_files(self.root, _all_files(self._parts()))
+
+    def read(self) -> RawDataset:
+        """List the files, which are read when the data set is prepared.
+
+        Raises:
+            InputError: If the folders are not laid out as this module says.
+        """
+        parts = self._parts()
+        train = parts.get("train") or parts.get("all", {})
+        test = parts.get("test", {})
+        names = tuple(train or test)
+        if len(names) < 2:
+            raise InputError(
+                f"has {len(names)} class folders",
+                where=str(self.folder),
+                remedy=_REMEDY,
+            )
+        unknown = [name for name in test if name not in names]
+        if unknown:
+            raise InputError(
+                "a class that train does not have",
+                where=str(self.folder / "test" / unknown[0]),
+                remedy=_REMEDY,
+            )
+        return RawDataset(
+            self.name,
+            names,
+            train=part_of(names, train),
+            test=part_of(names, test) if test else None,
+            source=self._source(parts),
+        )
+
+    def _source(self, parts: Mapping[str, Files]) -> dict[str, Any]:
+        source: dict[str, Any] = {
+            "how": "class folders in data.root",
+            "folder": self.name,
+        }
+        left_out = _images_left_out(self.folder, parts)
+        if left_out:
+            source["images_left_out"] = left_out
+        return source
+
+    def _parts(self) -> dict[str, Files]:
+        """The image files of each part that is there."""
+        present = [part for part in _PARTS if (self.folder / part).is_dir()]
+        if present not in _LAYOUTS:
+            raise InputError(
+                f"holds {' and '.join(present)}",
+                where=str(self.folder),
+                remedy=_REMEDY,
+            )
+        return {part: class_files(self.root, f"{self.name}/{part}") for part in present}
+
+
+def _all_files(parts: Mapping[str, Files]) -> list[str]:
+    return [
+        file for part in parts.values() for files in part.values() for file in files
+    ]
+
+
+def _images_left_out(folder: Path, parts: Mapping[str, Files]) -> dict[str, int]:
+    """Counts of the image files below a folder that are not used, by reason.
+
+    Hidden files and folders do not count.
+    """
+    counts: Counter[str] = Counter()
+    visited: set[Path] = set()
+    for place, subfolders, names in os.walk(folder, followlinks=True):
+        resolved = Path(place).resolve()
+        if resolved in visited:  # By a link, which may lead back.
+            subfolders.clear()
+            continue
+        visited.add(resolved)
+        subfolders[:] = [name for name in subfolders if not name.startswith(".")]
+        steps = Path(place).relative_to(folder).parts
+        for name in names:
+            ending = Path(name).suffix.lower()
+            if name.startswith(".") or ending not in ENDINGS | _OTHER_ENDINGS:
+                continue
+            reason = _reason_to_leave_out(steps, ending, parts)
+            if reason is not None:
+                counts[reason] += 1
+    return dict(counts)
+
+
+def _reason_to_leave_out(
+    steps: Sequence[str], ending: str, parts: Mapping[str, Files]
+) -> str | None:
+    """Why a file with an ending is not used; `steps` lead to its folder from NAME."""
+    if steps and steps[0] not in parts:
+        # A name of a folder may be any bytes; the card is text.
+        name = steps[0].encode(errors="backslashreplace").decode()
+        return f"in {name}/"
+    if len(steps) < 2:
+        return "beside the class folders"
+    if len(steps) > 2:
+        return "in folders below a class"
+    if ending not in ENDINGS:
+        return f"*{ending}"
+    return None
+
+
+def has_class_folders(root: Path, name: str) -> bool:
+    """Whether `NAME` below `root` has a part that holds class folders."""
+    return any((root / name / part).is_dir() for part in _PARTS)
+
+
+def class_files(root: Path, folder: str, *, leave_out: str | None = None) -> Files:
+    """The image files of each class folder in `folder`, classes and files sorted.
+
+    Args:
+        root: The folder that the paths start from.
+        folder: Path below `root` of the folder that holds class folders.
+        leave_out: The name of a folder that is no class.
+
+    Raises:
+        InputError: If a class has no image files, or one of them cannot be used.
+    """
+    files: Files = {}
+    for place in listed(root / folder):
+        if place.name.startswith(".") or place.name == leave_out:
+            continue
+        check_name_and_link(place)
+        if not place.is_dir():
+            continue
+        names = [path.name for path in image_files(place)]
+        if not names:
+            endings = " ".join(sorted(ENDINGS))
+            raise InputError(
+                f"no image files (endings: {endings})",
+                where=str(place),
+                remedy=_REMEDY,
+            )
+        files[place.name] = [f"{folder}/{place.name}/{name}" for name in names]
+    return files
+
+
+def part_of(names: Sequence[str], files: Mapping[str, Sequence[str]]) -> RawPart:
+    """A part with the files of the named classes, class by class; one may be absent."""
+    files_by_class = [files.get(name, ()) for name in names]
+    paths = tuple(path for class_paths in files_by_class for path in class_paths)
+    counts = [len(class_paths) for class_paths in files_by_class]
+    return RawPart(paths, np.repeat(np.arange(len(names)), counts))

@@ -1,0 +1,142 @@
+"""Division of a raw data set: its classes and samples in use, and their split."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmax_temperature.data.raw import RawDataset, RawPart
+from softmax_temperature.data.seeds import generator_for
+from softmax_temperature.data.splits import (
+    SplitName,
+    balanced_subset,
+    stratified_holdout,
+)
+from softmax_temperature.runner.errors import InputError
+
+# The part of each class that is drawn for test where the source has no test part.
+TEST_FRACTION = 0.25
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The size of a data set in use, and of its splits; a limit of None takes all.
+
+    `train_limit` counts training and validation samples together.
+    """
+
+    train_limit: int | None
+    test_limit: int | None
+    class_limit: int | None
+    validation_fraction: float
+    image_size_limit: int | None
+    seed: int
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Selected samples of a raw part.
+
+    `index` (n,) are their row numbers, ascending; `labels` (n,) number the classes in
+    use.
+    """
+
+    part: RawPart
+    index: NDArray[np.int64]
+    labels: NDArray[np.int64]
+
+    def keep(self, rows: NDArray[Any]) -> "Rows":
+        """The rows that a mask or an array of positions selects."""
+        return Rows(self.part, self.index[rows], self.labels[rows])
+
+
+class Division(NamedTuple):
+    """The names of the classes in use, and the samples of each split."""
+
+    class_names: tuple[str, ...]
+    splits: Mapping[SplitName, Rows]
+
+
+def divide(raw: RawDataset, rules: Rules) -> Division:
+    """Choose classes, then samples, then validation samples, balanced between classes.
+
+    Raises:
+        InputError: If the limits leave a single class, an empty split, or a class
+            without training samples.
+    """
+    chosen = _choose_classes(raw, rules)
+    train, test = _train_and_test(raw, rules, chosen)
+    train = _limited(train, rules.train_limit, "train limit", raw, rules)
+    test = _limited(test, rules.test_limit, "test limit", raw, rules)
+    if raw.validation is not None:
+        validation = _of_classes(raw.validation, chosen)
+    else:
+        held_out = stratified_holdout(
+            train.labels,
+            rules.validation_fraction,
+            generator_for(rules.seed, raw.name, "validation"),
+        )
+        validation = train.keep(held_out)
+        train = train.keep(~held_out)
+    names = tuple(raw.class_names[number] for number in chosen)
+    _check(raw, len(names), train, validation, test)
+    return Division(names, {"train": train, "validation": validation, "test": test})
+
+
+def _choose_classes(raw: RawDataset, rules: Rules) -> NDArray[np.int64]:
+    # With one seed, a smaller choice of classes is part of a larger one.
+    generator = generator_for(rules.seed, raw.name, "classes")
+    order = generator.permutation(len(raw.class_names))
+    return np.sort(order[: rules.class_limit])
+
+
+def _train_and_test(
+    raw: RawDataset, rules: Rules, chosen: NDArray[np.int64]
+) -> tuple[Rows, Rows]:
+    train = _of_classes(raw.train, chosen)
+    if raw.test is not None:
+        return train, _of_classes(raw.test, chosen)
+    # Drawn from all classes, so that a class has the same test images in any choice.
+    generator = generator_for(rules.seed, raw.name, "test")
+    for_test = stratified_holdout(raw.train.labels, TEST_FRACTION, generator)
+    mask = for_test[train.index]
+    return train.keep(~mask), train.keep(mask)
+
+
+def _of_classes(part: RawPart, chosen: NDArray[np.int64]) -> Rows:
+    index = np.flatnonzero(np.isin(part.labels, chosen))
+    return Rows(part, index, np.searchsorted(chosen, part.labels[index]))
+
+
+def _limited(
+    rows: Rows, limit: int | None, purpose: str, raw: RawDataset, rules: Rules
+) -> Rows:
+    if limit is None or limit >= len(rows.labels):
+        return rows
+    generator = generator_for(rules.seed, raw.name, purpose)
+    return rows.keep(balanced_subset(rows.labels, limit, generator))
+
+
+def _check(
+    raw: RawDataset, classes: int, train: Rows, validation: Rows, test: Rows
+) -> None:
+    def refuse(key: str, what: str, remedy: str) -> NoReturn:
+        raise InputError(what, where=f"datasets.{raw.name}.{key}", remedy=remedy)
+
+    if classes < 2:
+        refuse("class_limit", "leaves a single class", "Use at least 2 classes.")
+    if not len(test.labels):
+        refuse("class_limit", "leaves no test samples", "Use more classes.")
+    if not len(raw.train.labels):  # A data set of test images alone.
+        return
+    if missing := classes - len(np.unique(train.labels)):
+        refuse(
+            "train_limit",
+            f"leaves {missing} of {classes} classes without training samples",
+            f"Use at least {classes}, or set class_limit.",
+        )
+    if not len(validation.labels):
+        key = "train_limit" if raw.validation is None else "class_limit"
+        refuse(key, "leaves no validation samples", "Raise it.")

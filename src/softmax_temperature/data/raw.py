@@ -1,0 +1,108 @@
+"""Data sets as their source has them: samples, labels and the source's own parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmax_temperature.runner.errors import InputError
+
+
+@dataclass(frozen=True)
+class RawPart:
+    """Samples of one part, and their labels (n,) int64.
+
+    The samples are images (n, height, width, 1 or 3) uint8, or a tuple of n paths of
+    image files, of n texts, or of n trees in brackets.
+    """
+
+    samples: NDArray[np.uint8] | tuple[str, ...]
+    labels: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RawDataset:
+    """A data set from any source.
+
+    Attributes:
+        name: Its name.
+        class_names: The class of label k is `class_names[k]`.
+        train: The training part; all samples if `test` is None.
+        test: The test part, or None if the source has none.
+        source: Where it comes from, for the card.
+        split_rule: How the source divides it, for the card.
+        validation: The source's own validation part, if it has one.
+        form: "images", "texts" or "trees".
+    """
+
+    name: str
+    class_names: tuple[str, ...]
+    train: RawPart
+    test: RawPart | None
+    source: Mapping[str, Any]
+    split_rule: str = "the source's own train and test parts"
+    validation: RawPart | None = None
+    form: str = "images"
+
+    def pooled(self) -> RawDataset:
+        """The same samples as one training part, without validation and test parts."""
+        parts = [self.train, self.validation, self.test]
+        present = [part for part in parts if part is not None]
+        return replace(
+            self,
+            train=_concatenated(present),
+            validation=None,
+            test=None,
+            source={**self.source, "pooled": True},
+        )
+
+
+def joined(datasets: Sequence[RawDataset]) -> RawDataset:
+    """Concatenate data sets of image arrays under the name of the first.
+
+    Raises:
+        InputError: If image sizes or class names differ, or one has no image arrays.
+    """
+    first = datasets[0]
+    if len(datasets) == 1:
+        return first
+    tests = [dataset.test for dataset in datasets if dataset.test is not None]
+    if len(tests) < len(datasets) or not _alike(datasets):
+        names = ", ".join(dataset.name for dataset in datasets)
+        raise InputError(
+            "cannot be joined: that takes arrays of images of one size, with the same "
+            "class names",
+            where=f"data sets {names}",
+            remedy="Use one of them.",
+        )
+    files = ", ".join(str(dataset.source.get("file")) for dataset in datasets)
+    return replace(
+        first,
+        train=_concatenated([dataset.train for dataset in datasets]),
+        test=_concatenated(tests),
+        source={**first.source, "file": files},
+    )
+
+
+def _alike(datasets: Sequence[RawDataset]) -> bool:
+    """Whether all are arrays of one image size with the same class names."""
+    first = datasets[0]
+    image_shape = np.shape(first.train.samples)[1:]
+    return all(
+        isinstance(dataset.train.samples, np.ndarray)
+        and dataset.train.samples.shape[1:] == image_shape
+        and dataset.class_names == first.class_names
+        for dataset in datasets
+    )
+
+
+def _concatenated(parts: Sequence[RawPart]) -> RawPart:
+    labels = np.concatenate([part.labels for part in parts])
+    samples: Any = [part.samples for part in parts]
+    if isinstance(samples[0], tuple):
+        return RawPart(tuple(text for texts in samples for text in texts), labels)
+    return RawPart(np.concatenate(samples), labels)

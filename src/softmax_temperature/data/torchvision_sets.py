@@ -1,0 +1,238 @@
+"""Data sets that torchvision can download.
+
+Small images come as arrays. Larger images stay the files that torchvision unpacked;
+their number is compared with the published one, because torchvision takes any such
+folder for a complete one.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmax_temperature.data.class_folders import Files, class_files, part_of
+from softmax_temperature.data.raw import RawDataset, RawPart
+from softmax_temperature.runner.errors import InputError
+
+
+@dataclass(frozen=True)
+class _Arrays:
+    """A data set of small images.
+
+    Attributes:
+        kind: The class in torchvision.datasets.
+        options: Its arguments, except the one for the part.
+        part_argument: Its argument for the part.
+        parts: The values of that argument for the train and the test part.
+    """
+
+    kind: str
+    options: dict[str, str] = field(default_factory=dict)
+    part_argument: str = "train"
+    parts: tuple[Any, Any] = (True, False)
+
+
+class _Listing(NamedTuple):
+    """The files to train on and to test on, by class; a test of None divides train."""
+
+    train: Files
+    test: Files | None
+
+
+@dataclass(frozen=True)
+class _Files:
+    """A data set of image files.
+
+    Attributes:
+        kind: The class in torchvision.datasets.
+        folder: The folder below data.root that torchvision unpacks it to.
+        images: The published number of images.
+        list_files: Lists the files below data.root.
+    """
+
+    kind: str
+    folder: str
+    images: int
+    list_files: Callable[[Path], _Listing]
+
+
+def torchvision_names() -> frozenset[str]:
+    """The names of all data sets that torchvision can download."""
+    return frozenset({*_ARRAYS, *_FILES})
+
+
+def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset | None:
+    """A data set that torchvision has unpacked below `root`, or now downloads.
+
+    Returns:
+        The data set; None if it is not there and `download` is false.
+
+    Raises:
+        InputError: If the download fails, or the number of image files is wrong.
+    """
+    try:
+        return _load(name, root, download=False)
+    except (OSError, RuntimeError):
+        # torchvision raises them for files that are missing or have another MD5.
+        if not download:
+            return None
+    try:
+        return _load(name, root, download=True)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InputError(
+            f"the download failed ({error})",
+            where=f"data set {name}",
+            remedy=(
+                f"Try again, or put {name}.npz into {root} by hand and set "
+                "data.download: false."
+            ),
+        ) from error
+
+
+def _load(name: str, root: Path, *, download: bool) -> RawDataset:
+    if name in _ARRAYS:
+        return _load_arrays(name, root, download=download)
+    return _load_files(name, root, download=download)
+
+
+def _library(kind: str) -> Any:
+    # It imports torch's compiler: two seconds.
+    from torchvision import datasets
+
+    return getattr(datasets, kind)
+
+
+def _load_arrays(name: str, root: Path, *, download: bool) -> RawDataset:
+    # CIFAR comes as pickles; torchvision opens them only if their MD5 is the one that
+    # it knows.
+    form = _ARRAYS[name]
+    load = _library(form.kind)
+    train, test = [
+        load(root, download=download, **form.options, **{form.part_argument: part})
+        for part in form.parts
+    ]
+    train_labels = _labels(form.kind, train)
+    # EMNIST Letters numbers its classes from 1.
+    numbers = np.unique(train_labels)
+    names = getattr(train, "classes", range(10))
+    return RawDataset(
+        name,
+        tuple(str(names[number]) for number in numbers),
+        train=RawPart(
+            _images(form.kind, train), np.searchsorted(numbers, train_labels)
+        ),
+        test=RawPart(
+            _images(form.kind, test),
+            np.searchsorted(numbers, _labels(form.kind, test)),
+        ),
+        source={"how": f"torchvision.datasets.{form.kind}"},
+    )
+
+
+def _images(kind: str, part: Any) -> NDArray[np.uint8]:
+    """The images of a part, (n, height, width, channels)."""
+    images = np.asarray(part.data)
+    if kind == "SVHN":  # (n, channels, height, width)
+        return images.transpose(0, 2, 3, 1)
+    if kind == "EMNIST":
+        # Its files hold every character mirrored at the diagonal.
+        images = images.transpose(0, 2, 1)
+    return images if images.ndim == 4 else images[..., None]
+
+
+def _labels(kind: str, part: Any) -> NDArray[np.int64]:
+    labels = part.labels if kind == "SVHN" else part.targets
+    return np.asarray(labels, dtype=np.int64)
+
+
+def _load_files(name: str, root: Path, *, download: bool) -> RawDataset:
+    form = _FILES[name]
+    if download:
+        _library(form.kind)(root, download=True)
+    if not (root / form.folder).is_dir():
+        raise FileNotFoundError(root / form.folder)
+    listing = form.list_files(root)
+    names = tuple(sorted(listing.train))
+    train = part_of(names, listing.train)
+    test = part_of(names, listing.test) if listing.test else None
+    images = len(train.labels)
+    if test is not None:
+        images += len(test.labels)
+    if images != form.images:
+        raise InputError(
+            f"{images:,} images, {form.images:,} expected",
+            where=f"data set {name} in {root}",
+            remedy="Remove torchvision's folder and download it again.",
+        )
+    source = {"how": f"torchvision.datasets.{form.kind}"}
+    return RawDataset(name, names, train, test, source)
+
+
+def _list_dtd(root: Path) -> _Listing:
+    """Partition 1 of DTD: its train and validation parts in one, and its test part."""
+    lines = (root / "dtd/dtd/labels/test1.txt").read_text(encoding="utf-8").split()
+    for_test = {f"dtd/dtd/images/{line}" for line in lines}
+    train: Files = {}
+    test: Files = {}
+    for name, files in class_files(root, "dtd/dtd/images").items():
+        train[name] = [file for file in files if file not in for_test]
+        test[name] = [file for file in files if file in for_test]
+    return _Listing(train, test)
+
+
+def _list_omniglot(root: Path) -> _Listing:
+    """All 1,623 characters: of both halves, and of every alphabet."""
+    train: Files = {}
+    for half in ("images_background", "images_evaluation"):
+        folder = root / "omniglot-py" / half
+        alphabets = sorted(path for path in folder.iterdir() if path.is_dir())
+        for alphabet in alphabets:
+            name = f"{half}/{alphabet.name}"
+            letters = class_files(root, f"omniglot-py/{name}")
+            train |= {f"{name}/{letter}": files for letter, files in letters.items()}
+    return _Listing(train, None)
+
+
+def _list_caltech101(root: Path) -> _Listing:
+    folder = "caltech101/101_ObjectCategories"
+    return _Listing(class_files(root, folder, leave_out="BACKGROUND_Google"), None)
+
+
+def _list_caltech256(root: Path) -> _Listing:
+    folder = "caltech256/256_ObjectCategories"
+    return _Listing(class_files(root, folder, leave_out="257.clutter"), None)
+
+
+_ARRAYS = {
+    "mnist": _Arrays("MNIST"),
+    "kmnist": _Arrays("KMNIST"),
+    "cifar10": _Arrays("CIFAR10"),
+    "cifar100": _Arrays("CIFAR100"),
+    "svhn": _Arrays("SVHN", part_argument="split", parts=("train", "test")),
+    "fashion_mnist": _Arrays("FashionMNIST"),
+    "emnist_letters": _Arrays("EMNIST", {"split": "letters"}),
+    "emnist_balanced": _Arrays("EMNIST", {"split": "balanced"}),
+    "emnist_digits": _Arrays("EMNIST", {"split": "digits"}),
+    "emnist_byclass": _Arrays("EMNIST", {"split": "byclass"}),
+}
+_FILES = {
+    "dtd": _Files("DTD", "dtd/dtd", images=5640, list_files=_list_dtd),
+    "caltech101": _Files(
+        "Caltech101",
+        "caltech101/101_ObjectCategories",
+        images=8677,
+        list_files=_list_caltech101,
+    ),
+    "caltech256": _Files(
+        "Caltech256",
+        "caltech256/256_ObjectCategories",
+        images=29780,
+        list_files=_list_caltech256,
+    ),
+    "omniglot": _Files(
+        "Omniglot", "omniglot-py", images=32460, list_files=_list_omniglot
+    ),
+}

@@ -1,0 +1,120 @@
+"""The one check for probabilities that were given as logits, used wherever logits come
+in from outside.
+
+It judges a table by the share of its rows, so that a row of zeros or of rounded numbers
+hides nothing, and needs evidence that logits do not give by chance.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from softmax_temperature.metrics.checks import PROBABILITY_TOLERANCE, ArgumentError
+
+# A table is one of probabilities if more than this share of its rows sum to one.
+SUM_SHARE = 0.5
+# Probabilities that were rounded to three digits miss a sum of one by less.
+SUM_TOLERANCE = 1e-2
+# Fewer rows have to sum to one more closely. A single one is never judged: two small
+# logits sum to one by chance.
+FEW_ROWS = 20
+SUM_TOLERANCE_OF_FEW = 1e-4
+# A table is one of sigmoids if this share of its rows lie in [0, 1], on both sides of a
+# half and this far apart. Logits of an untrained network are close to each other. Of
+# several columns it takes more rows: scikit-learn's own checks fit noise in [0, 1].
+SIGMOID_SHARE = 0.95
+SIGMOID_RANGE = 0.3
+SIGMOID_ROWS = 60
+# Probabilities are rounded to so many decimals, if at all.
+DECIMALS = (1, 2, 3)
+ROUNDING = 1e-4  # Of a rounded number in units of its last decimal, in float32.
+LARGEST_MISS = 0.5  # Of a sum of one that is taken for rounding.
+
+LOGITS_INSTEAD = "Give logits from before the softmax, or the logarithms (torch.log)."
+NO_SOFTMAX = "Take the softmax off the end of the network."
+SHIFT = "Logits that lie there by chance: subtract 1 from all, which changes nothing."
+
+
+def check_not_probs(
+    logits: Tensor, *, name: str = "logits", remedy: str = LOGITS_INSTEAD
+) -> None:
+    """Refuse finite logits (n, classes) or (n, 1) that are probabilities, percentages
+    or sigmoids.
+    """
+    if len(logits) < 2:
+        return
+    rows = logits.detach()
+    low = rows.amin(dim=1)
+    high = rows.amax(dim=1)
+    for whole, noun in ((1, "probabilities"), (100, "percentages")):
+        inside = (low >= 0) & (high <= whole * (1 + PROBABILITY_TOLERANCE))
+        if inside.double().mean().item() <= SUM_SHARE:
+            continue
+        share = _share_of_sums(rows[inside] / whole, len(rows))
+        if share > SUM_SHARE:
+            raise ArgumentError(
+                f"{name} are {noun}: {100 * share:.0f} % of the rows lie in "
+                f"[0, {whole}] and sum to {whole}",
+                remedy if whole == 1 else f"Divide by {whole}. {remedy}",
+            )
+    inside = (low >= 0) & (high <= 1 + PROBABILITY_TOLERANCE)
+    share = inside.double().mean().item()
+    enough = FEW_ROWS if rows.shape[1] == 1 else SIGMOID_ROWS
+    if share >= SIGMOID_SHARE and len(rows) >= enough and _spread(rows[inside]):
+        raise ArgumentError(
+            f"{name} are probabilities: {100 * share:.0f} % of the rows lie in [0, 1], "
+            "as a sigmoid's do",
+            f"{remedy} {SHIFT}",
+        )
+
+
+def check_no_softmax_at_end(network: nn.Module, name: str) -> None:
+    """Refuse a network whose last module turns logits into probabilities."""
+    last = network
+    while isinstance(last, nn.Sequential) and len(last):
+        last = last[-1]
+    if isinstance(last, nn.Softmax | nn.Softmax2d | nn.Softmin | nn.Sigmoid):
+        raise ArgumentError(
+            f"{name} must return logits, but ends in {type(last).__name__}", NO_SOFTMAX
+        )
+
+
+def sum_tolerance(probs: Tensor, rows: int) -> float:
+    """The most by which a row of probabilities misses a sum of one, from how they were
+    rounded; `rows` is the size of their table.
+    """
+    if rows < FEW_ROWS:
+        return max(SUM_TOLERANCE_OF_FEW, float(torch.finfo(probs.dtype).eps))
+    decimals = rounded_decimals(probs)
+    if decimals is None:
+        return SUM_TOLERANCE
+    most = probs.shape[1] / 2 / 10.0**decimals
+    return max(SUM_TOLERANCE, min(most, LARGEST_MISS))
+
+
+def rounded_decimals(probs: Tensor) -> int | None:
+    """The number of decimals that probabilities are rounded to, or None."""
+    for decimals in DECIMALS:
+        scaled = probs * 10**decimals
+        if bool((scaled - scaled.round()).abs().max() < ROUNDING):
+            return decimals
+    return None
+
+
+def _share_of_sums(candidates: Tensor, rows: int) -> float:
+    """Share of the rows that sum to one. Rows of nothing but 0 and 1 do not count: they
+    may be the logits of a toy example as well as saturated probabilities.
+    """
+    soft = candidates[~((candidates == 0) | (candidates == 1)).all(dim=1)]
+    if not len(soft):
+        return 0.0
+    misses = (soft.sum(dim=1, dtype=torch.float64) - 1).abs()
+    to_one = int((misses <= sum_tolerance(soft, rows)).sum())
+    judged = int(rows - len(candidates) + len(soft))
+    return to_one / judged
+
+
+def _spread(candidates: Tensor) -> bool:
+    """Whether numbers in [0, 1] lie on both sides of a half, far enough apart."""
+    low, high = (bound.item() for bound in torch.aminmax(candidates))
+    only_ends = bool(((candidates == 0) | (candidates == 1)).all())
+    return low < 0.5 < high and high - low >= SIGMOID_RANGE and not only_ends

@@ -1,0 +1,47 @@
+"""Parts that the residual networks share."""
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from torch import Tensor, nn
+
+from softmax_temperature.networks.layers import redraw
+
+MakeBlock = Callable[[int, int, int], nn.Module]
+"""Makes a block from its input channels, output channels and stride."""
+
+
+def normalised_convolution(
+    inputs: int, outputs: int, side: int, stride: int
+) -> tuple[nn.Module, nn.Module]:
+    """A convolution without bias, with zero padding, and its batch normalisation."""
+    convolution = nn.Conv2d(
+        inputs, outputs, side, stride, padding=side // 2, bias=False
+    )
+    return convolution, nn.BatchNorm2d(outputs)
+
+
+def residual_stages(
+    make_block: MakeBlock, inputs: int, widths: Sequence[int], counts: Sequence[int]
+) -> nn.Sequential:
+    """Stages of `counts` blocks with `widths` channels.
+
+    The first block of every stage but the first halves height and width.
+    """
+    stages = nn.Sequential()
+    for outputs, count in zip(widths, counts, strict=True):
+        stride = 2 if len(stages) else 1
+        blocks = [make_block(inputs, outputs, stride)]
+        blocks += [make_block(outputs, outputs, 1) for _ in range(count - 1)]
+        stages.append(nn.Sequential(*blocks))
+        inputs = outputs
+    return stages
+
+
+def draw_he_normal(network: nn.Module, mode: Literal["fan_in", "fan_out"]) -> None:
+    """Draw the weights of convolutions with variance 2 / fan; their biases become 0."""
+
+    def draw(weight: Tensor) -> None:
+        nn.init.kaiming_normal_(weight, mode=mode, nonlinearity="relu")
+
+    redraw(network, draw, dense=False)

@@ -1,0 +1,190 @@
+"""Weights files of backbones: where they are, how they are fetched and loaded."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+import torch.hub
+from huggingface_hub import hf_hub_download, try_to_load_from_cache
+from huggingface_hub.errors import HfHubHTTPError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from softmax_temperature.networks.registry import backbone_error, require_known
+from softmax_temperature.params.network import Backbone
+from softmax_temperature.runner.errors import InputError
+
+if TYPE_CHECKING:
+    from torchvision.models import WeightsEnum
+
+_HUB_FILE = "model.safetensors"
+_ERROR_LENGTH = 400
+# torchvision's file names end in the first digits of their sha256.
+_DIGEST_IN_NAME = re.compile(r"-([0-9a-f]{8,})\.")
+
+
+def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None:
+    """The file of a backbone's weights; None for weights of the pipeline itself.
+
+    Args:
+        spec: The backbone.
+        root: The folder with the user's data, data.root.
+        download: Whether the library may fetch a file that is missing.
+
+    Raises:
+        InputError: If the file is missing, or the library has no such weights.
+    """
+    if spec.weights == "hub":
+        if spec.library == "timm":
+            return _timm_file(spec, download=download)
+        return _torchvision_file(spec, download=download)
+    if spec.weights != "file" or spec.file is None:
+        return None
+    path = root / spec.file
+    if not path.is_file():
+        raise InputError(
+            f"no such file: the weights of {spec.architecture}",
+            where=str(path),
+            remedy="Put it there, or leave out the backbones that use it.",
+        )
+    return path
+
+
+def load_weights(network: nn.Module, path: Path, unused: tuple[str, ...]) -> None:
+    """Load a file of weights into a network.
+
+    Args:
+        network: The network, which is changed in place.
+        path: A safetensors file, or one that torch has saved.
+        unused: Prefixes of weights in the file that the network has no layers for.
+
+    Raises:
+        InputError: If the file is damaged, or has other weights than the network.
+    """
+    needed = network.state_dict()
+    weights = {
+        name: value
+        for name, value in _read_weights(path).items()
+        if name in needed or not name.startswith(unused)
+    }
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:
+        raise InputError(
+            f"does not fit {type(network).__name__} ({_shortened(error)})",
+            where=str(path),
+            remedy="Give the architecture and arguments that it was made for.",
+        ) from error
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    """Tensors by name; nothing else is unpickled."""
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        return dict(torch.load(path, map_location="cpu", weights_only=True))
+    # A damaged file can make either library raise anything.
+    except Exception as error:
+        raise InputError(
+            "is not a whole file of weights "
+            f"({type(error).__name__}: {_shortened(error)})",
+            where=str(path),
+            remedy=(
+                "Fetch or copy it again; a file saved by torch ends in .pt or .pth and "
+                "holds tensors by name."
+            ),
+        ) from error
+
+
+def _shortened(error: Exception) -> str:
+    return textwrap.shorten(str(error), _ERROR_LENGTH)
+
+
+def digest_of_weights(network: nn.Module) -> str:
+    """One sha256 over the names, dtypes, shapes and values of a network's weights."""
+    digest = hashlib.sha256()
+    for name, value in sorted(network.state_dict().items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
+        digest.update(value.contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def torchvision_weights(spec: Backbone) -> WeightsEnum:
+    """The entry of torchvision for a backbone's weights; InputError if it has none."""
+    # It imports torch's compiler: two seconds.
+    from torchvision import models
+
+    require_known(spec, spec.architecture, models.list_models(module=models))
+    weights = models.get_model_weights(spec.architecture)
+    require_known(spec, str(spec.tag), weights.__members__, "weights")
+    return weights[str(spec.tag)]
+
+
+def _timm_file(spec: Backbone, *, download: bool) -> Path:
+    # Optional: other libraries have backbones too.
+    import timm
+
+    require_known(spec, spec.architecture, timm.list_models())
+    pretrained = timm.list_pretrained(f"{spec.architecture}.*")
+    tags = [name.partition(".")[2] for name in pretrained]
+    require_known(spec, str(spec.tag), tags, "weights")
+    config = timm.get_pretrained_cfg(f"{spec.architecture}.{spec.tag}")
+    repository = config.hf_hub_id if config else None
+    if repository is None:
+        raise backbone_error(
+            spec, "not published as safetensors", "Choose another tag."
+        )
+    # The download would make a request even if the file is in the cache.
+    cached = try_to_load_from_cache(repository, _HUB_FILE)
+    if isinstance(cached, str):
+        return Path(cached)
+
+    def fetch() -> Path:
+        return Path(hf_hub_download(repository, _HUB_FILE))
+
+    place = f"{_HUB_FILE} of {repository} in the cache of the Hugging Face hub"
+    return _fetched(spec, place, fetch, download=download)
+
+
+def _torchvision_file(spec: Backbone, *, download: bool) -> Path:
+    url: str = torchvision_weights(spec).url
+    path = Path(torch.hub.get_dir()) / "checkpoints" / url.rpartition("/")[2]
+    if path.is_file():
+        return path
+
+    def fetch() -> Path:
+        digest = _DIGEST_IN_NAME.search(path.name)
+        prefix = digest[1] if digest else None
+        path.parent.mkdir(parents=True, exist_ok=True)
+        torch.hub.download_url_to_file(url, str(path), hash_prefix=prefix)
+        return path
+
+    return _fetched(spec, str(path), fetch, download=download)
+
+
+def _fetched(
+    spec: Backbone, place: str, fetch: Callable[[], Path], *, download: bool
+) -> Path:
+    """The fetched file; InputError if it may not or cannot be fetched."""
+    if not download:
+        raise _not_here(spec, place)
+    try:
+        return fetch()
+    # torch raises RuntimeError for a file with another digest.
+    except (HfHubHTTPError, OSError, RuntimeError) as error:
+        raise _not_here(spec, f"{place}, and could not be fetched: {error}") from error
+
+
+def _not_here(spec: Backbone, place: str) -> InputError:
+    return backbone_error(
+        spec,
+        f"pretrained weights are not on this machine ({place})",
+        "Set data.download to true, copy them there from another machine, or use "
+        "`weights: file`.",
+    )

@@ -1,0 +1,141 @@
+"""What users' files hold, as their libraries read it; nothing is ever unpickled."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from softmax_temperature.runner.errors import InputError
+
+_DAMAGED = (
+    OSError,
+    ValueError,
+    KeyError,
+    EOFError,
+    RuntimeError,
+    TypeError,
+    BadZipFile,
+    SafetensorError,
+)
+# Libraries advise to load such files all the same, by allow_pickle or weights_only.
+_PICKLED = ("allow_pickle", "weights_only")
+
+
+def read_content(path: Path) -> Any:
+    """The content of a file as its library gives it; InputError if it cannot be read."""
+    if not path.exists():
+        raise InputError(
+            "cannot be read (No such file or folder)",
+            where=str(path),
+            remedy="Correct the path.",
+        )
+    if path.is_dir():
+        raise InputError(
+            "is a folder", where=str(path), remedy="Give the path of a file in it."
+        )
+    read = _READERS.get(path.suffix.lower())
+    if read is None:
+        endings = ", ".join(ending.removeprefix(".") for ending in _READERS)
+        raise InputError(
+            f"unknown file type {path.suffix!r}" if path.suffix else "has no ending",
+            where=str(path),
+            remedy=f"Save it as one of {endings}.",
+        )
+    try:
+        return read(path)
+    except ImportError as error:  # Parquet needs pyarrow, which is optional.
+        raise InputError(
+            "cannot be read (that needs the package pyarrow)",
+            where=str(path),
+            remedy="Install it: pip install pyarrow.",
+        ) from error
+    except UnpicklingError as error:
+        raise _pickled(path) from error
+    except _DAMAGED as error:
+        text = " ".join(str(error).split())
+        if any(advice in text for advice in _PICKLED):
+            raise _pickled(path) from error
+        raise InputError(
+            f"cannot be read ({text[:200] or type(error).__name__})",
+            where=str(path),
+            remedy="Save it again.",
+        ) from error
+
+
+def _pickled(path: Path) -> InputError:
+    return InputError(
+        "cannot be read (it is damaged, or holds Python objects, which are not loaded)",
+        where=str(path),
+        remedy="Save plain arrays of numbers, for instance as npz or safetensors.",
+    )
+
+
+def read_csv(path: Path) -> pd.DataFrame:
+    """A table with or without a first line of names; columns without names are
+    numbered.
+    """
+    first = pd.read_csv(path, header=None, nrows=1, dtype=str, skipinitialspace=True)
+    cells = first.iloc[0].tolist()
+    if len(cells) == 1 and cells[0] == "0":
+        return _single_column(path)
+    header = None if _is_row_of_numbers(cells) else 0
+    return pd.read_csv(path, header=header, skipinitialspace=True)
+
+
+def counts(numbers: Sequence[int]) -> bool:
+    """Whether whole numbers, in any order, count from 0 or 1."""
+    ordered = sorted(numbers)
+    return ordered[0] in (0, 1) and ordered == list(
+        range(ordered[0], ordered[0] + len(ordered))
+    )
+
+
+def _is_row_of_numbers(cells: Sequence[Any]) -> bool:
+    """Whether a first line holds data: numbers, but not those that count columns."""
+    try:
+        [float(cell) for cell in cells]
+    except ValueError:
+        return False
+    if any(not isinstance(cell, str) for cell in cells):  # An empty cell has no text.
+        return False
+    if len(cells) == 1 or not all(cell.isdigit() for cell in cells):
+        return True
+    return not counts([int(cell) for cell in cells])
+
+
+def _single_column(path: Path) -> pd.DataFrame:
+    """A table of one column whose first cell is 0: the number of the column if the
+    others are not all whole, as no label is then.
+    """
+    table = pd.read_csv(path, header=None)
+    values = table[0]
+    if len(table) > 1 and values.dtype.kind == "f" and (values % 1 != 0).any():
+        return table.iloc[1:].reset_index(drop=True)
+    return table
+
+
+def _npz(path: Path) -> dict[str, NDArray[Any]]:
+    with path.open("rb") as file:
+        archive = np.load(file, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise UnpicklingError("an npy file with another ending")
+        return dict(archive)
+
+
+_READERS: dict[str, Callable[[Path], Any]] = {
+    ".npz": _npz,
+    ".npy": lambda path: np.load(path, allow_pickle=False),
+    ".safetensors": load_file,
+    ".pt": lambda path: torch.load(path, map_location="cpu", weights_only=True),
+    ".pth": lambda path: torch.load(path, map_location="cpu", weights_only=True),
+    ".csv": read_csv,
+    ".parquet": pd.read_parquet,
+}

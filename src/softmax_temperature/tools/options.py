@@ -1,0 +1,48 @@
+"""Checks of the commands' options; it imports no library, as `--help` must be quick."""
+
+import math
+from collections.abc import Mapping
+
+from softmax_temperature.runner.errors import InputError
+
+
+def names(columns: str) -> list[str]:
+    """The names of a comma-separated option."""
+    return [name.strip() for name in columns.split(",") if name.strip()]
+
+
+def refuse_unused(options: Mapping[str, object], reason: str) -> None:
+    """Refuse options that were given, but that nothing would read."""
+    unused = [
+        name
+        for name, value in options.items()
+        if value is not None and value is not False and value != ""
+    ]
+    if unused:
+        raise InputError(
+            f"is not used: {reason}", where=unused[0], remedy="Leave it out."
+        )
+
+
+def checked_device(device: str) -> str:
+    """A device that torch has here."""
+    import torch
+
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(
+            "is no device that torch can use here",
+            where=f"--device {device}",
+            remedy="Use cpu.",
+        ) from error
+    return device
+
+
+def checked_lr(lr: float) -> float:
+    """A learning rate above zero."""
+    if not 0 < lr < math.inf:
+        raise InputError(
+            "is no learning rate", where=f"--lr {lr}", remedy="Give a number above 0."
+        )
+    return lr

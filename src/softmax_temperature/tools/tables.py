@@ -1,0 +1,255 @@
+"""Tables of a user: which column is the label, which are the classes, and in which
+order.
+
+Columns are chosen by name, never because they are numeric. The label has one of
+`LABEL_NAMES`. The classes (or dimensions) are either all plain numbers, `0`, `1`, ...,
+or share a prefix before a number, `logit_0`, `logit_1`, ...; they count from 0 or 1
+without a gap, and are taken in the order of these numbers. A binary classifier has one
+column instead, with one of `SINGLE_NAMES`. Any other column is refused by name, unless
+`--columns` says which ones to take.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from softmax_temperature.runner.errors import InputError, nearest
+from softmax_temperature.tools.files import counts
+
+LABEL_NAMES = (
+    "labels",
+    "label",
+    "targets",
+    "target",
+    "y_true",
+    "y",
+    "true_label",
+    "true_labels",
+    "ground_truth",
+    "class",
+)
+SINGLE_NAMES: Mapping[str, Sequence[str]] = {
+    "logits": ("logit", "logits", "score", "y_score"),
+    "probs": ("prob", "probs", "probability", "y_prob", "y_proba", "p", "y_score"),
+    "embeddings": (),
+    "labels": (),
+}
+NUMBERED = re.compile(r"(?P<prefix>.*?)(?P<number>\d+)")
+MOST_NAMED = 5  # Columns that a message lists.
+
+
+def arrays_of(
+    table: pd.DataFrame,
+    matrix: str,
+    *,
+    where: str,
+    required: Sequence[str],
+    columns: Sequence[str] = (),
+) -> dict[str, NDArray[Any]]:
+    """The matrix and the labels of a table, by name, as far as it has them; InputError
+    names the columns that are neither.
+
+    `required` is which of the two are asked for; `columns` are names and patterns.
+    """
+    names = [str(name).strip() for name in table.columns]
+    table = table.set_axis(names, axis=1)
+    labels = [name for name in names if name.lower() in LABEL_NAMES]
+    others = [name for name in names if name not in labels]
+    arrays = {}
+    if "labels" in required:
+        if len(labels) > 1:
+            raise InputError(
+                f"has columns {' and '.join(labels)}, each of which may be the label",
+                where=where,
+                remedy="Leave one.",
+            )
+        if labels:
+            arrays["labels"] = _label_column(table, labels[0], where)
+    elif labels and not columns:
+        raise InputError(
+            f"has a column {labels[0]!r}, and --labels gives the labels too",
+            where=where,
+            remedy="Leave --labels or the column out, or name the classes: --columns.",
+        )
+    if matrix not in required:
+        return arrays or {"labels": _labels_alone(table, names, where)}
+    chosen = _chosen(others, columns, where)
+    if not columns:
+        chosen = _numbered(table, others, matrix, where)
+    if chosen:
+        arrays[matrix] = _numbers(table, chosen, where)
+    return arrays
+
+
+def _labels_alone(
+    table: pd.DataFrame, names: Sequence[str], where: str
+) -> NDArray[Any]:
+    """The labels of a table that has no column of this name: its only column, if that
+    has no name, or one-hot columns, numbered.
+    """
+    if len(names) == 1 and names[0] == "0":
+        return _label_column(table, names[0], where)
+    if all(name.isdigit() for name in names):
+        return _numbers(table, _numbered(table, names, "labels", where), where)
+    raise InputError(
+        f"has no column label (its columns: {_listed(names)})",
+        where=where,
+        remedy="Call the column of the labels label.",
+    )
+
+
+def _label_column(table: pd.DataFrame, name: str, where: str) -> NDArray[Any]:
+    """A column of labels; InputError if it holds text."""
+    column = table[name]
+    if column.dtype.kind not in "iufb":
+        raise InputError(
+            f"column {name!r} is not numeric",
+            where=where,
+            remedy="Number the classes from 0.",
+        )
+    if column.hasnans:
+        return column.to_numpy(np.float64, na_value=np.nan)
+    return column.to_numpy()
+
+
+def _chosen(others: Sequence[str], columns: Sequence[str], where: str) -> list[str]:
+    """The columns that `--columns` names, each pattern in the order of its numbers."""
+    chosen: list[str] = []
+    for pattern in columns:
+        matches = [name for name in others if fnmatchcase(name, pattern)]
+        if not matches:
+            raise InputError(
+                f"has no column {pattern!r} beside the label (--columns)",
+                where=where,
+                remedy=nearest(pattern, others),
+            )
+        chosen += sorted(matches, key=_number)
+    if len(set(chosen)) < len(chosen):
+        twice = next(name for name in chosen if chosen.count(name) > 1)
+        raise InputError(
+            f"column {twice!r} is named twice (--columns)",
+            where=where,
+            remedy="Name each column once.",
+        )
+    return chosen
+
+
+def _number(name: str) -> tuple[str, int]:
+    """The key that sorts numbered columns: prefix, then number."""
+    match = NUMBERED.fullmatch(name)
+    return (match["prefix"], int(match["number"])) if match else (name, -1)
+
+
+def _numbered(
+    table: pd.DataFrame, others: Sequence[str], matrix: str, where: str
+) -> list[str]:
+    """The columns that the naming rule takes, in the order of their numbers."""
+    if len(others) == 1 and (
+        table.shape[1] == 1 or others[0].lower() in SINGLE_NAMES[matrix]
+    ):
+        return _single(others[0], matrix, where)
+    groups: dict[str, list[str]] = {}
+    unnumbered = []
+    for name in others:
+        if match := NUMBERED.fullmatch(name):
+            groups.setdefault(match["prefix"], []).append(name)
+        else:
+            unnumbered.append(name)
+    _refuse_index(table, others, where)
+    _numbers(table, others, where)  # Refuses text, which no name explains.
+    _refuse_others(groups, unnumbered, matrix, where)
+    if not others:
+        return []
+    (group,) = groups.values()
+    ordered = sorted(group, key=_number)
+    numbers = [_number(name)[1] for name in ordered]
+    if len(ordered) < 2 or not counts(numbers):
+        raise InputError(
+            f"class columns {_listed(ordered)} do not count from 0 or 1 without a gap",
+            where=where,
+            remedy=f"Give one column per class, {ordered[0]!r} and so on.",
+        )
+    return ordered
+
+
+def _single(name: str, matrix: str, where: str) -> list[str]:
+    """The one column of a binary classifier, where its name does not speak against
+    it.
+    """
+    if name != "0" and name.lower() not in SINGLE_NAMES[matrix]:
+        raise InputError(
+            f"has one column, {name[:40]!r}, which does not say that it holds {matrix}",
+            where=where,
+            remedy="Call it logit (of class 1); or separate columns by commas.",
+        )
+    return [name]
+
+
+def _refuse_index(table: pd.DataFrame, others: Sequence[str], where: str) -> None:
+    """Refuse a first column that pandas wrote as the index of a data frame."""
+    if not others or others[0] != table.columns[0]:
+        return
+    first = others[0]
+    counted = (
+        len(table) > 2
+        and table[first].dtype.kind in "iuf"
+        and bool((table[first] == np.arange(len(table))).all())
+    )
+    if counted or first.startswith("Unnamed:"):
+        raise InputError(
+            f"has a column {first!r}, which looks like the index of a data frame",
+            where=where,
+            remedy="Write the table with index=False.",
+        )
+
+
+def _refuse_others(
+    groups: Mapping[str, Sequence[str]],
+    unnumbered: Sequence[str],
+    matrix: str,
+    where: str,
+) -> None:
+    """Refuse columns beside one group of numbered ones, and groups beside another."""
+    largest = max(groups, key=lambda prefix: len(groups[prefix]), default="")
+    pattern = f"{largest}*" if largest else "[0-9]*"
+    if unnumbered:
+        example = f" such as {pattern!r}" if groups else ", for instance cat,dog"
+        raise InputError(
+            f"columns {_listed(unnumbered)} are neither the label nor numbered "
+            f"{matrix} ({matrix}_0, {matrix}_1, ...)",
+            where=where,
+            remedy=f"Leave them out, or name the classes: --columns{example}.",
+        )
+    if len(groups) > 1:
+        raise InputError(
+            f"has several groups of numbered columns, "
+            f"{_listed([f'{prefix}*' for prefix in groups])}",
+            where=where,
+            remedy=f"Leave one, or choose it: --columns {pattern!r}.",
+        )
+
+
+def _numbers(
+    table: pd.DataFrame, chosen: Sequence[str], where: str
+) -> NDArray[np.float64]:
+    """The chosen columns as a matrix."""
+    for name in chosen:
+        if table[name].dtype.kind not in "iufb":
+            raise InputError(
+                f"column {name!r} is not numeric",
+                where=where,
+                remedy="Leave it out, or write plain numbers, separated by commas.",
+            )
+    return table[list(chosen)].to_numpy(np.float64, na_value=np.nan)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names for a message: the first few, and how many more there are."""
+    text = ", ".join(repr(name) for name in names[:MOST_NAMED])
+    more = len(names) - MOST_NAMED
+    return f"{text} and {more} more" if more > 0 else text

@@ -1,0 +1,93 @@
+"""The losses refuse arguments of another form before anything is indexed by them."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from softmax_temperature import (
+    BrierLoss,
+    FocalLoss,
+    MMCELoss,
+    SampleDependentFocalLoss,
+)
+
+LOSSES = (FocalLoss, SampleDependentFocalLoss, BrierLoss, MMCELoss)
+every_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.__name__)
+
+
+def batch(classes: int = 3) -> tuple[Tensor, Tensor]:
+    logits = torch.randn(6, classes, generator=torch.Generator().manual_seed(0))
+    return logits, torch.arange(6) % classes
+
+
+@every_loss
+@pytest.mark.parametrize(
+    ("dtype", "label"), [(torch.uint8, 156), (torch.int8, 100), (torch.int16, 199)]
+)
+def test_a_class_of_a_narrow_type_is_not_the_ignored_label(
+    loss: Any, dtype: torch.dtype, label: int
+) -> None:
+    logits, _ = batch(classes=200)
+    labels = torch.full((6,), label)
+    for ignored in (-100, label - 256, label + 256):
+        module = loss(ignore_index=ignored)
+        narrow = module(logits, labels.to(dtype))
+        assert narrow.item() == pytest.approx(module(logits, labels).item())
+        assert narrow.item() > 1
+
+
+@every_loss
+@pytest.mark.parametrize("classes", [1, 2, 4])
+def test_a_weight_has_one_number_for_each_class(loss: Any, classes: int) -> None:
+    with pytest.raises(ValueError, match=r"weight must have shape \(3,\)"):
+        loss(weight=torch.ones(classes))(*batch())
+
+
+@every_loss
+def test_a_weight_is_a_tensor_of_finite_numbers(loss: Any) -> None:
+    for weight in (torch.tensor([1.0, -1.0, 1.0]), torch.tensor([1.0, torch.nan, 1.0])):
+        with pytest.raises(ValueError, match="weight must be finite and at least 0"):
+            loss(weight=weight)
+    with pytest.raises(ValueError, match=r"weight must have shape \(classes,\)"):
+        loss(weight=torch.ones(3, 1))
+    with pytest.raises(TypeError, match="weight must be a torch tensor, got list"):
+        loss(weight=[1.0, 1.0, 1.0])
+
+
+@every_loss
+def test_shapes_are_checked_before_they_are_indexed(loss: Any) -> None:
+    logits, labels = batch()
+    one_hot = nn.functional.one_hot(labels, 3)
+    module = loss()
+    for bad_logits, bad_labels, fault in (
+        (logits, labels[:, None], r"labels must have shape \(6,\).*got \(6, 1\)"),
+        (logits, one_hot, r"labels must have shape \(6,\).*got \(6, 3\)"),
+        (logits[:, 0], labels, r"logits must have shape \(n, classes\).*got \(6,\)"),
+        (logits.T, labels, r"labels must have shape \(3,\).*got \(6,\)"),
+        (logits, labels + 1, "got 3.*subtract 1"),
+    ):
+        with pytest.raises(ValueError, match=fault):
+            module(bad_logits, bad_labels)
+
+
+def test_label_maps_of_another_shape_are_named() -> None:
+    logits = torch.randn(2, 3, 4, 5, generator=torch.Generator().manual_seed(0))
+    labels = torch.zeros(2, 4, 5, dtype=torch.int64)
+    for bad_logits, bad_labels, remedy in (
+        (logits, labels[:, None], r"labels\[:, 0\]"),
+        (logits, torch.zeros_like(logits).long(), "argmax"),
+        (logits.movedim(1, -1), labels, "second dimension"),
+    ):
+        with pytest.raises(ValueError, match=remedy):
+            FocalLoss()(bad_logits, bad_labels)
+
+
+def test_arguments_are_checked_when_a_loss_is_made() -> None:
+    with pytest.raises(ValueError, match=r"reduction must be one of .* got 'avg'"):
+        FocalLoss(reduction="avg")
+    with pytest.raises(ValueError, match=r"gamma must be finite .* got '3'"):
+        FocalLoss("3")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="ignore_index must be an integer"):
+        BrierLoss(ignore_index=1.5)  # type: ignore[arg-type]

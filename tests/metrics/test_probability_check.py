@@ -1,0 +1,169 @@
+"""Probabilities that were given as logits are refused at every entry; logits never are."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from softmax_temperature import Cooling, TemperatureScaler, calibrate
+from softmax_temperature.cooling.last_layer import set_last_layer_temperature
+from softmax_temperature.metrics.probability_check import check_not_probs
+from softmax_temperature.scaling import apply_temperature, fit_temperature
+
+ROWS = 120
+CLASSES = 4
+
+
+def logits(rows: int = ROWS, classes: int = CLASSES, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return 3 * torch.randn(rows, classes, generator=generator, dtype=torch.float64)
+
+
+LABELS = torch.multinomial(
+    (logits() / 2).softmax(dim=1), 1, generator=torch.Generator().manual_seed(1)
+).squeeze(1)
+PROBS = logits().softmax(dim=1)
+WITH_A_ROW_OF_ZEROS = torch.where(torch.arange(ROWS)[:, None] == 7, 0, PROBS)
+FORMS = {
+    "probabilities": PROBS,
+    "float32": PROBS.float(),
+    "float16": PROBS.half(),
+    "bfloat16": PROBS.bfloat16(),
+    "two decimals": (100 * PROBS).round() / 100,
+    "two decimals in float32": ((100 * PROBS).round() / 100).float(),
+    "one row of zeros": WITH_A_ROW_OF_ZEROS,
+    "sigmoids": logits().sigmoid(),
+    "percentages": 100 * PROBS,
+}
+ENTRIES: dict[str, Callable[[Tensor], object]] = {
+    "calibrate": lambda scores: calibrate(scores, LABELS, bootstrap=0),
+    "validation": lambda scores: calibrate(
+        logits(), LABELS, bootstrap=0, validation=(scores, LABELS)
+    ),
+    "fit": lambda scores: TemperatureScaler().fit(scores, LABELS),
+    "fit of an array": lambda scores: TemperatureScaler().fit(
+        scores.double().numpy(), LABELS.numpy()
+    ),
+    "transform": lambda scores: fitted().transform(scores),
+    "predict_proba": lambda scores: fitted().predict_proba(scores),
+    "fit_temperature": lambda scores: fit_temperature(scores, LABELS),
+    "apply_temperature": lambda scores: apply_temperature(scores, 2.0),
+    "cool": lambda scores: Cooling(nn.Linear(2, CLASSES)).cool(scores, LABELS),
+}
+
+
+def fitted() -> TemperatureScaler:
+    return TemperatureScaler().fit(logits(), LABELS)
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("form", FORMS)
+def test_probabilities_are_refused_in_every_form_at_every_entry(
+    form: str, entry: str
+) -> None:
+    with pytest.raises(ValueError, match=r"are (probabilities|percentages): "):
+        ENTRIES[entry](FORMS[form])
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_logits_and_log_probabilities_pass_every_entry(entry: str) -> None:
+    for scores in (logits(), PROBS.log(), 1e-4 * logits()):
+        ENTRIES[entry](scores)
+
+
+@pytest.mark.parametrize("shape", [(ROWS,), (ROWS, 1)])
+def test_a_column_of_probabilities_is_refused(shape: tuple[int, ...]) -> None:
+    column = logits(classes=1).sigmoid().reshape(shape)
+    labels = LABELS % 2
+    with pytest.raises(ValueError, match=r"kind='probs', or --probs .* subtract 1"):
+        calibrate(column, labels, bootstrap=0)
+    shifted = calibrate(column - 1, labels, bootstrap=0)  # The way out that it names.
+    assert shifted.data["rows"]["reported"] > 0
+
+
+@given(
+    rows=st.integers(1, 60),
+    classes=st.integers(1, 12),
+    exponent=st.floats(-6, 6),
+    seed=st.integers(0, 2**31),
+)
+def test_no_random_logits_are_taken_for_probabilities(
+    rows: int, classes: int, exponent: float, seed: int
+) -> None:
+    scores = 10**exponent * logits(rows, classes, seed)
+    check_not_probs(scores)
+    check_not_probs(scores.log_softmax(dim=1))
+    check_not_probs(-scores.abs())
+
+
+@given(st.integers(0, 2**31), st.integers(1, 10))
+def test_logits_of_an_untrained_network_are_none_either(
+    seed: int, classes: int
+) -> None:
+    torch.manual_seed(seed)
+    network = nn.Sequential(nn.Linear(20, 50), nn.ReLU(), nn.Linear(50, classes))
+    check_not_probs(network(torch.rand(64, 20)))
+
+
+def test_the_share_of_rows_decides() -> None:
+    mixed = PROBS.clone()
+    mixed[: ROWS // 2 + 1] = logits()[: ROWS // 2 + 1]
+    check_not_probs(mixed)
+    mixed[: ROWS // 2 - 1] = PROBS[: ROWS // 2 - 1]
+    with pytest.raises(ValueError, match="98 % of the rows"):
+        check_not_probs(mixed)
+    check_not_probs(PROBS[:1])  # Two small logits sum to one by chance.
+    check_not_probs(torch.eye(3)[LABELS.clamp(max=2)])  # A toy example's logits.
+
+
+class HiddenSoftmax(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, CLASSES)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return torch.softmax(10 * self.layer(inputs), dim=1)
+
+
+@pytest.mark.parametrize("last", [nn.Softmax(1), nn.Softmax2d(), nn.Sigmoid()])
+def test_a_network_that_ends_in_a_softmax_is_refused(last: nn.Module) -> None:
+    network = nn.Sequential(nn.Linear(2, CLASSES), nn.Sequential(nn.ReLU(), last))
+    for take in (Cooling, fitted().wrap):
+        with pytest.raises(ValueError, match=r"ends in \w+\. Take the softmax off"):
+            take(network)
+    assert "cooling_temperature" not in network.state_dict()
+
+
+def test_a_softmax_inside_a_network_is_noticed_by_what_it_returns() -> None:
+    inputs = torch.randn(ROWS, 2, generator=torch.Generator().manual_seed(0))
+    wrapped = fitted().wrap(HiddenSoftmax())
+    with pytest.raises(ValueError, match="network's logits are probabilities"):
+        wrapped(inputs)
+    network = HiddenSoftmax()
+    cooling = Cooling(network)
+    set_last_layer_temperature(network, 3.0)  # Its rows sum to a third.
+    with pytest.raises(ValueError, match="Take the softmax off the end"):
+        cooling.cool(network(inputs).detach(), LABELS)
+
+
+def test_a_wrapped_network_returns_one_tensor() -> None:
+    class Output:
+        logits = torch.zeros(2, CLASSES)
+
+    class HuggingFace(nn.Module):
+        def forward(self, _: Tensor) -> Output:
+            return Output()
+
+    with pytest.raises(TypeError, match=r"one tensor of logits .* got Output"):
+        fitted().wrap(HuggingFace())(torch.zeros(2, 2))
+    with pytest.raises(TypeError, match="network must be a torch module, got function"):
+        fitted().wrap(lambda inputs: inputs)  # type: ignore[arg-type]
+
+
+def test_a_table_of_one_dimension_is_named_by_the_scaler() -> None:
+    for call in (lambda x: TemperatureScaler().fit(x, LABELS), fitted().transform):
+        with pytest.raises(ValueError, match=r"X must have shape \(n, classes\), got"):
+            call(logits()[:, 0])

@@ -1,0 +1,118 @@
+"""Columns of a table are taken by name and number; what else it holds is refused by
+name.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.tools.arrays import read_arrays, read_rows
+
+CLASSES = 11
+LOGITS = np.random.default_rng(0).normal(size=(20, CLASSES))
+LABELS = np.arange(20) % CLASSES
+
+
+def table(names: list[str]) -> pd.DataFrame:
+    return pd.DataFrame(LOGITS, columns=names).assign(label=LABELS)
+
+
+def read(
+    frame: pd.DataFrame, folder: Path, columns: tuple[str, ...] = ()
+) -> dict[str, np.ndarray]:
+    path = folder / "table.csv"
+    frame.to_csv(path, index=False)
+    required = ("logits", "labels")
+    return read_arrays(path, "logits", required=required, columns=columns)
+
+
+@pytest.mark.parametrize("prefix", ["", "logit_", "z"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_classes_are_in_the_order_of_their_numbers(
+    prefix: str, first: int, tmp_path: Path
+) -> None:
+    frame = table([f"{prefix}{first + number}" for number in range(CLASSES)])
+    by_text = sorted(frame.columns)  # 0, 1, 10, 2, ...
+    assert by_text != list(frame.columns)
+    arrays = read(frame[by_text], tmp_path)
+    np.testing.assert_allclose(arrays["logits"], LOGITS)
+    np.testing.assert_array_equal(arrays["labels"], LABELS)
+
+
+@pytest.mark.parametrize("name", ["id", "fold", "pred", "confidence"])
+def test_another_numeric_column_is_no_class(name: str, tmp_path: Path) -> None:
+    frame = table([f"logit_{number}" for number in range(CLASSES)])
+    frame[name] = np.random.default_rng(1).permutation(20)
+    with pytest.raises(InputError, match=f"'{name}' are neither .* --columns such as"):
+        read(frame, tmp_path)
+    chosen = read(frame, tmp_path, ("logit_*",))
+    np.testing.assert_allclose(chosen["logits"], LOGITS)
+
+
+def test_columns_without_numbers_are_chosen_in_the_order_of_the_option(
+    tmp_path: Path,
+) -> None:
+    frame = pd.DataFrame(LOGITS[:, :2], columns=["cat", "dog"]).assign(label=LABELS % 2)
+    with pytest.raises(InputError, match="'cat', 'dog' are neither"):
+        read(frame, tmp_path)
+    chosen = read(frame, tmp_path, ("dog", "cat"))
+    np.testing.assert_allclose(chosen["logits"], LOGITS[:, 1::-1])
+    with pytest.raises(InputError, match=r"no column 'dgo' .* Did you mean 'dog'"):
+        read(frame, tmp_path, ("cat", "dgo"))
+    with pytest.raises(InputError, match="'cat' is named twice"):
+        read(frame, tmp_path, ("cat", "cat"))
+
+
+def test_a_label_beside_a_file_of_labels_is_refused(tmp_path: Path) -> None:
+    frame = table([f"logit_{number}" for number in range(CLASSES)])
+    frame.rename(columns={"label": "true_label"}).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    np.save(tmp_path / "labels.npy", LABELS)
+    arguments = ("logits", tmp_path / "t.csv", tmp_path / "labels.npy", "validation")
+    with pytest.raises(InputError, match="'true_label', and --labels gives the labels"):
+        read_rows(*arguments, None, None)
+
+
+@pytest.mark.parametrize(
+    ("names", "fault"),
+    [
+        ([0, 1, 3], "do not count from 0 or 1 without a gap"),
+        ([2, 3, 4], "do not count from 0 or 1 without a gap"),
+        (["a0", "a1", "b0"], r"several groups of numbered columns, 'a\*', 'b\*'"),
+    ],
+)
+def test_numbers_have_one_prefix_and_no_gap(
+    names: list[object], fault: str, tmp_path: Path
+) -> None:
+    frame = pd.DataFrame(LOGITS[:, :3], columns=names).assign(label=LABELS % 3)
+    with pytest.raises(InputError, match=fault):
+        read(frame, tmp_path)
+
+
+def test_a_binary_classifier_has_one_column_that_says_so(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"logit": LOGITS[:, 0], "label": LABELS % 2})
+    np.testing.assert_allclose(read(frame, tmp_path)["logits"], LOGITS[:, :1])
+    with pytest.raises(InputError, match="'confidence' are neither"):
+        read(frame.rename(columns={"logit": "confidence"}), tmp_path)
+
+
+@pytest.mark.parametrize("form", ["%.18e", "%.3f"])
+def test_a_file_without_names_loses_no_row(form: str, tmp_path: Path) -> None:
+    same = np.vstack([np.full(CLASSES, 0.5), LOGITS])  # Names would be made distinct.
+    np.savetxt(tmp_path / "bare.csv", same, fmt=form, delimiter=",")
+    found = read_arrays(tmp_path / "bare.csv", "logits", required=("logits",))
+    assert found["logits"].shape == same.shape
+
+
+def test_labels_come_from_the_column_of_this_name_alone(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"id": np.arange(20)[::-1], "label": LABELS})
+    frame.to_csv(tmp_path / "labels.csv", index=False)
+    found = read_arrays(tmp_path / "labels.csv", "logits", required=("labels",))
+    np.testing.assert_array_equal(found["labels"], LABELS)
+    frame[["id"]].to_csv(tmp_path / "ids.csv", index=False)
+    with pytest.raises(InputError, match=r"has no column label \(its columns: 'id'"):
+        read_arrays(tmp_path / "ids.csv", "logits", required=("labels",))
