@@ -45,7 +45,7 @@ def _heuristic(
     rows, curves = [], []
     for data, backbone in pairs:
         keys = {"dataset": data, "backbone": backbone}
-        test, validation = _grids(job.inputs[f"search {data} {backbone}"])
+        test, validation = grids(job.inputs[f"search {data} {backbone}"])
         statistics = job.inputs[f"statistics {data} {backbone}"].json("statistics.json")
         curves.append(pd.DataFrame(keys | tables.curve(test, validation)))
         rows.append(keys | tables.optimum(test, validation, select_on) | statistics)
@@ -66,15 +66,12 @@ def _heuristic(
     )
 
 
-def _grids(artifact: Artifact) -> tuple[TemperatureGrid, TemperatureGrid]:
-    """The grids of accuracies on test and on validation data."""
-    record, curves = (
-        artifact.json("record.json"),
-        artifact.tensors("curves.safetensors"),
-    )
-    own, rows = tuple(record["inverse_temperatures"]), record["rows"]
-    test, validation = (
-        TemperatureGrid(own, curves[split], rows[split])
-        for split in ("test", "validation")
-    )
+def grids(search: Artifact) -> tuple[TemperatureGrid, TemperatureGrid]:
+    """The grids of accuracies of a search, on test and on validation data."""
+    record = search.json("record.json")
+    curves = search.tensors("curves.safetensors")
+    temperatures = tuple(record["inverse_temperatures"])
+    rows = record["rows"]
+    test = TemperatureGrid(temperatures, curves["test"], rows["test"])
+    validation = TemperatureGrid(temperatures, curves["validation"], rows["validation"])
     return test, validation

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 
-from softmax_temperature.papers.classifier_temperature import records as collection
+from softmax_temperature.papers.classifier_temperature import study as collection
 from softmax_temperature.papers.cooling import study as cooling
 from softmax_temperature.papers.cooling.claims import gain_on_each_schedule
 from softmax_temperature.papers.cooling.tables import printed_table_1
@@ -80,7 +80,7 @@ def draw(results: Path, folder: Path) -> Path:
     """
     figure, grid = plots.panels(3, width=10.5, row=3.6)
     _losses(grid[0], focal.read_records(results / FOCAL))
-    _rules(grid[1], collection.read_records(results / RULES))
+    _rules(grid[1], collection.read(results / RULES))
     _modes(grid[2], cooling.read(results / COOLING))
     plots.save(figure, folder, NAME)
     return folder / f"{NAME}.png"
@@ -141,15 +141,16 @@ def calibration(records: focal.Records) -> dict[tuple[str, str], OverTasks]:
     return errors
 
 
-def _rules(axes: Axes, records: collection.Records) -> None:
+def _rules(axes: Axes, runs: Runs) -> None:
     """Accuracy that each rule loses against the best temperature of a full search.
 
     The values of an interval are data sets.
     """
-    lost = records.rules.groupby(["rule", "dataset"])["accuracy_lost"].mean()
+    rules = runs.tables["rules"]
+    lost = rules.groupby(["rule", "dataset"])["accuracy_lost"].mean()
     parts = [OverTasks(pooled({rule: lost[rule]})) for rule in _RULES]
     _dots(axes, parts, 0.0, color=plots.HUES[0])
-    datasets = records.rules["dataset"].nunique()
+    datasets = rules["dataset"].nunique()
     _finish(
         axes,
         list(_RULES.values()),
