@@ -1,6 +1,4 @@
-"""Stage heuristic: statistics and searches joined into pairs, and the regression from
-the ones to the others (4.3).
-"""
+"""Stage heuristic: the regression of the best temperature on statistics (4.3)."""
 
 from collections.abc import Iterator
 
@@ -20,11 +18,13 @@ from softmax_temperature.stages.classifier_temperature import PAPER, describe, s
 @stage(PAPER, HEURISTIC)
 def heuristic(params: Params) -> Iterator[Cell]:
     """One cell, which reads exactly the pairs that the parameters declare."""
-    paper, pairs = params.classifier_temperature, params.embedded_pairs()
+    paper = params.classifier_temperature
+    pairs = params.embedded_pairs()
     inputs = {f"statistics {d} {b}": describe.output / d / b for d, b in pairs}
     inputs |= {f"search {d} {b}": search.output / d / b for d, b in pairs}
     plan = {
         "pairs": pairs,
+        "weights": {name: params.backbones[name].weights for name in paper.backbones},
         **paper.heuristic.model_dump(),
         "select_on": paper.search.select_on,
     }
@@ -35,35 +35,36 @@ def _heuristic(
     job: Job,
     *,
     pairs: list[tuple[str, str]],
+    weights: dict[str, str],
     selected: int,
     max_plateau: float,
     select_on: str,
 ) -> None:
-    """Write the tables of the paper's records, but Figure 2's, and `heuristic.json`
-    (for `suggest`).
+    """Write the pairs, the tables that follow from them, and `heuristic.json`.
+
+    `suggest` reads the latter.
     """
-    rows, curves = [], []
+    rows = []
+    curves = []
     for data, backbone in pairs:
         keys = {"dataset": data, "backbone": backbone}
         test, validation = grids(job.inputs[f"search {data} {backbone}"])
         statistics = job.inputs[f"statistics {data} {backbone}"].json("statistics.json")
         curves.append(pd.DataFrame(keys | tables.curve(test, validation)))
-        rows.append(keys | tables.optimum(test, validation, select_on) | statistics)
-    table, runs = pd.DataFrame(rows), pd.concat(curves, ignore_index=True)
+        optimum = tables.optimum(test, validation, select_on)
+        rows.append(keys | {"weights": weights[backbone]} | optimum | statistics)
+    table = pd.DataFrame(rows)
+    runs = pd.concat(curves, ignore_index=True)
     # All searches have one grid.
-    clear, scores = (
-        identified(table, max_share=max_plateau, grid=test.inverse_temperatures),
-        score_rules(table, runs),
-    )
-    for name, made in tables.study_tables(
-        table, runs, scores, selected=selected, clear=clear
-    ).items():
-        write_text(
-            job.output / f"{name}.csv", made.to_csv(index=False, lineterminator="\n")
-        )
-    write_json(
-        job.output / "heuristic.json", fit_shipped(table, runs, scores).model_dump()
-    )
+    grid = test.inverse_temperatures
+    clear = identified(table, max_share=max_plateau, grid=grid)
+    scores = score_rules(table, runs)
+    made = tables.study_tables(table, runs, scores, selected=selected, clear=clear)
+    for name, content in made.items():
+        text = content.to_csv(index=False, lineterminator="\n")
+        write_text(job.output / f"{name}.csv", text)
+    shipped = fit_shipped(table, runs, scores)
+    write_json(job.output / "heuristic.json", shipped.model_dump())
 
 
 def grids(search: Artifact) -> tuple[TemperatureGrid, TemperatureGrid]:

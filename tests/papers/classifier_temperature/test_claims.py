@@ -63,9 +63,7 @@ def test_a_plain_loss_that_is_better_contradicts_rescaling(runs: Runs) -> None:
 
 def test_another_statistic_that_says_it_all_contradicts_both(runs: Runs) -> None:
     pairs = runs.tables["pairs"]
-    rows = judged(
-        changed_pairs(runs, feats_corr=pairs["dim"], dim=pairs["feats_corr"])
-    )
+    rows = judged(changed_pairs(runs, feats_corr=pairs["dim"], dim=pairs["feats_corr"]))
     for name in ("feats-corr-is-strongest", "dimension-is-weak"):
         assert rows[name]["verdict"] == CONTRADICTED
 
