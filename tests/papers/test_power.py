@@ -25,6 +25,7 @@ from softmax_temperature.papers.shared.claims import (
 )
 from softmax_temperature.papers.shared.records import table_names
 from softmax_temperature.papers.shared.results import best_evidence
+from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
 from softmax_temperature.papers.temperature_check import claims as temperature
 from softmax_temperature.papers.temperature_check.measures import common_slope
@@ -411,8 +412,10 @@ def unrelated(generator: np.random.Generator, *, dim: float = 0.0) -> Any:
         table["inverse_temperature"] + dim * table["dim"]
     )
     table[["dataset", "backbone"]] = names
-    empty = pd.DataFrame()
-    return classifier.Records(empty, table, empty, empty, empty, empty, empty, empty)
+    facts = {"task": "pair", "weights": "file", "own": True, "arm": "", "cell": "h/."}
+    runs = table[["dataset", "backbone"]].assign(**facts).rename_axis(index="run")
+    pairs = table.rename_axis(index="run").reset_index()
+    return Runs(runs, pd.DataFrame(), {"pairs": pairs})
 
 
 @pytest.mark.slow

@@ -14,6 +14,11 @@ from PIL import Image
 
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.heuristic.ridge import fit_shipped, score_rules, shipped
+from softmax_temperature.papers.classifier_temperature.study import (
+    pairs,
+    read,
+    searches,
+)
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.images import rows_of_images
 from softmax_temperature.tools.suggest import (
@@ -27,9 +32,8 @@ from softmax_temperature.tools.suggest import (
 @pytest.fixture(scope="module")
 def study(project_root: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     folder = project_root / "results" / "collection" / "classifier_temperature"
-    return pd.read_csv(folder / "tables" / "pairs.csv"), pd.read_csv(
-        folder / "runs.csv"
-    )
+    runs = read(folder)
+    return pairs(runs), searches(runs)
 
 
 def clustered(

@@ -61,27 +61,56 @@ def ridge(
     The penalty acts on the standardised statistics. `weights` (rows,) have mean 1, and
     are all 1 by default.
     """
+    (regression,) = ridge_path(values, target, (penalty,), weights)
+    return regression
+
+
+def ridge_path(
+    values: Floats,
+    target: Floats,
+    penalties: Sequence[float],
+    weights: Floats | None = None,
+) -> list[Regression]:
+    """One ridge regression for each penalty; the arguments are those of `ridge`."""
     if weights is None:
         weights = np.ones(len(target))
     mean, scale, design = standardised(values, weights)
     intercept = float(np.average(target, weights=weights))
-    coefficients = ridge_coefficients(design, target - intercept, penalty, weights)
+    path = ridge_coefficients(design, target - intercept, penalties, weights)
     low = values.min(axis=0)
     high = values.max(axis=0)
-    return Regression(coefficients, intercept, mean, scale, low, high)
+    return [
+        Regression(coefficients, intercept, mean, scale, low, high)
+        for coefficients in path
+    ]
 
 
 def ridge_coefficients(
-    design: Floats, target: Floats, penalty: float, weights: Floats | None = None
+    design: Floats,
+    target: Floats,
+    penalties: Sequence[float],
+    weights: Floats | None = None,
 ) -> Floats:
-    """Coefficients of ridge regression for a centred design and target."""
+    """Coefficients of ridge regression for a centred design and target.
+
+    Returns:
+        Shape (penalties, statistics).
+    """
     # Imported here because it takes a second, which `plan` need not wait for.
     from sklearn.linear_model import ridge_regression
 
+    # One call for all penalties, each with a copy of the target: scikit-learn's checks
+    # of its arguments take longer than the solution.
+    targets = np.tile(target[:, None], len(penalties))
     coefficients = ridge_regression(
-        design, target, alpha=penalty, sample_weight=weights, solver="cholesky"
+        design,
+        targets,
+        alpha=np.array(penalties),
+        sample_weight=weights,
+        solver="cholesky",
     )
-    return np.asarray(coefficients, dtype=np.float64)
+    # Of a single penalty scikit-learn gives one axis.
+    return np.asarray(coefficients, dtype=np.float64).reshape(len(penalties), -1)
 
 
 def standardised(
@@ -110,21 +139,17 @@ def leave_one_group_out(groups: NDArray[Any]) -> Iterator[tuple[Rows, Rows]]:
 def best_penalty(
     penalties: Sequence[float],
     groups: NDArray[Any],
-    errors: Callable[[Rows, Rows, float], Floats],
+    errors: Callable[[Rows, Rows], Floats],
 ) -> float:
     """The penalty with the smallest error on groups that are left out.
 
     Args:
         penalties: The choices; the first of equally good ones is taken.
         groups: Data set of each row.
-        errors: Function from training rows, test rows and a penalty to the error of
-            each test row. A penalty is judged by the mean over groups of their mean
-            errors.
+        errors: Function from training rows and test rows to the error of each test row
+            with each penalty, shape (penalties, test rows). A penalty is judged by the
+            mean over groups of their mean errors.
     """
-    folds = list(leave_one_group_out(groups))
-
-    def mean_error(penalty: float) -> float:
-        fold_errors = [errors(train, test, penalty).mean() for train, test in folds]
-        return float(np.mean(fold_errors))
-
-    return min(penalties, key=mean_error)
+    folds = leave_one_group_out(groups)
+    fold_errors = [errors(train, test).mean(axis=1) for train, test in folds]
+    return penalties[int(np.mean(fold_errors, axis=0).argmin())]

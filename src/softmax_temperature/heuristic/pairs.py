@@ -21,7 +21,7 @@ SEARCHED_RANGE = (SEARCHED[0], SEARCHED[-1])
 
 KEYS = ["dataset", "backbone"]
 PLATEAU = ("plateau_low", "inverse_temperature", "plateau_high")
-# Prefix of the names of backbones with random weights.
+# The source of random weights, in the column `weights`.
 UNTRAINED = "untrained"
 # Level of the intervals, as everywhere in this package.
 LEVEL = 0.90
@@ -73,11 +73,14 @@ def identified(
 
 
 def is_trained(rows: pd.DataFrame) -> pd.Series[bool]:
-    """Whether the backbone of each row is trained.
+    """Whether the backbone of each row is trained, by the source of its weights.
 
-    The paper has no untrained backbone, and no claim rests on one.
+    The paper has no untrained backbone, and no claim rests on one. Backbones count as
+    trained where the column `weights` is missing.
     """
-    return ~rows["backbone"].str.startswith(UNTRAINED)
+    if "weights" not in rows:
+        return pd.Series(True, index=rows.index)
+    return rows["weights"] != UNTRAINED
 
 
 def checked_pairs(pairs: Pairs) -> pd.DataFrame:

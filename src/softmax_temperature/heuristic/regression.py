@@ -288,13 +288,13 @@ def _regress(
         return names, least_squares(values, optima)
     _, _, design = standardised(values)
 
-    def squared_errors(train: Rows, test: Rows, penalty: float) -> Floats:
+    def squared_errors(train: Rows, test: Rows) -> Floats:
         centre = design[train].mean(axis=0)
         level = optima[train].mean()
-        coefficients = ridge_coefficients(
-            design[train] - centre, optima[train] - level, penalty
+        path = ridge_coefficients(
+            design[train] - centre, optima[train] - level, PENALTIES
         )
-        predicted = (design[test] - centre) @ coefficients
+        predicted = path @ (design[test] - centre).T
         return np.asarray((optima[test] - level - predicted) ** 2)
 
     penalty = best_penalty(PENALTIES, table["dataset"].to_numpy(), squared_errors)

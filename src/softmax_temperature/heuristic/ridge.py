@@ -9,7 +9,7 @@ on left-out data sets is the rule that is shipped.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Annotated, Any, Literal
@@ -31,7 +31,7 @@ from softmax_temperature.heuristic.linear_model import (
     Regression,
     best_penalty,
     leave_one_group_out,
-    ridge,
+    ridge_path,
 )
 from softmax_temperature.heuristic.pairs import (
     KEYS,
@@ -301,19 +301,22 @@ class Study:
         rows is left out in turn.
         """
 
-        def lost(train: Rows, test: Rows, penalty: float) -> Floats:
-            regression = self._fitted_with(rows[train], penalty)
+        def lost(train: Rows, test: Rows) -> Floats:
             test_rows = rows[test]
-            return self.lost(
-                test_rows, predicted(regression, self.statistics[test_rows])
-            )
+            losses = [
+                self.lost(test_rows, predicted(regression, self.statistics[test_rows]))
+                for regression in self._path(rows[train], PENALTIES)
+            ]
+            return np.array(losses)
 
         penalty = best_penalty(PENALTIES, self.datasets[rows], lost)
-        return self._fitted_with(rows, penalty), penalty
+        (regression,) = self._path(rows, (penalty,))
+        return regression, penalty
 
-    def _fitted_with(self, rows: Rows, penalty: float) -> Regression:
-        return ridge(
-            self.statistics[rows], self.target[rows], penalty, self.weights[rows]
+    def _path(self, rows: Rows, penalties: Sequence[float]) -> list[Regression]:
+        """The regression on some rows with each penalty."""
+        return ridge_path(
+            self.statistics[rows], self.target[rows], penalties, self.weights[rows]
         )
 
     def accuracy(self, rows: Rows, inverse_temperatures: Floats) -> Floats:

@@ -86,7 +86,7 @@ def study_tables(
     selected: int,
     clear: pd.DataFrame,
 ) -> dict[str, pd.DataFrame]:
-    """The tables of a study by name.
+    """The tables that follow from the searches of a study, by name.
 
     Args:
         table: Pairs with their statistics and `optimum`.
@@ -104,7 +104,6 @@ def study_tables(
         folds.append(result.folds.assign(**labels))
     all_statistics = left_out[ALL_PAIRS, ALL_STATISTICS, "least_squares"]
     return {
-        "runs": runs,
         "pairs": table,
         "correlations": correlations(table),
         "predictions": _predictions(table, all_statistics.predictions),

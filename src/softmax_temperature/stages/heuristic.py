@@ -1,4 +1,4 @@
-"""Stage heuristic: the regression of searches on statistics, over all pairs (4.3)."""
+"""Stage heuristic: the regression of the best temperature on statistics (4.3)."""
 
 from collections.abc import Iterator
 
@@ -26,6 +26,7 @@ def heuristic(params: Params) -> Iterator[Cell]:
         inputs[f"search {data} {backbone}"] = search.output / data / backbone
     plan = {
         "pairs": pairs,
+        "weights": {name: params.backbones[name].weights for name in paper.backbones},
         **paper.heuristic.model_dump(),
         "select_on": paper.search.select_on,
     }
@@ -36,42 +37,44 @@ def _heuristic(
     job: Job,
     *,
     pairs: list[tuple[str, str]],
+    weights: dict[str, str],
     selected: int,
     max_plateau: float,
     select_on: str,
 ) -> None:
-    """Write the tables of the paper's records except Figure 2, and `heuristic.json`.
+    """Write the pairs, the tables that follow from them, and `heuristic.json`.
 
-    The command `suggest` reads the latter.
+    `suggest` reads the latter.
     """
     rows = []
     curves = []
     for data, backbone in pairs:
         keys = {"dataset": data, "backbone": backbone}
-        test, validation = _grids(job.inputs[f"search {data} {backbone}"])
+        test, validation = grids(job.inputs[f"search {data} {backbone}"])
         statistics = job.inputs[f"statistics {data} {backbone}"].json("statistics.json")
         curves.append(pd.DataFrame(keys | tables.curve(test, validation)))
-        rows.append(keys | tables.optimum(test, validation, select_on) | statistics)
+        optimum = tables.optimum(test, validation, select_on)
+        rows.append(keys | {"weights": weights[backbone]} | optimum | statistics)
     table = pd.DataFrame(rows)
     runs = pd.concat(curves, ignore_index=True)
     # All searches have one grid.
     grid = test.inverse_temperatures
     clear = identified(table, max_share=max_plateau, grid=grid)
     scores = score_rules(table, runs)
-    study = tables.study_tables(table, runs, scores, selected=selected, clear=clear)
-    for name, rows_of_table in study.items():
-        text = rows_of_table.to_csv(index=False, lineterminator="\n")
+    made = tables.study_tables(table, runs, scores, selected=selected, clear=clear)
+    for name, content in made.items():
+        text = content.to_csv(index=False, lineterminator="\n")
         write_text(job.output / f"{name}.csv", text)
-    fitted = fit_shipped(table, runs, scores)
-    write_json(job.output / "heuristic.json", fitted.model_dump())
+    shipped = fit_shipped(table, runs, scores)
+    write_json(job.output / "heuristic.json", shipped.model_dump())
 
 
-def _grids(artifact: Artifact) -> tuple[TemperatureGrid, TemperatureGrid]:
-    """The grids of accuracies on test and on validation data."""
-    record = artifact.json("record.json")
-    curves = artifact.tensors("curves.safetensors")
-    grid = tuple(record["inverse_temperatures"])
+def grids(search: Artifact) -> tuple[TemperatureGrid, TemperatureGrid]:
+    """The grids of accuracies of a search, on test and on validation data."""
+    record = search.json("record.json")
+    curves = search.tensors("curves.safetensors")
+    temperatures = tuple(record["inverse_temperatures"])
     rows = record["rows"]
-    test = TemperatureGrid(grid, curves["test"], rows["test"])
-    validation = TemperatureGrid(grid, curves["validation"], rows["validation"])
+    test = TemperatureGrid(temperatures, curves["test"], rows["test"])
+    validation = TemperatureGrid(temperatures, curves["validation"], rows["validation"])
     return test, validation

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from softmax_temperature.papers.classifier_temperature import records as collection
+from softmax_temperature.papers.classifier_temperature import study as collection
 from softmax_temperature.papers.cooling import study as cooling
 from softmax_temperature.papers.cooling.claims import gain_on_each_schedule
 from softmax_temperature.papers.cooling.tables import printed_table_1
@@ -66,7 +66,7 @@ def draw(results: Path, folder: Path) -> Path:
     """
     figure, grid = plots.panels(3, width=10.5, row=3.6)
     _losses(grid[0], focal.read_records(results / FOCAL))
-    _rules(grid[1], collection.read_records(results / RULES))
+    _rules(grid[1], collection.read(results / RULES))
     _modes(grid[2], cooling.read(results / COOLING))
     plots.save(figure, folder, NAME)
     return folder / f"{NAME}.png"
@@ -130,33 +130,30 @@ def calibration(records: focal.Records) -> dict[tuple[str, str], OverTasks]:
     }
 
 
-def _rules(axes: Axes, records: collection.Records) -> None:
-    """What each rule for the temperature loses against the best one of a full search,
-    data sets being the values.
+def _rules(axes: Axes, runs: Runs) -> None:
+    """Accuracy that each rule loses against the best temperature of a full search.
+
+    The values of an interval are data sets.
     """
-    lost = records.rules.groupby(["rule", "dataset"])["accuracy_lost"].mean()
-    _dots(
-        axes,
-        [OverTasks(pooled({rule: lost[rule]})) for rule in _RULES],
-        0.0,
-        color=plots.HUES[0],
-    )
-    title = f"Cosine classifier by rule for T\n{records.rules['dataset'].nunique()} data sets"
+    rules = runs.tables["rules"]
+    lost = rules.groupby(["rule", "dataset"])["accuracy_lost"].mean()
+    parts = [OverTasks(pooled({rule: lost[rule]})) for rule in _RULES]
+    _dots(axes, parts, 0.0, color=plots.HUES[0])
+    datasets = rules["dataset"].nunique()
+    title = f"Cosine classifier by rule for T\n{datasets} data sets"
     _finish(axes, [*_RULES.values()], "accuracy lost (points)", title)
     axes.set_xlim(left=0)
 
 
 def _modes(axes: Axes, runs: Runs) -> None:
-    """What each mode of Cooling adds to each schedule, as the claims judge it."""
+    """Accuracy that each mode of Cooling adds to each schedule, as claims judge it."""
     parts = {}
     for mode in cooling.MODES:
         on_schedules = gain_on_each_schedule(mode).evidence(runs).parts
         for schedule, part in on_schedules.items():
             parts[mode, schedule] = part
     trained = {schedule for _, schedule in parts}
-    schedules = {
-        name: text for name, text in _SCHEDULES.items() if SCHEDULES[name] in trained
-    }
+    schedules = [name for name in _SCHEDULES if SCHEDULES[name] in trained]
     printed = printed_table_1().pivot(
         index="schedule", columns="mode", values="published"
     )
@@ -173,7 +170,8 @@ def _modes(axes: Axes, runs: Runs) -> None:
         _crosses(axes, gained.loc[[*schedules], mode].tolist(), shift)
     axes.axvline(0, color=plots.BLACK, linewidth=0.7)
     title = f"Cooling on each schedule\nCIFAR-10, {_seeds(parts)}"
-    _finish(axes, [*schedules.values()], "accuracy gained (points)", title, "printed")
+    shown = [_SCHEDULES[name] for name in schedules]
+    _finish(axes, shown, "accuracy gained (points)", title, "printed")
 
 
 def _dots(

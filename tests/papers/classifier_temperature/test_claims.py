@@ -1,18 +1,11 @@
-"""Data sets count once, untrained backbones not at all, and temperatures are chosen on
-validation data.
-"""
+"""Data sets count once, untrained backbones not at all, and validation data choose."""
 
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
 
-from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.papers.classifier_temperature.claims import CLAIMS
-from softmax_temperature.papers.classifier_temperature.records import Records
 from softmax_temperature.papers.shared.claims import (
     CONTRADICTED,
     HOLDS,
@@ -20,116 +13,113 @@ from softmax_temperature.papers.shared.claims import (
     NOT_TESTED,
     judge_all,
 )
-
-DATASETS, BACKBONES = (
-    [f"set{number}" for number in range(8)],
-    ["small", "large", "wide", "deep", "untrained-64"],
+from softmax_temperature.papers.shared.factors import where
+from softmax_temperature.papers.shared.runs import Runs
+from tests.papers.classifier_temperature.conftest import (
+    BACKBONES,
+    DATASETS,
+    changed_pairs,
+    made,
 )
 
 
-@pytest.fixture
-def records() -> Records:
-    """The best inverse temperature is a line in feats_corr and nearly independent of
-    all else.
-    """
-    names = pd.DataFrame(product(DATASETS, BACKBONES), columns=["dataset", "backbone"])
-    drawn = np.random.default_rng(0).normal(size=(len(names), len(STATISTICS) + 1))
-    pairs = pd.concat(
-        [names, pd.DataFrame(drawn, columns=[*STATISTICS, "noise"])], axis=1
-    )
-    pairs["inverse_temperature"] = 100 + 20 * pairs["feats_corr"] + pairs["noise"]
-    # On test data 250 is best by luck; validation data choose 50.
-    columns = [
-        "inverse_temperature",
-        "validation_accuracy",
-        "test_accuracy_at_validation_best",
-    ]
-    accuracies = pd.DataFrame(
-        [(1.0, 0.70, 0.70), (50.0, 0.80, 0.80), (250.0, 0.75, 0.99)], columns=columns
-    )
-    runs = names.merge(accuracies, how="cross")
-    better = (
-        0.001
-        * runs["dataset"].map(DATASETS.index)
-        * (runs["inverse_temperature"] == 50)
-    )
-    runs[columns[-1]] += better
-    arms = product(
-        ("sgd", "adam"), ("plain", "rescaled"), range(4), (1.0, 50.0, 150.0, 250.0)
-    )
-    rescaling = pd.DataFrame(
-        arms, columns=["optimizer", "loss", "repeat", "inverse_temperature"]
-    )
-    helped = (rescaling["optimizer"] + rescaling["loss"] == "sgdrescaled") & (
-        rescaling["inverse_temperature"] > 100
-    )
-    rescaling["test_accuracy"] = 0.7 + (0.05 + 0.001 * rescaling["repeat"]) * helped
-    return Records(runs, pairs, *[pd.DataFrame()] * 5, rescaling=rescaling)
+def judged(runs: Runs) -> dict[str, dict[str, Any]]:
+    rows = judge_all("classifier_temperature", CLAIMS, runs, profile="study")
+    return {row["id"]: row for row in rows}
 
 
-def judged(records: Records) -> dict[str, dict[str, Any]]:
-    return {
-        row["id"]: row
-        for row in judge_all("classifier_temperature", CLAIMS, records, profile="study")
-    }
-
-
-def test_records_of_known_answers(records: Records) -> None:
-    rows = judged(records)
-    open_ones = {name for name, row in rows.items() if row["verdict"] == INCONCLUSIVE}
-    assert open_ones <= {"dimension-is-weak", "several-beat-one"}, (
-        "one statistic says all there is to say"
-    )
-    assert {row["verdict"] for name, row in rows.items() if name not in open_ones} == {
-        HOLDS
-    }
+def test_a_study_as_the_paper_says_decides_what_it_can(runs: Runs) -> None:
+    rows = judged(runs)
+    undecided = {name for name, row in rows.items() if row["verdict"] == INCONCLUSIVE}
+    # One statistic says all there is to say.
+    assert undecided <= {"dimension-is-weak", "several-beat-one"}
+    decided = {row["verdict"] for name, row in rows.items() if name not in undecided}
+    assert decided == {HOLDS}
     assert rows["feats-corr-is-strongest"]["note"].startswith("rank 1 of 23")
     assert rows["prediction-is-significant"]["n"] == len(DATASETS)
-    gain = rows["temperature-matters"]
-    assert (gain["value"], gain["n"], gain["each"]) == (
-        pytest.approx(0.1035),
-        8,
-        "data sets",
-    )
-    # Over the upper half of the grid.
-    assert rows["rescaling-helps-sgd"]["value"] == pytest.approx(0.0515)
 
 
-def test_records_that_say_the_opposite(records: Records) -> None:
-    """A plain loss that is the better one, and another statistic that says it all."""
-    swapped = records.rescaling["loss"].map({"plain": "rescaled", "rescaled": "plain"})
-    pairs = records.pairs.rename(columns={"feats_corr": "dim", "dim": "feats_corr"})
-    rows = judged(
-        replace(records, rescaling=records.rescaling.assign(loss=swapped), pairs=pairs)
-    )
-    for name in ("rescaling-helps-sgd", "feats-corr-is-strongest", "dimension-is-weak"):
+def test_validation_data_choose_the_temperature_and_data_sets_count(runs: Runs) -> None:
+    gain = judged(runs)["temperature-matters"]
+    assert gain["value"] == pytest.approx(0.1035)
+    assert (gain["n"], gain["each"]) == (8, "data sets")
+    assert gain["cells"] == [f"search/{dataset}" for dataset in DATASETS]
+
+
+def test_rescaling_is_judged_over_the_upper_half_by_repeat(runs: Runs) -> None:
+    row = judged(runs)["rescaling-helps-sgd"]
+    assert row["value"] == pytest.approx(0.0515)
+    assert (row["n"], row["each"]) == (4, "repeats")
+    assert row["cells"] == ["rescaling/sgd-plain", "rescaling/sgd-rescaled"]
+
+
+def test_a_plain_loss_that_is_better_contradicts_rescaling(runs: Runs) -> None:
+    is_rescaling = runs.table["task"] == "rescaling"
+    losses = runs.table["loss"].replace({"plain": "rescaled", "rescaled": "plain"})
+    swapped = runs.table["loss"].mask(is_rescaling, losses)
+    rows = judged(replace(runs, table=runs.table.assign(loss=swapped)))
+    assert rows["rescaling-helps-sgd"]["verdict"] == CONTRADICTED
+
+
+def test_another_statistic_that_says_it_all_contradicts_both(runs: Runs) -> None:
+    pairs = runs.tables["pairs"]
+    rows = judged(changed_pairs(runs, feats_corr=pairs["dim"], dim=pairs["feats_corr"]))
+    for name in ("feats-corr-is-strongest", "dimension-is-weak"):
         assert rows[name]["verdict"] == CONTRADICTED
 
 
-def test_untrained_backbones_do_not_count(records: Records) -> None:
-    untrained = records.pairs["backbone"] == "untrained-64"
-    wild = records.pairs.assign(
-        inverse_temperature=records.pairs["inverse_temperature"] + untrained
-    )
-    rows = [
-        judged(some)["dimension-is-weak"]
-        for some in (records, replace(records, pairs=wild))
-    ]
-    assert rows[0]["value"] == rows[1]["value"]
-
-
-@pytest.mark.parametrize(
-    ("generated", "tasks"), [(2, {"data sets": 6, "generated data sets": 2}), (8, None)]
-)
-def test_generated_data_sets_are_shown_apart(
-    records: Records, generated: int, tasks: Any
+@pytest.mark.parametrize("name", ["untrained-64", "large"])
+def test_a_backbone_is_untrained_by_its_weights_and_not_by_its_name(
+    runs: Runs, name: str
 ) -> None:
-    names = {f"set{number}": f"glyphs-{number}" for number in range(generated)}
-    row = judged(replace(records, runs=records.runs.replace({"dataset": names})))[
+    """A profile may call a network with random weights as it likes."""
+    names = {"untrained-64": name, name: "untrained-64"}
+    pairs = runs.tables["pairs"]
+    runs = changed_pairs(runs, backbone=pairs["backbone"].replace(names))
+    renamed = runs.table.assign(backbone=runs.table["backbone"].replace(names))
+    runs = replace(runs, table=renamed)
+    is_untrained = pairs["backbone"] == "untrained-64"
+    wild = pairs["inverse_temperature"].mask(is_untrained, 1.0)
+    first, second = judged(runs), judged(changed_pairs(runs, inverse_temperature=wild))
+    for claim in ("dimension-is-weak", "prediction-is-significant", "several-beat-one"):
+        assert first[claim]["value"] == pytest.approx(second[claim]["value"])
+        assert first[claim]["value"] is not None
+
+
+def test_an_untrained_backbone_gains_nothing_from_its_search(runs: Runs) -> None:
+    without = runs.only(~where(weights="untrained"))
+    for name in ("temperature-matters", "feats-corr-is-strongest"):
+        assert judged(runs)[name]["value"] == judged(without)[name]["value"]
+
+
+def test_two_generated_data_sets_are_shown_apart() -> None:
+    row = judged(made({"set0": "glyphs-10", "set1": "glyphs-26"}))[
         "temperature-matters"
     ]
-    if tasks is None:
-        assert row["verdict"] == NOT_TESTED
-    else:
-        assert {task["task"]: task["n"] for task in row["tasks"]} == tasks
-        assert [task["pooled"] for task in row["tasks"]] == [True, False]
+    counts = {task["task"]: task["n"] for task in row["tasks"]}
+    assert counts == {"data sets": 6, "generated data sets": 2}
+    assert [task["pooled"] for task in row["tasks"]] == [True, False]
+
+
+def test_generated_data_sets_alone_test_nothing() -> None:
+    drawn = {name: f"glyphs-{number}" for number, name in enumerate(DATASETS)}
+    row = judged(made(drawn))["temperature-matters"]
+    assert row["verdict"] == NOT_TESTED
+    assert [task["task"] for task in row["tasks"]] == ["data sets, some generated"]
+
+
+def test_three_data_sets_are_too_few_to_leave_one_out(runs: Runs) -> None:
+    rows = judged(runs.only(where(dataset=DATASETS[:3])))
+    reason = "fewer than 4 data sets"
+    for name in ("feats-corr-is-strongest", "dimension-is-weak", "several-beat-one"):
+        assert rows[name]["verdict"] == NOT_TESTED
+        assert reason in rows[name]["note"]
+    assert rows["temperature-matters"]["n"] == 3
+
+
+def test_a_study_of_untrained_backbones_tests_only_rescaling(runs: Runs) -> None:
+    trained = [name for name, weights in BACKBONES.items() if weights != "untrained"]
+    chosen = where(task="rescaling") | ~where(backbone=trained)
+    rows = judged(runs.only(chosen))
+    tested = {name for name, row in rows.items() if row["verdict"] != NOT_TESTED}
+    assert tested == {"rescaling-helps-sgd", "rescaling-is-nothing-to-adam"}

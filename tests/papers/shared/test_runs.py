@@ -236,3 +236,53 @@ def test_a_run_with_other_factors_or_parameters_does_not_stand_for_the_declared_
     asked = 5.0 if recorded == 3.0 else 3.0
     with pytest.raises(InputError, match="1 of 1 runs are neither in a cell here nor"):
         gathered(folder, declared(other, 1, gamma=asked))
+
+
+def sweep(stage: Any, factors: list[float]) -> list[DeclaredRun]:
+    each = [{"factor": factor, "seed": None} for factor in factors]
+    return [DeclaredRun(stage, "sweep/0", {"loss": "focal"}, {}, each)]
+
+
+def read_sweep(run: DeclaredRun, _: Any) -> MeasuredRun:
+    rows = [
+        {"run": number, "split": "test", "epoch": 1, "accuracy": factors["factor"]}
+        for number, factors in enumerate(run.each)
+    ]
+    return MeasuredRun({"epochs_done": 1}, rows)
+
+
+def recorded_sweep(stage: MadeStage, folder: Path) -> MadeStage:
+    """A study with a sweep of three factors, and another machine's empty stage."""
+    (stage.output / "sweep/0").mkdir(parents=True)
+    (stage.output / "sweep/0/manifest.json").write_text("{}")
+    write_runs(folder, gather(folder, sweep(stage, [0.1, 1 / 3, 0.5]), read_sweep))
+    cells = [{"stage": "training", "cell": "sweep/0", "parameters": "digest"}]
+    records = {"cells": cells, "parameters": {"digest": {}}}
+    write_json(folder / "records.json", records)
+    return MadeStage(folder / "another/training")
+
+
+def test_all_runs_of_one_cell_stay_in_the_declared_order(
+    tmp_path: Path, stage: MadeStage
+) -> None:
+    elsewhere = recorded_sweep(stage, tmp_path)
+    # A file holds nine digits of a third.
+    runs = gather(tmp_path, sweep(elsewhere, [0.5, 1 / 3]), read_sweep)
+    assert runs.table["factor"].tolist() == pytest.approx([0.5, 1 / 3])
+    assert runs.measurements["run"].tolist() == [1, 0]
+    assert runs.measurements["value"].tolist() == pytest.approx([1 / 3, 0.5])
+
+
+def test_a_cell_that_lacks_one_of_its_declared_runs_is_missing(
+    tmp_path: Path, stage: MadeStage
+) -> None:
+    elsewhere = recorded_sweep(stage, tmp_path)
+    with pytest.raises(InputError, match="1 of 1 runs are neither in a cell here nor"):
+        gather(tmp_path, sweep(elsewhere, [0.9]), read_sweep)
+
+
+def test_seeds_stay_whole_numbers_where_some_runs_have_none(tmp_path: Path) -> None:
+    rows = [{"seed": 1, "value": 0.5}, {"seed": None, "value": 0.5}]
+    runs = runs_of(rows)
+    write_runs(tmp_path, runs)
+    assert pd.read_csv(tmp_path / "runs.csv", dtype=str)["seed"][0] == "1"

@@ -1,15 +1,31 @@
-"""Gathering the paper's records in one folder: what the notebook, the report and a
-reader without data start from.
-"""
+"""Gathering the runs of the cosine-classifier paper from the cells of its stages."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from softmax_temperature.papers.classifier_temperature.records import SLUG, Records
-from softmax_temperature.papers.shared.records import table_names, write_results
+from softmax_temperature.cosine_classifier import TemperatureGrid
+from softmax_temperature.heuristic.tables import curve
+from softmax_temperature.papers.classifier_temperature.study import (
+    FITTED,
+    SHAPES,
+    SLUG,
+)
+from softmax_temperature.papers.shared.collecting import (
+    DeclaredRun,
+    MeasuredRun,
+    gather,
+)
+from softmax_temperature.papers.shared.files import read_csv
+from softmax_temperature.papers.shared.records import table_path, write_study
+from softmax_temperature.papers.shared.runs import RUN
 from softmax_temperature.params import Params
-from softmax_temperature.runner.artifacts import write_text
+from softmax_temperature.runner.artifacts import Artifact, find_artifacts, write_text
+from softmax_temperature.runner.cells import Cell
 from softmax_temperature.stages.classifier_temperature import (
     describe,
     rescaling,
@@ -17,44 +33,149 @@ from softmax_temperature.stages.classifier_temperature import (
 )
 from softmax_temperature.stages.embeddings import embed
 from softmax_temperature.stages.fetch import fetch
-from softmax_temperature.stages.heuristic import heuristic
+from softmax_temperature.stages.heuristic import grids, heuristic
 from softmax_temperature.stages.pretraining import pretrain
 
 STAGES = (fetch, pretrain, embed, describe, search, rescaling, heuristic)
-"""What the results rest on."""
+"""The stages that the results rest on."""
+HEURISTIC_FILE = "heuristic.json"
 
 
 def collect(params: Params, folder: Path) -> None:
-    """Write records, tables, claims and metrics; a cell that the parameters declare and
-    that is missing is an error.
+    """Write runs, tables, claims and metrics of the study into the paper's folder.
+
+    Raises:
+        InputError: If a run that the parameters declare is neither in a cell here nor
+            recorded in the folder.
     """
+    runs = gather(folder, list(declared_runs(params)), read_run, tables=SHAPES)
+    write_study(
+        folder,
+        SLUG,
+        params.profile,
+        runs=runs,
+        tables=_fitted_tables(folder),
+        code=[*(stage.module for stage in STAGES), __name__],
+    )
+
+
+def _fitted_tables(folder: Path) -> dict[str, pd.DataFrame]:
+    """The tables of the stage `heuristic`, whose `heuristic.json` is copied.
+
+    If its cell is not here, the tables and the file stay as another machine recorded
+    them.
+    """
+    if not list(find_artifacts(heuristic.output)):
+        return {name: read_csv(table_path(folder, name)) for name in FITTED}
     fitted = heuristic.result(".")
-    made = {
-        name: pd.read_csv(fitted.path(f"{name}.csv"))
-        for name in table_names(Records)
-        if name != "rescaling"
+    text = fitted.path(HEURISTIC_FILE).read_text(encoding="utf-8")
+    write_text(folder / HEURISTIC_FILE, text)
+    return {name: pd.read_csv(fitted.path(f"{name}.csv")) for name in FITTED}
+
+
+def declared_runs(params: Params) -> Iterator[DeclaredRun]:
+    """The runs that the parameters declare: searches, pairs, trainings of Figure 2."""
+    section = params.classifier_temperature
+    temperatures = section.search.inverse_temperatures
+    # The values of a search are means over its repeats, which have no seeds of their
+    # own.
+    searched = [
+        {"inverse_temperature": temperature, "seed": None}
+        for temperature in temperatures
+    ]
+    places = [_place(params, *pair) for pair in params.embedded_pairs()]
+    plans = {cell.name: cell.parameters for cell in search.cells(params)}
+    for place in places:
+        cell = f"{place['dataset']}/{place['backbone']}"
+        factors = {"task": "search", **place, **_search_factors(params)}
+        yield DeclaredRun(search, cell, factors, plans[cell], searched)
+    for joined in heuristic.cells(params):
+        factors = {"task": "pair", **_search_factors(params)}
+        yield DeclaredRun(heuristic, joined.name, factors, joined.parameters, places)
+    trained = [
+        {"inverse_temperature": temperature, "seed": repeat}
+        for repeat in range(section.rescaling.repeats)
+        for temperature in temperatures
+    ]
+    for arm in rescaling.cells(params):
+        factors = {"task": "rescaling", **_rescaling_factors(params, arm)}
+        yield DeclaredRun(rescaling, arm.name, factors, arm.parameters, trained)
+
+
+def _place(params: Params, dataset: str, backbone: str) -> dict[str, Any]:
+    """The factors of embeddings."""
+    weights = params.backbones[backbone].weights
+    return {"dataset": dataset, "backbone": backbone, "weights": weights}
+
+
+def _search_factors(params: Params) -> dict[str, Any]:
+    """The factors that all searches share."""
+    plan = params.classifier_temperature.search
+    return {
+        "loss": "rescaled",
+        "optimizer": "sgd",
+        "learning_rate": plan.lr,
+        "epochs": plan.epochs,
+        "repeats": plan.repeats,
     }
-    arms = {}
-    for arm in rescaling.results(params).values():
-        record, curves = (
-            arm.json("record.json"),
-            arm.tensors("curves.safetensors")["test"],
-        )
-        best = (
-            curves.double().amax(-1).round(decimals=6).numpy()
-        )  # Over epochs, of each repeat.
-        places = pd.MultiIndex.from_product(
-            [range(len(best)), record["inverse_temperatures"]]
-        )
-        arms[record["optimizer"], record["loss"]] = pd.Series(best.ravel(), places)
-    names = ["optimizer", "loss", "repeat", "inverse_temperature"]
-    made["rescaling"] = (
-        pd.concat(arms, names=names).rename("test_accuracy").reset_index()
+
+
+def _rescaling_factors(params: Params, arm: Cell) -> dict[str, Any]:
+    """The factors that all trainings of an arm of Figure 2 share."""
+    section = params.classifier_temperature.rescaling
+    return {
+        **_place(params, section.dataset, section.backbone),
+        "loss": arm.plan["loss"],
+        "optimizer": arm.plan["optimizer"],
+        "learning_rate": arm.plan["grid"].lr,
+        "epochs": section.epochs,
+        "repeats": 1,
+    }
+
+
+def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
+    """The values of all runs of a cell; of pairs their rows in the table of pairs."""
+    if run.stage is search:
+        return MeasuredRun({}, _searches(artifact, run.factors["epochs"]))
+    if run.stage is rescaling:
+        return MeasuredRun({}, _rescalings(artifact, run.factors["epochs"]))
+    pairs = pd.read_csv(artifact.path("pairs.csv")).to_dict("records")
+    return MeasuredRun({}, [], {"pairs": _numbered(pairs)})
+
+
+def _searches(artifact: Artifact, epochs: int) -> list[dict[str, Any]]:
+    """The values of a search, means over repeats."""
+    at = {"epoch": epochs}
+    test = []
+    validation = []
+    for row in pd.DataFrame(curve(*grids(artifact))).to_dict("records"):
+        accuracies = {
+            "best_accuracy": row["test_accuracy"],
+            "best_epoch": row["test_epoch"],
+            "accuracy_at_validation_best": row["test_accuracy_at_validation_best"],
+        }
+        test.append({"split": "test", **at, **accuracies})
+        accuracies = {"best_accuracy": row["validation_accuracy"]}
+        validation.append({"split": "validation", **at, **accuracies})
+    return [*_numbered(test), *_numbered(validation)]
+
+
+def _rescalings(artifact: Artifact, epochs: int) -> list[dict[str, Any]]:
+    """The test accuracy after the best epoch, by repeat and inverse temperature."""
+    record = artifact.json("record.json")
+    curves = artifact.tensors("curves.safetensors")["test"]
+    grid = TemperatureGrid(
+        tuple(record["inverse_temperatures"]), curves, record["rows"]
     )
-    write_text(
-        folder / "heuristic.json",
-        fitted.path("heuristic.json").read_text(encoding="utf-8"),
+    accuracies = grid.accuracy.double().round(decimals=6).ravel().tolist()
+    return _numbered(
+        [
+            {"split": "test", "epoch": epochs, "best_accuracy": accuracy}
+            for accuracy in accuracies
+        ]
     )
-    write_results(
-        folder, SLUG, params.profile, made=made, code=[stage.module for stage in STAGES]
-    )
+
+
+def _numbered(rows: Sequence[Mapping[Any, Any]]) -> list[dict[str, Any]]:
+    """The rows with the numbers of the runs that they belong to, in order."""
+    return [{RUN: number, **row} for number, row in enumerate(rows)]

@@ -1,17 +1,23 @@
-"""The figures: Figures 1 to 4 of the paper, and two of ours. Each function takes the
-records and returns a figure.
-"""
+"""The figures: Figures 1 to 4 of the paper, and two of ours, drawn from the runs."""
 
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from softmax_temperature.dataset_statistics import STATISTICS
-from softmax_temperature.heuristic.pairs import is_trained, pearson
-from softmax_temperature.papers.classifier_temperature.records import Records
+from softmax_temperature.heuristic.pairs import pearson
+from softmax_temperature.papers.classifier_temperature.study import (
+    BEST_ACCURACY,
+    RESCALING,
+    TRAINED_PAIR,
+    is_trained,
+    pairs,
+    searches,
+)
 from softmax_temperature.papers.shared.plots import (
     HUES,
     PERCENT,
@@ -21,41 +27,38 @@ from softmax_temperature.papers.shared.plots import (
     panels,
     style,
 )
+from softmax_temperature.papers.shared.runs import Runs
 
 INVERSE_TEMPERATURE = "inverse temperature α"
+SEARCHED_AXIS = (-5, 260)
+"""The limits of an axis on which the searched range lies."""
+TICKS_OF_PREDICTIONS = (-10_000, -1000, -200, -100, 0, 100, 200, 1000, 10_000)
 _LOOKS: Any = [
     {"color": hue, "linestyle": dashes}
     for dashes in ("-", "--", ":")
     for hue in HUES[:8]
 ]
+_MARKERS = "osD^vP"
 
 
 @style()
-def figure_1(records: Records) -> Figure:
-    """Coverage: every data set (by classes) with every backbone (by dimension), circles
-    by best accuracy.
-    """
-    pairs = records.pairs.sort_values(["dim", "backbone"], kind="stable")
-    columns = pairs[["backbone", "dim"]].drop_duplicates("backbone")
-    rows = (
-        pairs[["dataset", "n_classes"]]
-        .drop_duplicates("dataset")
-        .sort_values(["n_classes", "dataset"])
-    )
-    figure, (axes,) = panels(1, row=1.2 + 0.32 * len(rows))
-    x = pd.Index(columns["backbone"]).get_indexer(pd.Index(pairs["backbone"]))
-    y = pd.Index(rows["dataset"]).get_indexer(pd.Index(pairs["dataset"]))
-    best = PERCENT * pairs["best_accuracy"]
+def figure_1(runs: Runs) -> Figure:
+    """Coverage: data sets by classes, backbones by dimension, circles by accuracy."""
+    table = pairs(runs).sort_values(["dim", "backbone"], kind="stable")
+    backbones = table[["backbone", "dim"]].drop_duplicates("backbone")
+    datasets = table[["dataset", "n_classes"]].drop_duplicates("dataset")
+    datasets = datasets.sort_values(["n_classes", "dataset"])
+    figure, (axes,) = panels(1, row=1.2 + 0.32 * len(datasets))
+    x = pd.Index(backbones["backbone"]).get_indexer(pd.Index(table["backbone"]))
+    y = pd.Index(datasets["dataset"]).get_indexer(pd.Index(table["dataset"]))
+    best = PERCENT * table["best_accuracy"]
     points = axes.scatter(
         x, y, s=20 + 1.8 * best, c=best, cmap="viridis", vmin=0, vmax=100
     )
-    axes.set_xticks(
-        range(len(columns)),
-        [f"{n} ({d:.0f})" for n, d in columns.to_numpy()],
-        rotation=35,
-        ha="right",
-    )
-    axes.set_yticks(range(len(rows)), [f"{n} ({c:.0f})" for n, c in rows.to_numpy()])
+    columns = [f"{name} ({dim:.0f})" for name, dim in backbones.to_numpy()]
+    rows = [f"{name} ({classes:.0f})" for name, classes in datasets.to_numpy()]
+    axes.set_xticks(range(len(columns)), columns, rotation=35, ha="right")
+    axes.set_yticks(range(len(rows)), rows)
     axes.set(
         xlabel="backbone (embedding dimension)",
         ylabel="data set (classes)",
@@ -66,18 +69,14 @@ def figure_1(records: Records) -> Figure:
 
 
 @style()
-def figure_2(records: Records, pair: str) -> Figure:
-    """Impact of the temperature on one pair, by loss and optimizer: mean ± sd; the
-    records do not name the pair.
-    """
-    runs = records.rescaling.assign(
-        accuracy=PERCENT * records.rescaling["test_accuracy"]
-    )
+def figure_2(runs: Runs) -> Figure:
+    """Impact of the temperature on one pair, by loss and optimizer: mean ± sd."""
+    chosen = runs.select(RESCALING)
+    rows = chosen.assign(accuracy=PERCENT * BEST_ACCURACY.of(runs, chosen))
     figure, grid = panels(2, row=2.9, sharey=True)
     for axes, title in zip(grid, ("SGD", "Adam"), strict=True):
-        some = runs[runs["optimizer"] == title.lower()]
         sns.lineplot(
-            some,
+            rows[rows["optimizer"] == title.lower()],
             x="inverse_temperature",
             y="accuracy",
             hue="loss",
@@ -89,41 +88,39 @@ def figure_2(records: Records, pair: str) -> Figure:
             title=title, xlabel=INVERSE_TEMPERATURE, ylabel="best test accuracy (%)"
         )
         axes.legend(title=None)
-    figure.suptitle(f"{pair}: {runs['repeat'].nunique()} repeats", fontsize=10)
+    pair = ", ".join(rows[["dataset", "backbone"]].iloc[0])
+    figure.suptitle(f"{pair}: {rows['seed'].nunique()} repeats", fontsize=10)
     return figure
 
 
 @style()
-def figure_3(records: Records) -> Figure:
-    """Absolute correlation of each statistic with the best inverse temperature;
-    diamonds: trained backbones only.
+def figure_3(runs: Runs) -> Figure:
+    """|r| of each statistic and the best inverse temperature, over all pairs.
+
+    Diamonds are over the pairs with trained backbones.
     """
-    table = records.correlations
+    table = runs.tables["correlations"]
     figure, (axes,) = panels(1, row=4.6)
-    for sign, colour, hatch in (
-        ("positive", HUES[0], None),
-        ("negative", HUES[1], "//"),
-    ):
-        rows = table[(table["r"] >= 0) == (sign == "positive")]
-        look: Any = {"color": (*colour, 0.55), "hatch": hatch, "edgecolor": "white"}
-        axes.barh(rows.index, rows["absolute_r"], label=f"all pairs, {sign} r", **look)
+    is_positive = table["r"] >= 0
+    _bars(axes, table[is_positive], color=(*HUES[0], 0.55), label="positive")
+    _bars(axes, table[~is_positive], color=(*HUES[1], 0.55), label="negative")
     axes.set_yticks(range(len(table)), table["statistic"])
-    errors = [
-        table["absolute_r"] - table["absolute_low"],
-        table["absolute_high"] - table["absolute_r"],
-    ]
-    look = {"fmt": "none", "ecolor": "0.1", "elinewidth": 1, "capsize": 2}
+    below = table["absolute_r"] - table["absolute_low"]
+    above = table["absolute_high"] - table["absolute_r"]
     axes.errorbar(
-        table["absolute_r"], table.index, xerr=errors, label="90 % interval", **look
+        table["absolute_r"],
+        table.index,
+        xerr=[below, above],
+        label="90 % interval",
+        fmt="none",
+        ecolor="0.1",
+        elinewidth=1,
+        capsize=2,
     )
-    trained = records.pairs[is_trained(records.pairs)]
-    absolute = (
-        trained[list(STATISTICS)]
-        .corrwith(trained["inverse_temperature"])
-        .abs()[table["statistic"]]
-    )
+    trained = pairs(runs, runs.select(TRAINED_PAIR))
+    r = trained[list(STATISTICS)].corrwith(trained["inverse_temperature"])
     axes.plot(
-        absolute,
+        r.abs()[table["statistic"]],
         table.index,
         "D",
         color="0.1",
@@ -139,41 +136,34 @@ def figure_3(records: Records) -> Figure:
     return figure
 
 
+def _bars(axes: Axes, rows: pd.DataFrame, *, color: Any, label: str) -> None:
+    """Bars of |r|; those of a negative r are hatched."""
+    axes.barh(
+        rows.index,
+        rows["absolute_r"],
+        label=f"all pairs, {label} r",
+        color=color,
+        hatch="//" if label == "negative" else None,
+        edgecolor="white",
+    )
+
+
 @style()
-def figure_4(records: Records) -> Figure:
-    """Best against predicted inverse temperature: fitted on all pairs as printed, and
-    with the data set left out.
+def figure_4(runs: Runs) -> Figure:
+    """Best against predicted inverse temperature, all statistics.
+
+    Left the regression is fitted on all pairs, as printed; right the data set of each
+    pair is left out.
     """
-    table = records.predictions
-    best = table["inverse_temperature"]
+    table = runs.tables["predictions"]
+    table = table.assign(trained=is_trained(runs, table))
     figure, grid = panels(2, row=3.9, sharex=True, sharey=True)
-    kinds = {"fitted": "fitted on all pairs", "left_out": "data set left out"}
     # Some predictions are far outside of the searched range.
     grid[0].set_yscale("symlog", linthresh=250, linscale=2)
-    for axes, (column, title) in zip(grid, kinds.items(), strict=True):
-        for place, (dataset, rows) in enumerate(table.groupby("dataset")):
-            look: Any = {
-                "marker": "osD^vP"[place % 6],
-                "edgecolor": HUES[place % 8],
-                "s": 16,
-            }
-            for filled, some in rows.groupby(is_trained(rows)):
-                look |= (
-                    {"facecolor": look["edgecolor"], "label": dataset}
-                    if filled
-                    else {"facecolor": "none"}
-                )
-                axes.scatter(some["inverse_temperature"], some[column], **look)
-        axes.plot([-5, 260], [-5, 260], color="0.5", linewidth=0.8, linestyle=":")
-        found = pearson(best.to_numpy(float), table[column].to_numpy(float))
-        note = f"all statistics, {title}\n{f'r = {found.r:.2f}' if found else 'r undefined'}"
-        axes.set(title=note, xlabel=f"best {INVERSE_TEMPERATURE}", xlim=(-5, 260))
+    _predictions(grid[0], table, "fitted", "fitted on all pairs")
+    _predictions(grid[1], table, "left_out", "data set left out")
     low, high = grid[0].get_ylim()
-    ticks = [
-        tick
-        for tick in (-10_000, -1000, -200, -100, 0, 100, 200, 1000, 10_000)
-        if low < tick < high
-    ]
+    ticks = [tick for tick in TICKS_OF_PREDICTIONS if low < tick < high]
     grid[0].set_yticks(ticks, [f"{tick:,}" for tick in ticks])
     untrained = entry(
         "open: untrained",
@@ -183,38 +173,55 @@ def figure_4(records: Records) -> Figure:
         markerfacecolor="none",
         markersize=4,
     )
-    legend_below(
-        figure,
-        [*grid[1].get_legend_handles_labels()[0], untrained],
-        columns=7,
-        fontsize=7,
-    )
+    handles = [*grid[1].get_legend_handles_labels()[0], untrained]
+    legend_below(figure, handles, columns=7, fontsize=7)
     grid[0].set_ylabel(f"predicted {INVERSE_TEMPERATURE}")
     return figure
 
 
+def _predictions(axes: Axes, table: pd.DataFrame, column: str, title: str) -> None:
+    """One panel: marks by data set, open ones for untrained backbones."""
+    for place, (dataset, rows) in enumerate(table.groupby("dataset")):
+        hue = HUES[place % 8]
+        look: Any = {"marker": _MARKERS[place % 6], "edgecolor": hue, "s": 16}
+        best = rows["inverse_temperature"]
+        for trained, marks in rows.groupby("trained"):
+            filled: Any = {"facecolor": "none"}
+            if trained:
+                filled = {"facecolor": hue, "label": dataset}
+            axes.scatter(best[marks.index], marks[column], **look, **filled)
+    axes.plot(SEARCHED_AXIS, SEARCHED_AXIS, color="0.5", linewidth=0.8, linestyle=":")
+    optima = table["inverse_temperature"].to_numpy(float)
+    correlation = pearson(optima, table[column].to_numpy(float))
+    r = "r undefined" if correlation is None else f"r = {correlation.r:.2f}"
+    axes.set(
+        title=f"all statistics, {title}\n{r}",
+        xlabel=f"best {INVERSE_TEMPERATURE}",
+        xlim=SEARCHED_AXIS,
+    )
+
+
 @style()
-def accuracy_curves(records: Records) -> Figure:
-    """Ours: best test accuracy over the grid; a panel per data set, a line per
-    backbone, dots at recorded optima.
+def accuracy_curves(runs: Runs) -> Figure:
+    """Ours: best test accuracy over the grid, a panel per data set.
+
+    A line is a backbone, a dot its recorded optimum.
     """
-    datasets = records.pairs.sort_values(["n_classes", "dataset"])["dataset"].unique()
+    table = pairs(runs)
+    accuracies = searches(runs)
+    datasets = table.sort_values(["n_classes", "dataset"])["dataset"].unique()
     figure, grid = panels(len(datasets), row=1.9, extra=0.7, sharex=True)
-    looks = dict(zip(sorted(records.pairs["backbone"].unique()), _LOOKS, strict=False))
-    optima = records.pairs.set_index(["dataset", "backbone"])["inverse_temperature"]
+    looks = dict(zip(sorted(table["backbone"].unique()), _LOOKS, strict=False))
+    optima = table.set_index(["dataset", "backbone"])["inverse_temperature"]
     for axes, dataset in zip(grid, datasets, strict=True):
-        runs = records.runs[records.runs["dataset"] == dataset]
-        for backbone, rows in runs.groupby("backbone"):
+        of_dataset = accuracies[accuracies["dataset"] == dataset]
+        for backbone, rows in of_dataset.groupby("backbone"):
             accuracy = PERCENT * rows.set_index("inverse_temperature")["test_accuracy"]
-            look, best = looks[str(backbone)], optima[dataset, backbone]
+            look = looks[str(backbone)]
             axes.plot(accuracy.index, accuracy, **look, linewidth=1, label=backbone)
-            axes.plot(
-                best,
-                np.interp(best, accuracy.index, accuracy),
-                "o",
-                color=look["color"],
-                markersize=3,
-            )
+            best = optima[dataset, backbone]
+            at_best = np.interp(best, accuracy.index, accuracy)
+            axes.plot(best, at_best, "o", color=look["color"], markersize=3)
         axes.set_title(dataset)
     label_outside(grid, x=INVERSE_TEMPERATURE)
     figure.supylabel("best test accuracy (%)", fontsize=9)
@@ -223,11 +230,10 @@ def accuracy_curves(records: Records) -> Figure:
 
 
 @style()
-def cost_of_rules(records: Records) -> Figure:
-    """Ours: how much accuracy each rule for choosing a temperature loses against the
-    best of the grid, over pairs.
-    """
-    table = records.rules.assign(points=PERCENT * records.rules["accuracy_lost"])
+def cost_of_rules(runs: Runs) -> Figure:
+    """Ours: accuracy that each rule loses against the best of the grid, over pairs."""
+    rules = runs.tables["rules"]
+    table = rules.assign(points=PERCENT * rules["accuracy_lost"])
     order = table.groupby("rule")["points"].mean().sort_values().index
     figure, (axes,) = panels(1, row=0.34 * len(order) + 0.9)
     sns.boxplot(
@@ -246,7 +252,8 @@ def cost_of_rules(records: Records) -> Figure:
     jitter = np.random.default_rng(0).uniform(-0.25, 0.25, len(table))
     axes.scatter(table["points"], rows + jitter, s=5, alpha=0.6, zorder=3)
     axes.set(
-        xlabel="accuracy lost against the best temperature (points, logarithmic from 1 on)",
+        xlabel="accuracy lost against the best temperature (points, logarithmic from 1 "
+        "on)",
         ylabel="",
     )
     axes.set_xscale("symlog", linthresh=1)

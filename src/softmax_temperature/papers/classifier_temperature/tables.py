@@ -1,101 +1,100 @@
-"""Table 1, ours beside the printed one, and the table of what each rule for choosing a
-temperature costs.
-"""
+"""Table 1 beside the printed one, what each rule costs, and the plateaus."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from typing import Any
 
 import pandas as pd
 
-from softmax_temperature.papers.classifier_temperature.records import (
-    HEURISTIC,
-    SEARCH,
+from softmax_temperature.papers.classifier_temperature.study import (
+    HEURISTIC_STAGE,
+    NO_SCALING,
+    SEARCH_STAGE,
     SLUG,
-    Records,
+    pairs,
+    searches,
 )
-from softmax_temperature.papers.shared.sources import cell_of_each, together
-from softmax_temperature.papers.shared.tables import published
+from softmax_temperature.papers.shared.printed import published
+from softmax_temperature.papers.shared.runs import Runs
+from softmax_temperature.papers.shared.sources import CELLS, cell_of_each, together
+from softmax_temperature.papers.shared.tables import Made, Table
 
 _METRICS = {
     "median_correlation": "median_r",
     "average_correlation": "mean_r",
     "p_value": "mean_p",
 }
-# By column of Table 1, the subset of the pairs and the method; the paper has no
-# untrained backbones.
+"""The printed metrics, with our columns."""
+_MAIN = ("all pairs", "least_squares")
 _VARIANTS = {
     "ours_trained_backbones": ("trained backbones", "least_squares"),
     "ours_identified_pairs": ("identified pairs", "least_squares"),
     "ours_ridge": ("all pairs", "ridge"),
 }
+"""Subset of the pairs and method of each further column; the paper has no untrained
+backbones."""
 
 
-def table_1(records: Records) -> pd.DataFrame:
-    """Correlation of predicted and best inverse temperature over left-out data sets,
-    `folds` of them.
+def table_1(runs: Runs) -> pd.DataFrame:
+    """Correlation of predicted and best inverse temperature over left-out data sets.
+
+    `folds` is the number of data sets that have a correlation.
     """
-    printed = published(SLUG, "Table 1").set_index(["method", "metric"])
-    found = []
-    # Our names of the rows contain the number of statistics that was chosen; their
-    # order is the paper's.
-    names = printed.index.unique("method"), records.leave_one_out["row"].unique()
-    for row, own in zip(*names, strict=True):
-        ours = records.leave_one_out[records.leave_one_out["row"] == own].set_index(
-            ["subset", "method"]
-        )
-        plain = ours.loc["all pairs", "least_squares"]
-        folds = float(plain["folds"] - plain["undefined_folds"])
+    printed = published(SLUG, "Table 1").set_index("method")
+    left_out = runs.tables["leave_one_out"].set_index("row")
+    rows = []
+    # Our names of the rows have the number of chosen statistics in them; their order is
+    # the paper's.
+    names = zip(printed.index.unique(), left_out.index.unique(), strict=True)
+    for printed_name, name in names:
+        ours = left_out.loc[[name]].set_index(["subset", "method"])
+        numbers = printed.loc[[printed_name]].set_index("metric")
         for metric, column in _METRICS.items():
-            sd = plain["sd_r"] if column == "mean_r" else None
-            variants = (ours[column].get(key) for key in _VARIANTS.values())
-            numbers = (
-                *printed.loc[(row, metric), ["value", "sd"]],
-                plain[column],
-                sd,
-                *variants,
+            rows.append(
+                {
+                    "row": printed_name,
+                    "metric": metric,
+                    "published": numbers["value"][metric],
+                    "published_sd": numbers["sd"][metric],
+                    **_ours(ours[column], ours),
+                }
             )
-            found.append((row, metric, *numbers, folds, HEURISTIC))
-    columns = (
-        "row",
-        "metric",
-        "published",
-        "published_sd",
-        "ours",
-        "ours_sd",
-        *_VARIANTS,
-        "folds",
-        "cells",
-    )
-    return pd.DataFrame(found, columns=columns)
+    return pd.DataFrame(rows).assign(cells=HEURISTIC_STAGE)
 
 
-def cost_of_rules(records: Records) -> pd.DataFrame:
-    """Accuracy lost against the best temperature of the grid, for each rule, over
-    pairs: mean, median, worst; cells.
+def _ours(values: pd.Series[float], left_out: pd.DataFrame) -> dict[str, Any]:
+    """Our numbers of one row and metric of Table 1, by column.
+
+    Args:
+        values: The column of the metric, by subset and method.
+        left_out: All columns, by subset and method.
     """
-    lost = records.rules.groupby("rule", sort=False)["accuracy_lost"]
-    found = lost.agg(
-        mean="mean",
-        median="median",
-        p90=lambda values: values.quantile(0.9),
-        worst="max",
-        pairs="count",
-    )
-    table = pd.DataFrame(found).sort_values("mean", kind="stable").reset_index()
-    return table.assign(cells=HEURISTIC)
+    sd = left_out["sd_r"][_MAIN] if values.name == "mean_r" else None
+    numbers = {"ours": values[_MAIN], "ours_sd": sd}
+    for name, variant in _VARIANTS.items():
+        numbers[name] = values.get(variant)
+    folds = left_out["folds"] - left_out["undefined_folds"]
+    return {**numbers, "folds": float(folds[_MAIN])}
 
 
-def plateaus(records: Records) -> pd.DataFrame:
-    """For each data set: the median optimum and plateau over backbones, the gain over
-    inverse temperature 1, cells.
-    """
-    pairs = records.pairs.assign(
-        width=records.pairs["plateau_high"] - records.pairs["plateau_low"]
-    )
-    plain = records.runs[records.runs["inverse_temperature"] == 1].set_index(
-        ["dataset", "backbone"]
-    )["test_accuracy"]
-    best = records.runs.groupby(["dataset", "backbone"])["test_accuracy"].max()
-    gain = (best - plain).groupby("dataset").median().rename("gain_over_1")
+def cost_of_rules(runs: Runs) -> pd.DataFrame:
+    """Accuracy lost against the best temperature of the grid, by rule, over pairs."""
+    lost = runs.tables["rules"].groupby("rule", sort=False)["accuracy_lost"]
+    columns = {
+        "mean": lost.mean(),
+        "median": lost.median(),
+        "p90": lost.quantile(0.9),
+        "worst": lost.max(),
+        "pairs": lost.count(),
+    }
+    table = pd.DataFrame(columns).sort_values("mean", kind="stable")
+    return table.reset_index().assign(cells=HEURISTIC_STAGE)
+
+
+def plateaus(runs: Runs) -> pd.DataFrame:
+    """Medians over backbones, by data set: the optimum, its plateau, and its gain."""
+    table = pairs(runs)
+    table["width"] = table["plateau_high"] - table["plateau_low"]
     columns = [
         "n_classes",
         "inverse_temperature",
@@ -104,23 +103,28 @@ def plateaus(records: Records) -> pd.DataFrame:
         "width",
         "best_accuracy",
     ]
-    table: pd.DataFrame = (
-        pairs.groupby("dataset")[columns]
-        .median()
-        .join(gain)
-        .sort_values("n_classes")
-        .reset_index()
-    )
-    return table.assign(
-        cells=[
-            together([search, HEURISTIC])
-            for search in cell_of_each(SEARCH, table, "dataset")
-        ]
-    )
+    medians = table.groupby("dataset")[columns].median()
+    medians["gain_over_1"] = _gain_over_1(runs).groupby("dataset").median()
+    medians = medians.sort_values("n_classes").reset_index()
+    cells = [
+        together([search, HEURISTIC_STAGE])
+        for search in cell_of_each(SEARCH_STAGE, medians, "dataset")
+    ]
+    return medians.assign(**{CELLS: cells})
 
 
-_MAKERS = (table_1, cost_of_rules, plateaus)
-TABLES: dict[str, Callable[[Records], pd.DataFrame]] = {
-    make.__name__: make for make in _MAKERS
-}
-"""Every table, by the name of its file."""
+def _gain_over_1(runs: Runs) -> pd.Series[float]:
+    """Best accuracy minus that at inverse temperature 1, by data set and backbone."""
+    table = searches(runs)
+    place = ["dataset", "backbone"]
+    best = table.groupby(place)["test_accuracy"].max()
+    plain = NO_SCALING.select(table).set_index(place)["test_accuracy"]
+    return best - plain
+
+
+TABLES: tuple[Table, ...] = (
+    Made(name="table_1", by=table_1),
+    Made(name="cost_of_rules", by=cost_of_rules),
+    Made(name="plateaus", by=plateaus),
+)
+"""Every table, in the order of the paper."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from softmax_temperature.papers.shared import results
 from softmax_temperature.papers.shared.runs import (
@@ -43,19 +44,22 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class DeclaredRun:
-    """A run that the parameters declare.
+    """A run that the parameters declare, or all runs that share a cell.
 
     Attributes:
         stage: The stage that makes it.
         cell: The name of its cell in the stage. Several runs may share one.
         factors: Its factors, and what else the parameters say about it.
         parameters: The parameters of the cell, if they are known without its inputs.
+        each: The other factors of each run, where one declaration stands for several.
+            What is measured then says by `run` which of them it belongs to.
     """
 
     stage: Stage
     cell: str
     factors: Row
     parameters: Row | None = None
+    each: Sequence[Row] = ({},)
 
     @property
     def name(self) -> str:
@@ -117,15 +121,15 @@ def gather(
         if run.cell in here[run.stage.output]:
             cell = run.stage.result(run.cell)
             parts.append(_as_runs(run, read(run, cell), shapes, device_of(cell)))
-            counts["here"] += 1
+            counts["here"] += len(run.each)
         elif recorded is not None and run.name in still:
             parts.append(_rows_of(recorded, run))
-            counts["recorded"] += 1
+            counts["recorded"] += len(run.each)
         else:
             missing.append(run)
     if missing:
         raise InputError(
-            f"{len(missing)} of {len(declared)} runs are neither in a cell here nor "
+            f"{_count(missing)} of {_count(declared)} runs are neither in a cell here nor "
             "recorded",
             where=f"{missing[0].stage.output / missing[0].cell}",
             remedy="Run `dvc repro`, or bring the results of the machine that has them.",
@@ -180,7 +184,7 @@ def _still_declared(
         for run in declared
         if run.name in cells
         and _same_parameters(run, parameters.get(run.name))
-        and not _rows_of(recorded, run).table.empty
+        and len(_rows_of(recorded, run).table) >= len(run.each)
     }
 
 
@@ -208,6 +212,8 @@ def _rows_of(recorded: Runs, run: DeclaredRun) -> Runs:
     for name, value in run.factors.items():
         if name in table:
             table = table[_equals(table[name], value)]
+    if any(run.each):
+        table = _in_order(table, run.each)
     chosen = table.index
     measurements = recorded.measurements
     return Runs(
@@ -217,11 +223,37 @@ def _rows_of(recorded: Runs, run: DeclaredRun) -> Runs:
     )
 
 
+def _in_order(table: pd.DataFrame, each: Sequence[Row]) -> pd.DataFrame:
+    """The recorded runs of one cell that are declared, in the declared order."""
+    names = list(each[0])
+    recorded = {
+        tuple(map(_key, values)): run
+        for run, *values in table[names].itertuples(name=None)
+    }
+    keys = [tuple(_key(factors[name]) for name in names) for factors in each]
+    return table.loc[[recorded[key] for key in keys if key in recorded]]
+
+
+def _key(value: Any) -> str:
+    """A factor's value as text, equal for values that a file does not tell apart."""
+    if pd.isna(value):
+        return ""
+    if isinstance(value, int | float):
+        return f"{value:.9g}"
+    return str(value)
+
+
+def _count(declared: Iterable[DeclaredRun]) -> int:
+    """The number of declared runs."""
+    return sum(len(run.each) for run in declared)
+
+
 def _equals(column: pd.Series[Any], value: Any) -> pd.Series[bool]:
     if value is None or value == "":
         return column.isna()
-    if isinstance(value, float):
-        return (column - value).abs() <= 1e-8 * abs(value)
+    if is_numeric_dtype(column) and not is_bool_dtype(column):
+        number = pd.to_numeric(str(value), errors="coerce")
+        return (column - number).abs() <= 1e-8 * abs(number)
     return column.astype(str) == str(value)
 
 
@@ -231,16 +263,19 @@ def _as_runs(
     shapes: Mapping[str, Sequence[str]],
     device: str | None,
 ) -> Runs:
-    """One measured run, with the number 0."""
-    row = {**run.factors, DEVICE: device, **measured.facts, CELL: run.name}
+    """The measured runs of a declaration, with numbers from 0 in its order."""
+    rows = [
+        {**run.factors, **factors, DEVICE: device, **measured.facts, CELL: run.name}
+        for factors in run.each
+    ]
     values = pd.DataFrame([{RUN: 0, "scaled": False, **one} for one in measured.rows])
     if values.empty:
         values = pd.DataFrame(columns=KEYS)
     tables = {}
     for name, columns in shapes.items():
-        rows = [{RUN: 0, **one} for one in measured.tables.get(name, ())]
-        tables[name] = pd.DataFrame(rows, columns=[RUN, *columns])
-    table = pd.DataFrame([row]).rename_axis(index=RUN)
+        others = [{RUN: 0, **one} for one in measured.tables.get(name, ())]
+        tables[name] = pd.DataFrame(others, columns=[RUN, *columns])
+    table = pd.DataFrame(rows).rename_axis(index=RUN)
     return Runs(table, long_form(values), tables)
 
 

@@ -42,6 +42,8 @@ OWN = "own"
 
 Note = Callable[[Runs, pd.DataFrame], str]
 """Makes a remark from the runs of a study and the rows of those behind a contrast."""
+Cells = Callable[[pd.DataFrame], tuple[str, ...]]
+"""Names the cells behind some rows of `Runs.table`."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,8 @@ class Declared(Contrast):
             makes the interval wider.
         resolution: The step of the grid that the values lie on, 0 if they are on none.
         unit_as: The unit, if it is not that of `of`.
+        cells: Names the cells behind some runs; by default without the seed, the last
+            part of their names.
     """
 
     of: Measure
@@ -131,6 +135,7 @@ class Declared(Contrast):
     left_out: bool = False
     resolution: float = 0.0
     unit_as: str = ""
+    cells: Cells | None = None
 
     @property
     def unit(self) -> str:
@@ -150,12 +155,13 @@ class Declared(Contrast):
                 notes.append(f"{name} {{}}")
                 numbers.append(float(part.estimate().value))
         notes += self.remarks(runs, evidence.runs)
+        name_cells = self.cells or cells_of_runs
         return Measurement(
             evidence.parts,
             self.unit,
             "; ".join(notes),
             evidence.missing,
-            cells_of_runs(evidence.runs),
+            name_cells(evidence.runs),
             tuple(numbers),
         )
 
@@ -493,3 +499,8 @@ def all_runs(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
 def cells_of_runs(table: pd.DataFrame) -> tuple[str, ...]:
     """The names of the cells of some runs, without the seed, each once."""
     return tuple(dict.fromkeys(cell_names(table)))
+
+
+def whole_cells_of_runs(table: pd.DataFrame) -> tuple[str, ...]:
+    """The whole names of the cells of some runs, each once: one cell has all seeds."""
+    return tuple(dict.fromkeys(table[CELL]))

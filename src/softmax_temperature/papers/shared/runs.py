@@ -62,6 +62,7 @@ FACTORS = (
     "start",
     "correlation",
     "backbone",
+    "weights",
     SEED,
     DEVICE,
 )
@@ -70,6 +71,7 @@ FACTORS = (
 `gamma` is a number, or the policy by which it depends on the sample or on the epoch.
 `mode`, `factor` and the five after them are those of Cooling. `start` says which
 logits a network starts with, `correlation` how those of a pair are correlated.
+`weights` says where a backbone's weights come from.
 """
 
 
@@ -252,8 +254,9 @@ def renumbered(runs: Runs) -> Runs:
 
 
 def _is_count(column: str) -> bool:
-    """Whether a column counts something: whole numbers, also where some are missing."""
-    return column == "parameters" or column.endswith(("_images", "_samples", "_pairs"))
+    """Whether a column has whole numbers, also where some are missing."""
+    counts = ("_images", "_samples", "_pairs")
+    return column in {"parameters", SEED} or column.endswith(counts)
 
 
 def _of_runs(rows: pd.DataFrame, runs: pd.Index[Any]) -> pd.DataFrame:

@@ -1,0 +1,117 @@
+"""Contrasts in which a data set counts once, however many backbones it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from softmax_temperature.heuristic import leave_one_dataset_out
+from softmax_temperature.papers.classifier_temperature.study import (
+    BEST_INVERSE_TEMPERATURE,
+    pairs,
+)
+from softmax_temperature.papers.shared.contrasts import (
+    OWN,
+    Declared,
+    Difference,
+    Evidence,
+    all_runs,
+)
+from softmax_temperature.papers.shared.metrics import Measure
+from softmax_temperature.papers.shared.runs import Runs
+from softmax_temperature.papers.shared.statistics import OverTasks, Task
+
+FEWEST = 4
+"""The least number of data sets of which one is left out at a time."""
+_FEWEST_CORRELATIONS = 3
+_FEWEST_OF_THE_PAPER = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class DifferenceByDataSet(Difference):
+    """A difference of runs on the same embeddings; the values are data sets.
+
+    The value of a data set is the mean over its backbones.
+    """
+
+    tasks: Sequence[str] = ("dataset", "backbone")
+    paired_by: Sequence[str] = ()
+
+    def _whole(self, runs: Runs) -> Evidence:
+        first, second = self._sides(runs)
+        behind = all_runs([first, second])
+        differences = self.differences(runs)
+        if differences.empty:
+            return Evidence({}, {"": self._why_none(runs)}, behind)
+        means = differences.groupby("dataset").mean()
+        return Evidence({"": over_data_sets(means, behind)}, {}, behind)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorrelationOfPredictions(Declared):
+    """Correlation of predicted and best inverse temperature in each left-out data set.
+
+    Attributes:
+        statistics: The statistics of the regression, as in `leave_one_dataset_out`.
+        minus: The statistics of a regression whose correlation is subtracted.
+    """
+
+    of: Measure = BEST_INVERSE_TEMPERATURE
+    statistics: str = "all"
+    minus: str | None = None
+
+    @property
+    def unit(self) -> str:
+        """The unit of the estimates."""
+        return "r" if self.minus is None else "difference of r"
+
+    def _whole(self, runs: Runs) -> Evidence:
+        (chosen,) = self._sides(runs)
+        if chosen["dataset"].nunique() < FEWEST:
+            reason = f"fewer than {FEWEST} data sets with a trained backbone"
+            return Evidence({}, {"": reason}, chosen)
+        table = pairs(runs, chosen)
+        values = _correlation_by_data_set(table, self.statistics)
+        if self.minus is not None:
+            values = values - _correlation_by_data_set(table, self.minus)
+        values = values.dropna()
+        if len(values) < _FEWEST_CORRELATIONS:
+            reason = "fewer than three left-out data sets have a correlation"
+            return Evidence({}, {"": reason}, chosen)
+        part = over_data_sets(values, chosen, left_out=True)
+        return Evidence({"": part}, {}, chosen)
+
+
+def _correlation_by_data_set(table: pd.DataFrame, statistics: str) -> pd.Series[float]:
+    folds = leave_one_dataset_out(table, statistics=statistics).folds
+    return folds.set_index("dataset")["r"]
+
+
+def over_data_sets(
+    values: pd.Series[float], rows: pd.DataFrame, *, left_out: bool = False
+) -> OverTasks:
+    """The mean over data sets, with those that are drawn here as a task of their own.
+
+    Where fewer than three others are there, all data sets make one task.
+
+    Args:
+        values: A value of each data set, by its name.
+        rows: Runs on these data sets.
+        left_out: Whether each value comes from a fit on the other data sets.
+    """
+    is_own = rows.drop_duplicates("dataset").set_index("dataset")[OWN]
+    is_own = is_own[values.index]
+    if is_own.sum() < _FEWEST_OF_THE_PAPER:
+        tasks = [_task("data sets, some generated", values, own=False)]
+    else:
+        tasks = [_task("data sets", values[is_own], own=True)]
+        if not is_own.all():
+            drawn = _task("generated data sets", values[~is_own], own=False)
+            tasks.append(drawn)
+    return OverTasks(tuple(tasks), each="data sets", left_out=left_out)
+
+
+def _task(name: str, values: pd.Series[float], *, own: bool) -> Task:
+    return Task(name, tuple(values.tolist()), own)

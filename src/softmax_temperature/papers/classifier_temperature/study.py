@@ -1,0 +1,157 @@
+"""The runs of the cosine-classifier paper, and its arms as predicates on their factors.
+
+A run has one of three tasks. A *search* trains a classifier on the embeddings of a data
+set with one inverse temperature; its values are means over repeats. A *pair* stands for
+all searches of one data set and backbone, with the statistics of the embeddings and the
+best inverse temperature. A *rescaling* is one training of Figure 2, with the plain loss
+or with the loss divided by the inverse temperature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from softmax_temperature import stages
+from softmax_temperature.dataset_statistics import STATISTICS
+from softmax_temperature.papers.shared.factors import Where, where
+from softmax_temperature.papers.shared.metrics import Derived, Metric
+from softmax_temperature.papers.shared.runs import RUN, Runs, read_runs
+
+SLUG = "classifier_temperature"
+PAIR_COLUMNS = (
+    "dataset",
+    "backbone",
+    "inverse_temperature",
+    "plateau_low",
+    "plateau_high",
+    "best_accuracy",
+    "selected_on",
+    "inverse_temperature_test",
+    "inverse_temperature_validation",
+    "test_rows",
+    "validation_rows",
+    "log_variance",
+    *STATISTICS,
+)
+"""The best inverse temperature of a pair with its plateau, and the 23 statistics.
+
+`log_variance` is empty if a search has one repeat.
+"""
+SHAPES = {"pairs": PAIR_COLUMNS}
+"""Measurements of runs that have another shape than values."""
+FITTED = ("correlations", "predictions", "leave_one_out", "folds", "rules")
+"""Tables of the stage `heuristic`, which belong to no run.
+
+correlations: statistic: its correlation with the best inverse temperature.
+predictions: pair: best inverse temperature, and predicted with and without its data set.
+leave_one_out: row of Table 1 × subset of pairs × method. folds: the same × left-out data
+    set.
+rules: rule for choosing a temperature × pair: the accuracy it gives, and what it loses.
+"""
+TABLES = (*SHAPES, *FITTED)
+SEARCH_STAGE = stages.label(stages.SEARCH)
+HEURISTIC_STAGE = stages.label(stages.HEURISTIC)
+
+GENERATED = "glyphs-"
+"""Begins the names of the data sets that this package draws."""
+_PLACE = ["dataset", "backbone"]
+
+# What a run is. -----------------------------------------------------------------------
+
+SEARCH = where(task="search").called("searches")
+PAIR = where(task="pair").called("pairs")
+RESCALING = where(task="rescaling").called("trainings of Figure 2")
+# The paper has no extractor with random weights: no claim rests on one.
+TRAINED_BACKBONE = (~where(weights="untrained")).called("a trained backbone")
+TRAINED_PAIR = (PAIR & TRAINED_BACKBONE).called("pairs with a trained backbone")
+NO_SCALING = where(inverse_temperature=1.0).called("inverse temperature 1")
+CHOSEN_BY_VALIDATION = where(is_chosen_by_validation=True).called(
+    "the inverse temperature of highest validation accuracy"
+)
+PLAIN = where(loss="plain").called("the plain cross-entropy")
+RESCALED = where(loss="rescaled").called("the rescaled cross-entropy")
+
+
+def _high_temperatures(table: pd.DataFrame) -> pd.Series[bool]:
+    searched = RESCALING.select(table)["inverse_temperature"]
+    return table["inverse_temperature"] >= searched.median()
+
+
+UPPER_HALF = Where("the upper half of the grid", _high_temperatures)
+"""The inverse temperatures from the median of the grid of Figure 2 on."""
+
+# What is measured. --------------------------------------------------------------------
+
+BEST_ACCURACY = Metric("best_accuracy", label="accuracy")
+"""Test accuracy after the best epoch, as in the paper."""
+VALIDATION_ACCURACY = Metric("best_accuracy", split="validation", label="accuracy")
+ACCURACY_AT_VALIDATION_BEST = Metric("accuracy_at_validation_best", label="accuracy")
+"""Test accuracy after the epoch that is best on validation data."""
+
+
+def statistic(name: str) -> Derived:
+    """A column of the table of pairs, as a number of each pair."""
+
+    def column(runs: Runs, _: pd.DataFrame) -> pd.Series[float]:
+        return runs.tables["pairs"].set_index(RUN)[name]
+
+    return Derived(name, column)
+
+
+BEST_INVERSE_TEMPERATURE = statistic("inverse_temperature")
+
+
+def read(folder: Path) -> Runs:
+    """The runs in `results/<study>/classifier_temperature`, with columns that follow.
+
+    The columns are `own` (the paper's kind of data set, not one that is drawn here),
+    `is_chosen_by_validation`, `epochs_done` and the label `arm`.
+    """
+    return tidied(read_runs(folder, TABLES))
+
+
+def tidied(runs: Runs) -> Runs:
+    """The runs with the columns that follow from their factors and values."""
+    table = runs.table
+    is_drawn = table["dataset"].str.startswith(GENERATED)
+    table = table.assign(
+        # Figure 2 is about optimizers: any data set may show what they do.
+        own=~is_drawn | RESCALING.mask(table),
+        arm=table["optimizer"] + ", " + table["loss"],
+        epochs_done=table["epochs"],
+    )
+    searches = SEARCH.select(table)
+    accuracy = VALIDATION_ACCURACY.of(runs, searches)
+    places = [searches[name] for name in _PLACE]
+    chosen = accuracy.groupby(places).idxmax()
+    table = table.assign(is_chosen_by_validation=table.index.isin(chosen))
+    return replace(runs, table=table)
+
+
+def pairs(runs: Runs, chosen: pd.DataFrame | None = None) -> pd.DataFrame:
+    """The table of pairs, or of the chosen ones, with the source of their weights."""
+    rows = runs.select(PAIR) if chosen is None else chosen
+    table = runs.tables["pairs"].dropna(axis="columns", how="all")
+    table = table[table[RUN].isin(rows.index)]
+    return table.assign(weights=table[RUN].map(rows["weights"])).drop(columns=RUN)
+
+
+def searches(runs: Runs) -> pd.DataFrame:
+    """A row per pair and inverse temperature: test and validation accuracy."""
+    rows = runs.select(SEARCH)
+    columns = [*_PLACE, "weights", "inverse_temperature"]
+    return rows[columns].assign(
+        test_accuracy=BEST_ACCURACY.of(runs, rows),
+        validation_accuracy=VALIDATION_ACCURACY.of(runs, rows),
+    )
+
+
+def is_trained(runs: Runs, table: pd.DataFrame) -> pd.Series[bool]:
+    """Whether the backbone of each row of a table of pairs is trained."""
+    trained = runs.select(TRAINED_PAIR)
+    index = pd.MultiIndex.from_frame(trained[_PLACE])
+    rows = pd.MultiIndex.from_frame(table[_PLACE])
+    return pd.Series(rows.isin(index), index=table.index)

@@ -1,0 +1,124 @@
+"""Each number of a table is the one of its subset, method, rule or data set."""
+
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from softmax_temperature.papers.classifier_temperature.study import (
+    is_trained,
+    searches,
+)
+from softmax_temperature.papers.classifier_temperature.tables import (
+    TABLES,
+    cost_of_rules,
+    plateaus,
+    table_1,
+)
+from softmax_temperature.papers.shared.runs import Runs
+from tests.papers.classifier_temperature.conftest import DATASETS, changed_pairs
+
+ROWS = ("Best Stat", "4-Best Stats", "All Stats")
+SUBSETS = ("all pairs", "identified pairs", "trained backbones")
+METHODS = ("least_squares", "ridge")
+
+
+@pytest.fixture(autouse=True)
+def _in_the_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project_root)
+
+
+@pytest.fixture
+def left_out(runs: Runs) -> Runs:
+    """Row i, subset j and method k have the median r 0.ijk, and mean r 0.1 more."""
+    rows = [
+        {
+            "subset": SUBSETS[subset],
+            "row": ROWS[row],
+            "method": METHODS[method],
+            "median_r": 0.1 * row + 0.01 * subset + 0.001 * method,
+            "mean_r": 0.1 * row + 0.01 * subset + 0.001 * method + 0.1,
+            "sd_r": 0.5,
+            "mean_p": 0.02,
+            "folds": 8,
+            "undefined_folds": row,
+        }
+        for subset, row, method in product(range(3), range(3), range(2))
+    ]
+    return replace(runs, tables={**runs.tables, "leave_one_out": pd.DataFrame(rows)})
+
+
+def test_table_1_has_the_subset_and_method_of_each_column(left_out: Runs) -> None:
+    table = table_1(left_out).set_index(["row", "metric"])
+    row = table.loc[table.index.unique("row")[1], "average_correlation"]
+    assert row["ours"] == pytest.approx(0.2)
+    assert row["ours_sd"] == 0.5
+    assert row["ours_trained_backbones"] == pytest.approx(0.22)
+    assert row["ours_identified_pairs"] == pytest.approx(0.21)
+    assert row["ours_ridge"] == pytest.approx(0.201)
+    assert row["folds"] == 7
+
+
+def test_table_1_leaves_out_a_subset_that_is_not_there(left_out: Runs) -> None:
+    known = left_out.tables["leave_one_out"]
+    known = known[known["subset"] != "trained backbones"]
+    table = table_1(
+        replace(left_out, tables={**left_out.tables, "leave_one_out": known})
+    )
+    assert table["ours_trained_backbones"].isna().all()
+    assert table["ours"].notna().all()
+
+
+def test_only_the_mean_correlation_has_a_standard_deviation(left_out: Runs) -> None:
+    table = table_1(left_out)
+    has_sd = table["metric"] == "average_correlation"
+    assert (table["ours_sd"].notna() == has_sd).all()
+
+
+def test_rules_are_sorted_by_their_mean_cost(runs: Runs) -> None:
+    lost = {"good": [0.0, 0.0, 0.03], "bad": [0.1, 0.2, 0.6]}
+    rows = [
+        {"rule": rule, "accuracy_lost": value}
+        for rule in ("bad", "good")
+        for value in lost[rule]
+    ]
+    rules = replace(runs, tables={"rules": pd.DataFrame(rows)})
+    table = cost_of_rules(rules).set_index("rule")
+    assert table.index.tolist() == ["good", "bad"]
+    assert table.loc["bad", ["mean", "median", "worst", "pairs"]].tolist() == (
+        pytest.approx([0.3, 0.2, 0.6, 3])
+    )
+    assert table.loc["bad", "p90"] == pytest.approx(0.52)
+
+
+def test_plateaus_are_medians_over_backbones(runs: Runs) -> None:
+    count = len(runs.tables["pairs"])
+    low = pd.Series([10.0, 20.0, 30.0, 40.0, 50.0] * (count // 5))
+    table = plateaus(
+        changed_pairs(runs, plateau_low=low, plateau_high=2 * low, best_accuracy=0.99)
+    )
+    assert set(table["dataset"]) == set(DATASETS)
+    assert set(table["plateau_low"]) == {30.0}
+    assert set(table["width"]) == {30.0}
+    # The best test accuracy of the grid, 0.99, minus that at inverse temperature 1.
+    assert table["gain_over_1"].tolist() == pytest.approx([0.29] * len(DATASETS))
+
+
+def test_searches_have_the_accuracies_of_both_splits(runs: Runs) -> None:
+    table = searches(runs)
+    at_50 = table[table["inverse_temperature"] == 50]
+    assert set(at_50["validation_accuracy"]) == {0.8}
+    assert set(table["test_accuracy"]) == {0.7, 0.8, 0.99}
+
+
+def test_predictions_know_trained_backbones(runs: Runs) -> None:
+    rows = runs.tables["pairs"][["dataset", "backbone"]]
+    expected = rows["backbone"] != "untrained-64"
+    assert is_trained(runs, rows).tolist() == expected.tolist()
+
+
+def test_every_table_has_its_own_name() -> None:
+    names = [table.name for table in TABLES]
+    assert names == ["table_1", "cost_of_rules", "plateaus"]
