@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -177,7 +178,7 @@ def _heading(metric: str) -> str:
     return f"{words} (%)" if is_share(metric) else words
 
 
-def _change(row: Mapping[str, float]) -> str:
+def _change(row: Mapping[Any, Any]) -> str:
     """Shares in percent; of a temperature two digits after the point, too."""
     metric = str(row["metric"])
     is_temperature = metric == "temperature"

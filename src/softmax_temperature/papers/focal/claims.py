@@ -43,8 +43,8 @@ from softmax_temperature.papers.focal.study import (
     FLSD_53,
     GRID,
     LINEAR,
-    LS_01,
     LS_005,
+    LS_01,
     MAIN,
     MMCE,
     ON_TEXTS,
@@ -133,9 +133,9 @@ def _ratio(first: Where, second: Where, of: Measure) -> Ratio:
     )
 
 
-def _in_the_end(first: Where, second: Where, of: Metric, among: Where = MAIN) -> (
-    BesideSelected
-):
+def _in_the_end(
+    first: Where, second: Where, of: Metric, among: Where = MAIN
+) -> BesideSelected:
     """A difference after the last epoch, with that at the selected epoch beside it."""
     difference = _difference(first, second, of, among)
     return BesideSelected(difference=difference, selected=at_selected_epoch(of))

@@ -317,10 +317,8 @@ def values_of_evaluation(
         epoch = selected_epoch if is_selected else epochs_done
         about = {key: value for key, value in row.items() if key != "samples"}
         values.append(_value_row("test", epoch, about))
-    for row in ood:
-        values.append(_value_row(row["ood"], selected_epoch, row))
-    for row in shift:
-        values.append(_value_row(row["shifted"], selected_epoch, row))
+    values += [_value_row(row["ood"], selected_epoch, row) for row in ood]
+    values += [_value_row(row["shifted"], selected_epoch, row) for row in shift]
     return values
 
 
@@ -374,7 +372,9 @@ def _linear_model(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
     rows[-1]["weight_0"] = first_weight
     rows[-1]["weight_1"] = second_weight
     confidences = values["misclassified_confidence"]
-    tables = {"linear_mistakes": [{"confidence": value} for value in confidences]}
+    tables: dict[str, list[Any]] = {
+        "linear_mistakes": [{"confidence": value} for value in confidences]
+    }
     if run.factors["loss"] == "cross_entropy" and run.factors["seed"] == 0:
         points = pd.DataFrame(values["test_points"], columns=["x_0", "x_1"])
         points = points.assign(label=stored["test_labels"].numpy())

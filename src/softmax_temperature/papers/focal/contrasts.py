@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from softmax_temperature.papers.focal.study import (
     AUROC,
-    AUROC_OF_OUTLIERS,
     EVALUATION_CELL,
     OUTLIERS,
     SELECTED_BY_VALIDATION,
+    after_scaling,
 )
 from softmax_temperature.papers.shared.contrasts import (
     Contrast,
@@ -88,17 +89,15 @@ class OnOutliers(Contrast):
         """The mean over the paper's sets, and the difference of each other set."""
         sets = outlier_sets(runs)
         if not sets:
-            return not_tested("no experiment of this study has an out-of-distribution set")
-        evidence = self._of(AUROC_OF_OUTLIERS).evidence(runs)
+            return not_tested(
+                "no experiment of this study has an out-of-distribution set"
+            )
+        evidence = self._of(OUTLIERS).evidence(runs)
         tasks = _tasks(evidence)
-        others = []
+        others: list[Task] = []
         for name in sets:
             if name not in OUTLIERS:
-                alone = self._of(Average([replace(AUROC, split=name)]))
-                for task in _tasks(alone.evidence(runs)):
-                    others.append(
-                        replace(task, name=f"{task.name}, {name}", own=False)
-                    )
+                others += self._on_other_set(runs, name)
         tasks += sorted(others, key=lambda task: task.name)
         if not tasks:
             return not_tested(reasons(evidence.missing))
@@ -106,12 +105,21 @@ class OnOutliers(Contrast):
         cells = cells_of_runs(evidence.runs)
         return Measurement({"AUROC": mean}, AUROC.unit, cells=cells)
 
-    def _of(self, auroc: Average) -> Difference:
-        """The difference of one AUROC."""
+    def _on_other_set(self, runs: Runs, name: str) -> list[Task]:
+        evidence = self._of([name]).evidence(runs)
+        return [
+            replace(task, name=f"{task.name}, {name}", own=False)
+            for task in _tasks(evidence)
+        ]
+
+    def _of(self, sets: Sequence[str]) -> Difference:
+        """The difference of the mean AUROC on some sets."""
+        aurocs = [replace(AUROC, split=name) for name in sets]
+        plain = Average(aurocs)
         if not self.scaled:
-            return replace(self.difference, of=auroc)
-        scaled = [replace(measure, scaled=True) for measure in auroc.measures]
-        return replace(self.difference, of=Average(scaled), of_second=auroc)
+            return replace(self.difference, of=plain)
+        scaled = Average([after_scaling(auroc) for auroc in aurocs])
+        return replace(self.difference, of=scaled, of_second=plain)
 
 
 def _tasks(evidence: Evidence) -> list[Task]:

@@ -104,7 +104,7 @@ def _best_and_last(
 
 
 def _overfitted(best: pd.DataFrame, last: pd.DataFrame) -> pd.Series[bool]:
-    return last["nll"] >= OVERFITTED * best["nll"]
+    return (last["nll"] >= OVERFITTED * best["nll"]).astype(bool)
 
 
 def _mean_of_first_epochs(

@@ -33,9 +33,7 @@ PIXELS = "panels.safetensors"
 Pictures = dict[str, NDArray[np.uint8]]
 
 
-def with_panels(
-    runs: Runs, params: Params, pixels: Path
-) -> tuple[Runs, Pictures]:
+def with_panels(runs: Runs, params: Params, pixels: Path) -> tuple[Runs, Pictures]:
     """The runs with predictions on the images of Figure H.1, and the images' pixels.
 
     They are the first test images that all losses of the figure classify correctly, and

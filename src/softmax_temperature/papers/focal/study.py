@@ -18,7 +18,6 @@ import pandas as pd
 from softmax_temperature.papers.shared.display import loss_label
 from softmax_temperature.papers.shared.factors import Where, is_part, where
 from softmax_temperature.papers.shared.metrics import (
-    Average,
     Metric,
     add_labels,
     at_epoch,
@@ -164,7 +163,6 @@ CLASSWISE_ECE = Metric("classwise_ece", label="Classwise-ECE")
 CONFIDENT_SHARE = Metric("confident_share", label="share of predictions")
 CONFIDENT_ACCURACY = Metric("confident_accuracy")
 AUROC = Metric("auroc", epochs=at_epoch("selected_epoch"), label="AUROC")
-AUROC_OF_OUTLIERS = Average([replace(AUROC, split=name) for name in OUTLIERS])
 TEMPERATURE = Metric("temperature", scaled=True)
 WEIGHT_NORM = Metric("weight_norm", label="weight norm")
 FEATURE_NORM = Metric(

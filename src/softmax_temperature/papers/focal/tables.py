@@ -346,9 +346,8 @@ def translation_scores(runs: Runs) -> pd.DataFrame:
         rows = means_over_seeds(
             runs, chosen, _TRANSLATION_SCORES, keys, named=_translation_named
         )
-        metrics = [score.metric for score in _TRANSLATION_SCORES]
         order = ["criterion", "dataset", "method", METRIC]
-        rows = in_order(rows, order, {METRIC: metrics})
+        rows = in_order(rows, order, {METRIC: _TRANSLATION_METRICS})
     return beside_printed(
         rows,
         printed[[*names, PRINTED]],
@@ -369,6 +368,13 @@ def _translated(name: str, metric: Metric, criterion: str) -> Number:
 
 
 _BLEU = Metric("bleu")
+_TRANSLATION_METRICS = (
+    "ece",
+    "ece_after_scaling",
+    "bleu",
+    "bleu_after_scaling",
+    "temperature",
+)
 _TRANSLATION_SCORES = (
     _translated("ece", ECE, "ECE"),
     _translated("ece_after_scaling", after_scaling(ECE), "ECE"),
