@@ -135,7 +135,8 @@ LOG_GRADIENT_NORM = Derived("log gradient norm", _log_gradient_norm)
 
 def _confident_mistakes(runs: Runs, _: pd.DataFrame) -> pd.Series[float]:
     mistakes = runs.tables["linear_mistakes"]
-    return (mistakes["confidence"] > SURE).groupby(mistakes["run"]).mean()
+    is_sure = (mistakes["confidence"] > SURE).astype(float)
+    return is_sure.groupby(mistakes["run"]).mean()
 
 
 CONFIDENT_MISTAKES = Derived("of the mistakes", _confident_mistakes)
