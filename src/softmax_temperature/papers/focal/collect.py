@@ -88,7 +88,8 @@ def collect(params: Params, folder: Path) -> None:
             recorded in the folder, or if every training diverged.
     """
     runs = gather(folder, list(declared_runs(params)), read_run, tables=SHAPES)
-    if CLASSIFICATION.select(runs.table)["diverged"].all():
+    diverged = CLASSIFICATION.select(runs.table)["diverged"]
+    if len(diverged) and diverged.all():
         raise InputError(
             "every training diverged: there is nothing to tabulate",
             where=str(train_focal.output),

@@ -103,8 +103,9 @@ def curves_of(
 
 
 def first_experiment(runs: Runs) -> str:
-    """The experiment that figures of training show."""
-    return str(runs.select(MAIN)["experiment"].iloc[0])
+    """The experiment that figures of training show; "" if there is none."""
+    names = runs.select(MAIN)["experiment"].tolist()
+    return str(names[0]) if names else ""
 
 
 def in_first_experiment(runs: Runs) -> Where:
