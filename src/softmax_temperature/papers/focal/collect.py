@@ -110,12 +110,13 @@ def collect(params: Params, folder: Path) -> None:
 
 def declared_runs(params: Params) -> Iterator[DeclaredRun]:
     """The runs that the parameters declare: classifiers, linear models, translation."""
-    yield from _declared_classifiers(params)
-    yield from _declared_linear(params)
-    yield from _declared_translation(params)
+    yield from declared_classifiers(params)
+    yield from declared_linear(params)
+    yield from declared_translation(params)
 
 
-def _declared_classifiers(params: Params) -> Iterator[DeclaredRun]:
+def declared_classifiers(params: Params) -> Iterator[DeclaredRun]:
+    """The classifiers of the tasks, each with its losses."""
     section = params.focal
     parameters = {cell.name: cell.parameters for cell in train_focal.cells(params)}
     for name, arm_name, seed in section.trainings():
@@ -151,7 +152,8 @@ def _declared_classifiers(params: Params) -> Iterator[DeclaredRun]:
         yield DeclaredRun(train_focal, cell, factors, known)
 
 
-def _declared_linear(params: Params) -> Iterator[DeclaredRun]:
+def declared_linear(params: Params) -> Iterator[DeclaredRun]:
+    """The linear models of appendix C."""
     section = params.focal.linear
     parameters = {cell.name: cell.parameters for cell in focal_linear.cells(params)}
     for name, seed in section.trainings():
@@ -175,7 +177,8 @@ def _declared_linear(params: Params) -> Iterator[DeclaredRun]:
         yield DeclaredRun(focal_linear, cell, factors, parameters[cell])
 
 
-def _declared_translation(params: Params) -> Iterator[DeclaredRun]:
+def declared_translation(params: Params) -> Iterator[DeclaredRun]:
+    """The models that translate, of appendix K; none where the section is left out."""
     section = params.focal.translation
     if section is None:
         return
