@@ -15,7 +15,6 @@ import pytest
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.papers.classifier_temperature import claims as classifier
 from softmax_temperature.papers.focal import claims as focal
-from softmax_temperature.papers.focal.records import Records, early_stopping
 from softmax_temperature.papers.shared.claims import (
     HOLDS,
     Claim,
@@ -23,13 +22,13 @@ from softmax_temperature.papers.shared.claims import (
     above,
     judge_all,
 )
-from softmax_temperature.papers.shared.records import table_names
 from softmax_temperature.papers.shared.results import best_evidence
 from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
 from softmax_temperature.papers.temperature_check import claims as temperature
 from softmax_temperature.papers.temperature_check.measures import common_slope
 from softmax_temperature.papers.temperature_check.records import Records as Sweeps
+from tests.papers.focal.made_runs import run, runs_of
 from tests.papers.power import chance_of_holding, power_table
 
 ALLOWED = 0.05
@@ -435,64 +434,28 @@ def test_a_correlation_on_the_bound_rarely_passes_for_weak() -> None:
     assert held(classifier.CLAIMS, "dimension-is-weak", at_bound, 400) <= limit(400)
 
 
-def noisy_curves(generator: np.random.Generator) -> Records:
+def noisy_curves(generator: np.random.Generator) -> Runs:
     """Two losses without a difference: 8 epochs of noisy ECE, of which validation data
     choose.
     """
-    runs = [
-        {"task": "t", "arm": arm, "seed": seed}
+    table = [
+        run("cifar10-net", arm, seed, dataset="cifar10", epochs_done=8)
         for arm in ("CE", "FLSD-53")
         for seed in range(3)
     ]
-    history = [
-        {
-            **run,
-            "split": split,
-            "epoch": epoch,
-            "accuracy": 0.7 + 0.01 * epoch + 0.01 * generator.normal(),
-        }
-        | {"nll": 1 + 0.1 * generator.normal(), "ece": ece + 0.005 * generator.normal()}
-        for run in runs
-        for epoch in range(1, 9)
-        for ece in [0.1 + 0.02 * generator.normal()]
-        for split in ("validation", "test")
-    ]
-    about = {
-        "task": "t",
-        "dataset": "cifar10",
-        "select": "last",
-        "variant": "",
-        "embeddings": "",
-    }
-    about |= {
-        "printed_dataset": "",
-        "printed_network": "",
-        "variant_of": "",
-        "differs": "",
-    }
-    tables = {
-        name: pd.DataFrame(
-            columns=[
-                "task",
-                "arm",
-                "seed",
-                "scaling",
-                "evaluated",
-                "expected_calibration_error",
-            ]
-        )
-        for name in table_names(Records)
-    }
-    curves = pd.DataFrame(history)
-    tables |= {
-        "tasks": pd.DataFrame([about]),
-        "history": curves,
-        "early_stopping": early_stopping(curves),
-    }
-    return Records(
-        **tables
-        | {"trainings": pd.DataFrame([{**run, "diverged": False} for run in runs])}
-    )
+    values = []
+    for number in range(len(table)):
+        for epoch in range(1, 9):
+            ece = 0.1 + 0.02 * generator.normal()
+            for split in ("validation", "test"):
+                scores = {
+                    "accuracy": 0.7 + 0.01 * epoch + 0.01 * generator.normal(),
+                    "nll": 1 + 0.1 * generator.normal(),
+                    "ece": ece + 0.005 * generator.normal(),
+                }
+                at = {"run": number, "split": split, "epoch": epoch}
+                values.append(at | scores)
+    return runs_of(table, values)
 
 
 @pytest.mark.slow

@@ -4,11 +4,9 @@ parameters.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -19,8 +17,15 @@ from softmax_temperature.data.translation import read_translation
 from softmax_temperature.metrics import expected_calibration_error
 from softmax_temperature.networks.registry import build_network
 from softmax_temperature.papers.focal import collect
-from softmax_temperature.papers.focal.collect import translation_tables
-from softmax_temperature.papers.focal.records import COLUMNS, read_records
+from softmax_temperature.papers.focal.collect import (
+    SHAPES,
+    declared_translation,
+    read_run,
+)
+from softmax_temperature.papers.focal.study import CLASSIFICATION, FL_3, read
+from softmax_temperature.papers.shared.collecting import gather
+from softmax_temperature.papers.shared.factors import where
+from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.cells import CellsFailed
@@ -78,38 +83,44 @@ def test_the_stored_logits_are_those_of_the_stored_weights(tiny: Params) -> None
     assert torch.equal(stored["test.labels"], test.labels)
 
 
-def test_the_records_are_complete_and_hold_no_gaps(tiny: Params) -> None:
-    records = read_records(RESULTS)
-    epochs = records.runs.merge(records.tasks[["task", "select"]], on="task")
-    for rows in (
-        epochs[epochs["evaluated"] == epochs["select"]],
-        epochs[epochs["evaluated"] == "last"],
-    ):
-        assert len(rows) == 3 * len(train_focal.cells(tiny))
-    assert not records.runs.drop(columns="confident_accuracy").isna().any().any()
-    assert set(records.ood["ood"]) == {"glyphs-12", "gaussian-noise"}
-    assert set(records.history["split"]) == {"train", "validation", "test"}
-    assert set(records.history["epoch"]) == {1, 2}
-    spread = records.runs.groupby(["task", "arm", "seed", "evaluated"])["accuracy"].agg(
-        np.ptp
-    )
-    assert (spread == 0).all(), "scaling keeps accuracy"
+def test_the_runs_are_complete_and_hold_no_gaps(tiny: Params) -> None:
+    runs = read(RESULTS)
+    trained = runs.select(CLASSIFICATION)
+    assert len(trained) == len(train_focal.cells(tiny))
+    for scaled in (False, True):
+        for column in ("selected_epoch", "epochs_done"):
+            rows = runs.measured("temperature", split="test", scaled=scaled)
+            epochs = rows["run"].map(trained[column])
+            assert (rows["epoch"] == epochs).sum() == len(trained)
+    assert set(runs.measured("auroc")["split"]) == {"glyphs-12", "gaussian-noise"}
+    history = runs.measured("entropy")
+    assert set(history["split"]) == {"train", "validation", "test"}
+    assert set(history["epoch"]) == {1, 2}
+    plain = runs.measured("accuracy", split="test")
+    scaled = runs.measured("accuracy", split="test", scaled=True)
+    both = plain.merge(scaled, on=["run", "split", "epoch"])
+    assert len(both) >= len(trained)
+    assert (both["value_x"] == both["value_y"]).all(), "scaling keeps accuracy"
 
 
-def test_a_run_in_the_table_is_what_its_logits_say() -> None:
-    [row] = (
-        read_records(RESULTS)
-        .runs.query(
-            "task == 'digits' and arm == 'FL-3' and seed == 1 and scaling == 'nll'"
-        )
-        .to_dict("records")
-    )
-    stored = open_artifact(train_focal.output / "digits/FL-3/1").tensors(
+def test_a_run_is_what_its_logits_say() -> None:
+    runs = read(RESULTS)
+    number = runs.select(where(experiment="digits", seed=1) & FL_3).index.item()
+    values = {
+        name: runs.measured(f"{name}_by_nll", split="test", scaled=True)
+        for name in ("temperature", "ece")
+    }
+    numbers = {
+        name: rows[rows["run"] == number]["value"].item()
+        for name, rows in values.items()
+    }
+    tensors = open_artifact(train_focal.output / "digits/FL-3/1").tensors(
         "logits.safetensors"
     )
-    probs = torch.softmax(stored["test.logits"].double() / row["temperature"], dim=1)
-    ours = expected_calibration_error(probs, stored["test.labels"])
-    assert float(ours) == pytest.approx(row["expected_calibration_error"], abs=1e-9)
+    logits = tensors["test.logits"].double() / numbers["temperature"]
+    probs = torch.softmax(logits, dim=1)
+    ours = expected_calibration_error(probs, tensors["test.labels"])
+    assert float(ours) == pytest.approx(numbers["ece"], abs=1e-9)
 
 
 def temperatures(cell: str) -> dict[str, float]:
@@ -206,12 +217,11 @@ def test_a_diverging_arm_is_a_result(
     monkeypatch.chdir(make_project("diverging"))
     task = {"arms": ["CE", "FL-3"], "arm_changes": {"CE": {"recipe": LOST}}}
     run_paper(changed(tiny, {"focal/tasks/digits/": task}), PAPER)
-    records = read_records(RESULTS)
-    diverged = records.trainings[records.trainings["diverged"]]
-    assert set(zip(diverged["task"], diverged["arm"], strict=True)) == {
-        ("digits", "CE")
-    }
-    assert set(records.runs[records.runs["task"] == "digits"]["arm"]) == {"FL-3"}
+    runs = read(RESULTS)
+    lost = runs.select(CLASSIFICATION & where(diverged=True))
+    assert set(lost["cell"].str.rpartition("/")[0]) == {"focal/training/digits/CE"}
+    rows = runs.measured("temperature", split="test")
+    assert not set(rows["run"]) & set(lost.index)
     table = pd.read_csv(RESULTS / "tables" / "table_1.csv")
     assert set(
         table[(table["task"] == "digits") & (table["method"] == "CE")]["status"]
@@ -266,51 +276,47 @@ def trained(
     return network.eval(), vocabulary, list(map(vocabulary.encode, sides)), sides[1]
 
 
-def test_translation_tables_are_complete_and_the_temperature_is_that_of_least_validation_error(
+def translated(params: Params) -> Runs:
+    declared = list(declared_translation(params))
+    return gather(Path("none"), declared, read_run, tables=SHAPES)
+
+
+def numbers(runs: Runs, run: int, metric: str, *, scaled: bool = False) -> float:
+    rows = runs.measured(metric, split="test", scaled=scaled)
+    return float(rows[rows["run"] == run]["value"].item())
+
+
+def test_translations_are_complete_and_the_temperature_is_that_of_least_validation_error(
     tiny: Params,
 ) -> None:
-    tables = translation_tables(tiny)
-    runs, curves, history = (
-        tables[f"translation_{name}"] for name in ("runs", "curves", "history")
-    )
-    assert {name: tuple(table.columns) for name, table in tables.items()} == {
-        name: COLUMNS[name] for name in tables
-    }
-    assert [*zip(runs["arm"], runs["seed"], strict=True)] == [
-        *product(("CE", "LS", "FL"), range(2))
+    runs = translated(tiny)
+    cells = [
+        f"focal/translation/{arm}/{seed}"
+        for arm in ("CE", "LS", "FL")
+        for seed in (0, 1)
     ]
-    assert (len(curves), len(history)) == (6 * 2, 6 * 3)
-    assert not any(table.isna().any().any() for table in tables.values())
-    shares = [
-        "ece",
-        "ece_after_scaling",
-        "accuracy",
-        "bleu",
-        "bleu_after_scaling",
-        "best_bleu",
-    ]
-    assert runs[shares].apply(lambda column: column.between(0, 1)).all().all()
-    assert (runs["best_bleu"] >= runs[["bleu", "bleu_after_scaling"]].max(axis=1)).all()
-    for row in runs.to_dict("records"):
-        cell = f"{row['arm']}/{row['seed']}"
-        validation, test = (
-            calibration(cell, split) for split in ("validation", "test")
-        )
+    assert runs.table["cell"].tolist() == cells
+    assert len(runs.tables["translation_curves"]) == 6 * 2
+    assert len(runs.measured("nll", split="validation")) == 6 * 3
+    for number, row in runs.table.iterrows():
+        run = int(str(number))
+        cell = row["cell"].removeprefix("focal/translation/")
+        validation = calibration(cell, "validation")
+        test = calibration(cell, "test")
         assert set(validation) == {*TEMPERATURE_GRID, 0.75, 1.5}
-        assert validation[row["temperature"]]["ece"] == min(
-            validation[at]["ece"] for at in TEMPERATURE_GRID
-        )
-        assert (row["ece"], row["ece_after_scaling"]) == (
-            test[1.0]["ece"],
-            test[row["temperature"]]["ece"],
-        )
+        temperature = numbers(runs, run, "temperature", scaled=True)
+        least = min(validation[at]["ece"] for at in TEMPERATURE_GRID)
+        assert validation[temperature]["ece"] == least
+        assert numbers(runs, run, "ece") == test[1.0]["ece"]
+        assert numbers(runs, run, "ece", scaled=True) == test[temperature]["ece"]
+        plain = numbers(runs, run, "bleu")
+        scaled = numbers(runs, run, "bleu", scaled=True)
+        assert 0 <= max(plain, scaled) <= numbers(runs, run, "best_bleu") <= 1
         record = stored(train_translation, cell, "record")
         nll = {each["epoch"]: each["nll"] for each in record["history"]}
-        assert (
-            nll[record["selected_epoch"]]
-            == min(nll.values())
-            == pytest.approx(validation[1.0]["nll"])
-        )
+        assert row["selected_epoch"] == record["selected_epoch"]
+        assert nll[record["selected_epoch"]] == min(nll.values())
+        assert min(nll.values()) == pytest.approx(validation[1.0]["nll"])
 
 
 def test_the_stored_calibration_is_that_of_the_stored_weights(tiny: Params) -> None:
@@ -340,7 +346,7 @@ def test_bleu_is_that_of_the_translations_and_these_are_the_networks(
     translations, rows = (
         stored(train_translation, "CE/0", name) for name in ("translations", "bleu")
     )
-    best = translation_tables(tiny)["translation_runs"]["temperature"].iloc[0]
+    best = numbers(translated(tiny), 0, "temperature", scaled=True)
     assert {row["temperature"] for row in rows} == {0.75, 1.0, 1.5, best}
     network, vocabulary, (english, _), german = trained("CE/0", tiny)
     for row in rows:
@@ -375,11 +381,10 @@ def test_a_translation_that_diverges_is_a_result(
         tiny, {"focal/translation/recipe/": explodes, "focal/translation/seeds": 1}
     )
     run(hot, train_translation)
-    tables = translation_tables(hot)
-    runs = tables["translation_runs"]
-    assert runs["diverged"].all()
-    assert runs.loc[:, "temperature":].isna().all().all()  # type: ignore[misc]
-    assert len(tables["translation_curves"]) == 0
+    runs = translated(hot)
+    assert runs.table["diverged"].all()
+    assert set(runs.measurements["split"]) <= {"validation"}
+    assert runs.tables["translation_curves"].empty
     assert weights_are_finite(train_translation, "CE/0")
     files = open_artifact(train_translation.output / "CE/0").files
     assert set(files) == {"record.json", "vocabulary.json", "weights.safetensors"}

@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from softmax_temperature.papers.focal import collect, tables
-from softmax_temperature.papers.focal.records import read_records
+from softmax_temperature.papers.focal import collect
+from softmax_temperature.papers.focal.study import CLASSIFICATION, MAIN, read
+from softmax_temperature.papers.focal.tables import by_loss
 from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import digest_of_file, open_artifact
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.focal import train_focal
+from softmax_temperature.stages.focal_evaluation import evaluate_focal
 from tests.pipeline.whole_runs import (
     changed,
     finish,
@@ -171,31 +173,27 @@ def test_the_record_says_which_words_have_vectors_and_frozen_ones_are_no_paramet
 def test_the_epoch_that_validation_data_choose_is_evaluated_and_the_last_one_too() -> (
     None
 ):
-    records = read_records(RESULTS)
-    plain = records.runs[records.runs["scaling"] == "none"].set_index(
-        ["task", "arm", "evaluated"]
-    )
-    assert len(plain) == 2 * len(records.trainings)
-    for row in records.trainings.to_dict("records"):
-        own = records.history[
-            (records.history["task"] == row["task"])
-            & (records.history["arm"] == row["arm"])
-        ]
-        accuracy = own.set_index(["split", "epoch"])["accuracy"]
-        assert set(accuracy.index) == {
-            (split, e) for split in ("train", "validation", "test") for e in (1, 2, 3)
-        }
-        assert row["selected_epoch"] == accuracy["validation"].idxmax()
-        for evaluated, epoch in (
-            ("best_validation", row["selected_epoch"]),
-            ("last", 3),
-        ):
-            found = plain.loc[(row["task"], row["arm"], evaluated), "accuracy"]
-            assert found == pytest.approx(accuracy["test", epoch])
+    runs = read(RESULTS)
+    accuracy = runs.measured("accuracy")
+    evaluated = runs.measured("temperature", split="test")
+    for number, row in runs.select(CLASSIFICATION).iterrows():
+        own = accuracy[accuracy["run"] == number]
+        by_epoch = own.set_index(["split", "epoch"])["value"]
+        splits = ("train", "validation", "test")
+        assert set(by_epoch.index) == {(name, e) for name in splits for e in (1, 2, 3)}
+        assert row["selected_epoch"] == by_epoch["validation"].idxmax()
+        epochs = set(evaluated[evaluated["run"] == number]["epoch"])
+        assert epochs == {row["selected_epoch"], 3}
+        cell = row["evaluation_cell"].removeprefix("focal/evaluation/")
+        for scores in stored(evaluate_focal, cell, "runs"):
+            is_last = scores["evaluated"] == "last"
+            epoch = 3 if is_last else row["selected_epoch"]
+            assert scores["accuracy"] == pytest.approx(by_epoch["test", epoch])
 
 
 def test_tables_say_where_words_come_from() -> None:
-    embeddings = read_records(RESULTS).tasks.set_index("task")["embeddings"]
+    main = read(RESULTS).select(MAIN).drop_duplicates("experiment")
+    embeddings = main.set_index("experiment")["embeddings"]
     frozen, tuned = (
         record(task)["embeddings"]["covered_tokens"]
         for task in ("reviews-frozen", "parsed")
@@ -206,7 +204,7 @@ def test_tables_say_where_words_come_from() -> None:
         "reviews-frozen": f"vectors.txt, 27.8% of 18 words, {frozen:.1%} of the text, frozen",
         "parsed": parsed,
     }
-    wide = tables.wide(read_csv(RESULTS / "tables" / "table_1.csv"))
+    wide = by_loss(read_csv(RESULTS / "tables" / "table_1.csv"))
     row = wide[
         (wide["dataset"] == "SST Binary") & (wide["embeddings"].fillna("") != "")
     ].iloc[0]

@@ -2,11 +2,12 @@
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
 
-from softmax_temperature.papers.focal.records import MAIN_ARMS, SCALED, read_records
+from softmax_temperature.papers.focal import study as focal
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools import picture
 
@@ -34,22 +35,17 @@ def test_calibration_errors_are_those_of_the_scorecard_and_of_finished_trainings
     results: Path,
 ) -> None:
     folder = results / picture.FOCAL
-    records = read_records(folder)
-    parts = picture.calibration(read_records(folder))
-    assert set(parts) == {
-        (scaling, loss) for scaling in ("none", SCALED) for loss in MAIN_ARMS
-    }
+    runs = focal.read(folder)
+    parts = picture.calibration(runs)
+    scalings = (picture.BEFORE_SCALING, picture.AFTER_SCALING)
+    assert set(parts) == set(product(scalings, focal.TABLE_1_LOSSES))
     rows = {row["id"]: row for row in json.loads((folder / "claims.json").read_text())}
-    for scaling, claim in (
-        ("none", "flsd-53-calibrates"),
-        (SCALED, "flsd-53-calibrates-after-scaling"),
-    ):
+    claims = ("flsd-53-calibrates", "flsd-53-calibrates-after-scaling")
+    for scaling, claim in zip(scalings, claims, strict=True):
         values = [parts[scaling, loss].estimate().value for loss in ("FLSD-53", "CE")]
         assert values[0] - values[1] == pytest.approx(rows[claim]["value"])
-    trainings = records.trainings.assign(
-        diverged=records.trainings["diverged"] | (records.trainings["arm"] == "MMCE")
+    table = runs.table.assign(
+        diverged=runs.table["diverged"] | focal.MMCE.mask(runs.table)
     )
-    without_mmce = picture.calibration(replace(records, trainings=trainings))
-    assert without_mmce == {
-        key: part for key, part in parts.items() if key[1] != "MMCE"
-    }
+    left = picture.calibration(replace(runs, table=table))
+    assert left == {key: part for key, part in parts.items() if key[1] != "MMCE"}

@@ -15,9 +15,11 @@ from softmax_temperature.papers.classifier_temperature import study as collectio
 from softmax_temperature.papers.cooling import study as cooling
 from softmax_temperature.papers.cooling.claims import gain_on_each_schedule
 from softmax_temperature.papers.cooling.tables import printed_table_1
-from softmax_temperature.papers.focal import records as focal
+from softmax_temperature.papers.focal import study as focal
 from softmax_temperature.papers.shared import plots
+from softmax_temperature.papers.shared.contrasts import Mean
 from softmax_temperature.papers.shared.display import MODES, SCHEDULES
+from softmax_temperature.papers.shared.factors import dataset_in
 from softmax_temperature.papers.shared.printed import published
 from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, pooled
@@ -45,10 +47,13 @@ _SCHEDULES = {  # From no schedule to the smoothest.
     "linear": "linear",
     "cosine": "cosine",
 }
+BEFORE_SCALING = "before scaling"
+AFTER_SCALING = "after scaling"
 _SCALINGS = {
-    "none": ("before scaling", "ece", 3),
-    focal.SCALED: ("after scaling", "ece_after_scaling", 0),
+    BEFORE_SCALING: ("ece", 3, 0.16),
+    AFTER_SCALING: ("ece_after_scaling", 0, -0.16),
 }
+"""The printed metric, the hue and the shift of each."""
 _CROSS: Any = {
     "color": plots.BLACK,
     "zorder": 4,
@@ -65,14 +70,14 @@ def draw(results: Path, folder: Path) -> Path:
     results; returns the latter's path.
     """
     figure, grid = plots.panels(3, width=10.5, row=3.6)
-    _losses(grid[0], focal.read_records(results / FOCAL))
+    _losses(grid[0], focal.read(results / FOCAL))
     _rules(grid[1], collection.read(results / RULES))
     _modes(grid[2], cooling.read(results / COOLING))
     plots.save(figure, folder, NAME)
     return folder / f"{NAME}.png"
 
 
-def _losses(axes: Axes, records: focal.Records) -> None:
+def _losses(axes: Axes, runs: Runs) -> None:
     """Calibration error of each loss after the last epoch, before scaling and at the
     temperature with the least.
     """
@@ -80,54 +85,37 @@ def _losses(axes: Axes, records: focal.Records) -> None:
         "dataset == 'CIFAR-10' and model == 'ResNet-50'"
     )
     crosses = printed.astype({"value": float}).set_index(["metric", "method"])["value"]
-    parts = calibration(records)
-    for (scaling, (label, metric, hue)), shift in zip(
-        _SCALINGS.items(), (0.16, -0.16), strict=True
-    ):
-        _dots(
-            axes,
-            [parts.get((scaling, loss)) for loss in focal.MAIN_ARMS],
-            shift,
-            label=label,
-            color=plots.HUES[hue],
-        )
-        _crosses(axes, [crosses[metric, loss] for loss in focal.MAIN_ARMS], shift)
+    losses = list(focal.TABLE_1_LOSSES)
+    parts = calibration(runs)
+    for scaling, (metric, hue, shift) in _SCALINGS.items():
+        dots = [parts.get((scaling, loss)) for loss in losses]
+        _dots(axes, dots, shift, label=scaling, color=plots.HUES[hue])
+        _crosses(axes, [crosses[metric, loss] for loss in losses], shift)
     title = f"Calibration by loss\nCIFAR-10, {_seeds(parts)}"
-    _finish(
-        axes,
-        focal.MAIN_ARMS,
-        "expected calibration error (%)",
-        title,
-        "printed: ResNet-50",
-    )
+    unit = "expected calibration error (%)"
+    _finish(axes, losses, unit, title, "printed: ResNet-50")
     axes.set_xlim(left=0)
 
 
-def calibration(records: focal.Records) -> dict[tuple[str, str], OverTasks]:
-    """By scaling and loss the test ECE, of finished trainings with the main recipe on
+def calibration(runs: Runs) -> dict[tuple[str, str], Quantity]:
+    """The test ECE by scaling and loss, of finished trainings with the main recipe on
     CIFAR-10 or a part of it.
     """
-    tasks, runs = (
-        focal.main_tasks(records),
-        focal.finished(records, "runs", evaluated="last"),
-    )
-    tasks = tasks[tasks["dataset"].str.partition("-")[0] == "cifar10"]
-    runs = runs[
-        runs["task"].isin(tasks["task"])
-        & runs["arm"].isin(focal.MAIN_ARMS)
-        & runs["scaling"].isin(_SCALINGS)
-    ]
-    return {
-        (str(scaling), str(loss)): OverTasks(
-            pooled(
-                {
-                    str(task): some.tolist()
-                    for task, some in rows.groupby("task")[focal.ECE]
-                }
-            )
-        )
-        for (scaling, loss), rows in runs.groupby(["scaling", "arm"])
+    metrics = {
+        BEFORE_SCALING: focal.ECE,
+        AFTER_SCALING: focal.after_scaling(focal.ECE),
     }
+    parts = {}
+    for scaling, metric in metrics.items():
+        for label, loss in focal.TABLE_1_LOSSES.items():
+            mean = Mean(
+                of=metric,
+                among=focal.MAIN & dataset_in(["cifar10"]) & loss,
+                tasks=focal.EXPERIMENT,
+            )
+            for part in mean.evidence(runs).parts.values():
+                parts[scaling, label] = part
+    return parts
 
 
 def _rules(axes: Axes, runs: Runs) -> None:

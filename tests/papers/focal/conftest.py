@@ -1,34 +1,17 @@
-"""Small records whose tables, figures and verdicts can be worked out by hand."""
+"""A small study whose tables and figures can be worked out by hand."""
 
-from dataclasses import fields
-from itertools import product
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
 
-from softmax_temperature.papers.focal.records import Records
+from softmax_temperature.papers.shared.runs import Runs
+from tests.papers.focal.made_runs import run, runs_of
 
 CIFAR, DIGITS, MEAN = "cifar10-resnet50", "digits-small", "cifar10-resnet50-mean"
 EPOCHS = 7
-TEXTS = dict.fromkeys(
-    (
-        "variant",
-        "variant_of",
-        "printed_dataset",
-        "printed_network",
-        "differs",
-        "embeddings",
-    ),
-    "",
-)
-"""What a task says about itself in words; nothing."""
-
-
 LOST = ((CIFAR, "Brier", 1), (DIGITS, "Brier", 0), (DIGITS, "Brier", 1))
-"""The runs that diverged."""
-ECE = {  # As trained, of seeds 0 and 1.
+"""The runs that diverged; their values must not count."""
+ECE = {
     CIFAR: {
         "CE": (0.05, 0.07),
         "Brier": (0.02, 0.50),
@@ -40,10 +23,12 @@ ECE = {  # As trained, of seeds 0 and 1.
         "Brier": (0.50, 0.50),
         "FL-3": (0.04, 0.05),
         "FLSD-53": (0.05, 0.06),
-    }
-    | {"MMCE": (0.08, 0.09), "MMCE-written": (0.09, 0.12)},
+        "MMCE": (0.08, 0.09),
+        "MMCE-written": (0.09, 0.12),
+    },
     MEAN: {"CE": (0.04, 0.08), "FL-3": (0.03, 0.04)},
 }
+"""As trained, of seeds 0 and 1."""
 AFTER = {
     "CE": 0.012,
     "Brier": 0.011,
@@ -52,219 +37,227 @@ AFTER = {
     "FL-3": 0.009,
     "FLSD-53": 0.008,
 }
-TEMPERATURES = {
-    "CE": (2.4, 2.6),
-    "FL-3": (1.0, 1.2),
-}  # Of seeds 0 and 1; 1.1 for the others.
-_SCORES = ["bleu", "bleu_after_scaling", "best_bleu"]
-TRANSLATION = (
-    pd.DataFrame(  # Of seed 0; of seed 1 errors are 0.01 and scores 0.001 more.
-        [
-            ("CE", 0.06, 1.2, 0.25, 0.26, 0.26, 1.2),
-            ("LS", 0.03, 1.0, *[0.27] * 3, 1.0),
-            ("FL", 0.01, 1.0, *[0.29] * 3, 1.0),
-        ],
-        columns=["arm", "ece", "temperature", *_SCORES, "best_bleu_temperature"],
-    )
-)
-BLEU = pd.DataFrame(
-    {"temperature": [0.8, 1.0, 1.2], "CE": [0.24, 0.25, 0.26], "LS": [0.24, 0.27, 0.25]}
-)
-BLEU["FL"] = [0.24, 0.29, 0.25]
-NLL = (
-    1.0,
-    0.6,
-    0.4,
-    0.45,
-    0.5,
-    0.55,
-    0.6,
-)  # Of cross-entropy on test data: best at epoch 3.
+TEMPERATURES = {"CE": (2.4, 2.6), "FL-3": (1.0, 1.2)}
+"""Of seeds 0 and 1; 1.1 for the others."""
+NLL = (1.0, 0.6, 0.4, 0.45, 0.5, 0.55, 0.6)
+"""Of cross-entropy on test data: best at epoch 3."""
 NLL_WRONG = (2.0, 2.0, 2.0, 2.5, 3.0, 3.5, 4.0)
-
-
-def made_of(**tables: Any) -> Records:
-    """Records with some tables, the others empty."""
-    return Records(
-        **{
-            each.name: pd.DataFrame(tables.get(each.name, []))
-            for each in fields(Records)
-        }
-    )
-
-
-def crossed(*tables: pd.DataFrame, **values: Any) -> pd.DataFrame:
-    """A row for every combination, of the rows of a table too."""
-    made = pd.DataFrame(product(*values.values()), columns=list(values))
-    return tables[0].merge(made, how="cross") if tables else made
+STOPPED = {"accuracy": 2, "nll": 3, "ece": 4}
+"""The epoch that validation data choose by each criterion."""
+TRANSLATION = {
+    "CE": {"ece": 0.06, "temperature": 1.2, "bleu": 0.25, "scaled": 0.26, "best": 0.26},
+    "LS": {"ece": 0.03, "temperature": 1.0, "bleu": 0.27, "scaled": 0.27, "best": 0.27},
+    "FL": {"ece": 0.01, "temperature": 1.0, "bleu": 0.29, "scaled": 0.29, "best": 0.29},
+}
+"""Of seed 0; of seed 1 errors are 0.01 and scores 0.001 more."""
+BLEU = {
+    "CE": {0.8: 0.24, 1.0: 0.25, 1.2: 0.26},
+    "LS": {0.8: 0.24, 1.0: 0.27, 1.2: 0.25},
+    "FL": {0.8: 0.24, 1.0: 0.29, 1.2: 0.25},
+}
+_CIFAR_10 = {
+    "dataset": "cifar10",
+    "network": "resnet50",
+    "printed_dataset": "CIFAR-10",
+    "printed_network": "ResNet-50",
+}
+_ABOUT: dict[str, dict[str, Any]] = {
+    CIFAR: _CIFAR_10,
+    # Stands for an experiment on texts, too.
+    DIGITS: {"dataset": "digits", "network": "small", "embeddings": "learned"},
+    MEAN: {**_CIFAR_10, "variant": "mean reduction", "variant_of": CIFAR},
+}
 
 
 @pytest.fixture
-def records() -> Records:
-    arms = pd.DataFrame(
-        [{"task": task, "arm": arm} for task, arms in ECE.items() for arm in arms]
-    )
-    runs = crossed(arms, seed=[0, 1])
-    runs["diverged"] = [tuple(run) in LOST for run in runs.to_numpy().tolist()]
-    kept = runs[~runs["diverged"]].drop(columns="diverged")
-    cifar, main = kept[kept["task"] == CIFAR], kept[kept["task"] != MEAN]
-    epochs = pd.DataFrame(
-        {"epoch": range(1, EPOCHS + 1), "nll": NLL, "nll_wrong": NLL_WRONG}
-    )
-    about = {
-        "nll_right": 0.2,
-        "entropy": 0.3,
-        "entropy_right": 0.2,
-        "entropy_wrong": 1.0,
+def runs() -> Runs:
+    table = []
+    values: list[dict[str, Any]] = []
+    tables: dict[str, list[dict[str, Any]]] = {
+        "gradient_norms": [],
+        "reliability": [],
+        "panels": [],
+        "roc": [],
     }
-    history = (
-        crossed(kept, split=["train", "test"])
-        .merge(epochs, how="cross")
-        .assign(**about)
+    for experiment, arms in ECE.items():
+        for arm in arms:
+            for seed in (0, 1):
+                number = len(table)
+                lost = (experiment, arm, seed) in LOST
+                about = {**_ABOUT[experiment], "diverged": lost}
+                table.append(run(experiment, arm, seed, **about))
+                values += _history(number, arm, seed)
+                values += _evaluation(number, experiment, arm, seed)
+                for name, rows in _samples(experiment, arm, seed).items():
+                    tables[name] += [{"run": number, **row} for row in rows]
+                if experiment == CIFAR:
+                    values += _other_sets(number, arm, seed)
+    models, scores, curves = _translation(len(table))
+    return runs_of(
+        [*table, *models], [*values, *scores], translation_curves=curves, **tables
     )
-    epoch, is_ce = history["epoch"], history["arm"] == "CE"
-    norms = crossed(main, epoch=[1, 2, 4], low=[0.01, 0.1])
-    counts = np.where((norms["low"] < 0.1) == (norms["arm"] == "CE"), 10, 30)
-    bins = crossed(main, epoch=[2, 4, 6, 7], count=range(25))
-    stopped = pd.DataFrame(
-        {
-            "criterion": ["last", "accuracy", "nll", "ece"],
-            "ece": [0.06, 0.05, 0.04, 0.03],
+
+
+def _history(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
+    """The test scores after the last epoch are those of the evaluation."""
+    is_ce = arm == "CE"
+    rows = []
+    for epoch in range(1, EPOCHS + 1):
+        at = {"run": number, "epoch": epoch}
+        shared = {
+            "nll_right": 0.2,
+            "nll_wrong": NLL_WRONG[epoch - 1] + 0.1 * seed * (epoch == EPOCHS),
+            "entropy": 0.3,
+            "entropy_right": 0.2,
+            "entropy_wrong": 1.0,
+            "feature_norm": 20 if is_ce else 15,
+            "weight_norm": 10 + (0 if is_ce else 1 if epoch <= 3 else -1) + seed,
         }
-    )
-    stopped = main.merge(stopped, how="cross").assign(epoch=5, accuracy=0.9)
-    better = 0.02 * (stopped["arm"] == "FLSD-53")
-    ood = crossed(cifar, ood=["svhn", "gaussian-noise"], scaling=["none", "ece"])
-    gain = np.where(ood["scaling"] == "ece", -0.01, 0.1 * (ood["arm"] == "FLSD-53"))
-    points = pd.DataFrame(
-        {
-            "false_positive_rate": [0.0, 0.5, 1.0],
-            "true_positive_rate": [0.0, 0.5**0.25, 1.0],
+        scores = {
+            "accuracy": 0.5 + 0.05 * epoch,
+            "ece": 0.01 * epoch,
+            "nll": NLL[epoch - 1],
         }
-    )
-    shift = crossed(cifar, scaling=["none", "ece"])
-    moved = shift["scaling"].map({"none": 0.3, "ece": 0.2})
-    # Image 40 is right by cross-entropy alone, 9 is wrong by all, 7 right by all.
-    panels = crossed(main[main["seed"] == 0], image=[40, 9, 7], scaling=["none", "ece"])
-    is_right = (panels["image"] == 7) | (
-        (panels["image"] == 40) & (panels["arm"] == "CE")
-    )
-    sure = panels["scaling"].map({"none": 0.91, "ece": 0.64})
-    models = crossed(TRANSLATION, seed=[0, 1])
-    models = models.assign(
-        dataset="wmt14_en_de", diverged=False, ece=models["ece"] + 0.01 * models["seed"]
-    )
-    models["ece_after_scaling"] = 0.008 + 0.001 * models["seed"]
-    best = models[["arm", "seed", "temperature"]].rename(
-        columns={"temperature": "best"}
-    )
-    curves = best.merge(
-        BLEU.melt("temperature", var_name="arm", value_name="bleu"), on="arm"
-    )
-    return made_of(
-        tasks=_tasks(),
-        runs=[
-            row for run in runs.to_dict("records") for row in _measured(run)
-        ],  # Diverged ones must not count.
-        trainings=runs.assign(epochs=EPOCHS),
-        history=history.assign(
-            nll_wrong=history["nll_wrong"] + 0.1 * history["seed"] * (epoch == EPOCHS),
-            accuracy=0.5 + 0.05 * epoch,
-            ece=0.01 * epoch,
-            feature_norm=np.where(is_ce, 20, 15),
-            weight_norm=10
-            + np.where(is_ce, 0, np.where(epoch <= 3, 1, -1))
-            + history["seed"],
-        ),
-        gradient_norms=norms.assign(high=10 * norms["low"], count=counts),
-        reliability=bins.assign(
-            low=bins["count"] / 25,
-            high=(bins["count"] + 1) / 25,
-            accuracy=bins["count"] / 25,
-        ),
-        early_stopping=stopped.assign(
-            expected_calibration_error=stopped["ece"] - better + 0.001 * stopped["seed"]
-        ),
-        ood=ood.assign(
-            auroc=0.8
-            + 0.02 * (ood["ood"] == "gaussian-noise")
-            + gain
-            + 0.01 * ood["seed"],
-            samples=100,
-        ),
-        roc=ood.merge(points, how="cross"),
-        shift=shift.assign(
-            shifted="cinic10",
-            accuracy=0.6 + 0.1 * shift["seed"],
-            expected_calibration_error=moved,
-        ),
-        panels=panels.assign(
-            label=3, predicted=np.where(is_right, 3, 8), confidence=sure
-        ),
-        translation_runs=models.drop(columns=_SCORES).join(
-            models[_SCORES].add(0.001 * models["seed"], axis=0)
-        ),
-        translation_curves=curves.assign(
-            validation_ece=0.01 + (curves["temperature"] - curves["best"]).abs()
-        ),
-    )
-
-
-def _tasks() -> list[dict[str, Any]]:
-    cifar = {
-        "dataset": "cifar10",
-        "network": "resnet50",
-        "printed_dataset": "CIFAR-10",
-        "printed_network": "ResNet-50",
-    }
-    about = TEXTS | {
-        "epochs": EPOCHS,
-        "planned_epochs": 350,
-        "classes": 10,
-        "select": "last",
-    }
-    return [
-        about | {"task": CIFAR} | cifar,
-        # Stands for a task on texts, too.
-        about
-        | {
-            "task": DIGITS,
-            "dataset": "digits",
-            "network": "small",
-            "embeddings": "learned",
-        },
-        about
-        | {"task": MEAN, "variant": "mean reduction", "variant_of": CIFAR}
-        | cifar,
-    ]
-
-
-def _measured(run: dict[Any, Any]) -> list[dict[str, Any]]:
-    arm, seed, rows = run["arm"], run["seed"], []
-    for scaling in ("none", "ece"):
-        ece = (
-            ECE[run["task"]][arm][seed]
-            if scaling == "none"
-            else AFTER[arm] + 0.001 * seed
-        )
-        row = {**run, "evaluated": "last", "scaling": scaling, "at_bound": False}
-        for name in ("expected", "adaptive", "classwise", "maximum"):
-            error = f"{name}_calibration_error"
-            row |= {error: ece, f"{error}_low": ece - 0.01, f"{error}_high": ece + 0.01}
-        row["temperature"] = (
-            1.0 if scaling == "none" else TEMPERATURES.get(arm, (1.1, 1.1))[seed]
-        )
-        row["accuracy"] = 0.95 - 0.001 * seed - 0.002 * (arm == "FLSD-53")
-        row |= {
-            "top5_accuracy": 0.99,
-            "negative_log_likelihood": 0.3,
-            "confident_share": 0.4,
+        best = {
+            "accuracy": 0.9 + 0.01 * (epoch == STOPPED["accuracy"]),
+            "nll": 1 - 0.1 * (epoch == STOPPED["nll"]),
+            "ece": 1 - 0.1 * (epoch == STOPPED["ece"]),
         }
-        rows.append(
-            row
-            | {
-                "confident_accuracy": 0.99,
-                "noise_floor": 0.005 if scaling == "none" else 0.009,
-            }
-        )
+        rows.append(at | shared | scores | {"split": "train"})
+        rows.append(at | best | {"split": "validation"})
+        evaluated = {} if epoch == EPOCHS else scores
+        rows.append(at | shared | evaluated | {"split": "test"})
     return rows
+
+
+def _evaluation(
+    number: int, experiment: str, arm: str, seed: int
+) -> list[dict[str, Any]]:
+    rows = []
+    for scaled in (False, True):
+        ece = AFTER[arm] + 0.001 * seed if scaled else ECE[experiment][arm][seed]
+        temperature = TEMPERATURES.get(arm, (1.1, 1.1))[seed] if scaled else 1.0
+        row = {
+            "run": number,
+            "epoch": EPOCHS,
+            "scaled": scaled,
+            "at_bound": False,
+            "temperature": temperature,
+            "accuracy": 0.95 - 0.001 * seed - 0.002 * (arm == "FLSD-53"),
+            "top5_accuracy": 0.99,
+            "nll": 0.6,
+            "confident_share": 0.4,
+            "confident_accuracy": 0.99,
+            "noise_floor": 0.009 if scaled else 0.005,
+        }
+        for name in ("ece", "adaptive_ece", "classwise_ece", "mce"):
+            row |= {name: ece, f"{name}_low": ece - 0.01, f"{name}_high": ece + 0.01}
+        rows.append(row)
+    by_likelihood = {"ece_by_nll": AFTER[arm] + 0.002, "temperature_by_nll": 1.5}
+    rows[1] |= by_likelihood
+    return rows
+
+
+def _other_sets(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
+    """Out-of-distribution sets, and shifted images of the same classes."""
+    rows = []
+    for scaled in (False, True):
+        at = {"run": number, "epoch": EPOCHS, "scaled": scaled}
+        gain = -0.01 if scaled else 0.1 * (arm == "FLSD-53")
+        for name in ("svhn", "gaussian-noise"):
+            auroc = 0.8 + 0.02 * (name == "gaussian-noise") + gain + 0.01 * seed
+            rows.append(at | {"split": name, "auroc": auroc, "samples": 100})
+        moved = {"accuracy": 0.6 + 0.1 * seed, "ece": 0.2 if scaled else 0.3}
+        rows.append(at | {"split": "cinic10", **moved})
+    return rows
+
+
+def _samples(experiment: str, arm: str, seed: int) -> dict[str, list[dict[str, Any]]]:
+    """Bins of training samples, curves, and predictions of the first seed."""
+    if experiment == MEAN:
+        return {}
+    return {
+        "gradient_norms": _gradient_norms(arm),
+        "reliability": _reliability(),
+        "roc": _roc() if experiment == CIFAR else [],
+        "panels": _panels(arm) if seed == 0 else [],
+    }
+
+
+def _gradient_norms(arm: str) -> list[dict[str, Any]]:
+    rows = []
+    for epoch in (1, 2, 4):
+        for low in (0.01, 0.1):
+            count = 10 if (low < 0.1) == (arm == "CE") else 30
+            rows.append({"epoch": epoch, "low": low, "high": 10 * low, "count": count})
+    return rows
+
+
+def _reliability() -> list[dict[str, Any]]:
+    rows = []
+    for epoch in (2, 4, 6, 7):
+        for place in range(25):
+            ends = {"low": place / 25, "high": (place + 1) / 25}
+            rows.append(
+                {"epoch": epoch, "count": place, "accuracy": place / 25, **ends}
+            )
+    return rows
+
+
+def _roc() -> list[dict[str, Any]]:
+    rows = []
+    for scaling in ("none", "ece"):
+        for name in ("svhn", "gaussian-noise"):
+            for rate in (0.0, 0.5, 1.0):
+                point = {"false_positive_rate": rate, "true_positive_rate": rate**0.25}
+                rows.append({"scaling": scaling, "ood": name, **point})
+    return rows
+
+
+def _panels(arm: str) -> list[dict[str, Any]]:
+    """Image 40 is right by cross-entropy alone, 9 is wrong by all, 7 right by all."""
+    rows = []
+    for scaling, confidence in (("none", 0.91), ("ece", 0.64)):
+        for image in (40, 9, 7):
+            is_right = image == 7 or (image == 40 and arm == "CE")
+            row = {"scaling": scaling, "image": image, "label": 3}
+            predicted = 3 if is_right else 8
+            rows.append(row | {"predicted": predicted, "confidence": confidence})
+    return rows
+
+
+Parts = tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]
+
+
+def _translation(first: int) -> Parts:
+    """The runs of appendix K, their values and their curves over temperatures."""
+    table = []
+    values = []
+    curves = []
+    for arm, score in TRANSLATION.items():
+        for seed in (0, 1):
+            number = first + len(table)
+            more = 0.001 * seed
+            data = {"task": "translation", "dataset": "wmt14_en_de"}
+            network = {"network": "Transformer"}
+            name = "translation-wmt14_en_de"
+            table.append(run(name, arm, seed, **data, **network))
+            at = {"run": number, "epoch": EPOCHS}
+            plain = {
+                "ece": score["ece"] + 0.01 * seed,
+                "bleu": score["bleu"] + more,
+                "best_bleu": score["best"] + more,
+                "best_bleu_temperature": score["temperature"],
+            }
+            scaled = {
+                "scaled": True,
+                "ece": 0.008 + more,
+                "bleu": score["scaled"] + more,
+                "temperature": score["temperature"],
+            }
+            values += [at | plain, at | scaled]
+            for temperature, bleu in BLEU[arm].items():
+                ece = 0.01 + abs(temperature - score["temperature"])
+                row = {"run": number, "temperature": temperature, "bleu": bleu}
+                curves.append(row | {"validation_ece": ece})
+    return table, values, curves

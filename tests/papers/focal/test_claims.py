@@ -1,8 +1,9 @@
-"""Verdicts follow the records: as the paper has it, turned by turning them, and open
-where they are silent.
+"""Verdicts follow the runs: as the paper has it, turned by turning them, and open where
+they are silent.
 """
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,130 +11,200 @@ import pandas as pd
 import pytest
 
 from softmax_temperature.papers.focal.claims import BASELINES, CLAIMS
-from softmax_temperature.papers.focal.records import Records, early_stopping
+from softmax_temperature.papers.focal.study import (
+    CE,
+    FL_1,
+    FL_2,
+    FL_3,
+    FLSD_53,
+    LS_005,
+    LS_01,
+    MAIN,
+    TRANSLATION,
+    tidied,
+)
 from softmax_temperature.papers.shared.claims import (
     CONTRADICTED,
     HOLDS,
     INCONCLUSIVE,
     NOT_TESTED,
+    judge_all,
 )
-from softmax_temperature.papers.shared.claims import judge_all as judge
+from softmax_temperature.papers.shared.factors import where
+from softmax_temperature.papers.shared.printed import published
+from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
-from softmax_temperature.papers.shared.tables import published
-from tests.papers.focal.conftest import TEXTS as NO_WORDS
-from tests.papers.focal.conftest import crossed, made_of
+from tests.papers.focal.made_runs import diverged, run, runs_of, shifted, without
 
-# The later, the better calibrated, and the smaller the norms in the end.
 ARMS = ("CE", "Brier", "MMCE", "LS-0.1", "LS-0.05", "FL-1", "FL-2", "FL-3", "FLSD-53")
+"""The later, the better calibrated, and the smaller the norms in the end."""
 IMAGES, TEXTS, IMDB = "cifar10-resnet50", "sst-tree-lstm", "imdb-cnn"
+DATASETS = {IMAGES: "cifar10", TEXTS: "sst_trees", IMDB: "imdb"}
+SELECTED = 6
+"""The epoch that the experiments on texts select."""
+EPOCHS = range(1, 8)
+BLEU = {"CE": 0.24, "LS": 0.25, "FL": 0.27}
+TRANSLATION_ECE = {"CE": 0.06, "LS": 0.03, "FL": 0.01}
+
+
+def classifiers() -> list[dict[str, Any]]:
+    rows = []
+    for experiment, dataset in DATASETS.items():
+        about: dict[str, Any] = {"dataset": dataset}
+        if experiment != IMAGES:
+            about |= {"select": "best_validation", "selected_epoch": SELECTED}
+            about["embeddings"] = "learned"
+        rows += [
+            run(experiment, arm, seed, **about) for arm in ARMS for seed in range(3)
+        ]
+    return rows
+
+
+def jitter(arm: str, seed: int) -> float:
+    return 0.001 * seed * (1 + ARMS.index(arm) % 2)
+
+
+def history(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
+    rank = ARMS.index(arm)
+    noise = jitter(arm, seed)
+    rows = []
+    for epoch in EPOCHS:
+        shared = {
+            "run": number,
+            "epoch": epoch,
+            "accuracy": 0.9 + noise,
+            "ece": 0.2 * 0.7**rank + noise,
+            "nll": 0.4 + 0.1 * abs(epoch - 3),
+            "nll_right": 0.5 - (0.05 + noise) * epoch,
+            "nll_wrong": 2 + (0.5 + noise) * epoch,
+            "weight_norm": 10 + 0.1 * rank * (1 if epoch <= 3 else -1) + noise,
+            "feature_norm": 20 - rank * (rank >= 5) + noise,
+        }
+        rows += [shared | {"split": name} for name in ("train", "validation", "test")]
+    return rows
+
+
+def evaluation(row: dict[str, Any], number: int, arm: str) -> list[dict[str, Any]]:
+    """Texts are evaluated at both epochs, images after the last one."""
+    is_ce = arm == "CE"
+    noise = jitter(arm, row["seed"])
+    before = {"confident_share": (0.9 if is_ce else 0.5) + noise, "temperature": 1.0}
+    after = {
+        "scaled": True,
+        "ece": 0.02 * 0.7 ** ARMS.index(arm) + 0.1 * noise,
+        "confident_share": (0.3 if is_ce else 0.6) + noise,
+        "temperature": 2.5 if is_ce else 1.0,
+        "at_bound": False,
+    }
+    epochs = {row["selected_epoch"], row["epochs_done"]}
+    return [
+        {"run": number, "epoch": epoch, **values}
+        for epoch in sorted(epochs)
+        for values in (before, after)
+    ]
+
+
+def outliers(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
+    rows = []
+    for name in ("svhn", "gaussian-noise", "cifar100"):
+        better = 0.1 * (arm == "FLSD-53") * (-1 if name == "cifar100" else 1)
+        auroc = 0.7 + better + jitter(arm, seed)
+        at = {"run": number, "split": name, "epoch": EPOCHS[-1], "auroc": auroc}
+        rows += [at, at | {"scaled": True}]
+    return rows
+
+
+def gradient_norms(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
+    is_ce = arm == "CE"
+    rows = []
+    for epoch in (1, 3, 6):
+        for low in (0.01, 0.1):
+            few = (low < 0.1) == is_ce
+            count = 10 + seed * is_ce if few else 30
+            bins = {"run": number, "epoch": epoch, "low": low, "high": 10 * low}
+            rows.append(bins | {"count": count})
+    return rows
+
+
+Parts = tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]
+"""Runs, their values and rows of another table."""
+
+
+def linear(first: int) -> Parts:
+    table = []
+    values = []
+    mistakes = []
+    for arm, norm, sure in (("CE", 6.0, 7), ("FL-1", 4.0, 1)):
+        for seed in range(3):
+            number = first + len(table)
+            table.append(run("linear", arm, seed, task="linear", dataset="clusters"))
+            grown = {"weight_norm": norm + 0.1 * seed, "logit_norm": norm}
+            values.append({"run": number, "epoch": 7, **grown})
+            confidences = [0.95 if place < sure + seed else 0.7 for place in range(10)]
+            mistakes += [{"run": number, "confidence": value} for value in confidences]
+    return table, values, mistakes
+
+
+def translation(first: int) -> Parts:
+    table = []
+    values = []
+    curves = []
+    for place, arm in enumerate(("CE", "LS", "FL")):
+        for seed in range(6):
+            number = first + len(table)
+            best = 1.2 if arm == "CE" else 1.0
+            differs = 0.001 * seed * place
+            data = {"task": "translation", "dataset": "wmt14_en_de"}
+            table.append(run("translation", arm, seed, **data))
+            at = {"run": number, "epoch": 7}
+            ece = TRANSLATION_ECE[arm] + differs
+            values.append(at | {"ece": ece, "best_bleu": BLEU[arm] + differs})
+            values.append(at | {"scaled": True, "temperature": best})
+            for temperature in (0.8, 1.0, 1.2, 1.4):
+                scores = {"bleu": -abs(temperature - 1)}
+                scores["validation_ece"] = abs(temperature - best)
+                row = {"run": number, "temperature": temperature}
+                curves.append(row | scores)
+    return table, values, curves
 
 
 @pytest.fixture
-def records() -> Records:
-    """Of a study in which everything is as the paper says, with a task that it does not
-    have.
+def runs() -> Runs:
+    """A study in which everything is as the paper says, with a data set that it does
+    not have.
     """
-    texts = NO_WORDS | {"select": "best_validation", "embeddings": "learned"}
-    tasks = [NO_WORDS | {"task": IMAGES, "dataset": "cifar10", "select": "last"}]
-    tasks += [
-        texts | {"task": TEXTS, "dataset": "sst_trees"},
-        texts | {"task": IMDB, "dataset": "imdb"},
-    ]
-    runs = crossed(task=[IMAGES, TEXTS, IMDB], arm=ARMS, seed=range(3)).assign(
-        diverged=False, accuracy=0.9
-    )
-    rank = runs["arm"].map(ARMS.index)
-    runs = runs.assign(
-        rank=rank, is_ce=rank == 0, jitter=0.001 * runs["seed"] * (1 + rank % 2)
-    )
-    runs["ece"] = 0.2 * 0.7**rank + runs["jitter"]
-    scored = crossed(runs, scaling=["none", "ece"]).assign(at_bound=False)
-    confident = pd.Series([0.9, 0.3, 0.5, 0.6])[
-        2 * ~scored["is_ce"] + (scored["scaling"] == "ece")
-    ]
-    history = crossed(runs, split=["train", "validation", "test"], epoch=range(1, 8))
-    epoch, jitter = history["epoch"], history["jitter"]
-    norms = crossed(runs, epoch=[1, 3, 6], low=[0.01, 0.1])
-    counts = np.where(
-        (norms["low"] < 0.1) == norms["is_ce"], 10 + norms["seed"] * norms["is_ce"], 30
-    )
-    images, sets = runs[runs["task"] == IMAGES], ["svhn", "gaussian-noise", "cifar100"]
-    outliers = crossed(images, ood=sets, scaling=["none", "ece"])
-    better: Any = (
-        0.1
-        * (outliers["arm"] == "FLSD-53")
-        * np.where(outliers["ood"] == "cifar100", -1, 1)
-    )
-    linear = crossed(loss=["CE", "FL-1"], seed=range(3), place=range(10))
-    linear["logit_norm"] = linear["loss"].map({"CE": 6.0, "FL-1": 4.0})
-    linear["weight_norm"] = linear["logit_norm"] + 0.1 * linear["seed"]
-    sure = linear["place"] < linear["loss"].map({"CE": 7, "FL-1": 1}) + linear["seed"]
-    models = crossed(arm=["CE", "LS", "FL"], seed=range(6))
-    differs = 0.001 * models["seed"] * models["arm"].map({"CE": 0, "LS": 1, "FL": 2})
-    models["temperature"] = models["arm"].map({"CE": 1.2, "LS": 1.0, "FL": 1.0})
-    curves = crossed(
-        models.rename(columns={"temperature": "best"}), temperature=[0.8, 1.0, 1.2, 1.4]
-    )
-    at = curves["temperature"]
-    history = history.assign(
-        nll=0.4 + 0.1 * (epoch - 3).abs(),
-        nll_right=0.5 - (0.05 + jitter) * epoch,
-        nll_wrong=2 + (0.5 + jitter) * epoch,
-        weight_norm=10 + 0.1 * history["rank"] * np.where(epoch <= 3, 1, -1) + jitter,
-        feature_norm=20 - history["rank"].where(history["rank"] >= 5, 0) + jitter,
-    )
-    return made_of(
-        tasks=tasks,
-        trainings=runs,
-        runs=scored.assign(
-            evaluated=np.where(scored["task"] == IMAGES, "last", "best_validation"),
-            expected_calibration_error=0.1 * scored["ece"],
-            accuracy=0.9 + scored["jitter"],
-            confident_share=confident.to_numpy() + scored["jitter"],
-            temperature=np.where(scored["is_ce"], 2.5, 1.0),
-        ),
-        history=history,
-        early_stopping=early_stopping(history),
-        gradient_norms=norms.assign(high=10 * norms["low"], count=counts),
-        ood=outliers.assign(auroc=0.7 + better + outliers["jitter"]),
-        linear_history=linear[linear["place"] == 9].assign(epoch=9),
-        linear_mistakes=linear.assign(confidence=np.where(sure, 0.95, 0.7)),
-        translation_runs=models.assign(
-            dataset="wmt14_en_de",
-            diverged=False,
-            ece=models["arm"].map({"CE": 0.06, "LS": 0.03, "FL": 0.01}) + differs,
-            best_bleu=models["arm"].map({"CE": 0.24, "LS": 0.25, "FL": 0.27}) + differs,
-        ),
-        translation_curves=curves.assign(
-            bleu=-(at - 1).abs(), validation_ece=(at - curves["best"]).abs()
-        ),
+    table = classifiers()
+    values: list[dict[str, Any]] = []
+    norms = []
+    for number, row in enumerate(table):
+        arm = row["cell"].split("/")[-2]
+        values += history(number, arm, row["seed"])
+        values += evaluation(row, number, arm)
+        norms += gradient_norms(number, arm, row["seed"])
+        if row["experiment"] == IMAGES:
+            values += outliers(number, arm, row["seed"])
+    models, numbers, mistakes = linear(len(table))
+    table += models
+    translators, scores, curves = translation(len(table))
+    return runs_of(
+        [*table, *translators],
+        [*values, *numbers, *scores],
+        gradient_norms=norms,
+        linear_mistakes=mistakes,
+        translation_curves=curves,
     )
 
 
-def judged(records: Records, name: str) -> dict[str, Any]:
-    return judge(
-        "focal",
-        [claim for claim in CLAIMS if claim.id == name],
-        records,
-        profile="study",
-    )[0]
+def judged(runs: Runs, name: str) -> dict[str, Any]:
+    claims = [claim for claim in CLAIMS if claim.id == name]
+    return judge_all("focal", claims, runs, profile="study")[0]
 
 
-def shifted(
-    records: Records, table: str, column: str, by: float, **where: Any
-) -> Records:
-    rows: pd.DataFrame = getattr(records, table).copy()
-    rows.loc[(rows[list(where)] == pd.Series(where)).all(axis=1), column] += by
-    return replace(records, **{table: rows})
-
-
-def test_records_like_the_papers_hold(records: Records) -> None:
-    rows = {
-        row["id"]: row["verdict"]
-        for row in judge("focal", CLAIMS, records, profile="study")
-    }
-    assert rows == dict.fromkeys((claim.id for claim in CLAIMS), HOLDS)
-    row = judged(records, "flsd-53-detects-outliers")
+def test_runs_like_the_papers_hold(runs: Runs) -> None:
+    rows = judge_all("focal", CLAIMS, runs, profile="study")
+    verdicts = {row["id"]: row["verdict"] for row in rows}
+    assert verdicts == dict.fromkeys((claim.id for claim in CLAIMS), HOLDS)
+    row = judged(runs, "flsd-53-detects-outliers")
     assert row["value"] == pytest.approx(0.1), (
         "sets that the paper lacks are shown alone"
     )
@@ -141,141 +212,142 @@ def test_records_like_the_papers_hold(records: Records) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "table", "column", "by", "where"),
+    ("name", "metric", "by", "chosen"),
     [
-        ("flsd-53-calibrates", "history", "ece", 0.5, {"arm": "FLSD-53"}),
+        ("flsd-53-calibrates", "ece", 0.5, {"among": MAIN & FLSD_53}),
         (
             "fl-3-calibrates-after-scaling",
-            "runs",
-            "expected_calibration_error",
+            "ece",
             0.1,
-            {"arm": "FL-3"},
+            {"among": MAIN & FL_3, "scaled": True},
         ),
         (
             "flsd-53-calibrates-on-texts",
-            "history",
             "ece",
             0.5,
-            {"arm": "FLSD-53", "task": TEXTS},
+            {"among": MAIN & FLSD_53 & where(experiment=TEXTS)},
         ),
-        ("flsd-53-beats-every-baseline", "history", "ece", -0.045, {"arm": "LS-0.05"}),
-        ("gamma-order", "history", "ece", 0.3, {"arm": "FL-2"}),
-        ("feature-norm-order", "history", "feature_norm", 10, {"arm": "FL-1"}),
-        ("flsd-53-detects-outliers", "ood", "auroc", -0.2, {"arm": "FLSD-53"}),
+        ("flsd-53-beats-every-baseline", "ece", -0.045, {"among": MAIN & LS_005}),
+        ("gamma-order", "ece", 0.3, {"among": MAIN & FL_2}),
+        ("feature-norm-order", "feature_norm", 10, {"among": MAIN & FL_1}),
+        ("flsd-53-detects-outliers", "auroc", -0.2, {"among": MAIN & FLSD_53}),
         (
             "focal-is-more-confident-scaled",
-            "runs",
             "confident_share",
             -0.5,
-            {"arm": "FLSD-53", "scaling": "ece"},
+            {"among": MAIN & FLSD_53, "scaled": True},
         ),
-        ("translation-focal-bleu", "translation_runs", "best_bleu", 0.1, {"arm": "LS"}),
+        ("translation-focal-bleu", "best_bleu", 0.1, {"among": TRANSLATION & LS_01}),
         (
             "translation-focal-temperature-is-one",
-            "translation_runs",
             "temperature",
             0.1,
-            {"arm": "LS"},
-        ),
-        (
-            "translation-calibrated-where-good",
-            "translation_curves",
-            "bleu",
-            5.0,
-            {"temperature": 0.8},
+            {"among": TRANSLATION & LS_01, "scaled": True},
         ),
     ],
 )
-def test_each_is_contradicted_when_its_records_are_turned(
-    records: Records,
-    name: str,
-    table: str,
-    column: str,
-    by: float,
-    where: dict[str, Any],
+def test_each_is_contradicted_when_its_runs_are_turned(
+    runs: Runs, name: str, metric: str, by: float, chosen: dict[str, Any]
 ) -> None:
-    assert (
-        judged(shifted(records, table, column, by, **where), name)["verdict"]
-        == CONTRADICTED
-    )
+    assert judged(shifted(runs, metric, by, **chosen), name)["verdict"] == CONTRADICTED
 
 
-def test_texts_are_judged_after_their_last_epoch_and_the_selected_one_stands_beside(
-    records: Records,
+def test_bleu_that_is_highest_far_from_the_least_ece_contradicts(runs: Runs) -> None:
+    curves = runs.tables["translation_curves"].copy()
+    curves.loc[curves["temperature"] == 0.8, "bleu"] += 5
+    turned = tidied(replace(runs, tables={**runs.tables, "translation_curves": curves}))
+    row = judged(turned, "translation-calibrated-where-good")
+    assert row["verdict"] == CONTRADICTED
+
+
+@pytest.mark.parametrize(
+    ("called", "loss"),
+    [
+        ("FL-3", ("focal", {"gamma": 5.0})),
+        ("CE", ("focal", {"gamma": 2.0})),
+        ("FLSD-53", ("sample_dependent_focal", {"policy": "532"})),
+    ],
+)
+def test_an_arm_is_judged_by_its_loss_whatever_a_profile_calls_it(
+    called: str, loss: tuple[str, dict[str, Any]]
 ) -> None:
-    row = judged(records, "flsd-53-calibrates-on-texts")
+    table = [
+        run(IMAGES, arm, seed, dataset="cifar10", loss=loss if arm == called else None)
+        for arm in ("CE", "FL-3", "FLSD-53")
+        for seed in range(3)
+    ]
+    values = [
+        {"run": number, "epoch": 7, "ece": 0.01 * (number + number // 3)}
+        for number in range(len(table))
+    ]
+    made = runs_of(table, values)
+    names = ["fl-3-calibrates", "flsd-53-calibrates"]
+    rows = {name: judged(made, name) for name in names}
+    for name, row in rows.items():
+        compared = {"FL-3", "CE"} if name.startswith("fl-3") else {"FLSD-53", "CE"}
+        is_judged = row["verdict"] != NOT_TESTED
+        assert is_judged == (called not in compared), row["note"]
+    assert called not in set(made.table["arm"])
+
+
+def test_texts_are_judged_after_their_last_epoch_and_the_selected_one_is_in_the_note(
+    runs: Runs,
+) -> None:
+    turned = shifted(runs, "ece", 0.3, among=MAIN & FLSD_53, epoch=SELECTED)
+    row = judged(turned, "flsd-53-calibrates-on-texts")
     assert row["value"] == pytest.approx(0.2 * (0.7**8 - 1))
     assert [(task["task"], task["pooled"]) for task in row["tasks"]] == [
         (IMDB, False),
         (TEXTS, True),
     ]
-    assert (
-        row["note"]
-        == "at the epoch of best validation accuracy: imdb-cnn -0.019, sst-tree-lstm -0.019"
-    )
+    beside = "imdb-cnn +0.112, sst-tree-lstm +0.112"
+    assert row["note"] == f"at the epoch of best validation accuracy: {beside}"
 
 
 def test_scaled_texts_are_judged_at_their_last_epoch_where_it_was_evaluated(
-    records: Records,
+    runs: Runs,
 ) -> None:
     name = "flsd-53-calibrates-after-scaling"
-    assert [task["task"] for task in judged(records, name)["tasks"]] == [IMAGES]
-    both = replace(
-        records,
-        runs=pd.concat(
-            [records.runs, records.runs.assign(evaluated="last")]
-        ).drop_duplicates(),
-    )
-    assert judged(both, name)["n"] == 6
-    texts = replace(records, tasks=records.tasks[records.tasks["task"] != IMAGES])
-    row = judged(texts, "ce-temperature-well-above-one")
-    assert (row["verdict"], "focal/runs.csv lacks them" in row["note"]) == (
-        NOT_TESTED,
-        True,
-    )
+    assert judged(runs, name)["n"] == 6
+    values = runs.measurements
+    texts = values["run"].isin(runs.select(~where(embeddings=None)).index)
+    is_last = values["scaled"] & (values["epoch"] == EPOCHS[-1])
+    selected_alone = replace(runs, measurements=values[~(texts & is_last)])
+    assert [task["task"] for task in judged(selected_alone, name)["tasks"]] == [IMAGES]
 
 
-def test_early_stopping_never_chooses_an_untrained_network(records: Records) -> None:
-    # Epoch 1 is the best calibrated of FLSD-53 by far, and 40 points less accurate.
-    early = shifted(records, "history", "accuracy", -0.4, epoch=1)
-    early = shifted(early, "history", "ece", -1.0, epoch=1, arm="CE")
-    stopped = replace(early, early_stopping=early_stopping(early.history))
-    assert judged(stopped, "early-stopping-does-not-save-ce")["verdict"] == HOLDS
+def test_early_stopping_never_chooses_an_untrained_network(runs: Runs) -> None:
+    # Epoch 1 is the best calibrated of CE by far, and 40 points less accurate.
+    early = shifted(runs, "accuracy", -0.4, among=MAIN, epoch=1)
+    early = shifted(early, "ece", -1.0, among=MAIN & CE, epoch=1)
+    assert judged(early, "early-stopping-does-not-save-ce")["verdict"] == HOLDS
 
 
-@pytest.mark.parametrize(("below", "epoch"), [(0.019, 1), (0.021, 2)])
-def test_early_stopping_chooses_among_epochs_two_points_below_the_best(
-    below: float, epoch: int
-) -> None:
-    keys = {"task": "a", "arm": "CE", "seed": 0}
-    rows = [
-        {**keys, "epoch": 1, "accuracy": 0.9 - below, "nll": 0.1, "ece": 0.01},
-        {**keys, "epoch": 2, "accuracy": 0.9, "nll": 0.2, "ece": 0.02},
-    ]
-    history = pd.DataFrame(
-        [{**row, "split": split} for split in ("validation", "test") for row in rows]
-    )
-    chosen = early_stopping(history).set_index("criterion")["epoch"]
-    assert chosen.to_dict() == {"last": 2, "accuracy": 2, "nll": epoch, "ece": epoch}
-
-
-def test_what_diverged_or_was_not_trained_is_not_judged(records: Records) -> None:
-    trainings = records.trainings.assign(diverged=records.trainings["arm"] == "FL-3")
-    row = judged(replace(records, trainings=trainings), "fl-3-calibrates")
-    assert (row["verdict"], row["note"]) == (NOT_TESTED, "every run of FL-3 diverged")
-    some = replace(
-        records, trainings=records.trainings[records.trainings["arm"] != "FL-2"]
-    )
-    row = judged(some, "feature-norm-order")
+def test_what_diverged_or_was_not_trained_is_not_judged(runs: Runs) -> None:
+    row = judged(diverged(runs, MAIN & FL_3), "fl-3-calibrates")
+    assert row["verdict"] == NOT_TESTED
+    assert "every run is lost: FL-3 9 of 9 diverged" in row["note"]
+    row = judged(without(runs, MAIN & FL_2), "feature-norm-order")
     assert row["verdict"] == INCONCLUSIVE
-    assert (
-        "not judged: FL-3 against FL-2: no task of this profile trains FL-2"
-        in row["note"]
-    )
+    reason = "no run with focal loss with gamma 2, of those for the main recipe"
+    assert f"not judged: FL-3 against FL-2: {reason}" in row["note"]
+
+
+def test_only_the_main_recipe_is_judged(runs: Runs) -> None:
+    variant = runs.table.assign(variant="mean", variant_of=IMAGES)
+    changed = tidied(replace(runs, table=variant))
+    assert judged(changed, "flsd-53-calibrates")["verdict"] == NOT_TESTED
+
+
+def test_cells_are_of_the_training_or_of_the_evaluation(runs: Runs) -> None:
+    trained = judged(runs, "flsd-53-calibrates")["cells"]
+    assert f"focal/training/{IMAGES}/FLSD-53" in trained
+    evaluated = judged(runs, "flsd-53-calibrates-after-scaling")["cells"]
+    assert f"focal/evaluation/{IMAGES}/FLSD-53" in evaluated
 
 
 def test_no_criterion_fails_the_printed_rows_and_quoted_numbers_are_printed(
-    project_root: Any, monkeypatch: pytest.MonkeyPatch
+    project_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(project_root)
     rows = pd.concat(

@@ -1,6 +1,4 @@
-"""From the cells of stage focal_linear to tables: what was trained is what is tabulated
-and drawn.
-"""
+"""From cells to runs: factors come from the parameters, values from the cells."""
 
 from contextlib import chdir
 from pathlib import Path
@@ -10,24 +8,34 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softmax_temperature.papers.focal.collect import linear_tables
+from softmax_temperature.papers.focal.collect import (
+    SHAPES,
+    declared_linear,
+    loss_factors,
+    merged,
+    read_run,
+    values_of_evaluation,
+)
 from softmax_temperature.papers.focal.figures import figure_c2
+from softmax_temperature.papers.focal.study import LINEAR, tidied
+from softmax_temperature.papers.shared.collecting import gather
+from softmax_temperature.papers.shared.factors import where
+from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.params.focal import Linear
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.cells import run_cells
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages.focal_appendices import TENSORS, focal_linear
+from tests.papers.focal.made_runs import ABOUT
 from tests.serial import SERIAL
 
-LOSSES = ["CE", "FL-1"]
+GAMMAS = {"CE": 0.0, "FL-1": 1.0, "FL-9": 9.0}
 
 
 def params(*losses: str, seeds: int = 2) -> Any:
-    gammas = {"CE": 0.0, "FL-1": 1.0, "FL-9": 9.0}
     section = {"train": 200, "test": 100, "epochs": 7, "lr": 0.3, "seeds": seeds}
-    linear = Linear.model_validate(
-        section | {"gammas": {name: gammas[name] for name in losses}}
-    )
+    gammas = {name: GAMMAS[name] for name in losses}
+    linear = Linear.model_validate(section | {"gammas": gammas})
     return SimpleNamespace(
         seed=5, papers=["focal"], focal=SimpleNamespace(linear=linear)
     )
@@ -35,13 +43,11 @@ def params(*losses: str, seeds: int = 2) -> Any:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the cells of three losses, one of which the tables are not asked
-    for.
-    """
+    """A folder with the cells of three losses, one of which is not asked for."""
     folder = tmp_path_factory.mktemp("linear")
     with chdir(folder):
         run_cells(
-            focal_linear.cells(params(*LOSSES, "FL-9")),
+            focal_linear.cells(params("CE", "FL-1", "FL-9")),
             output=focal_linear.output,
             compute=SERIAL,
             seed=5,
@@ -50,55 +56,100 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def linear(project: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def linear(project: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     monkeypatch.chdir(project)
-    return SimpleNamespace(**linear_tables(params(*LOSSES)))
+    declared = list(declared_linear(params("CE", "FL-1")))
+    runs = gather(Path("none"), declared, read_run, tables=SHAPES)
+    return tidied(Runs(runs.table.assign(**ABOUT), runs.measurements, runs.tables))
 
 
-def test_tables_hold_the_declared_cells_and_what_is_in_them(linear: Any) -> None:
-    assert set(linear.linear_history["loss"]) == set(LOSSES)
+def test_runs_are_the_declared_cells_and_what_is_in_them(linear: Runs) -> None:
+    assert linear.table["arm"].tolist() == ["CE", "CE", "FL-1", "FL-1"]
+    number = linear.table.index[linear.table["cell"] == "focal/linear/FL-1/1"].item()
     artifact = open_artifact(focal_linear.output / "FL-1" / "1")
     tensors = artifact.tensors(TENSORS)
-    history, mistakes, boundary = (
-        table[(table["loss"] == "FL-1") & (table["seed"] == 1)]
-        for table in (
-            linear.linear_history,
-            linear.linear_mistakes,
-            linear.linear_boundary,
-        )
-    )
-    assert history["epoch"].tolist() == [1, 2, 3, 4, 5, 6, 7]
-    for column in ("weight_norm", "logit_norm"):
-        assert history[column].tolist() == pytest.approx(
-            tensors[column].tolist(), abs=6e-7
-        )
-    assert mistakes["confidence"].tolist() == pytest.approx(
-        tensors["misclassified_confidence"].tolist(), abs=6e-7
-    )
-    accuracy = artifact.json("record.json")["accuracy"]["test"]
-    assert (
-        boundary["test_accuracy"].item()
-        == accuracy
-        == pytest.approx(1 - len(mistakes) / 100)
-    )
+    for name in ("weight_norm", "logit_norm"):
+        rows = linear.measured(name, split="test")
+        values = rows[rows["run"] == number]["value"].tolist()
+        assert values == pytest.approx(tensors[name].tolist(), abs=6e-7)
+    mistakes = linear.tables["linear_mistakes"]
+    confidences = mistakes[mistakes["run"] == number]["confidence"].tolist()
+    stored = tensors["misclassified_confidence"].tolist()
+    assert confidences == pytest.approx(stored, abs=6e-7)
+    rows = linear.measured("accuracy", split="test")
+    accuracy = rows[rows["run"] == number]["value"].item()
+    recorded = artifact.json("record.json")["accuracy"]["test"]
+    assert accuracy == recorded == pytest.approx(1 - len(confidences) / 100)
 
 
 @pytest.mark.usefixtures("linear")
 def test_a_missing_cell_is_an_error() -> None:
-    with pytest.raises(InputError, match=r"data/focal/linear/CE/2: not there"):
-        linear_tables(params(*LOSSES, seeds=3))
+    declared = list(declared_linear(params("CE", "FL-1", seeds=3)))
+    with pytest.raises(InputError, match="2 of 6 runs are neither in a cell here nor"):
+        gather(Path("none"), declared, read_run, tables=SHAPES)
 
 
 def test_figure_c2_has_a_panel_for_each_loss_and_circles_its_mistakes(
-    linear: Any,
+    linear: Runs,
 ) -> None:
-    mistakes, *panels = [axes for axes in figure_c2(linear).axes if axes.get_title()]
+    figure = figure_c2(linear)
+    assert figure is not None
+    mistakes, *panels = [axes for axes in figure.axes if axes.get_title()]
     shares = [patch.get_data()[0] for patch in mistakes.patches]  # type: ignore[attr-defined]
-    assert [share.sum() for share in shares] == pytest.approx([100] * 2 * len(LOSSES))
-    of_seed_0 = linear.linear_mistakes.query("seed == 0")["loss"]
-    for loss, axes in zip(LOSSES, panels, strict=True):
-        assert loss in axes.get_title()
+    assert [share.sum() for share in shares] == pytest.approx([100] * 4)
+    first_seed = linear.select(LINEAR & where(seed=0))
+    wrong = linear.tables["linear_mistakes"]["run"]
+    for (number, run), axes in zip(first_seed.iterrows(), panels, strict=True):
+        assert run["arm"] in axes.get_title()
         (circles,) = [
             line for line in axes.lines if line.get_label() == "misclassified"
         ]
-        assert len(np.asarray(circles.get_xdata())) == (of_seed_0 == loss).sum()
+        assert len(np.asarray(circles.get_xdata())) == (wrong == number).sum()
+
+
+@pytest.mark.parametrize(
+    ("loss", "options", "factors"),
+    [
+        ("focal", {"gamma": 3.0}, {"gamma": "3"}),
+        ("focal", {"gamma": 0.5}, {"gamma": "0.5"}),
+        ("sample_dependent_focal", {}, {"gamma": "53"}),
+        (
+            "scheduled_focal",
+            {"gammas": [5.0, 3.0, 1.0], "milestones": [14, 35]},
+            {"gamma": "531", "milestones": "14, 35"},
+        ),
+        ("label_smoothing", {"smoothing": 0.05}, {"smoothing": 0.05}),
+        ("mmce", {"as_released": True}, {"mmce_form": "released", "mmce_weight": 2.0}),
+        ("mmce", {"weight": 1.0}, {"mmce_form": "written", "mmce_weight": 1.0}),
+        ("mine", {"b": 1, "a": 2}, {"options": '{"a": 2, "b": 1}'}),
+    ],
+)
+def test_factors_of_a_loss_are_its_class_and_options(
+    loss: str, options: dict[str, Any], factors: dict[str, Any]
+) -> None:
+    made = loss_factors(loss, options)
+    filled = {name: value for name, value in made.items() if value is not None}
+    assert filled == {"loss": loss, **factors}
+
+
+def test_an_evaluation_is_a_row_of_values_at_its_epoch() -> None:
+    names = {"expected_calibration_error": 0.1, "expected_calibration_error_low": 0.05}
+    rows = [
+        {"evaluated": "best_validation", "scaling": "none", "samples": 9, **names},
+        {"evaluated": "last", "scaling": "ece", "temperature": 2.0},
+        {"evaluated": "last", "scaling": "nll", "temperature": 3.0},
+    ]
+    ood = [{"ood": "svhn", "scaling": "ece", "samples": 7, "auroc": 0.9}]
+    epochs = {"epochs_done": 8, "selected_epoch": 5}
+    values = values_of_evaluation(
+        rows, select="best_validation", ood=ood, shift=[], **epochs
+    )
+    last = {"split": "test", "epoch": 8, "scaled": True}
+    other = {"split": "svhn", "epoch": 5, "scaled": True}
+    assert values == [
+        {"split": "test", "epoch": 5, "scaled": False, "ece": 0.1, "ece_low": 0.05},
+        {**last, "temperature": 2.0},
+        {**last, "temperature_by_nll": 3.0},
+        {**other, "samples": 7, "auroc": 0.9},
+    ]
+    assert merged(values)[1] == {**last, "temperature": 2.0, "temperature_by_nll": 3.0}

@@ -1,4 +1,4 @@
-"""Figures show the numbers of the records, of finished runs alone, and leave out what
+"""Figures show the numbers of the runs, of finished ones alone, and leave out what
 is missing.
 """
 
@@ -15,21 +15,22 @@ from matplotlib.patches import Rectangle, StepPatch
 
 from softmax_temperature.losses.propositions import optimal_probability, threshold
 from softmax_temperature.papers.focal import figures, result_figures
-from softmax_temperature.papers.focal.records import Records
-from softmax_temperature.papers.focal.tables import table
+from softmax_temperature.papers.focal.study import CE, LS_01, TRANSLATION, tidied
+from softmax_temperature.papers.focal.tables import TABLES
+from softmax_temperature.papers.shared.factors import ALL, where
 from softmax_temperature.papers.shared.records import write_pixels
+from softmax_temperature.papers.shared.runs import Runs
 from tests.papers.focal.conftest import CIFAR, DIGITS, NLL
+from tests.papers.focal.made_runs import diverged, run, runs_of, without
 
 
 @pytest.fixture
 def written(
-    records: Records, project_root: Path, monkeypatch: pytest.MonkeyPatch
+    runs: Runs, project_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, pd.DataFrame]:
     monkeypatch.chdir(project_root)
-    return {
-        name: table(records, name)
-        for name in ("table_1", "table_2", "table_f3", "table_shift")
-    }
+    names = ("table_1", "table_2", "table_f3", "table_shift")
+    return {table.name: table.make(runs) for table in TABLES if table.name in names}
 
 
 def lines(axes: Axes) -> dict[str, list[float]]:
@@ -73,8 +74,8 @@ def drawn(figure: Figure | None) -> list[Axes]:
     return figure.axes
 
 
-def test_there_is_no_figure_of_diverged_runs(records: Records, written: Any) -> None:
-    records.trainings["diverged"] = True
+def test_there_is_no_figure_of_diverged_runs(runs: Runs, written: Any) -> None:
+    lost = diverged(runs, ALL)
     for draw in (
         figures.figure_1,
         figures.figure_2,
@@ -82,35 +83,47 @@ def test_there_is_no_figure_of_diverged_runs(records: Records, written: Any) -> 
         figures.figure_a1,
         figures.figure_i1,
     ):
-        assert draw(records) is None
-    assert result_figures.figure_4(records, written, CIFAR) is None
-    assert result_figures.roc_curves(records, CIFAR) is None
+        assert draw(lost) is None
+    assert result_figures.figure_4(lost, written, CIFAR) is None
+    assert result_figures.roc_curves(lost, CIFAR) is None
 
 
-def test_figures_of_training_show_means_over_seeds(records: Records) -> None:
-    train, test, errors, ece = drawn(figures.figure_1(records))
+def test_figures_of_training_show_means_over_seeds(runs: Runs) -> None:
+    train, test, errors, ece = drawn(figures.figure_1(runs))
     assert lines(test)["NLL, wrong"][-1] == pytest.approx(4.05), "mean of 4.0 and 4.1"
     assert lines(test)["NLL, all"] == pytest.approx(NLL)
     assert lines(train)["entropy, wrong"] == pytest.approx([1.0] * 7)
     assert train.get_ylim() == test.get_ylim()
-    assert lines(errors)["test data"] == pytest.approx([45, 40, 35, 30, 25, 20, 15])
-    assert next(iter(lines(ece).values())) == pytest.approx([1, 2, 3, 4, 5, 6, 7])
-    norms = lines(drawn(figures.figure_2(records))[4])
+    assert lines(errors)["test data"] == pytest.approx([45, 40, 35, 30, 25, 20, 5.05])
+    assert next(iter(lines(ece).values())) == pytest.approx([1, 2, 3, 4, 5, 6, 6])
+    norms = lines(drawn(figures.figure_2(runs))[4])
     assert norms["CE"] == pytest.approx([10.5] * 7)
     assert norms["FL-3"] == pytest.approx([11.5] * 3 + [9.5] * 4)
     assert set(norms) == {"CE", "FL-3"}, "FL-1 and FL-2 were not trained"
-    assert lines(drawn(figures.figure_i1(records))[0]) == {
+    assert lines(drawn(figures.figure_i1(runs))[0]) == {
         "CE": [20] * 7,
         "FL-3": [15] * 7,
     }
-    linear = pd.DataFrame(
-        {"loss": "CE", "epoch": [1, 1, 2], "weight_norm": [1, 3, 5], "logit_norm": 1}
-    )
-    linear_norms = [
-        lines(axes)["CE"]
-        for axes in drawn(figures.figure_c1(replace(records, linear_history=linear)))
+
+
+def test_figure_c1_shows_means_over_seeds() -> None:
+    table = [
+        run("linear", "CE", seed, task="linear", dataset="clusters") for seed in (0, 1)
     ]
-    assert linear_norms == [[1, 1], [2, 5]]
+    norms = [(0, 1, 1), (1, 1, 3), (0, 2, 5)]
+    values = [
+        {"run": number, "epoch": epoch, "weight_norm": norm, "logit_norm": 1}
+        for number, epoch, norm in norms
+    ]
+    axes = drawn(figures.figure_c1(runs_of(table, values)))
+    assert [lines(panel)["CE"] for panel in axes] == [[1, 1], [2, 5]]
+
+
+def test_a_curve_has_the_label_and_colour_of_its_loss(runs: Runs) -> None:
+    gamma = runs.table["gamma"].replace({"3": "5"})
+    renamed = tidied(replace(runs, table=runs.table.assign(gamma=gamma)))
+    norms = lines(drawn(figures.figure_2(renamed))[4])
+    assert set(norms) == {"CE"}, "gamma 5 is not the paper's FL-3"
 
 
 def test_figure_3a_marks_each_threshold_and_b1_draws_the_minimisers() -> None:
@@ -131,8 +144,8 @@ def test_figure_3a_marks_each_threshold_and_b1_draws_the_minimisers() -> None:
     ]
 
 
-def test_figures_3_and_a1_count_shares_of_samples(records: Records) -> None:
-    panels = drawn(figures.figure_3bcd(records))
+def test_figures_3_and_a1_count_shares_of_samples(runs: Runs) -> None:
+    panels = drawn(figures.figure_3bcd(runs))
     assert [axes.get_title() for axes in panels] == [
         "(b) epoch 1",
         "(c) epoch 2",
@@ -144,7 +157,7 @@ def test_figures_3_and_a1_count_shares_of_samples(records: Records) -> None:
         if isinstance(patch, StepPatch)
     }
     assert [shares[arm].tolist() for arm in ("CE", "FL-3")] == [[25, 75], [75, 25]]
-    panels = drawn(figures.figure_a1(records))
+    panels = drawn(figures.figure_a1(runs))
     assert [panel.get_title() for panel in panels[:4]] == [
         "epoch 2",
         "epoch 4",
@@ -155,9 +168,9 @@ def test_figures_3_and_a1_count_shares_of_samples(records: Records) -> None:
 
 
 def test_figure_4_shows_means_of_finished_seeds_with_intervals_and_printed_values(
-    records: Records, written: Any
+    runs: Runs, written: Any
 ) -> None:
-    ece, other, _ = drawn(result_figures.figure_4(records, written, CIFAR))
+    ece, other, _ = drawn(result_figures.figure_4(runs, written, CIFAR))
     assert names(ece.xaxis) == ["CE", "Brier", "FL-3", "FLSD-53"]
     # Before and after, for each in turn; of Brier only the seed that finished.
     assert bars(ece) == pytest.approx([6, 1.25, 2, 1.1, 2.5, 0.95, 2, 0.85])
@@ -170,13 +183,13 @@ def test_figure_4_shows_means_of_finished_seeds_with_intervals_and_printed_value
         "the mean interval of cross-entropy, 0.05 to 0.07"
     )
     assert crosses(ece)[1::2] == [4.35, 1.35, 1.82, 1.08, 1.48, 1.42, 1.55, 0.95]
-    digits = drawn(result_figures.figure_4(records, written, DIGITS))[0]
+    digits = drawn(result_figures.figure_4(runs, written, DIGITS))[0]
     assert names(digits.xaxis) == ["CE", "MMCE", "FL-3", "FLSD-53"]
     assert crosses(other) == crosses(digits) == []
 
 
 def test_figure_h1_shows_images_on_which_all_losses_agree(
-    records: Records, tmp_path: Path
+    runs: Runs, tmp_path: Path
 ) -> None:
     pixels = (
         tmp_path / "panels.safetensors"
@@ -191,7 +204,7 @@ def test_figure_h1_shows_images_on_which_all_losses_agree(
     )
     images = [
         axes
-        for axes in drawn(result_figures.figure_h1(records, pixels, CIFAR))
+        for axes in drawn(result_figures.figure_h1(runs, pixels, CIFAR))
         if axes.images
     ]
     # Image 7, which all classify correctly, is third in the file; image 40, on which
@@ -201,29 +214,29 @@ def test_figure_h1_shows_images_on_which_all_losses_agree(
         assert texts(axes) == [
             f"{arm}: {predicted}  0.91 → 0.64" for arm in ("CE", "Brier", "FLSD-53")
         ]
-    assert result_figures.figure_h1(records, tmp_path / "none", CIFAR) is None
-    assert result_figures.figure_h1(records, pixels, DIGITS) is None
+    assert result_figures.figure_h1(runs, tmp_path / "none", CIFAR) is None
+    assert result_figures.figure_h1(runs, pixels, DIGITS) is None
 
 
-def test_roc_curves_say_their_area_over_seeds(records: Records) -> None:
-    axes = drawn(result_figures.roc_curves(records, CIFAR))
+def test_roc_curves_say_their_area_over_seeds(runs: Runs) -> None:
+    axes = drawn(result_figures.roc_curves(runs, CIFAR))
     assert [panel.get_title() for panel in axes[1:3]] == [
-        "gaussian-noise, before scaling",
-        "svhn, after scaling",
+        "svhn, before scaling",
+        "gaussian-noise, after scaling",
     ]
     first, last = (
         [text.get_text() for text in panel.get_legend().get_texts()]
         for panel in (axes[0], axes[3])
     )  # type: ignore[union-attr]
     assert list(lines(axes[0]))[1:] == ["CE", "Brier", "FL-3", "FLSD-53"]
-    assert first == ["80.5 ± 0.7", "80.0", "80.5 ± 0.7", "90.5 ± 0.7"]
-    assert last[3] == "81.5 ± 0.7", "noise, scaled: 0.8 + 0.02 - 0.01 and 0.01 more"
+    assert first == ["82.5 ± 0.7", "82.0", "82.5 ± 0.7", "92.5 ± 0.7"]
+    assert last[3] == "79.5 ± 0.7", "SVHN, scaled: 0.8 - 0.01 and 0.01 more"
 
 
 def test_the_summary_has_the_methods_of_each_task_and_names_what_diverged(
-    records: Records, written: Any
+    runs: Runs, written: Any
 ) -> None:
-    cifar, digits = drawn(result_figures.calibration_summary(records, written))
+    cifar, digits = drawn(result_figures.calibration_summary(runs, written))
     assert names(cifar.yaxis) == ["CE", "Brier", "FL-3", "FLSD-53"]
     assert names(digits.yaxis) == ["CE", "Brier", "MMCE", "FL-3", "FLSD-53"]
     assert texts(cifar) == ["T = 2.50", *3 * ["T = 1.10"]]
@@ -241,23 +254,23 @@ def test_the_summary_has_the_methods_of_each_task_and_names_what_diverged(
     assert cifar.get_xlim() == digits.get_xlim()
 
 
-def test_shifted_images_stand_beside_the_tasks_own(
-    records: Records, written: Any
-) -> None:
-    error, ece = drawn(result_figures.figure_shift(records, written, CIFAR))
+def test_shifted_images_stand_beside_the_tasks_own(runs: Runs, written: Any) -> None:
+    error, ece = drawn(result_figures.figure_shift(runs, written, CIFAR))
     assert (error.get_title(), ece.get_title()) == ("error: cinic10", "ECE: cinic10")
     assert next(
         np.ravel(line.get_xdata()) for line in error.lines if line.get_marker() == "s"
     ) == pytest.approx(5.05)
-    assert result_figures.figure_shift(records, written, DIGITS) is None
+    assert result_figures.figure_shift(runs, written, DIGITS) is None
 
 
 def test_figure_k1_shows_means_and_every_seed_of_the_losses_that_finished(
-    records: Records,
+    runs: Runs,
 ) -> None:
-    curves = records.translation_curves
-    curves.loc[(curves["arm"] == "CE") & (curves["seed"] == 1), "bleu"] += 0.02
-    axes = drawn(result_figures.figure_k1(records))
+    table = runs.tables["translation_curves"].copy()
+    second = runs.select(TRANSLATION & CE & where(seed=1)).index
+    table.loc[table["run"].isin(second), "bleu"] += 0.02
+    better = tidied(replace(runs, tables={**runs.tables, "translation_curves": table}))
+    axes = drawn(result_figures.figure_k1(better))
     _, dots, mean, best = axes[0].lines
     assert np.asarray(dots.get_ydata()).tolist() == pytest.approx(
         [24, 25, 26, 26, 27, 28]
@@ -267,12 +280,9 @@ def test_figure_k1_shows_means_and_every_seed_of_the_losses_that_finished(
     assert np.ravel(axes[4].lines[-1].get_xydata()).tolist() == pytest.approx(
         [1.0, 1.0]
     )
-    some = replace(records, translation_curves=curves[curves["arm"] == "LS"])
-    assert [panel.get_title() for panel in drawn(result_figures.figure_k1(some))] == [
-        "(a) label smoothing",
-        "",
+    smoothing_alone = without(runs, TRANSLATION & ~LS_01)
+    titles = [
+        axes.get_title() for axes in drawn(result_figures.figure_k1(smoothing_alone))
     ]
-    assert (
-        result_figures.figure_k1(replace(records, translation_curves=curves.iloc[:0]))
-        is None
-    )
+    assert titles == ["(a) label smoothing", ""]
+    assert result_figures.figure_k1(without(runs, TRANSLATION)) is None

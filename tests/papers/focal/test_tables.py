@@ -1,4 +1,4 @@
-"""Tables hold what the records say, worked out by hand; every printed number is beside
+"""Tables hold what the runs say, worked out by hand; every printed number is beside
 ours, or said not to be run.
 """
 
@@ -11,11 +11,15 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from softmax_temperature.papers.focal import tables
-from softmax_temperature.papers.focal.records import Records
-from softmax_temperature.papers.focal.tables import SPECS
-from softmax_temperature.papers.shared.tables import published, read_csv, write_csv
+from softmax_temperature.papers.focal import ablation, tables
+from softmax_temperature.papers.focal.study import CE, LS_01, tidied
+from softmax_temperature.papers.focal.tables import TABLES, LossTable
+from softmax_temperature.papers.shared.factors import ALL, where
+from softmax_temperature.papers.shared.files import read_csv, write_csv
+from softmax_temperature.papers.shared.printed import published
+from softmax_temperature.papers.shared.runs import Runs
 from tests.papers.focal.conftest import CIFAR, DIGITS
+from tests.papers.focal.made_runs import diverged, without
 
 OURS = {"dataset": "CIFAR-10", "network": "ResNet-50"}
 ERROR = "difference_in_standard_errors"
@@ -26,14 +30,21 @@ def _in_the_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.chdir(project_root)
 
 
+BY_NAME = {table.name: table for table in TABLES}
+
+
+def made(name: str, runs: Runs) -> pd.DataFrame:
+    return BY_NAME[name].make(runs)
+
+
 def cell(table: pd.DataFrame, **where: str) -> Any:
     rows = table[(table[list(where)] == pd.Series(where)).all(axis=1)]
     assert len(rows) == 1
     return rows.iloc[0]
 
 
-def test_numbers_over_seeds_by_hand(records: Records) -> None:
-    table = tables.table(records, "table_1")
+def test_numbers_over_seeds_by_hand(runs: Runs) -> None:
+    table = made("table_1", runs)
     row = cell(table, **OURS, method="CE", metric="ece")
     # The standard error is sd / sqrt(2) = 0.01, so that ours is (0.06 - 0.0435) / 0.01
     # of it away.
@@ -62,32 +73,44 @@ def test_numbers_over_seeds_by_hand(records: Records) -> None:
         assert np.isnan(cell(table, **OURS, method=method, metric="temperature")[ERROR])
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize(
+    "table",
+    [table for table in TABLES if isinstance(table, LossTable)],
+    ids=lambda table: table.name,
+)
 def test_every_printed_number_is_there_once_also_if_nothing_finished(
-    records: Records, name: str
+    runs: Runs, table: LossTable
 ) -> None:
-    printed = (
-        published("focal", SPECS[name].title)
-        if SPECS[name].printed
-        else pd.DataFrame({"value": [], "unit": []})
-    )
-    values: Any = printed["value"].astype(float) / np.where(
-        printed["unit"] == "percent", 100, 1
-    )
-    table = tables.table(records, name)
-    assert "measured" in set(table["status"])
-    assert sorted(table["published"].dropna()) == pytest.approx(sorted(values))
-    records.trainings["diverged"] = True
-    table = tables.table(records, name)
-    assert sorted(table["published"].dropna()) == pytest.approx(sorted(values))
-    assert table["ours"].isna().all()
-    assert "measured" not in set(table["status"])
+    printed = pd.DataFrame({"value": [], "unit": []})
+    if table.title:
+        printed = published("focal", table.title)
+    is_percent = printed["unit"] == "percent"
+    values = printed["value"].astype(float) / np.where(is_percent, 100, 1)
+    ours = table.make(runs)
+    assert "measured" in set(ours["status"])
+    assert sorted(ours["published"].dropna()) == pytest.approx(sorted(values))
+    ours = table.make(diverged(runs, ALL))
+    assert sorted(ours["published"].dropna()) == pytest.approx(sorted(values))
+    assert ours["ours"].isna().all()
+    assert "measured" not in set(ours["status"])
 
 
-def test_what_no_task_gives_is_not_run_and_says_which_profile_would(
-    records: Records,
+def test_an_arm_has_the_label_of_its_loss_whatever_a_profile_calls_it(
+    runs: Runs,
 ) -> None:
-    rows = tables.table(records, "table_1").query("ours != ours and method != 'Brier'")
+    gamma = runs.table["gamma"].replace({"3": "5"})
+    renamed = tidied(replace(runs, table=runs.table.assign(gamma=gamma)))
+    assert "FL-3" in renamed.table["cell"].str.split("/").str[3].tolist()
+    table = made("table_1", renamed)
+    ours = table[table["ours"].notna()]
+    assert "FL-3" not in set(ours["method"])
+    assert set(ours.loc[ours["method"] == "FL-5", "published"].isna()) == {True}
+
+
+def test_what_no_experiment_gives_is_not_run_and_says_which_profile_would(
+    runs: Runs,
+) -> None:
+    rows = made("table_1", runs).query("ours != ours and method != 'Brier'")
     profiles = {
         (row["dataset"], row["network"]): row["status"]
         for row in rows.to_dict("records")
@@ -97,89 +120,99 @@ def test_what_no_task_gives_is_not_run_and_says_which_profile_would(
     assert profiles["20 Newsgroups", "Global Pooling CNN"] == "not run: profile text"
 
 
-def test_sets_of_other_images_are_part_of_the_name_and_criteria_are_not(
-    records: Records,
-) -> None:
-    table = tables.table(records, "table_3")
+def test_losses_stand_in_the_papers_order_and_others_follow(runs: Runs) -> None:
+    is_ce = CE.mask(runs.table) & (runs.table["experiment"] == DIGITS)
+    smoothed = runs.table.assign(
+        loss=runs.table["loss"].mask(is_ce, "label_smoothing"),
+        smoothing=runs.table["smoothing"].astype(float).mask(is_ce, 0.1),
+    )
+    table = made("table_2", tidied(replace(runs, table=smoothed)))
+    methods = table.loc[table["task"] == DIGITS, "method"].tolist()
+    assert methods == ["Brier", "MMCE", "FL-3", "FLSD-53", "LS-0.1"]
+    assert LS_01.mask(smoothed).any()
+
+
+def test_sets_of_other_images_are_part_of_the_name(runs: Runs) -> None:
+    table = made("table_3", runs)
     names = table.loc[table["status"] == "measured", "dataset"]
     assert set(names) == {
         "CIFAR-10 vs SVHN",
         "CIFAR-10 vs CIFAR-10-C (Gaussian noise sev 5)",
     }
-    row = cell(
-        table,
-        dataset="CIFAR-10 vs SVHN",
-        network="ResNet-50",
-        method="FLSD-53",
-        metric="auroc",
-    )
+    about = {"dataset": "CIFAR-10 vs SVHN", "network": "ResNet-50"}
+    row = cell(table, **about, method="FLSD-53", metric="auroc")
     assert row["ours"] == pytest.approx(0.905)
-    released = tables.table(records, "released_ood")
-    assert released[["published", "ours"]].to_numpy() == pytest.approx(
-        np.array([[0.9433, 0.805]])
-    )
-    shift = tables.table(records, "table_shift").query(
+    released = made("released_ood", runs)
+    numbers = released[["published", "ours"]].to_numpy()
+    assert numbers == pytest.approx(np.array([[0.9433, 0.805]]))
+    shift = made("table_shift", runs).query(
         "dataset == 'CIFAR-10 vs cinic10' and method == 'CE'"
     )
     assert shift["ours"].tolist() == pytest.approx([0.35, 0.3, 0.2]), (
         "error, ECE before and after scaling"
     )
-    assert tables.table(
-        replace(records, shift=records.shift.iloc[:0]), "table_shift"
-    ).empty
-    table = tables.table(records, "table_j1")
-    assert len(table) == 2 * 4 * 2 * 2, "tasks, criteria, methods, metrics"
-    assert cell(table, **OURS, criterion="nll", method="FLSD-53", metric="ece")[
-        "ours"
-    ] == pytest.approx(0.0205)
+    values = runs.measurements
+    unshifted = replace(runs, measurements=values[values["split"] != "cinic10"])
+    assert made("table_shift", unshifted).empty
 
 
-def test_the_ablation_pairs_seeds(records: Records, tmp_path: Path) -> None:
-    table = tables.ablation(records)
-    row = cell(table, task=CIFAR, method="CE", metric="ece")
+def test_early_stopping_has_a_row_for_each_criterion(runs: Runs) -> None:
+    table = made("table_j1", runs)
+    assert len(table) == 2 * 4 * 2 * 2, "experiments, criteria, methods, metrics"
+    about = {**OURS, "method": "FLSD-53", "metric": "ece"}
+    ours = {
+        name: cell(table, **about, criterion=name)["ours"]
+        for name in ("last", "accuracy", "nll", "ece")
+    }
+    expected = {"last": 0.02, "accuracy": 0.02, "nll": 0.03, "ece": 0.04}
+    assert ours == pytest.approx(expected)
+    assert set(table["cells"].str.split("/").str[1]) == {"training"}
+
+
+def test_the_ablation_pairs_seeds(runs: Runs, tmp_path: Path) -> None:
+    table = ablation.table(runs)
+    row = cell(table, task=CIFAR, variant="mean reduction", method="CE", metric="ece")
     # Changed minus main: 0.04 - 0.05 and 0.08 - 0.07.
-    assert row[["task", "variant", "seeds", "status"]].tolist() == [
-        CIFAR,
-        "mean reduction",
-        2,
-        "measured",
-    ]
+    assert row[["seeds", "status"]].tolist() == [2, "measured"]
     numbers = row[["main", "changed", "difference", "difference_sd"]].tolist()
     assert numbers == pytest.approx([0.06, 0.06, 0, 0.02 / 2**0.5])
     write_csv(tmp_path / "ablation.csv", table)
-    wide = tables.wide_ablation(read_csv(tmp_path / "ablation.csv"))
+    wide = ablation.lay_out(read_csv(tmp_path / "ablation.csv"))
     assert "6.00 → 6.00 (± 1.41)" in wide["ece (%)"].tolist()
     assert "2.50 → 2.50 (± 0.00)" in wide["temperature"].tolist()
-    row = cell(
-        table, task=DIGITS, method="MMCE", metric="ece"
-    )  # As the text has it, and as released.
-    assert row[["variant", "main", "changed"]].tolist() == [
-        "as written",
-        pytest.approx(0.085),
-        pytest.approx(0.105),
-    ]
-    assert "MMCE-written" not in set(tables.table(records, "table_1")["method"])
-    records.trainings.loc[
-        lambda rows: (rows["task"] == CIFAR) & (rows["seed"] == 1), "diverged"
-    ] = True
-    assert cell(tables.ablation(records), method="CE", metric="ece")[
-        "difference"
-    ] == pytest.approx(-0.01)
-    records.trainings.loc[lambda rows: rows["task"] == CIFAR, "diverged"] = True
-    rows = tables.ablation(records).query("task == @CIFAR")
-    assert set(rows["status"]) == {"no finished run of the main recipe"}
-    one = {
-        name: rows[rows["task"] == CIFAR]
-        for name, rows in vars(records).items()
-        if "task" in rows
+
+
+def test_a_loss_as_written_is_compared_with_the_released_one(runs: Runs) -> None:
+    about = {"variant": "as written", "method": "MMCE", "metric": "ece"}
+    row = cell(ablation.table(runs), task=DIGITS, **about)
+    assert row[["main", "changed"]].tolist() == pytest.approx([0.085, 0.105])
+    assert "MMCE-written" not in set(made("table_1", runs)["method"])
+
+
+def test_a_temperature_by_another_criterion_is_a_change(runs: Runs) -> None:
+    about = {"variant": "temperature by NLL", "method": "FL-3"}
+    table = ablation.table(runs)
+    row = cell(table, task=CIFAR, **about, metric="temperature")
+    assert row[["main", "changed"]].tolist() == pytest.approx([1.1, 1.5])
+    assert set(table.query("variant == 'temperature by NLL'")["metric"]) == {
+        "ece_after_scaling",
+        "temperature",
     }
-    assert tables.ablation(replace(records, **one)).empty
 
 
-def test_tables_say_what_is_not_as_printed(records: Records) -> None:
-    words = pd.Series([f"half of {task}" for task in records.tasks["task"]])
-    rows = tables.table(
-        replace(records, tasks=records.tasks.assign(differs=words)), "table_1"
+def test_the_ablation_leaves_out_what_diverged(runs: Runs) -> None:
+    about = {"variant": "mean reduction", "method": "CE", "metric": "ece"}
+    first = diverged(runs, where(experiment=CIFAR, seed=1))
+    assert cell(ablation.table(first), **about)["difference"] == pytest.approx(-0.01)
+    every = diverged(runs, where(experiment=CIFAR))
+    rows = ablation.table(every).query("task == @CIFAR")
+    assert set(rows["status"]) == {"no finished run of the main recipe"}
+
+
+def test_tables_say_what_is_not_as_printed(runs: Runs) -> None:
+    words = "half of " + runs.table["experiment"]
+    rows = made(
+        "table_1", tidied(replace(runs, table=runs.table.assign(differs=words)))
     )
     assert set(rows.loc[rows["task"] == CIFAR, "differs"]) == {
         f"7 of 350 epochs, half of {CIFAR}"
@@ -189,40 +222,40 @@ def test_tables_say_what_is_not_as_printed(records: Records) -> None:
     assert rows.loc[rows["status"].str.startswith("not run"), "differs"].isna().all()
 
 
-def test_table_k1_has_every_printed_number_beside_ours(records: Records) -> None:
-    table = tables.table_k1(records)
-    row = cell(
-        table, criterion="best BLEU over temperatures", method="FL", metric="bleu"
-    )
+def test_table_k1_has_every_printed_number_beside_ours(runs: Runs) -> None:
+    table = made("table_k1", runs)
+    best = "best BLEU over temperatures"
+    row = cell(table, criterion=best, method="FL", metric="bleu")
     numbers = row[["published", "ours", "ours_sd", "seeds", ERROR]].tolist()
     assert numbers == pytest.approx(
         [0.2639, 0.2905, 0.001 / 2**0.5, 2, (0.2905 - 0.2639) / 0.0005]
     )
     row = cell(table, criterion="ECE", method="LS", metric="temperature")
     assert (row["published"], row["ours"], row["dataset"]) == (1, 1, "WMT14 En-De")
-    assert cell(table, criterion="ECE", method="CE", metric="ece_after_scaling")[
-        "ours"
-    ] == pytest.approx(0.0085)
+    row = cell(table, criterion="ECE", method="CE", metric="ece_after_scaling")
+    assert row["ours"] == pytest.approx(0.0085)
     assert (set(table["status"]), table["published"].notna().sum()) == ({"measured"}, 5)
     assert "WMT14 En-De" not in set(tables.not_in_a_table()["dataset"]), (
         "no number of the appendix is left over"
     )
 
 
-def test_what_was_not_translated_or_diverged_says_so(records: Records) -> None:
-    runs = records.translation_runs
-    for others in (runs.iloc[:0], runs.assign(dataset="farm")):
-        table = tables.table_k1(replace(records, translation_runs=others)).dropna(
-            subset="published"
-        )
+def test_what_was_not_translated_says_so(runs: Runs) -> None:
+    translated = where(task="translation")
+    is_translated = translated.mask(runs.table)
+    dataset = runs.table["dataset"].mask(is_translated, "farm")
+    of_another = tidied(replace(runs, table=runs.table.assign(dataset=dataset)))
+    for others in (without(runs, translated), of_another):
+        table = made("table_k1", others).dropna(subset="published")
         assert table["status"].tolist() == ["not run: profile paper"] * 5
         assert table["ours"].isna().all()
-    runs["diverged"] = (runs["arm"] == "LS") | (
-        (runs["arm"] == "CE") & (runs["seed"] == 0)
-    )
-    table = tables.table_k1(records).query("criterion == 'ECE'")
+
+
+def test_a_translation_that_diverged_says_so(runs: Runs) -> None:
+    translated = where(task="translation")
+    lost = translated & (LS_01 | (CE & where(seed=0)))
+    table = made("table_k1", diverged(runs, lost)).query("criterion == 'ECE'")
     assert cell(table, method="LS", metric="ece")["status"] == "diverged"
     row = cell(table, method="CE", metric="ece")
-    assert row[["ours", "seeds", "diverged_seeds"]].tolist() == pytest.approx(
-        [0.07, 1, 1]
-    )
+    counts = row[["ours", "seeds", "diverged_seeds"]].tolist()
+    assert counts == pytest.approx([0.07, 1, 1])

@@ -17,7 +17,7 @@ from softmax_temperature.papers.shared.contrasts import (
     Proportion,
     Ratio,
 )
-from softmax_temperature.papers.shared.factors import more_than, where
+from softmax_temperature.papers.shared.factors import between, more_than, where
 from softmax_temperature.papers.shared.metrics import (
     Average,
     Factor,
@@ -290,3 +290,28 @@ def test_cells_are_those_of_the_compared_runs_without_seeds() -> None:
 def test_a_predicate_on_a_factor_that_runs_lack_is_an_error() -> None:
     with pytest.raises(ValueError, match="temperature: not a factor"):
         two_losses().select(where(temperature=1))
+
+
+def test_two_experiments_that_train_alike_are_two_tasks_where_they_are_asked_for() -> (
+    None
+):
+    rows = [
+        {"experiment": name, "loss": loss, "seed": 0, "value": value}
+        for name, better in (("short", 0.1), ("long", 0.2))
+        for loss, value in (("ce", 0.5), ("focal", 0.5 + better))
+    ]
+    contrast = Difference(
+        of=Metric("accuracy"),
+        first=where(loss="focal"),
+        second=where(loss="ce"),
+        tasks=("experiment",),
+    )
+    (part,) = contrast.evidence(runs_of(rows)).parts.values()
+    estimates = {task["task"]: task["value"] for task in part.by_task()}
+    assert estimates == pytest.approx({"long": 0.2, "short": 0.1})
+
+
+def test_between_includes_both_ends() -> None:
+    table = pd.DataFrame({"temperature": [0.9, 0.95, 1.0, 1.05, 1.1, None]})
+    chosen = where(temperature=between(0.95, 1.05)).select(table)
+    assert chosen["temperature"].tolist() == [0.95, 1.0, 1.05]

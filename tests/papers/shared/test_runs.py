@@ -126,7 +126,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeStage:
     return MadeStage(tmp_path / "training")
 
 
-def declared(stage: Any, seeds: int, gamma: float = 3.0) -> list[DeclaredRun]:
+def declared(stage: Any, seeds: int, gamma: Any = 3.0) -> list[DeclaredRun]:
     return [
         DeclaredRun(
             stage,
@@ -145,7 +145,7 @@ def train(stage: MadeStage, *seeds: int) -> None:
         (folder / "manifest.json").write_text("{}")
 
 
-def record(folder: Path, runs: Runs, gamma: float = 3.0) -> None:
+def record(folder: Path, runs: Runs, gamma: Any = 3.0) -> None:
     write_runs(folder, runs)
     cells = [
         {"stage": "training", "cell": f"FL-3/{seed}", "parameters": "digest"}
@@ -286,3 +286,21 @@ def test_seeds_stay_whole_numbers_where_some_runs_have_none(tmp_path: Path) -> N
     runs = runs_of(rows)
     write_runs(tmp_path, runs)
     assert pd.read_csv(tmp_path / "runs.csv", dtype=str)["seed"][0] == "1"
+
+
+@pytest.mark.parametrize(("asked", "stays"), [("53", True), ("5", False)])
+def test_a_factor_that_is_a_text_of_digits_is_known_again(
+    tmp_path: Path, stage: MadeStage, asked: str, stays: bool
+) -> None:
+    folder = tmp_path / "results/study/paper"
+    train(stage, 0, 1)
+    # Beside a run without gamma, a file's column has the number 53.0.
+    without_gamma = declared(stage, 2, gamma=None)[1:]
+    runs = [*declared(stage, 1, gamma="53"), *without_gamma]
+    record(folder, gathered(folder, runs), gamma=asked)
+    other = declared(MadeStage(tmp_path / "another/training"), 1, gamma=asked)
+    if not stays:
+        with pytest.raises(InputError, match="1 of 1 runs are neither"):
+            gathered(folder, other)
+        return
+    assert gathered(folder, other).table["gamma"].tolist() == ["53"]

@@ -1,285 +1,586 @@
-"""What the paper says, as claims with criteria that were fixed before the runs.
+"""The sentences of the focal paper, as claims with criteria that were fixed before the
+runs.
 
 Sections 3 and 4 with Figures 1 to 3 speak of training, section 5 with Tables 1 to 3 of
 calibration, the appendices of a linear model (C), confident predictions (H), norms (I),
-early stopping (J) and translation (K). Every claim looks at the main recipe alone, not
-at its variants, and at the runs that did not diverge.
+early stopping (J) and translation (K). Every claim on classifiers looks at the main
+recipe alone, not at its variants, and at the runs that did not diverge.
 """
 
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import replace
 
-from softmax_temperature.papers.focal import measures
-from softmax_temperature.papers.focal.measures import (
-    evaluated,
-    last_epoch,
-    temperature,
-    translation,
+import pandas as pd
+
+from softmax_temperature.papers.focal.contrasts import (
+    BesideSelected,
+    Evaluated,
+    OnOutliers,
 )
-from softmax_temperature.papers.focal.records import FIXED, PROPOSED
+from softmax_temperature.papers.focal.curves import (
+    BEST_BLEU,
+    CONFIDENT_MISTAKES,
+    CRITERIA,
+    EARLY_WEIGHT_NORM,
+    LOG_GRADIENT_NORM,
+    change_where_overfitted,
+    overfitted_count,
+    stopped_early,
+)
+from softmax_temperature.papers.focal.study import (
+    ACCURACY,
+    AUROC,
+    BEST_TEMPERATURE,
+    BRIER,
+    CE,
+    CONFIDENT_SHARE,
+    ECE,
+    EXPERIMENT,
+    FEATURE_NORM,
+    FL_1,
+    FL_2,
+    FL_3,
+    FLSD_53,
+    GRID,
+    LINEAR,
+    LS_005,
+    LS_01,
+    MAIN,
+    MMCE,
+    ON_TEXTS,
+    TEMPERATURE,
+    TEMPERATURES_APART,
+    TRANSLATION,
+    TRANSLATION_LOSSES,
+    WEIGHT_NORM,
+    after_scaling,
+    at_selected_epoch,
+)
 from softmax_temperature.papers.shared.claims import (
     Claim,
     above,
     below,
-    claim,
     most,
     not_higher,
     not_worse,
     within,
 )
-from softmax_temperature.params.focal import REFERENCE
+from softmax_temperature.papers.shared.contrasts import (
+    Difference,
+    Having,
+    Mean,
+    Parts,
+    Proportion,
+    Ratio,
+)
+from softmax_temperature.papers.shared.factors import Where, at_most, between, where
+from softmax_temperature.papers.shared.metrics import Measure, Metric
+from softmax_temperature.papers.shared.runs import Runs
 
-NEGLIGIBLE = 0.01  # A difference of accuracy or AUROC below one point is none.
-# Nor is one of ECE after scaling below half a point: of gamma 3 the printed ones are
-# 0.07 at most.
+NEGLIGIBLE = 0.01
+"""A difference of accuracy or AUROC below one point is none."""
 ON_PAR = 0.005
-NEAR_ONE = 1.1  # Section 5: the upper end of "very close to 1".
-CLOSE_TO_ONE = (0.8, 1.25)  # The usual range of equivalence of a ratio.
-BASELINES = (REFERENCE, "Brier", "MMCE", "LS-0.05")
+"""A difference of ECE after scaling below half a point is none: with gamma 3 the printed
+ones are 0.07 points at most."""
+NEAR_ONE = 1.1
+"""Section 5: the upper end of "very close to 1"."""
+CLOSE_TO_ONE = (0.8, 1.25)
+"""The usual range of equivalence of a ratio."""
+BASELINES: Mapping[str, Where] = {
+    "CE": CE,
+    "Brier": BRIER,
+    "MMCE": MMCE,
+    "LS-0.05": LS_005,
+}
+"""The losses that FLSD-53 is compared with, by their labels."""
+
 _TABLE_1 = "section 5, Table 1"
 _PAIRED = "paired by task and seed."
 _PRINTED = "Printed: Table 1, CIFAR-10 with ResNet-50."
 _SCALED = "both with the temperature of least validation ECE"
 _TEMPERATURE = "Temperature of least validation ECE"
-_ratio = partial(last_epoch, log=True)
-_over_baselines = partial(_ratio, pairs=[(PROPOSED, other) for other in BASELINES])
-_accuracy = partial(last_epoch, column="accuracy")
-_confident = partial(evaluated, column="confident_share", unit="share of predictions")
-_at_one = partial(translation, of=measures.at_one, arms=("FL", "LS"))
-_not_at_one = partial(
-    translation, of=partial(measures.at_one, near=False), arms=(REFERENCE,)
-)
-_agreement = partial(translation, of=measures.in_agreement)
-_scaled_outliers = partial(measures.outliers, scaled=True)
-_ece = partial(
-    translation, of=partial(measures.against_others, column="ece"), unit="ECE"
-)
-_bleu = partial(
-    translation,
-    of=partial(measures.against_others, column="best_bleu", scale=100),
-    unit="BLEU",
-)
+_IMAGES = "focal_cifar10"
+_TEXTS = "text"
+_TRANSLATION = "translation_multi30k"
+
+
+def _difference(
+    first: Where, second: Where, of: Measure, among: Where = MAIN
+) -> Difference:
+    """A number of the runs with one loss minus that of the runs with another.
+
+    A loss may have a recipe of its own, as the Brier loss has, which is averaged.
+    """
+    return Difference(
+        of=of,
+        first=first,
+        second=second,
+        among=among,
+        tasks=EXPERIMENT,
+        sharing=(),
+    )
+
+
+def _ratio(first: Where, second: Where, of: Measure) -> Ratio:
+    """The logarithm of the ratio of a number of two losses."""
+    return Ratio(
+        of=of,
+        first=first,
+        second=second,
+        among=MAIN,
+        tasks=EXPERIMENT,
+        sharing=(),
+    )
+
+
+def _in_the_end(
+    first: Where, second: Where, of: Metric, among: Where = MAIN
+) -> BesideSelected:
+    """A difference after the last epoch, with that at the selected epoch beside it."""
+    difference = _difference(first, second, of, among)
+    return BesideSelected(difference=difference, selected=at_selected_epoch(of))
+
+
+def _evaluated(first: Where, second: Where, of: Measure) -> Evaluated:
+    """A difference of numbers of the evaluation, after the last epoch."""
+    return Evaluated(_difference(first, second, of))
+
+
+def _temperature_of(loss: Where) -> Evaluated:
+    """The temperature that scaling chooses, of the runs with a loss."""
+    return Evaluated(
+        Mean(
+            of=TEMPERATURE,
+            among=MAIN & loss,
+            tasks=EXPERIMENT,
+            resolution=GRID,
+            note=_at_bound,
+        )
+    )
+
+
+def _at_bound(runs: Runs, chosen: pd.DataFrame) -> str:
+    """The number of temperatures at the end of the grid, in words."""
+    count = replace(TEMPERATURE, name="at_bound").of(runs, chosen).sum()
+    return f"{count:.0f} at the bound of the grid" if count else ""
+
+
+def _overfitting(name: str, *, sign: int) -> Mean:
+    """The change of the NLL of some samples of cross-entropy, where it overfits."""
+    return Mean(
+        of=change_where_overfitted(name, sign=sign),
+        among=MAIN & CE,
+        tasks=EXPERIMENT,
+        unit_as="nats",
+        note=overfitted_count,
+    )
+
+
+def _linear(of: Measure) -> dict[str, Difference]:
+    """A number of the linear model with cross-entropy, against each focal loss."""
+    losses = {"FL-1": FL_1, "FL-2": FL_2, "FL-3": FL_3}
+    return {name: _of_linear_models(loss, of) for name, loss in losses.items()}
+
+
+def _of_linear_models(loss: Where, of: Measure) -> Difference:
+    kind = Difference if of is CONFIDENT_MISTAKES else Ratio
+    return kind(of=of, first=CE, second=loss, among=LINEAR, tasks=EXPERIMENT)
+
+
+def _norms_of_linear_models() -> Parts:
+    parts = {}
+    for name in ("weight", "logit"):
+        norm = Metric(f"{name}_norm")
+        for loss, ratio in _linear(norm).items():
+            parts[f"{name} norm, {loss}"] = ratio
+    return Parts(parts, required=False, unit_as="logarithm of the ratio")
+
+
+def _share_of_trainings(losses: list[str], condition: Where) -> Parts:
+    """The share of translation models with some losses that are as a predicate says."""
+    return Parts(
+        {
+            name: Proportion(
+                of=Having("trainings", condition),
+                among=TRANSLATION & TRANSLATION_LOSSES[name],
+                unit_as="of the trainings",
+            )
+            for name in losses
+        }
+    )
+
+
+def _focal_against_others(of: Measure) -> Parts:
+    """A number of translation with focal loss minus that of each other loss."""
+    return Parts(
+        {
+            f"against {name}": Difference(
+                of=of,
+                first=TRANSLATION_LOSSES["FL"],
+                second=TRANSLATION_LOSSES[name],
+                among=TRANSLATION,
+                tasks=EXPERIMENT,
+            )
+            for name in ("CE", "LS")
+        }
+    )
+
+
+_NEAREST_TO_1 = where(**{BEST_TEMPERATURE: between(0.95, 1.05)})
+"""Nearer to temperature 1 than the next of the grid."""
+_WITHIN_0_2 = where(**{TEMPERATURES_APART: at_most(2 * GRID + 1e-9)})
 
 CLAIMS: tuple[Claim, ...] = (
-    claim(
-        "fl-3-calibrates",
-        _TABLE_1,
-        below(),
-        partial(last_epoch, pairs=[(FIXED, REFERENCE)]),
-        -0.0287,
-    )(
-        "Focal loss with gamma 3 trains better calibrated networks than cross-entropy.",
-        f"Test ECE of FL-3 minus that of CE after the last epoch, {_PAIRED} {_PRINTED}",
+    Claim(
+        id="fl-3-calibrates",
+        where=_TABLE_1,
+        statement="Focal loss with gamma 3 trains better calibrated networks than "
+        "cross-entropy.",
+        compares=f"Test ECE of FL-3 minus that of CE after the last epoch, {_PAIRED} "
+        f"{_PRINTED}",
+        contrast=_in_the_end(FL_3, CE, ECE),
+        criterion=below(),
+        published=-0.0287,
+        primary=_IMAGES,
     ),
-    claim("flsd-53-calibrates", _TABLE_1, below(), last_epoch, -0.028)(
-        "Focal loss with sample-dependent gamma (FLSD-53) trains better calibrated networks than cross-entropy.",
-        f"Test ECE of FLSD-53 minus that of CE after the last epoch, {_PAIRED} {_PRINTED}",
+    Claim(
+        id="flsd-53-calibrates",
+        where=_TABLE_1,
+        statement="Focal loss with sample-dependent gamma (FLSD-53) trains better "
+        "calibrated networks than cross-entropy.",
+        compares=f"Test ECE of FLSD-53 minus that of CE after the last epoch, {_PAIRED} "
+        f"{_PRINTED}",
+        contrast=_in_the_end(FLSD_53, CE, ECE),
+        criterion=below(),
+        published=-0.028,
+        primary=_IMAGES,
     ),
-    claim(
-        "fl-3-calibrates-after-scaling",
-        _TABLE_1,
-        not_higher(ON_PAR),
-        partial(evaluated, arm=FIXED),
-        0.0007,
-    )(
-        "Focal loss with gamma 3 is as well calibrated as cross-entropy, or better, even after temperature scaling.",
-        f"Test ECE of FL-3 minus that of CE, {_SCALED}, {_PAIRED} {_PRINTED}",
+    Claim(
+        id="fl-3-calibrates-after-scaling",
+        where=_TABLE_1,
+        statement="Focal loss with gamma 3 is as well calibrated as cross-entropy, or "
+        "better, even after temperature scaling.",
+        compares=f"Test ECE of FL-3 minus that of CE, {_SCALED}, {_PAIRED} {_PRINTED}",
+        contrast=_evaluated(FL_3, CE, after_scaling(ECE)),
+        criterion=not_higher(ON_PAR),
+        published=0.0007,
+        primary=_IMAGES,
     ),
-    claim("flsd-53-calibrates-after-scaling", _TABLE_1, below(), evaluated, -0.004)(
-        "FLSD-53 is better calibrated than cross-entropy even after temperature scaling.",
-        f"Test ECE of FLSD-53 minus that of CE, {_SCALED}, {_PAIRED} {_PRINTED}",
+    Claim(
+        id="flsd-53-calibrates-after-scaling",
+        where=_TABLE_1,
+        statement="FLSD-53 is better calibrated than cross-entropy even after "
+        "temperature scaling.",
+        compares=f"Test ECE of FLSD-53 minus that of CE, {_SCALED}, {_PAIRED} "
+        f"{_PRINTED}",
+        contrast=_evaluated(FLSD_53, CE, after_scaling(ECE)),
+        criterion=below(),
+        published=-0.004,
+        primary=_IMAGES,
     ),
-    claim(
-        "flsd-53-calibrates-on-texts",
-        _TABLE_1,
-        below(),
-        partial(last_epoch, texts=True),
-        -0.0459,
-    )(
-        "FLSD-53 trains better calibrated networks than cross-entropy on texts, too.",
-        f"The same before scaling, on texts alone, {_PAIRED} Printed: Table 1, mean of 20 Newsgroups and SST Binary.",
+    Claim(
+        id="flsd-53-calibrates-on-texts",
+        where=_TABLE_1,
+        statement="FLSD-53 trains better calibrated networks than cross-entropy on "
+        "texts, too.",
+        compares=f"The same before scaling, on texts alone, {_PAIRED} Printed: Table 1, "
+        "mean of 20 Newsgroups and SST Binary.",
+        contrast=_in_the_end(FLSD_53, CE, ECE, among=ON_TEXTS),
+        criterion=below(),
+        published=-0.0459,
+        primary=_TEXTS,
     ),
-    claim("flsd-53-beats-every-baseline", _TABLE_1, below(), _over_baselines, -0.161)(
-        "FLSD-53 is better calibrated than cross-entropy, Brier loss, MMCE and label smoothing.",
-        "Logarithm of the ratio of test ECE after the last epoch, FLSD-53 over each baseline: ECEs of tasks differ "
-        f"tenfold. {_PAIRED.capitalize()} Printed: Table 1, CIFAR-10 with ResNet-50, against Brier loss.",
-    ),
-    claim(
-        "gamma-order",
-        "section 4, appendix F",
-        below(),
-        partial(_ratio, pairs=measures.BY_GAMMA),
-    )(
-        "Of the fixed gammas, 3 calibrates better than 2, and 2 better than 1.",
-        f"Logarithm of the ratio of test ECE after the last epoch, of neighbours and of 3 over 1, {_PAIRED}",
-    ),
-    claim(
-        "label-smoothing-0.05",
-        "section 5",
-        below(),
-        partial(_ratio, pairs=[("LS-0.05", "LS-0.1")]),
-    )(
-        "Label smoothing with 0.05 does better than with 0.1.",
-        f"Logarithm of the ratio of test ECE after the last epoch, LS-0.05 over LS-0.1, {_PAIRED}",
-    ),
-    claim(
-        "accuracy-is-kept",
-        "section 5, Table 2",
-        not_worse(NEGLIGIBLE),
-        _accuracy,
-        -0.0003,
-    )(
-        "FLSD-53 keeps the accuracy of cross-entropy.",
-        f"Test accuracy of FLSD-53 minus that of CE after the last epoch, {_PAIRED} Printed: Table 2, CIFAR-10 with "
-        "ResNet-50.",
-    ),
-    claim(
-        "flsd-53-temperature-near-one",
-        _TABLE_1,
-        within(*CLOSE_TO_ONE),
-        temperature,
-        1.1,
-    )(
-        "The optimal temperatures of FLSD-53 are very close to 1, mostly between 0.9 and 1.1.",
-        f"{_TEMPERATURE}, whose mean must be equivalent to 1, within a factor of 1.25; that most tasks are within 0.1 "
-        f"of 1 cannot be shown with the paper's 8 of 11. {_PRINTED}",
-    ),
-    claim(
-        "ce-temperature-well-above-one",
-        _TABLE_1,
-        above(NEAR_ONE),
-        partial(temperature, arm=REFERENCE),
-        2.5,
-    )(
-        "The optimal temperatures of cross-entropy are significantly higher than 1.",
-        f"{_TEMPERATURE}, compared with the end of what the paper calls close to 1. {_PRINTED}",
-    ),
-    claim(
-        "overfitting-is-of-the-wrong",
-        "section 3, Figure 1",
-        above(),
-        measures.overfitting,
-    )(
-        "With cross-entropy, the test NLL overfits because of the misclassified samples alone.",
-        "CE, from the epoch with the least test NLL to the last, in the runs whose test NLL rises by 5 % or more: "
-        "change of the misclassified samples' NLL, and of the right ones' with its sign reversed.",
-    ),
-    claim(
-        "weight-norms-end-reversed",
-        "section 4, Figure 2(e)",
-        above(),
-        measures.weight_norms,
-    )(
-        "The weight norm of the last layer is initially higher with focal loss than with cross-entropy; in the end the "
-        "order is reversed.",
-        "Norm with FL-3 minus norm with CE, mean over the first 150/350 of the epochs, before the learning rate first "
-        "falls; norm with CE minus norm with FL-3 after the last epoch.",
-    ),
-    claim(
-        "gradient-norms-become-lower",
-        "section 4, Figure 3(b-d)",
-        below(),
-        measures.gradient_norms,
-    )(
-        "As training progresses, gradient norms of the last layer are lower with focal loss than with cross-entropy.",
-        "Mean logarithm of the norms over training samples at the recorded epochs but the first, FL-3 minus CE, "
-        + _PAIRED,
-    ),
-    claim(
-        "feature-norm-order", "appendix I, Figure I.1", below(), measures.feature_norms
-    )(
-        "Throughout training, feature norms are highest with cross-entropy, and lower the larger gamma is.",
-        "Logarithm of the ratio of feature norms on training samples, mean over the epochs, of neighbours in the order "
-        f"FL-3, FL-2, FL-1, CE and of its ends, {_PAIRED}",
-    ),
-    claim(
-        "early-stopping-does-not-save-ce",
-        "appendix J, Table J.1",
-        below(),
-        measures.stopped_early,
-    )(
-        "Whatever the criterion of early stopping, focal loss is better calibrated than cross-entropy.",
-        "Test ECE of FLSD-53 minus that of CE, at the last epoch and at those that validation accuracy, NLL and ECE "
-        f"choose among the epochs within two points of the best validation accuracy, {_PAIRED}",
-    ),
-    claim("flsd-53-detects-outliers", "section 5, Table 3", above(), measures.outliers)(
-        "FLSD-53 is better at detecting out-of-distribution samples than cross-entropy.",
-        "AUROC by entropy of FLSD-53 minus that of CE, not scaled, mean over SVHN and CIFAR-10-C's noise, "
-        + _PAIRED,
-    ),
-    claim(
-        "scaling-does-not-help-outliers",
-        "section 5, Table 3",
-        not_higher(NEGLIGIBLE),
-        _scaled_outliers,
-    )(
-        "Temperature scaling does not help cross-entropy to detect out-of-distribution samples.",
-        "AUROC by entropy of CE with the temperature of least validation ECE minus that without, likewise.",
-    ),
-    claim(
-        "focal-is-less-confident-unscaled",
-        "appendix H, Table H.1",
-        below(),
-        partial(_confident, scaling="none"),
-    )(
-        "Before temperature scaling, far fewer predictions of FLSD-53 than of cross-entropy are above 99 % confidence.",
-        f"Share of test predictions with confidence 0.99 or more, FLSD-53 minus CE, {_PAIRED}",
-    ),
-    claim(
-        "focal-is-more-confident-scaled", "appendix H, Table H.1", above(), _confident
-    )(
-        "After temperature scaling, more predictions of FLSD-53 than of cross-entropy are above 99 % confidence.",
-        f"The same share, {_SCALED}.",
-    ),
-    claim(
-        "linear-norms-are-larger", "appendix C, Figure C.1", above(), measures.linear
-    )(
-        "In a linear model, weights and logits grow larger with cross-entropy than with focal loss.",
-        "Logarithm of the ratio of norms after the last epoch, CE over each focal loss, paired by seed.",
-    ),
-    claim(
-        "linear-mistakes-are-confident",
-        "appendix C, Figure C.2",
-        above(),
-        partial(measures.linear, mistakes=True),
-    )(
-        "A linear model makes more mistakes with over 90 % confidence under cross-entropy than under focal loss.",
-        "Share of misclassified test points with confidence above 0.9, CE minus each focal loss, paired by seed.",
-    ),
-    claim(
-        "translation-focal-temperature-is-one", "appendix K, Table K.1", most(), _at_one
-    )(
-        "The translation model trained with focal loss has an optimal temperature of 1, just like the one trained with "
+    Claim(
+        id="flsd-53-beats-every-baseline",
+        where=_TABLE_1,
+        statement="FLSD-53 is better calibrated than cross-entropy, Brier loss, MMCE and "
         "label smoothing.",
-        f"{_TEMPERATURE} on the grid of 0.1: share of the trainings where it is 1.0, with focal loss and with label "
-        "smoothing.",
+        compares="Logarithm of the ratio of test ECE after the last epoch, FLSD-53 over "
+        f"each baseline: ECEs of tasks differ tenfold. {_PAIRED.capitalize()} Printed: "
+        "Table 1, CIFAR-10 with ResNet-50, against Brier loss.",
+        contrast=Parts(
+            {
+                f"FLSD-53 against {name}": _ratio(FLSD_53, baseline, ECE)
+                for name, baseline in BASELINES.items()
+            }
+        ),
+        criterion=below(),
+        published=-0.161,
+        primary=_IMAGES,
     ),
-    claim(
-        "translation-ce-temperature-is-not-one",
-        "appendix K, Figure K.1",
-        most(),
-        _not_at_one,
-    )(
-        "The translation model trained with cross-entropy has another optimal temperature than 1.",
-        f"{_TEMPERATURE} on the grid of 0.1: share of the trainings where it is not 1.0. The paper says so by leaving "
-        "this model out of the sentence on the other two.",
+    Claim(
+        id="gamma-order",
+        where="section 4, appendix F",
+        statement="Of the fixed gammas, 3 calibrates better than 2, and 2 better than "
+        "1.",
+        compares="Logarithm of the ratio of test ECE after the last epoch, of neighbours "
+        f"and of 3 over 1, {_PAIRED}",
+        contrast=Parts(
+            {
+                "FL-3 against FL-2": _ratio(FL_3, FL_2, ECE),
+                "FL-2 against FL-1": _ratio(FL_2, FL_1, ECE),
+                "FL-3 against FL-1": _ratio(FL_3, FL_1, ECE),
+            }
+        ),
+        criterion=below(),
+        primary=_IMAGES,
     ),
-    claim("translation-focal-calibrates", "appendix K, Table K.1", below(), _ece)(
-        "The translation model trained with focal loss outperforms its competitors on ECE.",
-        "ECE of next-token predictions on test data, not scaled, focal loss minus each other loss, paired by seed.",
+    Claim(
+        id="label-smoothing-0.05",
+        where="section 5",
+        statement="Label smoothing with 0.05 does better than with 0.1.",
+        compares="Logarithm of the ratio of test ECE after the last epoch, LS-0.05 over "
+        f"LS-0.1, {_PAIRED}",
+        contrast=BesideSelected(
+            difference=_ratio(LS_005, LS_01, ECE), selected=at_selected_epoch(ECE)
+        ),
+        criterion=below(),
+        primary=_IMAGES,
     ),
-    claim("translation-focal-bleu", "appendix K, Table K.1", above(), _bleu, 0.03)(
-        "The translation model trained with focal loss has a competitive edge over the others on BLEU.",
-        "Highest test BLEU over temperatures, focal loss minus each of the others, in points, paired by seed. Printed: "
-        "against label smoothing.",
+    Claim(
+        id="accuracy-is-kept",
+        where="section 5, Table 2",
+        statement="FLSD-53 keeps the accuracy of cross-entropy.",
+        compares="Test accuracy of FLSD-53 minus that of CE after the last epoch, "
+        f"{_PAIRED} Printed: Table 2, CIFAR-10 with ResNet-50.",
+        contrast=_in_the_end(FLSD_53, CE, ACCURACY),
+        criterion=not_worse(NEGLIGIBLE),
+        published=-0.0003,
+        primary=_IMAGES,
     ),
-    claim(
-        "translation-calibrated-where-good",
-        "appendix K, Figure K.1",
-        most(),
-        _agreement,
-    )(
-        "Translation models obtain the highest BLEU at around the same temperatures at which they obtain low ECE.",
-        "Share of the seeds where, for all losses, the temperatures of highest test BLEU and of least validation ECE "
-        "are at most 0.2 apart.",
+    Claim(
+        id="flsd-53-temperature-near-one",
+        where=_TABLE_1,
+        statement="The optimal temperatures of FLSD-53 are very close to 1, mostly "
+        "between 0.9 and 1.1.",
+        compares=f"{_TEMPERATURE}, whose mean must be equivalent to 1, within a factor "
+        "of 1.25; that most tasks are within 0.1 of 1 cannot be shown with the paper's 8 "
+        f"of 11. {_PRINTED}",
+        contrast=_temperature_of(FLSD_53),
+        criterion=within(*CLOSE_TO_ONE),
+        published=1.1,
+        primary=_IMAGES,
+    ),
+    Claim(
+        id="ce-temperature-well-above-one",
+        where=_TABLE_1,
+        statement="The optimal temperatures of cross-entropy are significantly higher "
+        "than 1.",
+        compares=f"{_TEMPERATURE}, compared with the end of what the paper calls close "
+        f"to 1. {_PRINTED}",
+        contrast=_temperature_of(CE),
+        criterion=above(NEAR_ONE),
+        published=2.5,
+        primary=_IMAGES,
+    ),
+    Claim(
+        id="overfitting-is-of-the-wrong",
+        where="section 3, Figure 1",
+        statement="With cross-entropy, the test NLL overfits because of the "
+        "misclassified samples alone.",
+        compares="CE, from the epoch with the least test NLL to the last, in the runs "
+        "whose test NLL rises by 5 % or more: change of the misclassified samples' NLL, "
+        "and of the right ones' with its sign reversed.",
+        contrast=Parts(
+            {
+                "misclassified": _overfitting("nll_wrong", sign=1),
+                "right, sign reversed": _overfitting("nll_right", sign=-1),
+            },
+            unit_as="nats",
+        ),
+        criterion=above(),
+        primary=_IMAGES,
+    ),
+    Claim(
+        id="weight-norms-end-reversed",
+        where="section 4, Figure 2(e)",
+        statement="The weight norm of the last layer is initially higher with focal loss "
+        "than with cross-entropy; in the end the order is reversed.",
+        compares="Norm with FL-3 minus norm with CE, mean over the first 150/350 of the "
+        "epochs, before the learning rate first falls; norm with CE minus norm with FL-3 "
+        "after the last epoch.",
+        contrast=Parts(
+            {
+                "FL-3 above CE at first": _difference(FL_3, CE, EARLY_WEIGHT_NORM),
+                "CE above FL-3 in the end": _difference(CE, FL_3, WEIGHT_NORM),
+            }
+        ),
+        criterion=above(),
+        primary=_IMAGES,
+    ),
+    Claim(
+        id="gradient-norms-become-lower",
+        where="section 4, Figure 3(b-d)",
+        statement="As training progresses, gradient norms of the last layer are lower "
+        "with focal loss than with cross-entropy.",
+        compares="Mean logarithm of the norms over training samples at the recorded "
+        f"epochs but the first, FL-3 minus CE, {_PAIRED}",
+        contrast=_difference(FL_3, CE, LOG_GRADIENT_NORM),
+        criterion=below(),
+        primary=_IMAGES,
+    ),
+    Claim(
+        id="feature-norm-order",
+        where="appendix I, Figure I.1",
+        statement="Throughout training, feature norms are highest with cross-entropy, "
+        "and lower the larger gamma is.",
+        compares="Logarithm of the ratio of feature norms on training samples, mean over "
+        "the epochs, of neighbours in the order FL-3, FL-2, FL-1, CE and of its ends, "
+        f"{_PAIRED}",
+        contrast=Parts(
+            {
+                "FL-3 against FL-2": _ratio(FL_3, FL_2, FEATURE_NORM),
+                "FL-2 against FL-1": _ratio(FL_2, FL_1, FEATURE_NORM),
+                "FL-1 against CE": _ratio(FL_1, CE, FEATURE_NORM),
+                "FL-3 against CE": _ratio(FL_3, CE, FEATURE_NORM),
+            }
+        ),
+        criterion=below(),
+        primary=_IMAGES,
+    ),
+    Claim(
+        id="early-stopping-does-not-save-ce",
+        where="appendix J, Table J.1",
+        statement="Whatever the criterion of early stopping, focal loss is better "
+        "calibrated than cross-entropy.",
+        compares="Test ECE of FLSD-53 minus that of CE, at the last epoch and at those "
+        "that validation accuracy, NLL and ECE choose among the epochs within two points "
+        f"of the best validation accuracy, {_PAIRED}",
+        contrast=Parts(
+            {
+                words: _difference(FLSD_53, CE, stopped_early(ECE, criterion))
+                for criterion, words in CRITERIA.items()
+            }
+        ),
+        criterion=below(),
+        primary=_IMAGES,
+    ),
+    Claim(
+        id="flsd-53-detects-outliers",
+        where="section 5, Table 3",
+        statement="FLSD-53 is better at detecting out-of-distribution samples than "
+        "cross-entropy.",
+        compares="AUROC by entropy of FLSD-53 minus that of CE, not scaled, mean over "
+        f"SVHN and CIFAR-10-C's noise, {_PAIRED}",
+        contrast=Evaluated(OnOutliers(difference=_difference(FLSD_53, CE, AUROC))),
+        criterion=above(),
+        primary=_IMAGES,
+    ),
+    Claim(
+        id="scaling-does-not-help-outliers",
+        where="section 5, Table 3",
+        statement="Temperature scaling does not help cross-entropy to detect "
+        "out-of-distribution samples.",
+        compares="AUROC by entropy of CE with the temperature of least validation ECE "
+        "minus that without, over the same sets.",
+        contrast=Evaluated(
+            OnOutliers(difference=_difference(CE, CE, AUROC), scaled=True)
+        ),
+        criterion=not_higher(NEGLIGIBLE),
+        primary=_IMAGES,
+    ),
+    Claim(
+        id="focal-is-less-confident-unscaled",
+        where="appendix H, Table H.1",
+        statement="Before temperature scaling, far fewer predictions of FLSD-53 than of "
+        "cross-entropy are above 99 % confidence.",
+        compares="Share of test predictions with confidence 0.99 or more, FLSD-53 minus "
+        f"CE, {_PAIRED}",
+        contrast=_evaluated(FLSD_53, CE, CONFIDENT_SHARE),
+        criterion=below(),
+        primary=_IMAGES,
+    ),
+    Claim(
+        id="focal-is-more-confident-scaled",
+        where="appendix H, Table H.1",
+        statement="After temperature scaling, more predictions of FLSD-53 than of "
+        "cross-entropy are above 99 % confidence.",
+        compares=f"The same share, {_SCALED}.",
+        contrast=_evaluated(FLSD_53, CE, after_scaling(CONFIDENT_SHARE)),
+        criterion=above(),
+        primary=_IMAGES,
+    ),
+    Claim(
+        id="linear-norms-are-larger",
+        where="appendix C, Figure C.1",
+        statement="In a linear model, weights and logits grow larger with cross-entropy "
+        "than with focal loss.",
+        compares="Logarithm of the ratio of norms after the last epoch, CE over each "
+        "focal loss, paired by seed.",
+        contrast=_norms_of_linear_models(),
+        criterion=above(),
+    ),
+    Claim(
+        id="linear-mistakes-are-confident",
+        where="appendix C, Figure C.2",
+        statement="A linear model makes more mistakes with over 90 % confidence under "
+        "cross-entropy than under focal loss.",
+        compares="Share of misclassified test points with confidence above 0.9, CE minus "
+        "each focal loss, paired by seed.",
+        contrast=Parts(_linear(CONFIDENT_MISTAKES), required=False),
+        criterion=above(),
+    ),
+    Claim(
+        id="translation-focal-temperature-is-one",
+        where="appendix K, Table K.1",
+        statement="The translation model trained with focal loss has an optimal "
+        "temperature of 1, just like the one trained with label smoothing.",
+        compares=f"{_TEMPERATURE} on the grid of 0.1: share of the trainings where it is "
+        "1.0, with focal loss and with label smoothing.",
+        contrast=_share_of_trainings(["LS", "FL"], _NEAREST_TO_1),
+        criterion=most(),
+        primary=_TRANSLATION,
+    ),
+    Claim(
+        id="translation-ce-temperature-is-not-one",
+        where="appendix K, Figure K.1",
+        statement="The translation model trained with cross-entropy has another optimal "
+        "temperature than 1.",
+        compares=f"{_TEMPERATURE} on the grid of 0.1: share of the trainings where it is "
+        "not 1.0. The paper says so by leaving this model out of the sentence on the "
+        "other two.",
+        contrast=_share_of_trainings(["CE"], ~_NEAREST_TO_1),
+        criterion=most(),
+        primary=_TRANSLATION,
+    ),
+    Claim(
+        id="translation-focal-calibrates",
+        where="appendix K, Table K.1",
+        statement="The translation model trained with focal loss outperforms its "
+        "competitors on ECE.",
+        compares="ECE of next-token predictions on test data, not scaled, focal loss "
+        "minus each other loss, paired by seed.",
+        contrast=_focal_against_others(at_selected_epoch(ECE)),
+        criterion=below(),
+        primary=_TRANSLATION,
+    ),
+    Claim(
+        id="translation-focal-bleu",
+        where="appendix K, Table K.1",
+        statement="The translation model trained with focal loss has a competitive edge "
+        "over the others on BLEU.",
+        compares="Highest test BLEU over temperatures, focal loss minus each of the "
+        "others, in points, paired by seed. Printed: against label smoothing.",
+        contrast=_focal_against_others(BEST_BLEU),
+        criterion=above(),
+        published=0.03,
+        primary=_TRANSLATION,
+    ),
+    Claim(
+        id="translation-calibrated-where-good",
+        where="appendix K, Figure K.1",
+        statement="Translation models obtain the highest BLEU at around the same "
+        "temperatures at which they obtain low ECE.",
+        compares="Share of the seeds where, for all losses, the temperatures of highest "
+        "test BLEU and of least validation ECE are at most 0.2 apart.",
+        # The three losses of one seed start alike: a seed counts once, and only if all
+        # its losses agree.
+        contrast=Proportion(
+            of=Having("trainings", _WITHIN_0_2),
+            among=TRANSLATION,
+            unit_as="of the trainings",
+        ),
+        criterion=most(),
+        primary=_TRANSLATION,
     ),
 )

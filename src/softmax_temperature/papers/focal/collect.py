@@ -1,31 +1,30 @@
-"""Gathering the paper's records in one folder: what the notebook, the report and a
-reader without data start from.
-"""
+"""Gathering the runs of the focal paper from the cells of its stages."""
 
-from collections.abc import Mapping
-from itertools import product
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-import torch
-from numpy.typing import NDArray
+from pydantic_core import to_jsonable_python
 
 from softmax_temperature.losses.propositions import theory_checks
-from softmax_temperature.papers.focal import records as paper
-from softmax_temperature.papers.focal.records import COLUMNS, RUN, SCALED, SLUG
-from softmax_temperature.papers.shared.records import (
-    named_rows,
-    names_of,
-    write_pixels,
-    write_results,
+from softmax_temperature.papers.focal.panels import PIXELS, with_panels
+from softmax_temperature.papers.focal.study import CLASSIFICATION, SLUG, plain
+from softmax_temperature.papers.shared.collecting import (
+    DeclaredRun,
+    MeasuredRun,
+    gather,
 )
+from softmax_temperature.papers.shared.records import write_pixels, write_study
 from softmax_temperature.params import Params
-from softmax_temperature.params.focal import REFERENCE
+from softmax_temperature.params.focal import TranslationTask
+from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import Artifact
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages import LOGITS
+from softmax_temperature.stages import part_of
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.focal import train_focal
 from softmax_temperature.stages.focal_appendices import (
@@ -34,231 +33,413 @@ from softmax_temperature.stages.focal_appendices import (
     train_translation,
 )
 from softmax_temperature.stages.focal_evaluation import evaluate_focal
-from softmax_temperature.training.prepared_sets import image_set
 from softmax_temperature.training.translation.scores import UNSCALED, best_temperature
 from softmax_temperature.training.word_embeddings import described
 
 STAGES = (fetch, train_focal, evaluate_focal, focal_linear, train_translation)
-"""What the results rest on."""
+"""The stages that the results rest on."""
+SHAPES = {
+    "differences": ("scaling", "metric", "value", "low", "high"),
+    "roc": ("scaling", "ood", "false_positive_rate", "true_positive_rate"),
+    "gradient_norms": ("epoch", "low", "high", "count"),
+    "reliability": ("epoch", "low", "high", "count", "accuracy", "confidence"),
+    "panels": (
+        "scaling",
+        "image",
+        "label",
+        "predicted",
+        "confidence",
+        "true_probability",
+    ),
+    "linear_mistakes": ("confidence",),
+    "linear_points": ("x_0", "x_1", "label"),
+    "translation_curves": ("temperature", "bleu", "validation_ece"),
+}
+"""The columns of the measurements that belong to runs and have another shape."""
+NAMES = {
+    "expected_calibration_error": "ece",
+    "negative_log_likelihood": "nll",
+    "maximum_calibration_error": "mce",
+    "adaptive_calibration_error": "adaptive_ece",
+    "classwise_calibration_error": "classwise_ece",
+    "debiased_calibration_error": "debiased_ece",
+}
+"""The metrics of the evaluation, with the names of the history where they have one."""
+_ENDS = ("", "_low", "_high")
+"""A metric and the ends of its interval."""
+_ABOUT_ROW = {"evaluated", "scaling", "ood", "shifted"}
+"""The columns of the evaluation that say what a row is of."""
+_BY_LIKELIHOOD = "_by_nll"
+"""Ends the name of a metric at the temperature of least validation NLL."""
+_ON_THIS_MACHINE = ("vectors_sha256", "noise_archive")
+"""Parameters of a training that are read from files, which another machine may lack."""
 # Of the linear model, after the point: far below what a figure shows, and half the size
 # of the files.
 _DIGITS = 6
 
+Row = Mapping[str, Any]
+
 
 def collect(params: Params, folder: Path) -> None:
-    """Write records, tables, claims and metrics into a folder; a missing cell of the
-    parameters is an error.
+    """Write runs, tables, claims and metrics of the study into the paper's folder.
+
+    Raises:
+        InputError: If a run that the parameters declare is neither in a cell here nor
+            recorded in the folder, or if every training diverged.
     """
-    trainings, evaluated = train_focal.results(params), evaluate_focal.results(params)
-    logs = {cell: one.json("record.json") for cell, one in trainings.items()}
-    columns = [*RUN, "epochs", "epochs_done", "selected_epoch", "diverged"]
-    progress = pd.DataFrame([log | names_of(cell, RUN) for cell, log in logs.items()])[
-        columns
-    ]
-    if progress["diverged"].all():
-        what = "every training diverged: there is nothing to tabulate"
+    runs = gather(folder, list(declared_runs(params)), read_run, tables=SHAPES)
+    diverged = CLASSIFICATION.select(runs.table)["diverged"]
+    if len(diverged) and diverged.all():
         raise InputError(
-            what, where=str(train_focal.output), remedy="Lower focal.recipe.lr."
+            "every training diverged: there is nothing to tabulate",
+            where=str(train_focal.output),
+            remedy="Lower focal.recipe.lr.",
         )
-    made = {
-        **{
-            name: _rows(trainings, name)
-            for name in ("history", "gradient_norms", "reliability")
-        },
-        **{
-            name: _rows(evaluated, name)
-            for name in ("runs", "differences", "ood", "roc", "shift")
-        },
-        **linear_tables(params),
-        **translation_tables(params),
-        "tasks": pd.DataFrame(
-            [_task(params, task, logs) for task in params.focal.tasks]
-        ),
-        "trainings": progress,
-        "theory_checks": theory_checks(),
-    }
-    made["differences"]["reference"] = REFERENCE
-    made["early_stopping"] = paper.early_stopping(made["history"])
-    made["panels"], pixels = choose_panels(params, trainings, made["runs"])
-    write_pixels(folder / "tables" / "panels.safetensors", pixels)
-    write_results(
+    pixels = folder / "tables" / PIXELS
+    runs, pictures = with_panels(runs, params, pixels)
+    write_pixels(pixels, pictures)
+    write_study(
         folder,
         SLUG,
         params.profile,
-        made=made,
+        runs=runs,
+        tables={"theory_checks": theory_checks()},
         code=[*(stage.module for stage in STAGES), __name__],
     )
 
 
-def _rows(artifacts: Mapping[str, Artifact], name: str) -> pd.DataFrame:
-    """The rows of one file of every cell, each with the cell's names."""
-    rows = named_rows(
-        (names_of(cell, RUN), one.json(f"{name}.json"))
-        for cell, one in artifacts.items()
-    )
-    return rows if len(rows) else pd.DataFrame(columns=COLUMNS[name])
+def declared_runs(params: Params) -> Iterator[DeclaredRun]:
+    """The runs that the parameters declare: classifiers, linear models, translation."""
+    yield from declared_classifiers(params)
+    yield from declared_linear(params)
+    yield from declared_translation(params)
 
 
-def _task(
-    params: Params, task: str, logs: Mapping[str, dict[str, Any]]
-) -> dict[str, Any]:
-    about, log = (
-        params.focal.tasks[task],
-        logs[f"{task}/{params.focal.arms_of(task)[0]}/0"],
-    )
-    recipe = params.focal.recipe.changed(about.recipe)
-    names = ("dataset", "network", "printed_dataset", "printed_network", "differs")
-    row = {"task": task} | {name: getattr(about, name) for name in names}
-    row |= {
-        "variant": task.removeprefix(f"{about.variant_of}-") if about.variant_of else ""
-    }
-    row |= {"variant_of": about.variant_of} | {
-        name: log[name] for name in ("classes", "parameters", "noise")
-    }
-    row |= {"embeddings": described(log["embeddings"]), "select": about.select}
-    row |= {"epochs": recipe.epochs, "planned_epochs": recipe.planned_epochs}
-    return row | {f"{split}_images": count for split, count in log["samples"].items()}
-
-
-def choose_panels(
-    params: Params, trainings: Mapping[str, Artifact], runs: pd.DataFrame
-) -> tuple[pd.DataFrame, dict[str, NDArray[np.uint8]]]:
-    """Predictions on the first test images that all losses of Figure H.1 get right, and
-    wrong; by task their pixels.
-
-    Half of `focal.evaluation.panels` are of each kind, by the first seed: the choice
-        favours no loss.
-    """
-    temperatures = runs.set_index([*RUN, "scaling"])["temperature"].to_dict()
-    rows: list[tuple[Any, ...]] = []
-    pixels: dict[str, NDArray[np.uint8]] = {}
-    half = params.focal.evaluation.panels // 2
-    for task, about in params.focal.tasks.items():
-        arms = [
-            arm
-            for arm in paper.QUALITATIVE_ARMS
-            if (task, arm, 0, SCALED) in temperatures
-        ]
-        if about.variant_of or about.text or not half or not arms:
-            continue
-        stored = {arm: trainings[f"{task}/{arm}/0"].tensors(LOGITS) for arm in arms}
-        labels = stored[arms[0]]["test.labels"]
-        right = torch.stack(
-            [some["test.logits"].argmax(1) == labels for some in stored.values()]
-        )
-        images = [
-            image
-            for kind in (right, ~right)
-            for image in kind.all(0).nonzero().flatten()[:half].tolist()
-        ]
-        for arm, scaling in product(arms, ("none", SCALED)):
-            logits = (
-                stored[arm]["test.logits"][images].double()
-                / temperatures[task, arm, 0, scaling]
-            )
-            for image, probs in zip(images, torch.softmax(logits, dim=1), strict=True):
-                label, predicted = int(labels[image]), int(probs.argmax())
-                numbers = (
-                    image,
-                    label,
-                    predicted,
-                    float(probs[predicted]),
-                    float(probs[label]),
-                )
-                rows.append((task, arm, 0, scaling, *numbers))
-        test = image_set(fetch.result(about.dataset), "test", params.data.root)
-        pixels[task] = test.inputs[images].permute(0, 2, 3, 1).numpy()
-    return pd.DataFrame(rows, columns=list(COLUMNS["panels"])), pixels
-
-
-def linear_tables(params: Params) -> dict[str, pd.DataFrame]:
-    """The tables of appendix C, by the name of their file."""
-    tables: dict[str, list[pd.DataFrame]] = {
-        name: [] for name in ("history", "mistakes", "boundary", "points")
-    }
-    history, mistakes, boundary, points = tables.values()
-    for cell, artifact in focal_linear.results(params).items():
-        stored = artifact.tensors(TENSORS)
-        values = {
-            name: some.double().round(decimals=_DIGITS).numpy()
-            for name, some in stored.items()
+def declared_classifiers(params: Params) -> Iterator[DeclaredRun]:
+    """The classifiers of the tasks, each with its losses."""
+    section = params.focal
+    parameters = {cell.name: cell.parameters for cell in train_focal.cells(params)}
+    for name, arm_name, seed in section.trainings():
+        task = section.tasks[name]
+        arm = section.arm_of(name, arm_name)
+        recipe = section.recipe_of(name, arm_name)
+        variant = None
+        if task.variant_of is not None:
+            variant = name.removeprefix(f"{task.variant_of}-")
+        factors = {
+            "task": "classification",
+            "dataset": task.dataset,
+            "network": task.network,
+            "architecture": params.networks[task.network].architecture,
+            **loss_factors(arm.loss, arm.options),
+            **recipe_factors(recipe),
+            "seed": seed,
+            "experiment": name,
+            "variant": variant,
+            "variant_of": task.variant_of,
+            "printed_dataset": task.printed_dataset,
+            "printed_network": task.printed_network,
+            "differs": task.differs,
+            "select": task.select,
+            "epochs": recipe.epochs,
+            "planned_epochs": recipe.planned_epochs,
+            "bootstrap": section.evaluation.bootstrap,
         }
-        loss, _, seed = cell.rpartition("/")
-        names = {"loss": loss, "seed": int(seed)}
-        norms = {name: values[name] for name in ("weight_norm", "logit_norm")}
-        history.append(
-            pd.DataFrame(
-                {**names, "epoch": range(1, len(norms["weight_norm"]) + 1), **norms}
-            )
-        )
-        mistakes.append(
-            pd.DataFrame({**names, "confidence": values["misclassified_confidence"]})
-        )
-        weights = dict(zip(("weight_0", "weight_1"), values["weights"], strict=True))
-        accuracy = artifact.json("record.json")["accuracy"]["test"]
-        boundary.append(pd.DataFrame([{**names, **weights, "test_accuracy": accuracy}]))
-        if not points:  # Those of seed 0.
-            both = pd.DataFrame(values["test_points"], columns=["x_0", "x_1"])
-            points.append(both.assign(label=stored["test_labels"].numpy()))
-    return {
-        f"linear_{name}": pd.concat(some, ignore_index=True)
-        for name, some in tables.items()
-    }
+        cell = f"{name}/{arm_name}/{seed}"
+        known = dict(parameters[cell])
+        for machine in _ON_THIS_MACHINE:
+            known.pop(machine)
+        yield DeclaredRun(train_focal, cell, factors, known)
 
 
-def translation_tables(params: Params) -> dict[str, pd.DataFrame]:
-    """The tables of appendix K, by the name of their file; without rows where the
-    section is left out.
-    """
+def declared_linear(params: Params) -> Iterator[DeclaredRun]:
+    """The linear models of appendix C."""
+    section = params.focal.linear
+    parameters = {cell.name: cell.parameters for cell in focal_linear.cells(params)}
+    for name, seed in section.trainings():
+        gamma = section.gammas[name]
+        loss = loss_factors("focal", {"gamma": gamma})
+        if gamma == 0:
+            loss = loss_factors("cross_entropy", {})
+        factors = {
+            "task": "linear",
+            "dataset": "clusters",
+            "network": "linear",
+            "architecture": "linear",
+            **loss,
+            "learning_rate": section.lr,
+            "seed": seed,
+            "experiment": "linear",
+            "epochs": section.epochs,
+            "planned_epochs": section.epochs,
+        }
+        cell = f"{name}/{seed}"
+        yield DeclaredRun(focal_linear, cell, factors, parameters[cell])
+
+
+def declared_translation(params: Params) -> Iterator[DeclaredRun]:
+    """The models that translate, of appendix K; none where the section is left out."""
     section = params.focal.translation
-    made: dict[str, list[Any]] = {
-        f"translation_{name}": [] for name in ("runs", "curves", "history")
-    }
-    runs, curves, history = made.values()
-    for arm, seed in section.trainings() if section else ():
-        assert section, "there are trainings"
-        names, artifact = (
-            {"arm": arm, "seed": seed},
-            train_translation.result(arm, seed),
-        )
-        record = artifact.json("record.json")
-        history.append((names, record["history"]))
-        run = record | {
-            f"{split}_pairs": record["pairs"][split] for split in ("train", "test")
+    if section is None:
+        return
+    for name, seed in section.trainings():
+        arm = section.arms[name]
+        factors = {
+            "task": "translation",
+            "dataset": section.dataset,
+            "network": "Transformer",
+            "architecture": "transformer",
+            **loss_factors(arm.loss, arm.options),
+            **recipe_factors(section.recipe),
+            "seed": seed,
+            "experiment": f"translation-{section.dataset}",
+            "epochs": section.recipe.epochs,
+            "planned_epochs": section.recipe.planned_epochs,
         }
-        if not record["diverged"]:
-            bleu = {
-                row["temperature"]: row["bleu"] for row in artifact.json("bleu.json")
-            }
-            scores = {
-                (row["split"], row["temperature"]): row
-                for row in artifact.json("calibration.json")
-            }
-            best = best_temperature(
-                row for row in scores.values() if row["split"] == "validation"
-            )
-            one, highest = UNSCALED, max(bleu, key=lambda at: bleu[at])
-            plain, scaled = scores["test", one], scores["test", best]
-            run |= {
-                "temperature": best,
-                "ece": plain["ece"],
-                "ece_after_scaling": scaled["ece"],
-            }
-            run |= {
-                "accuracy": plain["accuracy"],
-                "bleu": bleu[one],
-                "bleu_after_scaling": bleu[best],
-            }
-            run |= {"best_bleu": bleu[highest], "best_bleu_temperature": highest}
-            ece = {at: scores["validation", at]["ece"] for at in section.temperatures}
-            curves.append(
-                (
-                    names,
-                    [
-                        {"temperature": at, "bleu": bleu[at], "validation_ece": ece[at]}
-                        for at in ece
-                    ],
-                )
-            )
-        runs.append((names, [run | {"dataset": section.dataset}]))
-    return {name: named_rows(cells, COLUMNS[name]) for name, cells in made.items()}
+        # Without the digest of the files: the cells would need them.
+        parameters = {"task": part_of(section, TranslationTask), "arm": arm}
+        yield DeclaredRun(
+            train_translation,
+            f"{name}/{seed}",
+            factors,
+            to_jsonable_python(parameters),
+        )
+
+
+def loss_factors(loss: str, options: Row) -> dict[str, Any]:
+    """The factors of a loss, from its class and options.
+
+    A schedule of gammas and a policy are named by their gammas, as "531".
+    """
+    others = dict(options)
+    factors = dict.fromkeys(
+        ("gamma", "smoothing", "milestones", "mmce_form", "mmce_weight", "options")
+    )
+    if loss == "focal":
+        factors["gamma"] = plain(others.pop("gamma"))
+    elif loss == "label_smoothing":
+        factors["smoothing"] = others.pop("smoothing")
+    elif loss == "sample_dependent_focal":
+        factors["gamma"] = others.pop("policy", "53")
+    elif loss == "scheduled_focal":
+        gammas = [str(plain(gamma)) for gamma in others.pop("gammas")]
+        is_short = all(len(gamma) == 1 for gamma in gammas)
+        factors["gamma"] = ("" if is_short else ", ").join(gammas)
+        factors["milestones"] = ", ".join(map(str, others.pop("milestones")))
+    elif loss == "mmce":
+        is_released = others.pop("as_released", False)
+        factors["mmce_form"] = "released" if is_released else "written"
+        factors["mmce_weight"] = others.pop("weight", 2.0)
+    if others:
+        factors["options"] = json.dumps(others, sort_keys=True)
+    return {"loss": loss, **factors}
+
+
+def recipe_factors(recipe: Recipe) -> dict[str, Any]:
+    """The factors of a recipe."""
+    return {
+        "schedule": recipe.schedule.name,
+        "warmup": recipe.schedule.warmup,
+        "optimizer": recipe.optimizer,
+        "learning_rate": recipe.lr,
+        "weight_decay": recipe.weight_decay,
+        "batch_size": recipe.batch_size,
+        "reduction": recipe.reduction,
+        "clip_norm": recipe.clip_norm,
+        "crop_padding": recipe.crop_padding,
+        "flip": recipe.flip,
+    }
+
+
+def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
+    """The outcome, the values and the samples of a run, from its cell."""
+    readers: dict[Any, Callable[[DeclaredRun, Artifact], MeasuredRun]] = {
+        train_focal.name: _classifier,
+        focal_linear.name: _linear_model,
+        train_translation.name: _translation_model,
+    }
+    return readers[run.stage.name](run, artifact)
+
+
+def _classifier(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
+    """A classifier, with its evaluation in the cell of the same name."""
+    record = artifact.json("record.json")
+    evaluation = evaluate_focal.result(run.cell)
+    facts = {
+        "classes": record["classes"],
+        "parameters": record["parameters"],
+        "noise": record["noise"],
+        "embeddings": described(record["embeddings"]),
+        **{f"{split}_images": count for split, count in record["samples"].items()},
+        "epochs_done": record["epochs_done"],
+        "selected_epoch": record["selected_epoch"],
+        "diverged": record["diverged"],
+    }
+    rows = artifact.json("history.json")
+    rows += values_of_evaluation(
+        evaluation.json("runs.json"),
+        select=run.factors["select"],
+        epochs_done=record["epochs_done"],
+        selected_epoch=record["selected_epoch"],
+        ood=evaluation.json("ood.json"),
+        shift=evaluation.json("shift.json"),
+    )
+    tables = {
+        "differences": [
+            {**row, "metric": _renamed(row["metric"])}
+            for row in evaluation.json("differences.json")
+        ],
+        "roc": evaluation.json("roc.json"),
+        "gradient_norms": artifact.json("gradient_norms.json"),
+        "reliability": artifact.json("reliability.json"),
+    }
+    return MeasuredRun(facts, merged(rows), tables)
+
+
+def values_of_evaluation(
+    rows: Iterable[Row],
+    *,
+    select: str,
+    epochs_done: int,
+    selected_epoch: int,
+    ood: Iterable[Row],
+    shift: Iterable[Row],
+) -> list[dict[str, Any]]:
+    """The rows of values of one evaluation.
+
+    Args:
+        rows: The evaluations on test data.
+        select: The epoch that the experiment evaluates, "last" or "best_validation".
+        epochs_done: The last epoch.
+        selected_epoch: The epoch that is evaluated.
+        ood: The scores of out-of-distribution sets, at the selected epoch.
+        shift: The evaluations on shifted sets, at the selected epoch.
+    """
+    values = []
+    for row in rows:
+        is_selected = row["evaluated"] == select
+        epoch = selected_epoch if is_selected else epochs_done
+        about = {key: value for key, value in row.items() if key != "samples"}
+        values.append(_value_row("test", epoch, about))
+    values += [_value_row(row["ood"], selected_epoch, row) for row in ood]
+    values += [_value_row(row["shifted"], selected_epoch, row) for row in shift]
+    return values
+
+
+def _value_row(split: str, epoch: int, row: Row) -> dict[str, Any]:
+    """A row of the evaluation as values; another criterion is part of their names."""
+    ending = _BY_LIKELIHOOD if row["scaling"] == "nll" else ""
+    metrics = {
+        f"{_renamed(name)}{ending}": value
+        for name, value in row.items()
+        if name not in _ABOUT_ROW
+    }
+    scaled = row["scaling"] != "none"
+    return {"split": split, "epoch": epoch, "scaled": scaled, **metrics}
+
+
+def _renamed(metric: str) -> str:
+    """The name of a metric of the evaluation, or of an end of its interval."""
+    for end in _ENDS:
+        name = metric.removesuffix(end)
+        if name in NAMES:
+            return NAMES[name] + metric.removeprefix(name)
+    return metric
+
+
+def merged(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """The rows, those of one split, epoch and `scaled` in one; the last value counts.
+
+    The history and the evaluation both have the accuracy after the last epoch.
+    """
+    by_place: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        place = (row["split"], row["epoch"], row.get("scaled", False))
+        by_place.setdefault(place, {}).update(row)
+    return list(by_place.values())
+
+
+def _linear_model(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
+    stored = artifact.tensors(TENSORS)
+    values = {
+        name: tensor.double().round(decimals=_DIGITS).tolist()
+        for name, tensor in stored.items()
+    }
+    norms = zip(values["weight_norm"], values["logit_norm"], strict=True)
+    rows: list[dict[str, Any]] = []
+    for epoch, (weight_norm, logit_norm) in enumerate(norms, start=1):
+        norm = {"weight_norm": weight_norm, "logit_norm": logit_norm}
+        rows.append({"split": "test", "epoch": epoch, **norm})
+    last = len(rows)
+    first_weight, second_weight = values["weights"]
+    rows[-1]["accuracy"] = artifact.json("record.json")["accuracy"]["test"]
+    rows[-1]["weight_0"] = first_weight
+    rows[-1]["weight_1"] = second_weight
+    confidences = values["misclassified_confidence"]
+    tables: dict[str, list[Any]] = {
+        "linear_mistakes": [{"confidence": value} for value in confidences]
+    }
+    if run.factors["loss"] == "cross_entropy" and run.factors["seed"] == 0:
+        points = pd.DataFrame(values["test_points"], columns=["x_0", "x_1"])
+        points = points.assign(label=stored["test_labels"].numpy())
+        tables["linear_points"] = points.to_dict("records")
+    facts = {"epochs_done": last, "selected_epoch": last, "diverged": False}
+    return MeasuredRun(facts, rows, tables)
+
+
+def _translation_model(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
+    record = artifact.json("record.json")
+    facts = {
+        "parameters": record["parameters"],
+        "train_pairs": record["pairs"]["train"],
+        "test_pairs": record["pairs"]["test"],
+        "epochs_done": record["epochs_done"],
+        "selected_epoch": record["selected_epoch"],
+        "diverged": record["diverged"],
+    }
+    names = ("epoch", "loss", "nll", "accuracy", "ece")
+    rows: list[dict[str, Any]] = [
+        {"split": "validation", **{name: row[name] for name in names}}
+        for row in record["history"]
+    ]
+    if record["diverged"]:
+        return MeasuredRun(facts, rows)
+    assert run.parameters, "a translation is declared with its parameters"
+    bleu = {row["temperature"]: row["bleu"] for row in artifact.json("bleu.json")}
+    scores = {
+        (row["split"], row["temperature"]): row
+        for row in artifact.json("calibration.json")
+    }
+    validation = [row for row in scores.values() if row["split"] == "validation"]
+    best = best_temperature(validation)
+    highest = max(bleu, key=lambda temperature: bleu[temperature])
+    place = {"split": "test", "epoch": record["selected_epoch"]}
+    plain_scores = scores["test", UNSCALED]
+    rows.append(
+        {
+            **place,
+            "ece": plain_scores["ece"],
+            "accuracy": plain_scores["accuracy"],
+            "bleu": bleu[UNSCALED],
+            "best_bleu": bleu[highest],
+            "best_bleu_temperature": highest,
+        }
+    )
+    rows.append(
+        {
+            **place,
+            "scaled": True,
+            "ece": scores["test", best]["ece"],
+            "bleu": bleu[best],
+            "temperature": best,
+        }
+    )
+    curves = [
+        {
+            "temperature": temperature,
+            "bleu": bleu[temperature],
+            "validation_ece": scores["validation", temperature]["ece"],
+        }
+        for temperature in run.parameters["task"]["temperatures"]
+    ]
+    return MeasuredRun(facts, rows, {"translation_curves": curves})

@@ -1,13 +1,15 @@
 """What happens during training, and the theory: Figures 1 to 3, A.1, B.1, C.1, C.2 and
 I.1.
 
-Figures of training show the first task with the main recipe. Lines are means over
+Figures of training show the first experiment with the main recipe. Lines are means over
 seeds, bands one standard deviation; runs that diverged are not in them, and where all
 did there is no figure.
 """
 
+from __future__ import annotations
+
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from string import ascii_lowercase
 from typing import Any
 
@@ -21,31 +23,52 @@ from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
 from softmax_temperature.losses.propositions import optimal_probability, threshold
-from softmax_temperature.losses.theory import gradient_ratio
-from softmax_temperature.papers.focal import records as paper
-from softmax_temperature.papers.focal.records import Records
-from softmax_temperature.papers.shared import plots
-from softmax_temperature.papers.shared.plots import PERCENT
-from softmax_temperature.params.focal import REFERENCE
-
-CURVES = (
-    REFERENCE,
-    *paper.FIXED_FOCAL_ARMS,
-)  # The methods that the paper shows during training.
-_BLUE, _ORANGE, _GREEN, _RED, _GREY, _CYAN = (
-    plots.HUES[place] for place in (0, 1, 2, 3, 7, 9)
+from softmax_temperature.papers.focal.study import (
+    CE,
+    CURVE_LOSSES,
+    LINEAR,
+    MAIN,
+    title,
 )
-# A hue per family, darker for a larger gamma; losses that the paper does not have are
-# grey.
-COLOURS = defaultdict(lambda: "0.6", {
-    REFERENCE: plots.BLACK, "Brier": _BLUE, "MMCE": _GREY, "LS-0.05": _GREEN, "LS-0.1": "#8fd6c0",
-    "FL-1": "#f7cf86", "FL-2": _ORANGE, "FL-3": "#8c5a00", "FLSc-531": _CYAN, "FLSc-532": "#b7e0f7",
-    "FLSD-532": "#e3b1e3", "FLSD-53": "#a3329a",
-})  # fmt: skip
-GAMMAS_3A = (1, 2, 3, 5, 7, 8, 9)  # As in the authors' plot; the text names none.
-# Section C: cross-entropy errs "almost always with greater than 90% confidence".
+from softmax_temperature.papers.shared import plots
+from softmax_temperature.papers.shared.factors import Where, where
+from softmax_temperature.papers.shared.plots import PERCENT
+from softmax_temperature.papers.shared.runs import Runs
+
+_BLUE = plots.HUES[0]
+_ORANGE = plots.HUES[1]
+_GREEN = plots.HUES[2]
+_RED = plots.HUES[3]
+_GREY = plots.HUES[7]
+_CYAN = plots.HUES[9]
+COLOURS: Mapping[str, Any] = defaultdict(
+    lambda: "0.6",
+    {
+        "CE": plots.BLACK,
+        "Brier": _BLUE,
+        "MMCE": _GREY,
+        "LS-0.05": _GREEN,
+        "LS-0.1": "#8fd6c0",
+        "FL-1": "#f7cf86",
+        "FL-2": _ORANGE,
+        "FL-3": "#8c5a00",
+        "FLSc-531": _CYAN,
+        "FLSc-532": "#b7e0f7",
+        "FLSD-532": "#e3b1e3",
+        "FLSD-53": "#a3329a",
+    },
+)
+"""The colour of a loss, by its label: a hue per family, darker for a larger gamma.
+
+Losses that the paper does not have are grey.
+"""
+GAMMAS_3A = (1, 2, 3, 5, 7, 8, 9)
+"""The gammas of Figure 3(a), as in the authors' plot; the text names none."""
 CONFIDENT = 0.9
-_RARE = 0.001  # A bin with a smaller share of the samples does not widen the axis.
+"""Appendix C: cross-entropy errs "almost always with greater than 90% confidence"."""
+_CROSS_ENTROPY: Mapping[str, Where] = {"CE": CE}
+_RARE = 0.001
+"""A bin with a smaller share of the samples does not widen the axis."""
 _POINTS = 201
 _EDGES = np.linspace(0.5, 1, 26)
 _GUIDE: dict[str, Any] = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
@@ -56,111 +79,130 @@ _SIDES = (
 )
 
 
-def task_title(records: Records, task: str) -> str:
-    """Data set, network and variant as the project calls them."""
-    row = records.tasks.set_index("task").loc[task]
-    return ", ".join(
-        part for part in (row["dataset"], row["network"], row["variant"]) if part
-    )
+def finished(runs: Runs, losses: Mapping[str, Where], among: Where) -> pd.DataFrame:
+    """The runs of some losses that did not diverge, in the order of the losses."""
+    rows = runs.select(among & where(diverged=False))
+    return pd.concat([loss.select(rows) for loss in losses.values()])
 
 
-def of_first_task(
-    table: str, arms: Sequence[str], title: str = "{}"
-) -> Callable[[Any], Any]:
-    """Makes a drawing of some rows of a table into a figure of the first task, None
-    where it has no such rows.
+def of_runs(table: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a table that belong to chosen runs, in their order, with the columns
+    `arm` and `seed`.
     """
-
-    def decorate(
-        draw: Callable[[pd.DataFrame], Figure],
-    ) -> Callable[[Records], Figure | None]:
-        @plots.style()
-        def figure(records: Records) -> Figure | None:
-            task = str(paper.main_tasks(records)["task"].iloc[0])
-            rows = paper.of_task(paper.finished(records, table), task, arms)
-            if rows.empty:
-                return None
-            made = draw(rows)
-            made.suptitle(title.format(task_title(records, task)), fontsize=10)
-            return made
-
-        return figure
-
-    return decorate
+    about = chosen[["arm", "seed"]]
+    return about.join(table.set_index("run"), how="inner").rename_axis(index="run")
 
 
-def curves(
-    axes: Axes,
-    rows: pd.DataFrame,
-    column: str,
-    title: str,
-    unit: str,
-    *,
-    by: str = "arm",
-    **axis: Any,
-) -> None:
-    """A panel with the band of each loss over the epochs."""
-    for name, some in rows.groupby(by, sort=False):
-        plots.band(
-            axes, some, "epoch", column, color=COLOURS[str(name)], label=str(name)
-        )
-    axes.set(xlabel="epoch", title=title, ylabel=unit, **axis)
+def curves_of(
+    runs: Runs, losses: Mapping[str, Where], *metrics: str, split: str, among: Where
+) -> pd.DataFrame:
+    """The values of finished runs of some losses: a row per run and epoch."""
+    table = runs.wide(*metrics, split=split)
+    return of_runs(table, finished(runs, losses, among))
 
 
-@of_first_task("history", (REFERENCE,), title="{}: CE")
-def figure_1(history: pd.DataFrame) -> Figure:
+def first_experiment(runs: Runs) -> str:
+    """The experiment that figures of training show; "" if there is none."""
+    names = runs.select(MAIN)["experiment"].tolist()
+    return str(names[0]) if names else ""
+
+
+def in_first_experiment(runs: Runs) -> Where:
+    """The runs of the first experiment."""
+    return where(task="classification", experiment=first_experiment(runs))
+
+
+def curves(axes: Axes, rows: pd.DataFrame, column: str, **labels: Any) -> None:
+    """Draw a panel with the band of each loss over the epochs."""
+    for arm, band in rows.groupby("arm", sort=False):
+        plots.band(axes, band, "epoch", column, color=COLOURS[str(arm)], label=str(arm))
+    axes.set(xlabel="epoch", **labels)
+
+
+@plots.style()
+def figure_1(runs: Runs) -> Figure | None:
     """NLL and entropy of right and wrong samples, errors and ECE, while cross-entropy
     trains.
     """
-    history = history.assign(error=1 - history["accuracy"])
-    train, test = (history[history["split"] == split] for split in ("train", "test"))
+    sides = [f"{name}{end}" for name in ("nll", "entropy") for _, end, _ in _SIDES]
+    train, test = (
+        curves_of(
+            runs,
+            _CROSS_ENTROPY,
+            *sides,
+            "accuracy",
+            "ece",
+            split=split,
+            among=in_first_experiment(runs),
+        )
+        for split in ("train", "test")
+    )
+    if test.empty:
+        return None
     figure, (a, b, c, d) = plots.panels(4, columns=2, row=2.4, extra=0.3)
-    for axes, rows, title in (
-        (a, train, "(a) training data"),
-        (b, test, "(b) test data"),
-    ):
-        for kind, suffix, colour in _SIDES:
-            plots.band(
-                axes, rows, "epoch", f"nll{suffix}", color=colour, label=f"NLL, {kind}"
-            )
-            plots.band(
-                axes,
-                rows,
-                "epoch",
-                f"entropy{suffix}",
-                color=colour,
-                linestyle="--",
-                label=f"entropy, {kind}",
-            )
-        axes.set(title=title, ylabel="nats", ylim=(0, None))
+    _nll_and_entropy(a, train, "(a) training data")
+    _nll_and_entropy(b, test, "(b) test data")
     a.sharey(b)
-    plots.band(
-        c, train, "epoch", "error", scale=PERCENT, color=_BLUE, label="training data"
-    )
-    plots.band(
-        c, test, "epoch", "error", scale=PERCENT, color=_ORANGE, label="test data"
-    )
+    errors = {"training data": (train, _BLUE), "test data": (test, _ORANGE)}
+    for label, (rows, colour) in errors.items():
+        error = rows.assign(error=1 - rows["accuracy"])
+        plots.band(c, error, "epoch", "error", scale=PERCENT, color=colour, label=label)
     plots.band(d, test, "epoch", "ece", scale=PERCENT, color=_ORANGE)
-    for axes, title in ((c, "(c) error"), (d, "(d) ECE on test data")):
-        axes.set(title=title, xlabel="epoch", ylabel="%", ylim=(0, None))
+    for axes, text in ((c, "(c) error"), (d, "(d) ECE on test data")):
+        axes.set(title=text, xlabel="epoch", ylabel="%", ylim=(0, None))
     c.legend()
-    return plots.legend_below(figure, a, columns=3)
+    name = f"{title(runs, first_experiment(runs))}: CE"
+    plots.legend_below(figure, a, columns=3)
+    figure.suptitle(name, fontsize=10)
+    return figure
 
 
-@of_first_task("history", CURVES, title="{}: test data")
-def figure_2(history: pd.DataFrame) -> Figure:
+def _nll_and_entropy(axes: Axes, rows: pd.DataFrame, text: str) -> None:
+    """Draw the NLL (a line) and the entropy (dashed) of all, right and wrong samples."""
+    for kind, suffix, colour in _SIDES:
+        nll = f"nll{suffix}"
+        entropy = f"entropy{suffix}"
+        plots.band(axes, rows, "epoch", nll, color=colour, label=f"NLL, {kind}")
+        plots.band(
+            axes,
+            rows,
+            "epoch",
+            entropy,
+            color=colour,
+            linestyle="--",
+            label=f"entropy, {kind}",
+        )
+    axes.set(title=text, ylabel="nats", ylim=(0, None))
+
+
+@plots.style()
+def figure_2(runs: Runs) -> Figure | None:
     """Test NLL, that of right and wrong samples, entropy of wrong ones and the last
     layer's weight norm, by loss.
     """
-    test = history[history["split"] == "test"]
+    test = curves_of(
+        runs,
+        CURVE_LOSSES,
+        "nll",
+        "nll_right",
+        "nll_wrong",
+        "entropy_wrong",
+        "weight_norm",
+        split="test",
+        among=in_first_experiment(runs),
+    )
+    if test.empty:
+        return None
     figure, (a, b, c, d, e, legend) = plots.panels(6, row=2.2)
-    curves(a, test, "nll", "(a) NLL", "nats")
-    curves(b, test, "nll_right", "(b) NLL, right samples", "nats")
-    curves(c, test, "nll_wrong", "(c) NLL, wrong samples", "nats")
-    curves(d, test, "entropy_wrong", "(d) entropy, wrong samples", "nats")
-    curves(e, test, "weight_norm", "(e) weights of the last layer", "norm")
+    curves(a, test, "nll", title="(a) NLL", ylabel="nats")
+    curves(b, test, "nll_right", title="(b) NLL, right samples", ylabel="nats")
+    curves(c, test, "nll_wrong", title="(c) NLL, wrong samples", ylabel="nats")
+    curves(d, test, "entropy_wrong", title="(d) entropy, wrong samples", ylabel="nats")
+    curves(e, test, "weight_norm", title="(e) weights of the last layer", ylabel="norm")
     legend.set_axis_off()
     legend.legend(*a.get_legend_handles_labels(), loc="center", fontsize=9)
+    name = f"{title(runs, first_experiment(runs))}: test data"
+    figure.suptitle(name, fontsize=10)
     return figure
 
 
@@ -193,11 +235,15 @@ def figure_3a() -> Figure:
     return figure
 
 
-@of_first_task("gradient_norms", CURVES)
-def figure_3bcd(table: pd.DataFrame) -> Figure:
+@plots.style()
+def figure_3bcd(runs: Runs) -> Figure | None:
     """Histograms of the last layer's gradient norm over training samples, one panel per
     epoch, seeds together.
     """
+    shown = finished(runs, CURVE_LOSSES, in_first_experiment(runs))
+    table = of_runs(runs.tables["gradient_norms"], shown)
+    if table.empty:
+        return None
     counts = table.groupby(["epoch", "arm", "low", "high"], as_index=False)[
         "count"
     ].sum()
@@ -208,10 +254,10 @@ def figure_3bcd(table: pd.DataFrame) -> Figure:
     figure, grid = plots.panels(
         len(epochs), columns=len(epochs), row=2.9, sharex=True, sharey=True
     )
-    for axes, (epoch, some), letter in zip(
+    for axes, (epoch, bins), letter in zip(
         grid, epochs, ascii_lowercase[1:], strict=False
     ):
-        for arm, rows in some.groupby("arm"):
+        for arm, rows in bins.groupby("arm"):
             edges = [*rows["low"], rows["high"].iloc[-1]]
             axes.stairs(
                 PERCENT * rows["share"],
@@ -224,7 +270,8 @@ def figure_3bcd(table: pd.DataFrame) -> Figure:
             title=f"({letter}) epoch {epoch}", xlabel="gradient norm", xscale="log"
         )
     # The first bin has all samples below it, too.
-    edges, powers = counts[["low", "high"]].min(), np.arange(-4, 3, 2)
+    edges = counts[["low", "high"]].min()
+    powers = np.arange(-4, 3, 2)
     names = [
         f"$\\leq 10^{{{np.log10(edges['high']):.2f}}}$",
         *(f"$10^{{{power}}}$" for power in powers),
@@ -234,14 +281,20 @@ def figure_3bcd(table: pd.DataFrame) -> Figure:
     grid[0].set(
         xlim=(common["low"].min(), common["high"].max()), ylabel="training samples (%)"
     )
-    return plots.legend_below(figure, grid[0], columns=len(CURVES))
+    plots.legend_below(figure, grid[0], columns=len(CURVE_LOSSES))
+    figure.suptitle(title(runs, first_experiment(runs)), fontsize=10)
+    return figure
 
 
-@of_first_task("reliability", (REFERENCE,), title="{}: CE, one seed")
-def figure_a1(table: pd.DataFrame) -> Figure:
+@plots.style()
+def figure_a1(runs: Runs) -> Figure | None:
     """Reliability on training data at a few epochs (25 bins), above the share of
     samples in each bin; first seed.
     """
+    shown = finished(runs, _CROSS_ENTROPY, in_first_experiment(runs))
+    table = of_runs(runs.tables["reliability"], shown)
+    if table.empty:
+        return None
     groups = table[table["seed"] == table["seed"].min()].groupby("epoch")
     figure, grid = plots.panels(
         2 * len(groups), columns=len(groups), row=1.85, sharex=True, sharey="row"
@@ -249,7 +302,8 @@ def figure_a1(table: pd.DataFrame) -> Figure:
     for upper, lower, (epoch, bins) in zip(
         grid, grid[len(groups) :], groups, strict=False
     ):
-        centres, width = (bins["low"] + bins["high"]) / 2, bins["high"] - bins["low"]
+        centres = (bins["low"] + bins["high"]) / 2
+        width = bins["high"] - bins["low"]
         share = bins["count"] / bins["count"].sum()
         for axes, heights, colour in (
             (upper, bins["accuracy"], _BLUE),
@@ -269,6 +323,8 @@ def figure_a1(table: pd.DataFrame) -> Figure:
         lower.set_xlabel("confidence")
     grid[0].set_ylabel("accuracy (%)")
     grid[len(groups)].set_ylabel("training samples (%)")
+    name = f"{title(runs, first_experiment(runs))}: CE, one seed"
+    figure.suptitle(name, fontsize=10)
     return figure
 
 
@@ -279,7 +335,7 @@ def figure_b1() -> Figure:
     """
     chances = np.linspace(0, 1, _POINTS)
     figure, (axes,) = plots.panels(1, width=0.6 * plots.WIDTH, row=3.6)
-    for gamma, arm in enumerate(CURVES):
+    for gamma, arm in enumerate(CURVE_LOSSES):
         best = [optimal_probability(q, gamma) for q in chances.tolist()]
         axes.plot(
             chances,
@@ -299,48 +355,48 @@ def figure_b1() -> Figure:
 
 
 @plots.style()
-def figure_c1(records: Records) -> Figure:
+def figure_c1(runs: Runs) -> Figure | None:
     """Norms of the linear model's logits and weights over training: mean ± sd over
     seeds.
     """
-    figure, (a, b) = plots.panels(2, row=2.9)
-    curves(
-        a,
-        records.linear_history,
-        "logit_norm",
-        "(a)",
-        "mean norm of the test logits",
-        by="loss",
-        ylim=(0, None),
+    rows = of_runs(
+        runs.wide("logit_norm", "weight_norm", split="test"), runs.select(LINEAR)
     )
+    if rows.empty:
+        return None
+    figure, (a, b) = plots.panels(2, row=2.9)
+    logits = "mean norm of the test logits"
+    curves(a, rows, "logit_norm", title="(a)", ylabel=logits, ylim=(0, None))
     curves(
         b,
-        records.linear_history,
+        rows,
         "weight_norm",
-        "(b)",
-        "norm of the weights",
-        by="loss",
+        title="(b)",
+        ylabel="norm of the weights",
         ylim=(0, None),
     )
-    return plots.legend_below(figure, a, columns=len(CURVES))
+    return plots.legend_below(figure, a, columns=len(CURVE_LOSSES))
 
 
 @plots.style()
-def figure_c2(records: Records) -> Figure:
+def figure_c2(runs: Runs) -> Figure | None:
     """Confidence of the linear model's mistakes over all seeds, and the decision
     regions of seed 0, by loss.
     """
-    weights = records.linear_boundary.query("seed == 0").set_index("loss")[
-        ["weight_0", "weight_1"]
-    ]
+    models = runs.select(LINEAR)
+    mistakes = of_runs(runs.tables["linear_mistakes"], models)
+    points = runs.tables["linear_points"]
+    if mistakes.empty or points.empty:
+        return None
+    first_seed = where(seed=0).select(models)
+    weights = of_runs(runs.wide("weight_0", "weight_1", split="test"), first_seed)
+    weights = weights.dropna().set_index("arm")[["weight_0", "weight_1"]]
     figure = Figure(figsize=(plots.WIDTH, 5.2), layout="constrained")
     grid = figure.add_gridspec(2, len(weights), height_ratios=(1, 1.2))
     above = figure.add_subplot(grid[0, :])
     below = [figure.add_subplot(grid[1, column]) for column in range(len(weights))]
     # Shares of each loss's own mistakes, because the losses need not make equally many.
-    for loss, confidence in records.linear_mistakes.groupby("loss", sort=False)[
-        "confidence"
-    ]:
+    for loss, confidence in mistakes.groupby("arm", sort=False)["confidence"]:
         share = PERCENT * np.histogram(confidence, _EDGES)[0] / len(confidence)
         above.stairs(share, _EDGES, fill=True, color=COLOURS[str(loss)], alpha=0.25)
         above.stairs(share, _EDGES, color=COLOURS[str(loss)], label=str(loss))
@@ -352,10 +408,11 @@ def figure_c2(records: Records) -> Figure:
     )
     above.set_xlim(0.5, 1)
     above.legend(loc="upper left")
+    letters = ascii_lowercase[1:]
     for axes, (name, pair), letter in zip(
-        below, weights.iterrows(), ascii_lowercase[1:], strict=False
+        below, weights.iterrows(), letters, strict=False
     ):
-        regions = _regions(axes, records.linear_points, pair.to_numpy(float))
+        regions = _regions(axes, points, pair.to_numpy(float))
         angle = np.degrees(np.arctan2(pair["weight_1"], pair["weight_0"]))
         axes.set(title=f"({letter}) {name}\nw points to {angle:.1f}°", xlabel="$x_0$")
         axes.tick_params(labelleft=axes is below[0])
@@ -366,19 +423,29 @@ def figure_c2(records: Records) -> Figure:
     return plots.legend_below(figure, below[0], columns=5)
 
 
-@of_first_task("history", CURVES)
-def figure_i1(history: pd.DataFrame) -> Figure:
+@plots.style()
+def figure_i1(runs: Runs) -> Figure | None:
     """Norm of the features that enter the last layer, by loss."""
+    rows = curves_of(
+        runs,
+        CURVE_LOSSES,
+        "feature_norm",
+        split="train",
+        among=in_first_experiment(runs),
+    )
+    if rows.empty:
+        return None
     figure, (axes,) = plots.panels(1, width=0.7 * plots.WIDTH, row=3.0)
     curves(
         axes,
-        history[history["split"] == "train"],
+        rows,
         "feature_norm",
-        "",
-        "mean norm of the features",
+        title="",
+        ylabel="mean norm of the features",
         ylim=(0, None),
     )
     axes.legend()
+    figure.suptitle(title(runs, first_experiment(runs)), fontsize=10)
     return figure
 
 
@@ -388,11 +455,13 @@ def _regions(
     """Probability of label 1 over the plane, the lines of one half and of 90 %
     confidence, and the points.
     """
-    places, labels = points[["x_0", "x_1"]].to_numpy(), points["label"]
+    places = points[["x_0", "x_1"]].to_numpy()
+    labels = points["label"]
     reach = 1.02 * np.abs(places).max()
     side = np.linspace(-reach, reach, _POINTS)
     scores = weights[0] * side[None, :] + weights[1] * side[:, None]
-    probs, extent = 1 / (1 + np.exp(-scores)), (-reach, reach, -reach, reach)
+    probs = 1 / (1 + np.exp(-scores))
+    extent = (-reach, reach, -reach, reach)
     regions = axes.imshow(
         probs, extent=extent, origin="lower", cmap="RdBu_r", vmin=0, vmax=1, alpha=0.4
     )

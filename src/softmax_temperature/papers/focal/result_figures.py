@@ -3,11 +3,14 @@
 
 Bars, points and curves are means over seeds, error bars of points and bands one
 standard deviation, crosses what the paper prints. `written` are the tables of the
-results, by the name of their file. There is no figure (None) where a task has nothing
-for it, or all its trainings diverged.
+results, by the name of their file. There is no figure (None) where an experiment has
+nothing for it, or all its trainings diverged.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from string import ascii_lowercase
@@ -20,21 +23,40 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from safetensors.numpy import load_file
 
-from softmax_temperature.papers.focal import records as paper
-from softmax_temperature.papers.focal.figures import COLOURS, task_title
-from softmax_temperature.papers.focal.records import ECE, SCALED, Records
+from softmax_temperature.papers.focal.contrasts import outlier_sets
+from softmax_temperature.papers.focal.figures import COLOURS, finished, of_runs
+from softmax_temperature.papers.focal.study import (
+    AUROC,
+    FOCAL_LOSSES,
+    MAIN,
+    OTHER_LOSSES,
+    QUALITATIVE_LOSSES,
+    TABLE_1_LOSSES,
+    TRANSLATION,
+    TRANSLATION_LOSSES,
+    at_selected_epoch,
+    title,
+)
+from softmax_temperature.papers.focal.tables import shifted_sets
 from softmax_temperature.papers.shared import plots
+from softmax_temperature.papers.shared.factors import where
+from softmax_temperature.papers.shared.metrics import Metric
 from softmax_temperature.papers.shared.plots import BLACK, PERCENT, entry
+from softmax_temperature.papers.shared.runs import Runs
 
 Written = Mapping[str, pd.DataFrame]
-SCALINGS = {"none": "before scaling", SCALED: "after scaling"}
+SCALINGS = {"none": "before scaling", "ece": "after scaling"}
 ERRORS = {
-    ECE: "ECE",
-    "adaptive_calibration_error": "AdaECE",
-    "classwise_calibration_error": "Classwise-ECE",
+    "ece": "ECE",
+    "adaptive_ece": "AdaECE",
+    "classwise_ece": "Classwise-ECE",
 }
-IMAGES_IN_A_ROW = 4  # Four right and four wrong ones in the paper.
-_FAINT, _LINE, _WHITE = 0.45, "0.3", {"markerfacecolor": "white"}
+NOISE_FLOOR = "noise_floor"
+IMAGES_IN_A_ROW = 4
+"""Four right and four wrong images, as in the paper."""
+_FAINT = 0.45
+_LINE = "0.3"
+_WHITE = {"markerfacecolor": "white"}
 _CROSS: dict[str, Any] = {
     "marker": "x",
     "linestyle": "none",
@@ -43,169 +65,203 @@ _CROSS: dict[str, Any] = {
 }
 _POINT: dict[str, Any] = {"color": BLACK, "linestyle": "none"}
 _GUIDE: dict[str, Any] = {"color": "0.6", "linewidth": 0.8, "linestyle": ":"}
-_BEFORE, _AFTER = (
-    entry("before scaling", marker="o", **_POINT),
-    entry("after scaling", marker="o", **_POINT, **_WHITE),
-)
+_BEFORE = entry("before scaling", marker="o", **_POINT)
+_AFTER = entry("after scaling", marker="o", **_POINT, **_WHITE)
+_TRANSLATION_TITLES = {
+    "CE": "cross-entropy",
+    "LS": "label smoothing",
+    "FL": "focal loss",
+}
+
+
+def _evaluation(
+    runs: Runs, chosen: pd.DataFrame, *metrics: str, scaled: bool
+) -> pd.DataFrame:
+    """The evaluation of some runs at the selected epoch, a column per metric."""
+    values = {
+        name: at_selected_epoch(Metric(name, scaled=scaled)).of(runs, chosen)
+        for name in metrics
+    }
+    return chosen[["experiment", "arm", "seed"]].assign(**values)
 
 
 @plots.style()
-def figure_4(records: Records, written: Written, task: str) -> Figure | None:
+def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
     """ECE, AdaECE and Classwise-ECE with 90 % intervals, before and after scaling; G.1
-    to G.4 for other tasks.
+    to G.4 for other experiments.
     """
-    runs = paper.of_task(paper.finished(records, "runs"), task, paper.MAIN_ARMS)
-    if runs.empty:
+    chosen = finished(runs, TABLE_1_LOSSES, MAIN & where(experiment=experiment))
+    if chosen.empty:
         return None
-    printed = (
-        written["table_1"]
-        .query("task == @task")
-        .set_index(["metric", "method"])["published"]
-    )
+    names = [f"{name}{end}" for name in ERRORS for end in ("", "_low", "_high")]
+    names.append(NOISE_FLOOR)
+    before = _evaluation(runs, chosen, *names, scaled=False)
+    after = _evaluation(runs, chosen, *names, scaled=True)
+    printed = written["table_1"]
+    printed = printed[printed["task"] == experiment]
+    crosses = printed.set_index(["metric", "method"])["published"]
+    arms = list(chosen["arm"].unique())
     figure, grid = plots.panels(len(ERRORS), row=3.3)
-    arms = runs.groupby("arm", sort=False)
-    for axes, (metric, title) in zip(grid, ERRORS.items(), strict=True):
-        for position, (arm, rows) in enumerate(arms):
-            for shift, scaling, name, alpha in (
-                (-0.2, "none", "ece", 1.0),
-                (0.2, SCALED, "ece_after_scaling", _FAINT),
+    for axes, (metric, text) in zip(grid, ERRORS.items(), strict=True):
+        for position, arm in enumerate(arms):
+            for rows, shift, name, alpha in (
+                (before, -0.2, "ece", 1.0),
+                (after, 0.2, "ece_after_scaling", _FAINT),
             ):
-                some, x = rows[rows["scaling"] == scaling], position + shift
-                _bar(axes, x, some, metric, facecolor=COLOURS[str(arm)], alpha=alpha)
-                if metric == ECE:
-                    axes.plot(
-                        x, PERCENT * printed[name, arm], color="red", zorder=4, **_CROSS
-                    )
+                x = position + shift
+                bar = rows[rows["arm"] == arm]
+                _bar(axes, x, bar, metric, facecolor=COLOURS[arm], alpha=alpha)
+                if metric == "ece":
+                    y = PERCENT * crosses[name, arm]
+                    axes.plot(x, y, color="red", zorder=4, **_CROSS)
         axes.set_xticks(
-            range(len(arms)),
-            [*map(str, arms.groups)],
-            rotation=40,
-            ha="right",
-            rotation_mode="anchor",
+            range(len(arms)), arms, rotation=40, ha="right", rotation_mode="anchor"
         )
-        axes.set(title=f"{title} (%)")
+        axes.set(title=f"{text} (%)")
     entries = [
         Patch(facecolor=_LINE, label="before scaling"),
         Patch(facecolor=_LINE, alpha=_FAINT, label="after scaling"),
         entry("90 % interval", color=_LINE, linewidth=1),
         entry("noise floor of ECE", color="black", linewidth=1, linestyle=":"),
-        *([entry("printed", color="red", **_CROSS)] if printed.notna().any() else []),
     ]
-    return plots.legend_below(
-        figure, entries, columns=5, title=task_title(records, task)
-    )
+    if crosses.notna().any():
+        entries.append(entry("printed", color="red", **_CROSS))
+    return plots.legend_below(figure, entries, columns=5, title=title(runs, experiment))
 
 
 @plots.style()
-def calibration_summary(records: Records, written: Written) -> Figure:
-    """Ours: ECE of every method before and after scaling, with the temperature, a panel
-    per task on one scale.
+def calibration_summary(runs: Runs, written: Written) -> Figure:
+    """Ours: ECE of every loss before and after scaling, with the temperature, a panel
+    per experiment on one scale.
     """
-    tasks = paper.main_tasks(records)["task"].tolist()
-    rows = pd.concat([written["table_1"], written["table_f3"]]).drop_duplicates(
-        ["task", "method", "metric"]
-    )
-    rows = rows[rows["task"].isin(tasks)]
-    floors = (
-        paper.finished(records, "runs")
-        .groupby(["task", "arm", "scaling"])["noise_floor"]
-        .mean()
-    )
-    order = [*paper.MAIN_ARMS[:4], *paper.other_arms(records), *paper.FOCAL_ARMS]
-    metrics = {task: _by_metric(rows[rows["task"] == task], order) for task in tasks}
-    columns = next(count for count in (3, 2, 1) if len(tasks) % count == 0)
-    height = 0.24 * max(len(tables["ece"]) for tables in metrics.values()) + 0.7
+    main = runs.select(MAIN)
+    experiments = main["experiment"].unique().tolist()
+    rows = pd.concat([written["table_1"], written["table_f3"]])
+    rows = rows.drop_duplicates(["task", "method", "metric"])
+    rows = rows[rows["task"].isin(experiments)]
+    others = OTHER_LOSSES.select(main)["arm"].unique()
+    order = [*list(TABLE_1_LOSSES)[:4], *others, *FOCAL_LOSSES]
+    metrics = {
+        name: _by_metric(rows[rows["task"] == name], order) for name in experiments
+    }
+    columns = next(count for count in (3, 2, 1) if len(experiments) % count == 0)
+    longest = max(len(tables["ece"]) for tables in metrics.values())
+    height = 0.24 * longest + 0.7
     figure, grid = plots.panels(
-        len(tasks), columns=columns, row=height, extra=0.5, sharex=True
+        len(experiments), columns=columns, row=height, extra=0.5, sharex=True
     )
-    for axes, (task, tables) in zip(grid, metrics.items(), strict=True):
-        for scaling, name, shift, fill in (
-            ("none", "ece", -0.17, {}),
-            (SCALED, "ece_after_scaling", 0.17, _WHITE),
+    for axes, (name, tables) in zip(grid, metrics.items(), strict=True):
+        among = main[main["experiment"] == name]
+        for scaled, metric, shift, fill in (
+            (False, "ece", -0.17, {}),
+            (True, "ece_after_scaling", 0.17, _WHITE),
         ):
-            _dots(axes, tables[name], shift, **fill)
-            floor = [
-                PERCENT * floors.get((task, arm, scaling), np.nan)
-                for arm in tables[name].index
-            ]
-            axes.plot(
-                floor, np.arange(len(floor)) + shift, "|", color="0.4", markersize=6
-            )
-        for position, temperature in enumerate(tables["temperature"]["ours"]):
-            text = "diverged" if np.isnan(temperature) else f"T = {temperature:.2f}"
-            look: dict[str, Any] = {
-                "ha": "right",
-                "va": "center",
-                "fontsize": 6.5,
-                "color": "0.3",
-            }
-            axes.text(1.0, position, text, transform=axes.get_yaxis_transform(), **look)
-        axes.set(title=task_title(records, task), xlabel="ECE (%)")
+            _dots(axes, tables[metric], shift, **fill)
+            floors = _evaluation(runs, among, NOISE_FLOOR, scaled=scaled)
+            floor = PERCENT * floors.groupby("arm")[NOISE_FLOOR].mean()
+            floor = floor.reindex(tables[metric].index)
+            places = np.arange(len(floor)) + shift
+            axes.plot(floor, places, "|", color="0.4", markersize=6)
+        _temperatures(axes, tables["temperature"]["ours"])
+        axes.set(title=title(runs, name), xlabel="ECE (%)")
         axes.tick_params(labelbottom=True)
     grid[0].set_xlim(0, 1.35 * grid[0].get_xlim()[1])
-    noise = entry("noise floor", marker="|", color="0.4", linestyle="none")
-    printed = (
-        [entry("printed", color=BLACK, **_CROSS)]
-        if rows["published"].notna().any()
-        else []
-    )
-    return plots.legend_below(figure, [_BEFORE, _AFTER, noise, *printed], columns=4)
+    entries = [
+        _BEFORE,
+        _AFTER,
+        entry("noise floor", marker="|", color="0.4", linestyle="none"),
+    ]
+    if rows["published"].notna().any():
+        entries.append(entry("printed", color=BLACK, **_CROSS))
+    return plots.legend_below(figure, entries, columns=4)
+
+
+def _temperatures(axes: Axes, temperatures: pd.Series[float]) -> None:
+    """Write the temperature of each loss at the right of its row."""
+    for position, temperature in enumerate(temperatures):
+        text = "diverged" if np.isnan(temperature) else f"T = {temperature:.2f}"
+        axes.text(
+            1.0,
+            position,
+            text,
+            transform=axes.get_yaxis_transform(),
+            ha="right",
+            va="center",
+            fontsize=6.5,
+            color="0.3",
+        )
+
+
+def scored_sets(runs: Runs, experiment: str, sets: Sequence[str]) -> list[str]:
+    """Those of some other data sets that an experiment was evaluated on."""
+    chosen = runs.select(MAIN & where(experiment=experiment))
+    rows = runs.measurements[runs.measurements["run"].isin(chosen.index)]
+    evaluated = set(rows["split"].astype(str))
+    return [name for name in sets if name in evaluated]
 
 
 @plots.style()
-def figure_shift(records: Records, written: Written, task: str) -> Figure | None:
+def figure_shift(runs: Runs, written: Written, experiment: str) -> Figure | None:
     """Ours: error and ECE on other pictures of the same classes, a row per set."""
-    sets = records.shift.loc[records.shift["task"] == task, "shifted"].unique()
-    if not len(sets):
+    sets = experiment_shifts(runs, experiment)
+    if not sets:
         return None
-    rows = written["table_shift"].query("task == @task")
-    own = (
-        written["table_2"]
-        .query("task == @task and method in @rows.method")
-        .assign(published=np.nan)
+    rows = written["table_shift"]
+    rows = rows[rows["task"] == experiment]
+    own = written["table_2"]
+    own = own[(own["task"] == experiment) & own["method"].isin(rows["method"])]
+    own = own.assign(published=np.nan).set_index("method")
+    figure, grid = plots.panels(
+        2 * len(sets),
+        columns=2,
+        row=0.3 * len(own) + 0.7,
+        extra=0.5,
+        sharex="col",
+        sharey=True,
     )
-    own = own.set_index("method")
-    look: dict[str, Any] = {
-        "columns": 2,
-        "row": 0.3 * len(own) + 0.7,
-        "extra": 0.5,
-        "sharex": "col",
-        "sharey": True,
-    }
-    figure, grid = plots.panels(2 * len(sets), **look)
     for left, right, name in zip(grid[::2], grid[1::2], sets, strict=True):
-        tables = _by_metric(
-            rows[rows["dataset"].str.endswith(f" vs {name}")], own.index.tolist()
-        )
+        on_set = rows[rows["dataset"].str.endswith(f" vs {name}")]
+        tables = _by_metric(on_set, own.index.tolist())
         _dots(left, own, -0.17, fmt="s")
         _dots(left, tables["error"], 0.17)
         _dots(right, tables["ece"], -0.17)
         _dots(right, tables["ece_after_scaling"], 0.17, **_WHITE)
         left.set(title=f"error: {name}", xlabel="%")
         right.set(title=f"ECE: {name}", xlabel="%", xlim=(0, None))
-    title = f"{task_title(records, task)}: shifted test images"
-    images = [
-        entry(f"{name} images", marker=marker, **_POINT)
-        for name, marker in (("own", "s"), ("shifted", "o"))
+    entries = [
+        entry("own images", marker="s", **_POINT),
+        entry("shifted images", marker="o", **_POINT),
+        _AFTER,
     ]
-    return plots.legend_below(figure, [*images, _AFTER], columns=3, title=title)
+    text = f"{title(runs, experiment)}: shifted test images"
+    return plots.legend_below(figure, entries, columns=3, title=text)
+
+
+def experiment_shifts(runs: Runs, experiment: str) -> list[str]:
+    """The data sets with the same classes that an experiment was evaluated on."""
+    outliers = outlier_sets(runs)
+    shifts = [name for name in shifted_sets(runs) if name not in outliers]
+    return scored_sets(runs, experiment, shifts)
+
+
+def experiment_outliers(runs: Runs, experiment: str) -> list[str]:
+    """The out-of-distribution sets that an experiment was scored on."""
+    return scored_sets(runs, experiment, outlier_sets(runs))
 
 
 @plots.style()
-def figure_h1(records: Records, pixels: Path, task: str) -> Figure | None:
+def figure_h1(runs: Runs, pixels: Path, experiment: str) -> Figure | None:
     """Test images with their label and what four losses predict, before and after
     scaling; first seed.
 
     Images that all losses classify correctly come first, those that all get wrong last;
     in the file of pixels they are in the order of `panels`.
     """
-    rows = paper.of_task(
-        paper.finished(records, "panels"), task, paper.QUALITATIVE_ARMS
-    )
-    images = load_file(pixels).get(task) if pixels.is_file() else None
-    right = (
-        (rows["predicted"] == rows["label"]).groupby(rows["image"], sort=False).mean()
-    )
+    shown = finished(runs, QUALITATIVE_LOSSES, MAIN & where(experiment=experiment))
+    rows = of_runs(runs.tables["panels"], shown)
+    images = load_file(pixels).get(experiment) if pixels.is_file() else None
+    is_right = rows["predicted"] == rows["label"]
+    right = is_right.groupby(rows["image"], sort=False).mean()
     chosen = [
         image
         for share in (1, 0)
@@ -213,46 +269,49 @@ def figure_h1(records: Records, pixels: Path, task: str) -> Figure | None:
     ]
     if images is None or not chosen:
         return None
-    order = records.panels.query("task == @task")["image"].unique().tolist()
+    order = rows["image"].unique().tolist()
     figure, grid = plots.panels(len(chosen), columns=IMAGES_IN_A_ROW)
     for axes, number in zip(grid, chosen, strict=True):
-        some = rows[rows["image"] == number].set_index("scaling")
+        predictions = rows[rows["image"] == number].set_index("scaling")
         axes.set_axis_off()
         axes.imshow(images[order.index(number)].squeeze(), cmap="gray")
-        axes.set_title(f"label {some['label'].iloc[0]}", fontsize=8)
-        for line, (arm, both) in enumerate(some.groupby("arm", sort=False)):
-            before, after = both.loc["none"], both.loc[SCALED]
-            text = f"{arm}: {before['predicted']}  {before['confidence']:.2f} → {after['confidence']:.2f}"
-            color = BLACK if before["predicted"] == before["label"] else plots.WARNING
-            look: Any = {
-                "ha": "center",
-                "va": "top",
-                "fontsize": 7,
-                "transform": axes.transAxes,
-            }
-            axes.text(0.5, -0.06 - 0.12 * line, text, color=color, **look)
-    figure.suptitle(
-        f"{task_title(records, task)}: confidence before → after scaling, one seed",
-        fontsize=10,
-    )
+        axes.set_title(f"label {predictions['label'].iloc[0]}", fontsize=8)
+        by_arm = predictions.groupby("arm", sort=False)
+        for line, (arm, both) in enumerate(by_arm):
+            _predicted(axes, line, str(arm), both.loc["none"], both.loc["ece"])
+    text = f"{title(runs, experiment)}: confidence before → after scaling, one seed"
+    figure.suptitle(text, fontsize=10)
     return figure
 
 
+def _predicted(
+    axes: Axes, line: int, arm: str, before: pd.Series[Any], after: pd.Series[Any]
+) -> None:
+    """Write a loss's prediction below an image, mistakes in red."""
+    confidence = f"{before['confidence']:.2f} → {after['confidence']:.2f}"
+    is_right = before["predicted"] == before["label"]
+    axes.text(
+        0.5,
+        -0.06 - 0.12 * line,
+        f"{arm}: {before['predicted']}  {confidence}",
+        color=BLACK if is_right else plots.WARNING,
+        ha="center",
+        va="top",
+        fontsize=7,
+        transform=axes.transAxes,
+    )
+
+
 @plots.style()
-def roc_curves(records: Records, task: str) -> Figure | None:
+def roc_curves(runs: Runs, experiment: str) -> Figure | None:
     """Telling out-of-distribution samples by entropy, before and after scaling: mean
     curves and AUROC over seeds.
     """
-    curves = paper.of_task(paper.finished(records, "roc"), task, paper.MAIN_ARMS)
+    chosen = finished(runs, TABLE_1_LOSSES, MAIN & where(experiment=experiment))
+    curves = of_runs(runs.tables["roc"], chosen)
     if curves.empty:
         return None
-    areas = (
-        PERCENT
-        * paper.finished(records, "ood").set_index(["task", "arm", "ood", "scaling"])[
-            "auroc"
-        ]
-    )
-    sets = records.roc.loc[records.roc["task"] == task, "ood"].unique()
+    sets = experiment_outliers(runs, experiment)
     columns = max(2, len(sets))
     figure, grid = plots.panels(
         2 * len(sets),
@@ -263,15 +322,11 @@ def roc_curves(records: Records, task: str) -> Figure | None:
         sharey=True,
     )
     for axes, (scaling, name) in zip(grid, product(SCALINGS, sets), strict=True):
+        here = (curves["ood"] == name) & (curves["scaling"] == scaling)
+        auroc = replace(AUROC, split=name, scaled=scaling != "none")
+        areas = PERCENT * auroc.of(runs, chosen)
         axes.plot([0, 1], [0, 1], **_GUIDE)
-        written = []
-        for arm, rows in curves[
-            (curves["ood"] == name) & (curves["scaling"] == scaling)
-        ].groupby("arm", sort=False):
-            area = areas.loc[[(task, arm, name, scaling)]]
-            written.append(
-                f"{area.mean():.1f}" + (f" ± {area.std():.1f}" if len(area) > 1 else "")
-            )
+        for arm, rows in curves[here].groupby("arm", sort=False):
             plots.band(
                 axes,
                 rows,
@@ -280,26 +335,7 @@ def roc_curves(records: Records, task: str) -> Figure | None:
                 color=COLOURS[str(arm)],
                 label=arm,
             )
-        small: Any = {
-            "fontsize": 8,
-            "title_fontsize": 8,
-            "handlelength": 0.7,
-            "labelspacing": 0.15,
-            "borderpad": 0.1,
-        }
-        frame: Any = {
-            "frameon": True,
-            "framealpha": 0.8,
-            "edgecolor": "none",
-        }  # Curves may run behind it.
-        axes.legend(
-            axes.lines[1:],
-            written,
-            title="AUROC (%)",
-            loc="lower right",
-            **small,
-            **frame,
-        )
+        _areas(axes, areas.groupby(chosen["arm"], sort=False))
         axes.set(
             title=f"{name}, {SCALINGS[scaling]}",
             xlim=(0, 1),
@@ -309,40 +345,66 @@ def roc_curves(records: Records, task: str) -> Figure | None:
     plots.label_outside(
         grid, columns=columns, x="false positive rate", y="true positive rate"
     )
-    entries, title = grid[0].lines[1:], task_title(records, task)
     return plots.legend_below(
-        figure, entries, columns=len(paper.MAIN_ARMS), title=title
+        figure,
+        grid[0].lines[1:],
+        columns=len(TABLE_1_LOSSES),
+        title=title(runs, experiment),
+    )
+
+
+def _areas(axes: Axes, areas: Any) -> None:
+    """A legend with the AUROC of each curve, mean ± sd over seeds."""
+    texts = []
+    for _, values in areas:
+        spread = f" ± {values.std():.1f}" if len(values) > 1 else ""
+        texts.append(f"{values.mean():.1f}{spread}")
+    axes.legend(
+        axes.lines[1:],
+        texts,
+        title="AUROC (%)",
+        loc="lower right",
+        fontsize=8,
+        title_fontsize=8,
+        handlelength=0.7,
+        labelspacing=0.15,
+        borderpad=0.1,
+        # Curves may run behind it.
+        frameon=True,
+        framealpha=0.8,
+        edgecolor="none",
     )
 
 
 @plots.style()
-def figure_k1(records: Records) -> Figure | None:
+def figure_k1(runs: Runs) -> Figure | None:
     """Test BLEU above validation ECE over temperatures, by loss: mean over seeds, and
     each seed as dots.
 
     The larger marks are the highest BLEU and the least ECE of the mean; the vertical
     line is temperature 1. The axis of BLEU need not begin at 0.
     """
-    names = {"CE": "cross-entropy", "LS": "label smoothing", "FL": "focal loss"}
-    curves = records.translation_curves
-    arms = [arm for arm in names if len(curves) and arm in set(curves["arm"])]
+    models = finished(runs, TRANSLATION_LOSSES, TRANSLATION)
+    curves = of_runs(runs.tables["translation_curves"], models)
+    arms = list(curves["arm"].unique())
     if not arms:
         return None
     figure, grid = plots.panels(
         2 * len(arms), columns=len(arms), row=1.8, sharex=True, sharey="row"
     )
-    for axes, (column, arm) in zip(
-        grid, product(("bleu", "validation_ece"), arms), strict=True
-    ):
-        values = PERCENT * curves[curves["arm"] == arm].set_index("temperature")[column]
-        mean, colour = values.groupby(level=0).mean(), plots.HUES[column != "bleu"]
+    columns = ("bleu", "validation_ece")
+    for axes, (column, arm) in zip(grid, product(columns, arms), strict=True):
+        rows = curves[curves["arm"] == arm].set_index("temperature")
+        values = PERCENT * rows[column]
+        mean = values.groupby(level=0).mean()
         best: Any = mean.idxmax() if column == "bleu" else mean.idxmin()
+        colour = plots.HUES[column != "bleu"]
         axes.axvline(1, **_GUIDE)
         axes.plot(values, ".", color=colour, alpha=0.5, markersize=4)
         axes.plot(mean, color=colour, linewidth=1.2)
         axes.plot(best, mean[best], "o", color=colour, markersize=5)
     for axes, arm, letter in zip(grid, arms, ascii_lowercase, strict=False):
-        axes.set_title(f"({letter}) {names[arm]}")
+        axes.set_title(f"({letter}) {_TRANSLATION_TITLES[arm]}")
     plots.label_outside(grid, columns=len(arms), x="temperature")
     grid[0].set_ylabel("test BLEU")
     grid[len(arms)].set(ylabel="validation ECE (%)", ylim=(0, None))
@@ -350,6 +412,7 @@ def figure_k1(records: Records) -> Figure | None:
 
 
 def _bar(axes: Axes, x: float, runs: pd.DataFrame, metric: str, **look: Any) -> None:
+    """Draw the mean over runs as a bar, with its interval, noise floor and seeds."""
     values = PERCENT * runs[[metric, f"{metric}_low", f"{metric}_high"]]
     mean, low, high = values.mean()
     axes.bar(x, mean, 0.38, **look)
@@ -369,8 +432,8 @@ def _bar(axes: Axes, x: float, runs: pd.DataFrame, metric: str, **look: Any) -> 
             lw=0.5,
             zorder=3,
         )
-    if metric == ECE:
-        floor = PERCENT * runs["noise_floor"].mean()
+    if metric == "ece":
+        floor = PERCENT * runs[NOISE_FLOOR].mean()
         for color, width, style in (("white", 2, "-"), ("black", 1, ":")):
             axes.hlines(
                 floor, x - 0.19, x + 0.19, color=color, linewidth=width, linestyle=style

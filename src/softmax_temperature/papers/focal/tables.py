@@ -1,508 +1,479 @@
-"""The tables, ours beside the printed ones, and the ablation of the recipe.
+"""The tables of the focal paper: ours beside the printed ones, and those of ours.
 
-They are long, one row per data set, network, method and metric; `wide` lays them out as
-the paper does.
+They are long, one row per data set, network, loss and metric; `layout.wide` lays them
+out as the paper does.
 """
 
-from collections.abc import Callable, Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from softmax_temperature.papers.focal import records as paper
-from softmax_temperature.papers.focal.records import (
-    FOCAL_ARMS,
-    MAIN_ARMS,
-    PROPOSED,
-    SCALED,
-    Records,
+from softmax_temperature.papers.focal import ablation
+from softmax_temperature.papers.focal.contrasts import outlier_sets
+from softmax_temperature.papers.focal.curves import CRITERIA, stopped_early
+from softmax_temperature.papers.focal.study import (
+    ADAPTIVE_ECE,
+    AUROC,
+    CE,
+    CLASSWISE_ECE,
+    CONFIDENT_ACCURACY,
+    CONFIDENT_SHARE,
+    ECE,
+    ERROR,
+    EVALUATION_CELL,
+    FLSD_53,
+    FOCAL_LOSSES,
+    MAIN,
+    MCE,
+    MMCE,
+    NLL,
+    OTHER_LOSSES,
+    SLUG,
+    TABLE_1_LOSSES,
+    TEMPERATURE,
+    after_scaling,
+    any_of,
+    at_selected_epoch,
 )
-from softmax_temperature.papers.shared import comparison
-from softmax_temperature.papers.shared.comparison import (
-    DIFFERENCE,
-    DIVERGED,
-    MEASURED,
-    beside_printed,
-    mean_and_sd,
-)
-from softmax_temperature.papers.shared.sources import CELLS, cell_of_each, together
+from softmax_temperature.papers.shared import layout
+from softmax_temperature.papers.shared.factors import Where, at_least, where
+from softmax_temperature.papers.shared.files import read_csv
+from softmax_temperature.papers.shared.metrics import Derived, Metric
+from softmax_temperature.papers.shared.printed import PUBLISHED, published
+from softmax_temperature.papers.shared.runs import CELL, Runs
+from softmax_temperature.papers.shared.sources import CELLS
 from softmax_temperature.papers.shared.statistics import LEVEL
 from softmax_temperature.papers.shared.tables import (
-    PUBLISHED,
-    is_share,
-    published,
-    read_csv,
+    DIFFERENCE,
+    METRIC,
+    OURS,
+    PRINTED,
+    STATUS,
+    Made,
+    Number,
+    Table,
+    beside_printed,
+    means_over_seeds,
 )
-from softmax_temperature.params.focal import REFERENCE
 
 AFTER = "_after_scaling"
-"""The end of the name of a metric at the temperature of least validation ECE; "+" in
-the tables' specifications.
-"""
-METRICS = {
-    "ece": paper.ECE, "mce": "maximum_calibration_error", "nll": "negative_log_likelihood", "auroc": "auroc",
-    "adaptive_ece": "adaptive_calibration_error", "classwise_ece": "classwise_calibration_error",
-    "error": "accuracy", "top1": "accuracy", "top5": "top5_accuracy", "temperature": "temperature",
-    "s99_share": "confident_share", "s99_accuracy": "confident_accuracy",
-}  # fmt: skip
-"""Where the records hold a metric, named as in `data/published/focal.csv`."""
-RELEASED = {
-    "error": "test error %", "ece": "ECE% pre T (15 bins)", "ece+": "ECE% post T=2.5", "mce": "MCE% pre T",
-    "mce+": "MCE% post T=2.5", "temperature": "optimal T", "auroc": "AUROC% pre T (entropy)",
-}  # fmt: skip
-"""The metrics as the authors' notebooks name them."""
-_IN_FULL = {f"{metric}+": f"{metric}{AFTER}" for metric in METRICS}
-
-
-class Spec(NamedTuple):
-    """A table; methods and metrics are in the paper's order."""
-
-    title: str
-    arms: tuple[str, ...]
-    metrics: str
-    source: str = "runs"  # The table of the records.
-    condition: str = (
-        ""  # A column of the source that names a row beside data set and network.
-    )
-    # The "table" or "notebook" of `data/published/focal.csv`; the latter has nothing of
-    # ours alone.
-    printed: str = ""
-    classes: int = 2  # The least number that a task must have.
-
-
-SPECS: Mapping[str, Spec] = {
-    "table_1": Spec("Table 1", MAIN_ARMS, "ece ece+ temperature", printed="table"),
-    "table_2": Spec("Table 2", MAIN_ARMS, "error", printed="table"),
-    "table_3": Spec(
-        "Table 3", MAIN_ARMS, "auroc auroc+", "ood", "ood", printed="table"
-    ),
-    "table_f1": Spec("Table F.1", MAIN_ARMS, "adaptive_ece adaptive_ece+ temperature"),
-    "table_f2": Spec(
-        "Table F.2", MAIN_ARMS, "classwise_ece classwise_ece+ temperature"
-    ),
-    "table_f3": Spec("Table F.3", FOCAL_ARMS, "ece ece+ temperature"),
-    "table_f4": Spec("Table F.4", FOCAL_ARMS, "adaptive_ece adaptive_ece+ temperature"),
-    "table_f5": Spec(
-        "Table F.5", FOCAL_ARMS, "classwise_ece classwise_ece+ temperature"
-    ),
-    "table_f6": Spec("Table F.6", FOCAL_ARMS, "error"),
-    "table_f7": Spec(
-        "Table F.7", MAIN_ARMS, "top1 top5", classes=6
-    ),  # Of five classes, all are among the top five.
-    "table_f8": Spec("Table F.8", MAIN_ARMS, "nll"),
-    "table_f9": Spec("Table F.9", MAIN_ARMS, "nll+"),
-    "table_f10": Spec("Table F.10", MAIN_ARMS, "mce"),
-    "table_f11": Spec("Table F.11", MAIN_ARMS, "mce+"),
-    "table_h1": Spec(
-        "Table H.1",
-        (REFERENCE, "MMCE", PROPOSED),
-        "s99_share s99_accuracy s99_share+ s99_accuracy+",
-    ),
-    # Deviation: which focal loss Table J.1 has is not said; this is FLSD-53, the method
-    # that the paper proposes.
-    "table_j1": Spec(
-        "Table J.1", (REFERENCE, PROPOSED), "error ece", "early_stopping", "criterion"
-    ),
-    # The weights that the authors released, by their own notebooks, with more digits
-    # than the tables.
-    "released": Spec(
-        "evaluation notebook",
-        (REFERENCE,),
-        "error ece ece+ mce mce+ temperature",
-        printed="notebook",
-    ),
-    "released_ood": Spec(
-        "notebook evaluate_single_model_ood.ipynb",
-        (REFERENCE,),
-        "auroc",
-        "ood",
-        "ood",
-        "notebook",
-    ),
-    # Ours: test images of another data set with the same classes.
-    "table_shift": Spec(
-        "Labelled shift", MAIN_ARMS, "error ece ece+", "shift", "shifted"
-    ),
-}
-"""The tables that one function makes, by the name of their file."""
-ABLATED = ("error", "ece", "ece+", "temperature", "nll")
-"""What a variant of a recipe is compared by."""
-
-# Deviation: where CIFAR-10-C is not at hand, Gaussian noise of its severity 5 is
+"""The end of the name of a metric at the temperature of least validation ECE."""
+_COUNTS = ["seeds", "diverged_seeds"]
+_COLUMNS = [PRINTED, OURS, f"{OURS}_sd", *_COUNTS, DIFFERENCE]
+_REMARKS = ["embeddings", "differs"]
+_OTHER_SET = "other_set"
+"""Column: the out-of-distribution or shifted set of a number."""
+# Deviation: where CIFAR-10-C is not on disk, Gaussian noise of its severity 5 is
 # compared with what is printed for it.
 _PRINTED_OUTLIERS = {
     "svhn": "SVHN",
     "gaussian-noise": "CIFAR-10-C (Gaussian noise sev 5)",
 }
-_COLUMNS = ["published", "ours", "ours_sd", "seeds", "diverged_seeds", DIFFERENCE]
-_BEST, _K1_TITLE = "best BLEU over temperatures", "text of appendix K"
-_K1 = {
-    "ECE": {
-        "ece": "ece",
-        "ece_after_scaling": "ece_after_scaling",
-        "temperature": "temperature",
-    },
-    "BLEU": {"bleu": "bleu", "bleu_after_scaling": "bleu_after_scaling"},
-    _BEST: {"best_bleu": "bleu", "best_bleu_temperature": "temperature"},
-}
-"""For each row of Table K.1, the columns of the records and our names of them."""
+_BEST = "best BLEU over temperatures"
+_K1_TITLE = "text of appendix K"
 _K1_PRINTED = {
     "best test BLEU over temperatures": (_BEST, "bleu"),
     "optimal T (validation)": ("ECE", "temperature"),
 }
-"""Where the printed numbers belong."""
+"""The rows of Table K.1 that the printed numbers belong to."""
+_TEXT_DATASETS = ("20 Newsgroups", "SST Binary")
+
+by_loss = partial(layout.wide, across="method")
 
 
-def table(records: Records, name: str) -> pd.DataFrame:
-    """One of the tables of `SPECS`, ours beside what is printed (see `beside_printed`),
-    fractions but for T and NLL.
+@dataclass(frozen=True, kw_only=True)
+class LossTable(Table):
+    """A table of means over seeds by loss, beside what the paper prints.
 
-    A single seed has the error of its bootstrap over test samples. `differs` says how
-    our task is not the paper's.
+    Numbers are fractions but for temperatures and NLL. A single seed has the error of
+    its bootstrap over test samples. `differs` says how our experiment differs from the
+    paper's.
+
+    Attributes:
+        losses: The losses, in the paper's order, by their labels.
+        numbers: The numbers of each run, in the paper's order.
+        title: The printed table or notebook; "" if its numbers are not known.
+        with_others: Whether losses that the paper does not have follow.
+        by_criterion: Whether a criterion names a number, too.
+        printed_only: Whether numbers that are not printed are left out.
+        fewest_classes: The least number of classes of a data set.
+        is_evaluated: Whether the numbers are of the evaluation, not of the training.
     """
-    spec = SPECS[name]
-    # An out-of-distribution or shifted set is part of the data set's name.
-    names = [
-        "dataset",
-        "network",
-        *(["criterion"] if spec.condition == "criterion" else []),
-        "method",
-        "metric",
-    ]
-    printed = _printed(spec.title) if spec.printed else _printed("Table 1")[:0]
-    columns = [*_COLUMNS, "embeddings", "differs", "status", CELLS]
-    printed = printed.reindex(columns=[*names, "published"])
-    about: dict[str, Any] = {
-        "columns": columns,
-        "profile": _profile,
-        "printed_only": spec.printed == "notebook",
-    }
-    return beside_printed(_rows(records, spec), printed, ["task", *names], **about)
 
+    losses: Mapping[str, Where]
+    numbers: Callable[[Runs], Sequence[Number]]
+    title: str = ""
+    with_others: bool = False
+    by_criterion: bool = False
+    printed_only: bool = False
+    fewest_classes: int = 2
+    is_evaluated: bool = True
+    lay_out: Callable[[pd.DataFrame], pd.DataFrame] = by_loss
 
-def table_k1(records: Records) -> pd.DataFrame:
-    """Table K.1 with the printed numbers of the text; columns as in `table`, without
-    embeddings and differs.
-    """
-    names = ["dataset", "network", "criterion", "method", "metric"]
-    printed = _printed(_K1_TITLE)
-    printed[["criterion", "metric"]] = printed["metric"].map(_K1_PRINTED).tolist()
-    runs = records.translation_runs.astype({"diverged": bool})
-    rows = [
-        {
-            "task": f"translation-{dataset}",
-            "dataset": "WMT14 En-De" if dataset == "wmt14_en_de" else dataset,
-        }
-        | {
-            "network": "Transformer",
-            "criterion": criterion,
-            "method": arm,
-            "metric": metric,
-            "runs": len(some),
-        }
-        | {
-            "ours": done[column].mean(),
-            "ours_sd": done[column].std(),
-            "seeds": len(done),
-        }
-        | {"diverged_seeds": len(some) - len(done), CELLS: f"{paper.TRANSLATION}/{arm}"}
-        for criterion, metrics in _K1.items()
-        for (dataset, arm), some in runs.groupby(["dataset", "arm"], sort=False)
-        for done in [some[~some["diverged"]]]
-        for column, metric in metrics.items()
-    ]
-    ours = pd.DataFrame(
-        rows,
-        columns=[
-            "task",
-            *names,
-            "ours",
-            "ours_sd",
-            "seeds",
-            "runs",
-            "diverged_seeds",
-            CELLS,
-        ],
-    )
-    about: dict[str, Any] = {
-        "columns": [*_COLUMNS, "status", CELLS],
-        "profile": _profile,
-    }
-    return beside_printed(
-        ours, printed[[*names, "published"]], ["task", *names], **about
-    )
-
-
-def ablation(records: Records) -> pd.DataFrame:
-    """Each variant of a recipe, a method, or the search for a temperature, minus the
-    main one, over seeds with both.
-    """
-    names, changes = ["task", "arm", "by"], _changes(records)
-    asked = [
-        (metric, by)
-        for by in (SCALED, "nll")
-        for metric in ABLATED
-        if by == SCALED or _is_scaled(metric)
-    ]
-    values = pd.concat([_measured(records, "runs", *each) for each in asked])[
-        [*paper.RUN, "metric", "by", "value"]
-    ]
-    main = values[values["by"] == SCALED].drop(columns="by")
-    main = main.rename(columns={"task": "main_task", "arm": "method", "value": "main"})
-    pairs = values.merge(changes[[*names, "main_task", "method"]], on=names)
-    pairs = pairs.merge(main, on=["main_task", "method", "metric", "seed"])
-    groups = pairs.assign(difference=pairs["value"] - pairs["main"]).groupby(
-        [*names, "metric"], sort=False
-    )
-    means = groups.agg(
-        main=("main", "mean"),
-        changed=("value", "mean"),
-        **mean_and_sd("difference"),
-        seeds=("difference", "count"),
-    )
-    rows = changes.merge(pd.DataFrame({"metric": ABLATED}), how="cross")
-    rows = rows.merge(means.reset_index(), "left", [*names, "metric"])
-    rows = (
-        rows[(rows["by"] == SCALED) | rows["seeds"].notna()]
-        .fillna({"seeds": 0})
-        .astype({"seeds": int})
-    )
-    otherwise = np.where(
-        rows["runs"] == rows["diverged_seeds"],
-        DIVERGED,
-        "no finished run of the main recipe",
-    )
-    both = (
-        cell_of_each(paper.EVALUATION, rows, *cell)
-        for cell in (("task", "arm"), ("main_task", "method"))
-    )
-    rows = rows.assign(
-        task=rows["main_task"],
-        metric=rows["metric"].replace(_IN_FULL),
-        status=np.where(rows["seeds"] > 0, MEASURED, otherwise),
-        cells=[together(cells) for cells in zip(*both, strict=True)],
-    ).merge(records.tasks[["task", "embeddings"]], on="task", how="left")
-    columns = [
-        "task",
-        "dataset",
-        "network",
-        "variant",
-        "method",
-        "metric",
-        "main",
-        "changed",
-        "difference",
-    ]
-    return rows[
-        [
-            *columns,
-            "difference_sd",
-            "seeds",
-            "diverged_seeds",
-            "embeddings",
-            "status",
-            CELLS,
-        ]
-    ]
-
-
-def not_in_a_table(_: Records | None = None) -> pd.DataFrame:
-    """The printed numbers that belong to no table, because they are ranges over several
-    networks.
-    """
-    titles = {_K1_TITLE, *(spec.title for spec in SPECS.values() if spec.printed)}
-    rows = read_csv(PUBLISHED / f"{paper.SLUG}.csv").rename(
-        columns={"model": "network"}
-    )
-    rows = rows[~rows["table"].isin(titles)].assign(
-        status="a range over two networks, see Table 1"
-    )
-    return rows[
-        ["table", "dataset", "network", "method", "metric", "value", "unit", "status"]
-    ].reset_index(drop=True)
-
-
-wide = partial(comparison.wide, across="method")
-
-
-def wide_ablation(table: pd.DataFrame) -> pd.DataFrame:
-    """The ablation for a reader: one row per variant and method, one column per metric,
-    "main → changed (± sd)".
-    """
-    keys = ["dataset", "network", "embeddings", "variant", "method", "seeds", CELLS]
-    rows = table[["metric", "main", "changed", "difference_sd"]].itertuples(
-        index=False, name=None
-    )
-    texts = np.where(
-        table["status"] == MEASURED, [_change(*row) for row in rows], table["status"]
-    )
-    names = table["metric"].str.replace("_", " ") + table["metric"].map(is_share).map(
-        {True: " (%)", False: ""}
-    )
-    cells = table.assign(text=texts, metric=names).groupby(
-        [*keys, "metric"], sort=False, dropna=False
-    )["text"]
-    return (
-        cells.first()
-        .unstack("metric", sort=False)[list(names.unique())]
-        .reset_index()
-        .rename_axis(columns=None)
-    )
-
-
-def _change(metric: str, *numbers: float) -> str:
-    """Shares in percent; of a temperature two digits after the point, too."""
-    scale, two = (0.01, True) if metric == "temperature" else (1, is_share(metric))
-    main, changed, sd = (
-        comparison.number(scale * each, percent=two) for each in numbers
-    )
-    return f"{main} → {changed}" + (f" (± {sd})" if sd != comparison.MISSING else "")
-
-
-def _rows(records: Records, spec: Spec) -> pd.DataFrame:
-    """One row per number of the table that the trainings of the main tasks should give;
-    those that diverged too.
-    """
-    metrics, condition = (
-        spec.metrics.split(),
-        [spec.condition] if spec.condition else [],
-    )
-    rows = paper.main_tasks(records)
-    rows = rows[rows["classes"] >= spec.classes]
-    is_printed = rows["printed_dataset"] != ""
-    lengths = (
-        rows["epochs"].astype(str)
-        + " of "
-        + rows["planned_epochs"].astype(str)
-        + " epochs"
-    )
-    lengths = lengths.where(is_printed & (rows["epochs"] < rows["planned_epochs"]), "")
-    differs = [
-        ", ".join(filter(None, both))
-        for both in zip(lengths, rows["differs"].astype(str), strict=True)
-    ]
-    names = {
-        name: rows[f"printed_{name}"].where(is_printed, rows[name])
-        for name in ("dataset", "network")
-    }
-    rows = rows.assign(**names, differs=differs, is_printed=is_printed)
-    if condition:
-        rows = rows.merge(
-            getattr(records, spec.source)[["task", *condition]].drop_duplicates(),
-            on="task",
+    def make(self, runs: Runs) -> pd.DataFrame:
+        """The table, from the runs of a study."""
+        criterion = ["criterion"] if self.by_criterion else []
+        names = ["dataset", "network", *criterion, "method", METRIC]
+        printed = pd.DataFrame(columns=[*names, PRINTED])
+        if self.title:
+            printed = printed_numbers(self.title).reindex(columns=printed.columns)
+        table = beside_printed(
+            self._ours(runs, ["task", *names]),
+            printed,
+            ["task", *names],
+            columns=[*_COLUMNS, STATUS, CELLS],
+            profile=_profile,
+            printed_only=self.printed_only,
         )
-    arms = [*spec.arms, *(paper.other_arms(records) if spec.arms == MAIN_ARMS else [])]
-    rows = rows.merge(pd.DataFrame({"arm": arms}), how="cross").merge(
-        _trained(records), on=["task", "arm"]
-    )
-    rows = rows.merge(pd.DataFrame({"metric": metrics}), how="cross")
-    keys, values = (
-        ["task", "arm", *condition, "metric"],
-        [_measured(records, spec.source, name) for name in metrics],
-    )
-    groups = pd.concat(values).groupby(keys, sort=False)
-    means = groups.agg(
-        **mean_and_sd("ours", "value"),
-        seeds=("value", "count"),
-        error=("error", "first"),
-    )
-    rows = (
-        rows.merge(means.reset_index(), how="left", on=keys)
-        .fillna({"seeds": 0})
-        .astype({"seeds": int})
-    )
-    stage = paper.TRAINING if spec.source == "early_stopping" else paper.EVALUATION
-    rows = rows.rename(columns={"arm": "method"}).assign(
-        cells=cell_of_each(stage, rows, "task", "arm")
-    )
-    if spec.condition in {"ood", "shifted"}:
-        other = rows[spec.condition]
-        rows["dataset"] += " vs " + other.replace(_PRINTED_OUTLIERS).where(
-            rows["is_printed"], other
-        )
-    return rows.replace(
-        {"metric": RELEASED if spec.printed == "notebook" else _IN_FULL}
-    )
+        return _with_remarks(runs, table)
+
+    def _ours(self, runs: Runs, keys: list[str]) -> pd.DataFrame:
+        """The means over seeds, in the order of the paper."""
+        losses = any_of(self.losses)
+        if self.with_others:
+            losses = losses | OTHER_LOSSES
+        chosen = runs.select(MAIN & where(classes=at_least(self.fewest_classes)))
+        chosen = losses.select(chosen)
+        if self.is_evaluated:
+            chosen = chosen.assign(**{CELL: chosen[EVALUATION_CELL]})
+        numbers = self.numbers(runs)
+        if chosen.empty or not numbers:
+            return pd.DataFrame(columns=[*keys, OURS, f"{OURS}_sd", *_COUNTS, "runs"])
+        rows = means_over_seeds(runs, chosen, numbers, keys, named=_named)
+        methods = [*self.losses, *chosen["arm"]]
+        metrics = [number.metric for number in numbers]
+        return in_order(rows, keys, {"method": methods, METRIC: metrics})
 
 
-def _printed(title: str) -> pd.DataFrame:
-    """The printed numbers of a table, in our units; the paper's BLEU is in percent too."""
-    rows = published(paper.SLUG, title).rename(columns={"model": "network"})
-    is_percent = (rows["unit"] == "percent") | rows["metric"].str.contains("BLEU")
-    return rows.assign(
-        published=rows["value"].astype(float) / np.where(is_percent, 100, 1)
-    )
-
-
-def _trained(records: Records) -> pd.DataFrame:
-    """Task, arm, runs, diverged_seeds."""
-    runs = records.trainings.astype({"diverged": int}).groupby(
-        ["task", "arm"], sort=False
-    )["diverged"]
-    return runs.agg(runs="size", diverged_seeds="sum").reset_index()
-
-
-def _is_scaled(metric: str) -> bool:
-    return metric == "temperature" or metric.endswith("+")
-
-
-def _measured(
-    records: Records, source: str, metric: str, by: str = SCALED
+def in_order(
+    rows: pd.DataFrame, keys: Sequence[str], orders: Mapping[str, Sequence[str]]
 ) -> pd.DataFrame:
-    """The finished runs with a metric's value, and its error: the width of the
-    bootstrap interval over 2 × 1.645.
+    """The rows sorted by keys, each in a given order or in that of its appearance."""
+    ranks = pd.DataFrame(index=rows.index)
+    for key in keys:
+        order = list(dict.fromkeys(orders.get(key, rows[key])))
+        ranks[key] = rows[key].map(order.index)
+    return rows.loc[ranks.sort_values(list(keys), kind="stable").index]
+
+
+def _named(rows: pd.DataFrame) -> pd.DataFrame:
+    """The runs with data set and network as the paper names them, where it does.
+
+    An out-of-distribution or shifted set is part of the data set's name; an experiment
+    that was not scored on it is left out.
     """
-    rows, column = paper.finished(records, source), METRICS[metric.removesuffix("+")]
-    if "scaling" in rows:
-        rows = rows[rows["scaling"] == (by if _is_scaled(metric) else "none")]
-    value = 1 - rows[column] if metric == "error" else rows[column]
-    width: Any = (
-        rows[f"{column}_high"] - rows[f"{column}_low"]
-        if f"{column}_low" in rows
-        else np.nan
-    )
+    if _OTHER_SET in rows:
+        scored = rows.groupby(["experiment", _OTHER_SET])["value"].transform("count")
+        rows = rows[scored > 0]
+    is_printed = rows["is_printed"]
+    dataset = rows["printed_dataset"].where(is_printed, rows["dataset"])
+    network = rows["printed_network"].where(is_printed, rows["network"])
+    if _OTHER_SET in rows:
+        other = rows[_OTHER_SET]
+        printed_other = other.replace(_PRINTED_OUTLIERS)
+        dataset = dataset + " vs " + printed_other.where(is_printed, other)
     return rows.assign(
-        metric=metric,
-        by=by,
-        value=value,
-        error=width / (2 * float(stats.norm.ppf((1 + LEVEL) / 2))),
+        task=rows["experiment"],
+        dataset=dataset,
+        network=network,
+        method=rows["arm"],
     )
+
+
+def _with_remarks(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
+    """The table with the source of word vectors and with what differs from the paper."""
+    known = runs.select(MAIN).drop_duplicates("experiment").set_index("experiment")
+    differs = {name: _differs(row) for name, row in known.iterrows()}
+    remarks = {
+        "embeddings": table["task"].map(known["embeddings"]),
+        "differs": table["task"].map(differs),
+    }
+    columns = [*table.columns[:-2], *_REMARKS, STATUS, CELLS]
+    return table.assign(**remarks)[columns]
+
+
+def _differs(run: pd.Series[Any]) -> str:
+    """What is not as in the paper, in words."""
+    texts = []
+    if run["is_printed"] and run["epochs"] < run["planned_epochs"]:
+        texts.append(f"{run['epochs']} of {run['planned_epochs']} epochs")
+    if pd.notna(run["differs"]):
+        texts.append(run["differs"])
+    return ", ".join(texts)
+
+
+def printed_numbers(title: str) -> pd.DataFrame:
+    """The printed numbers of a table, in our units; the paper's BLEU is in percent too."""
+    rows = published(SLUG, title).rename(columns={"model": "network"})
+    is_percent = (rows["unit"] == "percent") | rows["metric"].str.contains("BLEU")
+    scale = np.where(is_percent, 100, 1)
+    return rows.assign(published=rows["value"].astype(float) / scale)
 
 
 def _profile(dataset: str, network: str) -> str:
-    if dataset in ("20 Newsgroups", "SST Binary"):
+    if dataset in _TEXT_DATASETS:
         return "text"
-    return (
-        "cifar10"
-        if network == "ResNet-50" and dataset.partition(" vs ")[0] == "CIFAR-10"
-        else "paper"
+    is_cifar10 = dataset.partition(" vs ")[0] == "CIFAR-10"
+    return "cifar10" if is_cifar10 and network == "ResNet-50" else "paper"
+
+
+def number(name: str, metric: Metric, **about: str) -> Number:
+    """A number at the selected epoch, with the error of its bootstrap."""
+    selected = at_selected_epoch(metric)
+    return Number(name, selected, about, error=bootstrap_error(selected))
+
+
+def scaled(name: str, metric: Metric, **about: str) -> Number:
+    """The same number at the temperature of least validation ECE."""
+    return number(f"{name}{AFTER}", after_scaling(metric), **about)
+
+
+def both(name: str, metric: Metric, **about: str) -> list[Number]:
+    """A number before and after scaling."""
+    return [number(name, metric, **about), scaled(name, metric, **about)]
+
+
+def bootstrap_error(metric: Metric) -> Derived:
+    """The standard error of a metric: the width of its interval over 2 × 1.645."""
+    low = replace(metric, name=f"{metric.name}_low", complement=False)
+    high = replace(metric, name=f"{metric.name}_high", complement=False)
+    width_in_errors = 2 * float(stats.norm.ppf((1 + LEVEL) / 2))
+
+    def compute(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
+        width = high.of(runs, chosen) - low.of(runs, chosen)
+        return width / width_in_errors
+
+    return Derived(f"standard error of {metric.unit}", compute)
+
+
+def _always(*numbers: Number) -> Callable[[Runs], Sequence[Number]]:
+    """The same numbers for every study."""
+    return lambda _: numbers
+
+
+def shifted_sets(runs: Runs) -> list[str]:
+    """The data sets with the same classes that runs were also evaluated on."""
+    own = {"train", "validation", "test"}
+    rows = runs.measured(ECE.name)
+    return sorted(set(rows["split"].astype(str)) - own)
+
+
+def _on_outliers(runs: Runs) -> list[Number]:
+    return [
+        result
+        for name in outlier_sets(runs)
+        for result in both("auroc", replace(AUROC, split=name), other_set=name)
+    ]
+
+
+def _on_shifted_sets(runs: Runs) -> list[Number]:
+    numbers = []
+    for name in shifted_sets(runs):
+        error = replace(ERROR, split=name)
+        ece = replace(ECE, split=name)
+        numbers.append(number("error", error, other_set=name))
+        numbers += both("ece", ece, other_set=name)
+    return numbers
+
+
+def _stopped_early(_: Runs) -> list[Number]:
+    numbers = []
+    for criterion in CRITERIA:
+        about = {"criterion": criterion}
+        numbers.append(Number("error", stopped_early(ERROR, criterion), about))
+        numbers.append(Number("ece", stopped_early(ECE, criterion), about))
+    return numbers
+
+
+def _released_outliers(runs: Runs) -> list[Number]:
+    """The AUROC before scaling, as the authors' notebook names it."""
+    return [
+        number("AUROC% pre T (entropy)", replace(AUROC, split=name), other_set=name)
+        for name in outlier_sets(runs)
+    ]
+
+
+_TEMPERATURE = number("temperature", TEMPERATURE)
+_CONFIDENT = [
+    number("s99_share", CONFIDENT_SHARE),
+    number("s99_accuracy", CONFIDENT_ACCURACY),
+    scaled("s99_share", CONFIDENT_SHARE),
+    scaled("s99_accuracy", CONFIDENT_ACCURACY),
+]
+_RELEASED = [
+    number("test error %", ERROR),
+    number("ECE% pre T (15 bins)", ECE),
+    number("ECE% post T=2.5", after_scaling(ECE)),
+    number("MCE% pre T", MCE),
+    number("MCE% post T=2.5", after_scaling(MCE)),
+    number("optimal T", TEMPERATURE),
+]
+"""The metrics as the authors' notebooks name them."""
+
+
+def _main_table(name: str, *numbers: Number, **about: Any) -> LossTable:
+    """A table of the losses of Table 1, and of those that the paper does not have."""
+    return LossTable(
+        name=name,
+        losses=TABLE_1_LOSSES,
+        numbers=_always(*numbers),
+        with_others=True,
+        **about,
     )
 
 
-def _changes(records: Records) -> pd.DataFrame:
-    """Each variant with the task and method that it is one of, and the criterion of its
-    temperatures: `by`.
+def _focal_table(name: str, *numbers: Number) -> LossTable:
+    """A table of the focal losses among themselves."""
+    return LossTable(name=name, losses=FOCAL_LOSSES, numbers=_always(*numbers))
+
+
+def translation_scores(runs: Runs) -> pd.DataFrame:
+    """Table K.1 with the printed numbers of the text."""
+    names = ["dataset", "network", "criterion", "method", METRIC]
+    keys = ["task", *names]
+    printed = printed_numbers(_K1_TITLE)
+    printed[["criterion", METRIC]] = printed[METRIC].map(_K1_PRINTED).tolist()
+    chosen = runs.select(where(task="translation"))
+    rows = pd.DataFrame(columns=[*keys, OURS, f"{OURS}_sd", *_COUNTS, "runs"])
+    if len(chosen):
+        rows = means_over_seeds(
+            runs, chosen, _TRANSLATION_SCORES, keys, named=_translation_named
+        )
+        order = ["criterion", "dataset", "method", METRIC]
+        rows = in_order(rows, order, {METRIC: _TRANSLATION_METRICS})
+    return beside_printed(
+        rows,
+        printed[[*names, PRINTED]],
+        keys,
+        columns=[*_COLUMNS, STATUS, CELLS],
+        profile=_profile,
+    )
+
+
+def _translation_named(rows: pd.DataFrame) -> pd.DataFrame:
+    dataset = rows["dataset"].replace({"wmt14_en_de": "WMT14 En-De"})
+    return rows.assign(task=rows["experiment"], dataset=dataset, method=rows["arm"])
+
+
+def _translated(name: str, metric: Metric, criterion: str) -> Number:
+    about = {"criterion": criterion}
+    return Number(name, at_selected_epoch(metric), about)
+
+
+_BLEU = Metric("bleu")
+_TRANSLATION_METRICS = (
+    "ece",
+    "ece_after_scaling",
+    "bleu",
+    "bleu_after_scaling",
+    "temperature",
+)
+_TRANSLATION_SCORES = (
+    _translated("ece", ECE, "ECE"),
+    _translated("ece_after_scaling", after_scaling(ECE), "ECE"),
+    _translated("temperature", TEMPERATURE, "ECE"),
+    _translated("bleu", _BLEU, "BLEU"),
+    _translated("bleu_after_scaling", after_scaling(_BLEU), "BLEU"),
+    _translated("bleu", Metric("best_bleu"), _BEST),
+    _translated("temperature", Metric("best_bleu_temperature"), _BEST),
+)
+
+
+def not_in_a_table(_: Runs | None = None) -> pd.DataFrame:
+    """The printed numbers that belong to no table, because they are ranges over several
+    networks.
     """
-    about = records.tasks[["task", "dataset", "network", "variant", "variant_of"]]
-    trained = _trained(records).merge(about, on="task").assign(by=SCALED)
-    is_main = trained["variant"] == ""
-    main_task = trained["task"].where(is_main, trained["variant_of"])
-    trained = trained.assign(
-        main_task=main_task, method=trained["arm"].replace(paper.WRITTEN_ARMS)
-    )
-    main = trained[is_main]
-    written = main[main["arm"].isin(paper.WRITTEN_ARMS)].assign(variant="as written")
-    by_likelihood = main.assign(
-        method=main["arm"], variant="temperature by NLL", by="nll"
-    )
-    return pd.concat([trained[~is_main], written, by_likelihood], ignore_index=True)
+    titles = {_K1_TITLE}
+    titles |= {table.title for table in TABLES if isinstance(table, LossTable)}
+    rows = read_csv(PUBLISHED / f"{SLUG}.csv").rename(columns={"model": "network"})
+    rows = rows[~rows["table"].isin(titles)]
+    rows = rows.assign(status="a range over two networks, see Table 1")
+    columns = [
+        "table",
+        "dataset",
+        "network",
+        "method",
+        "metric",
+        "value",
+        "unit",
+        "status",
+    ]
+    return rows[columns].reset_index(drop=True)
 
 
-TABLES: dict[str, Callable[[Records], pd.DataFrame]] = {
-    name: partial(table, name=name) for name in SPECS
-}
-TABLES |= {"table_k1": table_k1, "not_in_a_table": not_in_a_table, "ablation": ablation}
-"""Every table, by the name of its file."""
+TABLES: tuple[Table, ...] = (
+    _main_table("table_1", *both("ece", ECE), _TEMPERATURE, title="Table 1"),
+    _main_table("table_2", number("error", ERROR), title="Table 2"),
+    LossTable(
+        name="table_3",
+        losses=TABLE_1_LOSSES,
+        numbers=_on_outliers,
+        title="Table 3",
+        with_others=True,
+    ),
+    _main_table("table_f1", *both("adaptive_ece", ADAPTIVE_ECE), _TEMPERATURE),
+    _main_table("table_f2", *both("classwise_ece", CLASSWISE_ECE), _TEMPERATURE),
+    _focal_table("table_f3", *both("ece", ECE), _TEMPERATURE),
+    _focal_table("table_f4", *both("adaptive_ece", ADAPTIVE_ECE), _TEMPERATURE),
+    _focal_table("table_f5", *both("classwise_ece", CLASSWISE_ECE), _TEMPERATURE),
+    _focal_table("table_f6", number("error", ERROR)),
+    _main_table(
+        "table_f7",
+        number("top1", Metric("accuracy")),
+        number("top5", Metric("top5_accuracy")),
+        # Of five classes, all are among the top five.
+        fewest_classes=6,
+    ),
+    _main_table("table_f8", number("nll", NLL)),
+    _main_table("table_f9", scaled("nll", NLL)),
+    _main_table("table_f10", number("mce", MCE)),
+    _main_table("table_f11", scaled("mce", MCE)),
+    LossTable(
+        name="table_h1",
+        losses={"CE": CE, "MMCE": MMCE, "FLSD-53": FLSD_53},
+        numbers=_always(*_CONFIDENT),
+    ),
+    # Deviation: which focal loss Table J.1 has is not said; this is FLSD-53, the method
+    # that the paper proposes.
+    LossTable(
+        name="table_j1",
+        losses={"CE": CE, "FLSD-53": FLSD_53},
+        numbers=_stopped_early,
+        by_criterion=True,
+        is_evaluated=False,
+    ),
+    # The weights that the authors released, by their own notebooks, with more digits
+    # than the tables.
+    LossTable(
+        name="released",
+        losses={"CE": CE},
+        numbers=_always(*_RELEASED),
+        title="evaluation notebook",
+        printed_only=True,
+    ),
+    LossTable(
+        name="released_ood",
+        losses={"CE": CE},
+        numbers=_released_outliers,
+        title="notebook evaluate_single_model_ood.ipynb",
+        printed_only=True,
+    ),
+    # Ours: test images of another data set with the same classes.
+    LossTable(
+        name="table_shift",
+        losses=TABLE_1_LOSSES,
+        numbers=_on_shifted_sets,
+        with_others=True,
+    ),
+    Made(name="table_k1", by=translation_scores, lay_out=by_loss),
+    Made(name="not_in_a_table", by=not_in_a_table),
+    Made(name="ablation", by=ablation.table, lay_out=ablation.lay_out),
+)
+"""Every table, in the order of the paper."""

@@ -464,7 +464,7 @@ def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
             contrast does not say which of them it is about.
     """
     factors = training_factors(chosen)
-    distinct = chosen.drop_duplicates(factors)
+    distinct = chosen.drop_duplicates(list(dict.fromkeys([*keys, *factors])))
     twice = distinct[distinct.duplicated(list(keys), keep=False)]
     if twice.empty:
         return distinct

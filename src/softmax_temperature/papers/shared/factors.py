@@ -108,6 +108,14 @@ def less_than(bound: float) -> Condition:
     return Condition(f"below {bound:g}", lambda values: _numbers(values) < bound)
 
 
+def between(low: float, high: float) -> Condition:
+    """A number between two, both included."""
+    return Condition(
+        f"between {low:g} and {high:g}",
+        lambda values: _numbers(values).between(low, high),
+    )
+
+
 def dataset_in(names: Collection[str]) -> Where:
     """The runs on one of some data sets, on a part of one, or on the whole of one.
 

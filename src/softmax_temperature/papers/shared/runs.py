@@ -44,6 +44,10 @@ FACTORS = (
     "loss",
     "gamma",
     "smoothing",
+    "milestones",
+    "mmce_form",
+    "mmce_weight",
+    "options",
     "mode",
     "factor",
     "max_temperature",
@@ -56,6 +60,9 @@ FACTORS = (
     "optimizer",
     "learning_rate",
     "weight_decay",
+    "batch_size",
+    "reduction",
+    "clip_norm",
     "crop_padding",
     "flip",
     "inverse_temperature",
@@ -68,7 +75,9 @@ FACTORS = (
 )
 """The names of factors, common to all papers; a file has those that its paper varies.
 
-`gamma` is a number, or the policy by which it depends on the sample or on the epoch.
+`gamma` is a number, or the policy by which it depends on the sample or on the epoch,
+with `milestones` between the epochs. `mmce_form` is "released" or "written": MMCE as
+the authors' code has it, or their text. `options` are those of a user's own loss.
 `mode`, `factor` and the five after them are those of Cooling. `start` says which
 logits a network starts with, `correlation` how those of a pair are correlated.
 `weights` says where a backbone's weights come from.

@@ -1,0 +1,134 @@
+"""Contrasts that only the focal paper needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from softmax_temperature.papers.focal.study import (
+    AUROC,
+    EVALUATION_CELL,
+    OUTLIERS,
+    SELECTED_BY_VALIDATION,
+    after_scaling,
+)
+from softmax_temperature.papers.shared.contrasts import (
+    Contrast,
+    Difference,
+    Evidence,
+    Measurement,
+    cells_of_runs,
+    not_tested,
+    reasons,
+)
+from softmax_temperature.papers.shared.metrics import Average, Measure
+from softmax_temperature.papers.shared.runs import CELL, Runs
+from softmax_temperature.papers.shared.statistics import OverTasks, Task
+
+
+@dataclass(frozen=True)
+class Evaluated(Contrast):
+    """A contrast of numbers of the evaluation: the cells behind them are its own."""
+
+    contrast: Contrast
+
+    def measure(self, runs: Runs) -> Measurement:
+        """The estimates of the contrast."""
+        table = runs.table.assign(**{CELL: runs.table[EVALUATION_CELL]})
+        return self.contrast.measure(replace(runs, table=table))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BesideSelected(Contrast):
+    """A difference after the last epoch, with that at the selected epoch in the note.
+
+    Text trainings are judged after their last epoch, as image trainings are. The epoch
+    of best validation accuracy, which the paper takes for texts, stands beside it:
+    choosing among a few epochs of a short training decides the calibration error more
+    than the loss does.
+
+    Attributes:
+        difference: The difference.
+        selected: The same number at the selected epoch.
+    """
+
+    difference: Difference
+    selected: Measure
+
+    def measure(self, runs: Runs) -> Measurement:
+        """The difference, with each experiment that selects an epoch in the note."""
+        measurement = self.difference.measure(runs)
+        among = self.difference.among & SELECTED_BY_VALIDATION
+        beside = replace(self.difference, of=self.selected, among=among)
+        numbers = beside.differences(runs)
+        if not measurement.parts or numbers.empty:
+            return measurement
+        means = numbers.groupby(level="experiment").mean()
+        texts = ", ".join(f"{name} {{}}" for name in means.index)
+        note = f"at the epoch of best validation accuracy: {texts}"
+        if measurement.note:
+            note = f"{note}; {measurement.note}"
+        return replace(measurement, note=note, beside=tuple(means.tolist()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnOutliers(Contrast):
+    """A difference of AUROC, as a mean over the paper's out-of-distribution sets.
+
+    Each other set is a task of its own, which the paper does not have.
+
+    Attributes:
+        difference: The difference, whose number is replaced by each AUROC.
+        scaled: Whether the first AUROC is after scaling; the second is before.
+    """
+
+    difference: Difference
+    scaled: bool = False
+
+    def measure(self, runs: Runs) -> Measurement:
+        """The mean over the paper's sets, and the difference of each other set."""
+        sets = outlier_sets(runs)
+        if not sets:
+            return not_tested(
+                "no experiment of this study has an out-of-distribution set"
+            )
+        evidence = self._of(OUTLIERS).evidence(runs)
+        tasks = _tasks(evidence)
+        others: list[Task] = []
+        for name in sets:
+            if name not in OUTLIERS:
+                others += self._on_other_set(runs, name)
+        tasks += sorted(others, key=lambda task: task.name)
+        if not tasks:
+            return not_tested(reasons(evidence.missing))
+        mean = OverTasks(tuple(tasks))
+        cells = cells_of_runs(evidence.runs)
+        return Measurement({"AUROC": mean}, AUROC.unit, cells=cells)
+
+    def _on_other_set(self, runs: Runs, name: str) -> list[Task]:
+        evidence = self._of([name]).evidence(runs)
+        return [
+            replace(task, name=f"{task.name}, {name}", own=False)
+            for task in _tasks(evidence)
+        ]
+
+    def _of(self, sets: Sequence[str]) -> Difference:
+        """The difference of the mean AUROC on some sets."""
+        aurocs = [replace(AUROC, split=name) for name in sets]
+        plain = Average(aurocs)
+        if not self.scaled:
+            return replace(self.difference, of=plain)
+        scaled = Average([after_scaling(auroc) for auroc in aurocs])
+        return replace(self.difference, of=scaled, of_second=plain)
+
+
+def _tasks(evidence: Evidence) -> list[Task]:
+    """The tasks of a difference with one part."""
+    parts = [part for part in evidence.parts.values() if isinstance(part, OverTasks)]
+    return [task for part in parts for task in part.tasks]
+
+
+def outlier_sets(runs: Runs) -> list[str]:
+    """The out-of-distribution sets of a study, by name."""
+    rows = runs.measured(AUROC.name)
+    return sorted(set(rows["split"].astype(str)))

@@ -1,0 +1,151 @@
+"""Numbers that are computed from the curves of a training, and from its samples."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from softmax_temperature.papers.focal.study import WEIGHT_NORM, at_selected_epoch
+from softmax_temperature.papers.shared.metrics import Derived, Metric, is_lost
+from softmax_temperature.papers.shared.runs import Runs
+
+NEAR_BEST = 0.02
+"""The difference to the best validation accuracy up to which an epoch may be chosen."""
+CRITERIA = {
+    "last": "last epoch",
+    "accuracy": "by accuracy",
+    "nll": "by NLL",
+    "ece": "by ECE",
+}
+"""The criteria of early stopping of Table J.1, in words."""
+OVERFITTED = 1.05
+"""A test NLL that ends at less than this multiple of its minimum is not overfitted."""
+EARLY = 150 / 350
+"""The share of the training before the learning rate first falls: "initially" in
+section 4."""
+SURE = 0.9
+"""The confidence above which a mistake is a confident one (appendix C)."""
+
+
+def stopped_early(metric: Metric, criterion: str) -> Derived:
+    """A test metric at the epoch that validation data choose by a criterion.
+
+    It is the first of the best among those whose validation accuracy is near the
+    highest: the least ECE of all epochs may be that of an untrained network.
+    """
+
+    def compute(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
+        epochs = stopping_epochs(runs, chosen, criterion)
+
+        def value(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[float]:
+            at = values["run"].map(epochs)
+            return values[values["epoch"] == at].set_index("run")["value"]
+
+        return replace(metric, epochs=value).of(runs, chosen)
+
+    return Derived(metric.unit, compute)
+
+
+def stopping_epochs(
+    runs: Runs, chosen: pd.DataFrame, criterion: str
+) -> pd.Series[float]:
+    """The epoch that validation data choose, of each run that finished."""
+    finished = chosen.index[~is_lost(chosen)]
+    rows = runs.wide("accuracy", "nll", "ece", split="validation")
+    rows = rows[rows["run"].isin(finished)]
+    if criterion == "last":
+        return rows.groupby("run")["epoch"].max()
+    best = rows.groupby("run")["accuracy"].transform("max")
+    good = rows[rows["accuracy"] >= best - NEAR_BEST].dropna(subset=criterion)
+    numbers = good.groupby("run")[criterion]
+    places = numbers.idxmax() if criterion == "accuracy" else numbers.idxmin()
+    return good.loc[places].set_index("run")["epoch"]
+
+
+def change_where_overfitted(name: str, *, sign: int = 1) -> Derived:
+    """The change of a test metric from the epoch of least test NLL to the last.
+
+    Only runs whose test NLL rises have it: see `OVERFITTED`.
+
+    Args:
+        name: "nll_right" or "nll_wrong", the NLL of these samples.
+        sign: -1 for the change with its sign reversed.
+    """
+
+    def compute(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
+        best, last = _best_and_last(runs, chosen)
+        change = (last - best)[_overfitted(best, last)].dropna()
+        return sign * change[name]
+
+    label = f"a test NLL that ends at {OVERFITTED} times its minimum"
+    return Derived(label, compute)
+
+
+def overfitted_count(runs: Runs, chosen: pd.DataFrame) -> str:
+    """The number of runs that overfit, in words."""
+    best, last = _best_and_last(runs, chosen)
+    overfitted = _overfitted(best, last)
+    return f"{overfitted.sum()} of {len(overfitted)} runs overfit"
+
+
+def _best_and_last(
+    runs: Runs, chosen: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The test NLL at its least and at the end, of each run that finished."""
+    sides = ["nll", "nll_right", "nll_wrong"]
+    rows = runs.wide(*sides, split="test")
+    rows = rows[rows["run"].isin(chosen.index[~is_lost(chosen)])].dropna(subset="nll")
+    by_run = rows.groupby("run")
+    best = rows.loc[by_run["nll"].idxmin()].set_index("run")[sides]
+    last = rows.loc[by_run["epoch"].idxmax()].set_index("run")[sides]
+    return best, last
+
+
+def _overfitted(best: pd.DataFrame, last: pd.DataFrame) -> pd.Series[bool]:
+    return (last["nll"] >= OVERFITTED * best["nll"]).astype(bool)
+
+
+def _mean_of_first_epochs(
+    values: pd.DataFrame, chosen: pd.DataFrame
+) -> pd.Series[float]:
+    """The mean over the epochs before the learning rate first falls, at least one."""
+    last = values["run"].map(chosen["epochs_done"])
+    early = values[values["epoch"] <= (EARLY * last).clip(lower=1)]
+    return early.groupby("run")["value"].mean()
+
+
+EARLY_WEIGHT_NORM = replace(WEIGHT_NORM, epochs=_mean_of_first_epochs)
+
+
+def _log_gradient_norm(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
+    """The mean logarithm over samples and over the recorded epochs but the first."""
+    bins = runs.tables["gradient_norms"]
+    bins = bins[bins["run"].isin(chosen.index[~is_lost(chosen)])]
+    bins = bins[bins["epoch"] > bins.groupby("run")["epoch"].transform("min")]
+    centre = np.log(np.sqrt(bins["low"] * bins["high"]))
+    bins = bins.assign(total=bins["count"] * centre)
+    sums = bins.groupby(["run", "epoch"])[["total", "count"]].sum()
+    return (sums["total"] / sums["count"]).groupby("run").mean()
+
+
+LOG_GRADIENT_NORM = Derived("log gradient norm", _log_gradient_norm)
+
+
+def _confident_mistakes(runs: Runs, _: pd.DataFrame) -> pd.Series[float]:
+    mistakes = runs.tables["linear_mistakes"]
+    is_sure = (mistakes["confidence"] > SURE).astype(float)
+    return is_sure.groupby(mistakes["run"]).mean()
+
+
+CONFIDENT_MISTAKES = Derived("of the mistakes", _confident_mistakes)
+"""The share of a linear model's mistakes that are confident."""
+
+
+def _bleu_points(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
+    return 100 * at_selected_epoch(Metric("best_bleu")).of(runs, chosen)
+
+
+BEST_BLEU = Derived("BLEU", _bleu_points)
+"""The highest test BLEU over temperatures, in points."""

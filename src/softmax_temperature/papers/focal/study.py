@@ -1,0 +1,285 @@
+"""The runs of the focal paper, and its losses as predicates on their factors.
+
+A run trains a network on a data set with a loss. An experiment is a data set with a
+network and a recipe; a variant of one changes its recipe, for the ablation. Appendix C
+trains a linear model, appendix K models that translate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from softmax_temperature.papers.shared.display import loss_label
+from softmax_temperature.papers.shared.factors import Where, is_part, where
+from softmax_temperature.papers.shared.metrics import (
+    Metric,
+    add_labels,
+    at_epoch,
+    mean_of_all_epochs,
+)
+from softmax_temperature.papers.shared.runs import CELL, Runs, read_runs
+
+SLUG = "focal"
+TABLES = (
+    "differences",
+    "roc",
+    "gradient_norms",
+    "reliability",
+    "panels",
+    "linear_mistakes",
+    "linear_points",
+    "translation_curves",
+    "theory_checks",
+)
+"""Measurements of another shape; all but the last have a column `run`.
+
+differences: scaling × metric: arm minus cross-entropy on the same test samples.
+roc: ood (the other data set) × scaling × point of the curve.
+gradient_norms: epoch × bin: norms of the last layer's gradient, of training samples.
+reliability: epoch × bin (25) of training samples.
+panels: scaling × image (its number in the test split); the pixels are in
+    `panels.safetensors`, by experiment, of images, height, width and channels.
+linear_mistakes: the confidence of each misclassified test point.
+linear_points: the test points of seed 0, the same for all losses.
+translation_curves: temperature: test BLEU and validation ECE.
+theory_checks: see `losses.propositions.theory_checks`.
+"""
+
+# Deviation: Multi30k stands in for WMT14, on which no study here can train; the paper
+# has no other task of translation.
+DATA = (
+    "cifar10",
+    "cifar100",
+    "tiny_imagenet",
+    "newsgroups20",
+    "sst_trees",
+    "wmt14_en_de",
+    "multi30k",
+)
+"""The paper's data sets; a part of one, as "cifar10-5000", is the paper's too."""
+OUTLIERS = ("svhn", "gaussian-noise")
+"""The paper's out-of-distribution sets; the second is a corruption of CIFAR-10-C."""
+EXPERIMENT = ("experiment",)
+"""What makes a task of the claims: a data set with a network and a recipe."""
+EVALUATION_CELL = "evaluation_cell"
+"""Column: the cell that evaluated the run, where `cell` is the one that trained it."""
+
+# What a run is trained with. ----------------------------------------------------------
+
+CE = where(loss="cross_entropy").called("cross-entropy")
+BRIER = where(loss="brier").called("the Brier loss")
+MMCE = where(loss="mmce", mmce_form="released").called("MMCE")
+MMCE_WRITTEN = where(loss="mmce", mmce_form="written").called("MMCE as written")
+LS_005 = where(loss="label_smoothing", smoothing=0.05).called("label smoothing of 0.05")
+LS_01 = where(loss="label_smoothing", smoothing=0.1).called("label smoothing of 0.1")
+FL_1 = where(loss="focal", gamma="1").called("focal loss with gamma 1")
+FL_2 = where(loss="focal", gamma="2").called("focal loss with gamma 2")
+FL_3 = where(loss="focal", gamma="3").called("focal loss with gamma 3")
+FLSC_531 = where(loss="scheduled_focal", gamma="531").called("FLSc-531")
+FLSC_532 = where(loss="scheduled_focal", gamma="532").called("FLSc-532")
+FLSD_532 = where(loss="sample_dependent_focal", gamma="532").called("FLSD-532")
+FLSD_53 = where(loss="sample_dependent_focal", gamma="53").called("FLSD-53")
+
+TABLE_1_LOSSES: Mapping[str, Where] = {
+    "CE": CE,
+    "Brier": BRIER,
+    "MMCE": MMCE,
+    "LS-0.05": LS_005,
+    "FL-3": FL_3,
+    "FLSD-53": FLSD_53,
+}
+"""The losses of Table 1, in its order, by their labels."""
+FOCAL_LOSSES: Mapping[str, Where] = {
+    "FL-1": FL_1,
+    "FL-2": FL_2,
+    "FL-3": FL_3,
+    "FLSc-531": FLSC_531,
+    "FLSc-532": FLSC_532,
+    "FLSD-532": FLSD_532,
+    "FLSD-53": FLSD_53,
+}
+"""The losses of Tables F.3 to F.6, in their order, by their labels."""
+CURVE_LOSSES: Mapping[str, Where] = {
+    "CE": CE,
+    "FL-1": FL_1,
+    "FL-2": FL_2,
+    "FL-3": FL_3,
+}
+"""The losses that the paper shows during training."""
+QUALITATIVE_LOSSES: Mapping[str, Where] = {
+    "CE": CE,
+    "Brier": BRIER,
+    "MMCE": MMCE,
+    "FLSD-53": FLSD_53,
+}
+"""The losses of Figure H.1."""
+WRITTEN_LABELS = {"MMCE-written": "MMCE"}
+"""The label of a loss as the text has it, with that of the authors' code."""
+
+
+def any_of(losses: Mapping[str, Where]) -> Where:
+    """The runs with one of several losses."""
+    first, *others = losses.values()
+    together = first
+    for loss in others:
+        together = together | loss
+    return together.called(", ".join(losses))
+
+
+OTHER_LOSSES = ~(any_of(TABLE_1_LOSSES) | any_of(FOCAL_LOSSES) | MMCE_WRITTEN)
+"""The losses that the paper's tables do not have: LS-0.1, and those of a user."""
+TABLE_1_AND_OTHERS = any_of(TABLE_1_LOSSES) | OTHER_LOSSES
+
+# What a run is for. -------------------------------------------------------------------
+
+CLASSIFICATION = where(task="classification")
+MAIN = (CLASSIFICATION & where(variant=None)).called("the main recipe")
+VARIANTS = CLASSIFICATION & ~where(variant=None)
+ON_TEXTS = (MAIN & ~where(embeddings=None)).called("the main recipe on texts")
+SELECTED_BY_VALIDATION = where(select="best_validation")
+LINEAR = where(task="linear").called("the linear model")
+TRANSLATION = where(task="translation", diverged=False).called("translation")
+
+# In translation the paper names a loss without its gamma or smoothing. These are those
+# of profile `defaults`: the text of appendix K lost them.
+TRANSLATION_LOSSES: Mapping[str, Where] = {"CE": CE, "LS": LS_01, "FL": FL_1}
+_TRANSLATION_LABELS = {"LS-0.1": "LS", "FL-1": "FL"}
+
+# What is measured. --------------------------------------------------------------------
+
+ECE = Metric("ece", label="ECE")
+ACCURACY = Metric("accuracy")
+ERROR = Metric("accuracy", label="error", complement=True)
+NLL = Metric("nll", label="NLL")
+MCE = Metric("mce", label="MCE")
+ADAPTIVE_ECE = Metric("adaptive_ece", label="AdaECE")
+CLASSWISE_ECE = Metric("classwise_ece", label="Classwise-ECE")
+CONFIDENT_SHARE = Metric("confident_share", label="share of predictions")
+CONFIDENT_ACCURACY = Metric("confident_accuracy")
+AUROC = Metric("auroc", epochs=at_epoch("selected_epoch"), label="AUROC")
+TEMPERATURE = Metric("temperature", scaled=True)
+WEIGHT_NORM = Metric("weight_norm", label="weight norm")
+FEATURE_NORM = Metric(
+    "feature_norm", split="train", epochs=mean_of_all_epochs, label="norms"
+)
+GRID = 0.1
+"""The step of the temperatures that are tried."""
+BEST_TEMPERATURE = "best_temperature"
+"""Column: the temperature of least validation ECE, of a model that translates."""
+TEMPERATURES_APART = "temperatures_apart"
+"""Column: the distance of the temperatures of highest test BLEU and least validation
+ECE, of a model that translates."""
+
+
+def after_scaling(metric: Metric) -> Metric:
+    """The metric at the temperature of least validation ECE."""
+    # Section 5 reports this criterion.
+    return replace(metric, scaled=True)
+
+
+def at_selected_epoch(metric: Metric) -> Metric:
+    """The metric at the epoch whose weights the experiment evaluates."""
+    return replace(metric, epochs=at_epoch("selected_epoch"))
+
+
+def read(folder: Path) -> Runs:
+    """The runs in `results/<study>/focal`, with the columns that follow from them.
+
+    The columns are `own` (the paper has the data), `is_printed` (the paper has numbers
+    of the experiment), the label `arm`, `evaluation_cell`, and for translation
+    `best_temperature` and `temperatures_apart`.
+    """
+    return tidied(read_runs(folder, TABLES))
+
+
+def tidied(runs: Runs) -> Runs:
+    """The runs with the columns that follow from their factors and values."""
+    table = runs.table
+    texts = ["variant", "variant_of", "printed_dataset", "printed_network"]
+    texts += ["differs", "embeddings", "noise", "mmce_form", "milestones", "options"]
+    table = table.astype(dict.fromkeys(texts, object))
+    own = [is_part(name, DATA) for name in table["dataset"]]
+    table = table.assign(
+        gamma=pd.Series(map(plain, table["gamma"]), table.index, dtype=object),
+        own=np.array(own) | LINEAR.mask(table),
+        is_printed=table["printed_dataset"].notna(),
+        diverged=table["diverged"].astype(bool),
+    )
+    evaluation = table[CELL].str.replace("focal/training/", "focal/evaluation/")
+    table[EVALUATION_CELL] = evaluation
+    runs = replace(runs, table=add_labels(table, arm_label))
+    translated = TRANSLATION.select(runs.table)
+    temperature = at_selected_epoch(TEMPERATURE).of(runs, translated)
+    runs.table[BEST_TEMPERATURE] = temperature.reindex(table.index)
+    runs.table[TEMPERATURES_APART] = _temperatures_apart(runs)
+    return runs
+
+
+def _temperatures_apart(runs: Runs) -> pd.Series[float]:
+    curves = runs.tables["translation_curves"].set_index("temperature")
+    if curves.empty:
+        return pd.Series(np.nan, index=runs.table.index)
+    by_run = curves.groupby("run")
+    apart = by_run["bleu"].idxmax() - by_run["validation_ece"].idxmin()
+    return apart.abs().reindex(runs.table.index)
+
+
+def arm_label(run: Mapping[str, Any] | pd.Series[Any]) -> str:
+    """The paper's name of a loss, from its factors: "FLSD-53", "MMCE-written"."""
+    label = loss_label(run)
+    if run["loss"] == "mmce":
+        if run["mmce_form"] == "written":
+            label = f"{label}-written"
+        if run["mmce_weight"] != 2:
+            label = f"{label}, weight {run['mmce_weight']:g}"
+    if pd.notna(run["options"]):
+        label = f"{label}, {run['options']}"
+    if run["task"] == "translation":
+        return _TRANSLATION_LABELS.get(label, label)
+    return label
+
+
+def plain(value: Any) -> str | None:
+    """A gamma as text, without zeros at its end: "3", "53", "0.5"; None if there is
+    none.
+    """
+    if pd.isna(value):
+        return None
+    try:
+        return f"{float(value):g}"
+    except ValueError:
+        return str(value)
+
+
+def experiments(runs: Runs) -> pd.DataFrame:
+    """A row per experiment with the main recipe, for a reader."""
+    columns = [
+        "experiment",
+        "dataset",
+        "network",
+        "train_images",
+        "validation_images",
+        "test_images",
+        "epochs",
+        "planned_epochs",
+        "select",
+        "noise",
+        "embeddings",
+    ]
+    rows = runs.select(MAIN)
+    cells = [cell.rsplit("/", 2)[0] for cell in rows[CELL]]
+    table = rows[columns].assign(cells=cells)
+    return table.drop_duplicates("experiment").reset_index(drop=True)
+
+
+def title(runs: Runs, experiment: str) -> str:
+    """The data set, network and variant of an experiment."""
+    row = runs.select(where(experiment=experiment)).iloc[0]
+    parts = [row["dataset"], row["network"], row["variant"]]
+    return ", ".join(part for part in parts if pd.notna(part))
