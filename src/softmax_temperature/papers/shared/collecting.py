@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from softmax_temperature.papers.shared import results
 from softmax_temperature.papers.shared.runs import (
@@ -220,8 +221,9 @@ def _rows_of(recorded: Runs, run: DeclaredRun) -> Runs:
 def _equals(column: pd.Series[Any], value: Any) -> pd.Series[bool]:
     if value is None or value == "":
         return column.isna()
-    if isinstance(value, float):
-        return (column - value).abs() <= 1e-8 * abs(value)
+    if is_numeric_dtype(column) and not is_bool_dtype(column):
+        number = pd.to_numeric(str(value), errors="coerce")
+        return (column - number).abs() <= 1e-8 * abs(number)
     return column.astype(str) == str(value)
 
 

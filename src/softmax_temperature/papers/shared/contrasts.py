@@ -174,7 +174,8 @@ class Declared(Contrast):
         parts: dict[str, Quantity] = {}
         missing: dict[str, str] = {}
         behind = []
-        for value in sorted(groups.unique()):
+        # A categorical column says the order of its values itself.
+        for value in groups.drop_duplicates().sort_values():
             whole = self._restricted(where(**{self.each: value})).evidence(runs)
             name = value_label(self.each, value)
             behind.append(whole.runs)

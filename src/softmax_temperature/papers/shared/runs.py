@@ -40,6 +40,7 @@ FACTORS = (
     "dataset",
     "network",
     "architecture",
+    "batch_norm",
     "activation",
     "loss",
     "gamma",
@@ -60,7 +61,9 @@ FACTORS = (
     "flip",
     "inverse_temperature",
     "start",
+    "start_norm",
     "correlation",
+    "dynamics",
     "backbone",
     SEED,
     DEVICE,
@@ -69,7 +72,9 @@ FACTORS = (
 
 `gamma` is a number, or the policy by which it depends on the sample or on the epoch.
 `mode`, `factor` and the five after them are those of Cooling. `start` says which
-logits a network starts with, `correlation` how those of a pair are correlated.
+logits a network starts with, `start_norm` their norm where it is set, `correlation` how
+those of a pair are correlated. `dynamics` says whether a network itself is followed, or
+its linearisation.
 """
 
 
