@@ -171,12 +171,73 @@ def _geometric_mean(values: pd.Series[float]) -> float:
     return float(np.exp(np.log(values.astype(float)).mean()))
 
 
-TABLES: tuple[Table, ...] = (
-    Made(name="accuracies", by=accuracies),
-    Made(name="logit_norms", by=logit_norms),
-    Made(name="confidence", by=confidence),
-    Made(name="learning_rates", by=learning_rates),
-    Made(name="three_temperatures", by=three_temperatures),
-    Made(name="early_slopes", by=early_slopes),
+_COLUMNS = {
+    "inverse_temperature": "β",
+    "learning_rate": "rescaled rate",
+    "initial_logit_norm": "norm at the start",
+    "test_sd": "test sd",
+    "test_best": "best seed",
+    "gain": "gain over β = 1",
+    "gain_sd": "gain sd",
+    "temperature": "fitted temperature",
+    "at_bound": "fits at a bound",
+    "test_accuracy": "accuracy",
+    "test_ece": "ECE",
+    "scaled_ece": "ECE after scaling",
+    "test_nll": "NLL",
+    "scaled_nll": "NLL after scaling",
+    "training_best": "best to train with",
+    "training_low": "as good from",
+    "training_high": "to",
+    "post_hoc": "post-hoc scaling",
+    "cooling": "Cooling",
+    "heuristic": "heuristic on the features",
+}
+_COLUMNS_OF_SLOPES = {
+    "smooth": "kinks",
+    "against": "over",
+    "where": "fitted where",
+    "low": "90 % from",
+    "high": "to",
+    "n": "seeds",
+    "misfit": "largest miss",
+}
+_VALUES_OF_SLOPES: dict[str, dict[Any, str]] = {
+    "smooth": {True: "no", False: "ReLU"},
+    "against": {"inverse_temperature": "β", "logit_norm": "norm of βz"},
+    "where": {
+        "still": "kernel is still",
+        "small": "logits are small",
+        "large": "logits are large",
+    },
+}
+
+
+def _in_words(table: pd.DataFrame) -> pd.DataFrame:
+    """A table of sweeps with columns that a reader understands."""
+    return table.rename(columns=_COLUMNS)
+
+
+def _slopes_in_words(table: pd.DataFrame) -> pd.DataFrame:
+    """The table of slopes with columns and values that a reader understands."""
+    return table.replace(_VALUES_OF_SLOPES).rename(columns=_COLUMNS_OF_SLOPES)
+
+
+ACCURACIES = Made(name="accuracies", by=accuracies, lay_out=_in_words)
+LOGIT_NORMS = Made(name="logit_norms", by=logit_norms, lay_out=_in_words)
+CONFIDENCE = Made(name="confidence", by=confidence, lay_out=_in_words)
+LEARNING_RATES = Made(name="learning_rates", by=learning_rates, lay_out=_in_words)
+THREE_TEMPERATURES = Made(
+    name="three_temperatures", by=three_temperatures, lay_out=_in_words
 )
-"""Every table, in the order of the notebook."""
+EARLY_SLOPES = Made(name="early_slopes", by=early_slopes, lay_out=_slopes_in_words)
+
+TABLES: tuple[Table, ...] = (
+    ACCURACIES,
+    LOGIT_NORMS,
+    CONFIDENCE,
+    LEARNING_RATES,
+    THREE_TEMPERATURES,
+    EARLY_SLOPES,
+)
+"""Every table, practice before theory."""
