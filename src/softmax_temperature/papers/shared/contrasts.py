@@ -476,8 +476,11 @@ def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
 
 
 def reasons(missing: Mapping[str, str]) -> str:
-    """The reasons why parts are missing, each once."""
-    return "; ".join(dict.fromkeys(missing.values()))
+    """The reasons why parts are missing: with the parts' names where they differ."""
+    distinct = list(dict.fromkeys(missing.values()))
+    if len(distinct) < 2:
+        return "; ".join(distinct)
+    return "; ".join(f"{name}: {reason}" for name, reason in missing.items())
 
 
 def joined(*names: str) -> str:

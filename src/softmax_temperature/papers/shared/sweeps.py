@@ -182,6 +182,14 @@ class Argmax(Declared):
             if not self._why_no_best(table, tried)
         }
 
+    def without_best(self, runs: Runs) -> dict[str, str]:
+        """The reason why each other group has no best value."""
+        reasons = {
+            name: self._why_no_best(table, tried)
+            for name, (table, tried) in self._tables(runs).items()
+        }
+        return {name: reason for name, reason in reasons.items() if reason}
+
     def _tables(self, runs: Runs) -> dict[str, tuple[pd.DataFrame, list[Any]]]:
         """The numbers by seed and value, and all values that were tried, by group."""
         (chosen,) = self._sides(runs)

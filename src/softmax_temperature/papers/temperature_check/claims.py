@@ -113,9 +113,12 @@ GAIN_BELOW_1 = _accuracy(Choice(among=BELOW_1), Choice(among=FROM_1), TEMPERATUR
 
 
 def _best_temperatures(runs: Runs, _: pd.DataFrame) -> str:
-    """The best inverse temperature of each architecture that has one."""
+    """The best inverse temperature of each architecture, or why it has none."""
     best = PLACE_OF_THE_BEST.best_values(runs)
-    return ", ".join(f"{name}: {value:g}" for name, value in best.items())
+    others = PLACE_OF_THE_BEST.without_best(runs)
+    places = ", ".join(f"{name}: {value:g}" for name, value in best.items())
+    left_out = [f"{name} left out: {reason}" for name, reason in others.items()]
+    return "; ".join([places, *left_out])
 
 
 PLACE_OF_THE_BEST = Argmax(
