@@ -151,8 +151,10 @@ def make_runs(*groups: list[Row]) -> Runs:
     for number, row in enumerate(row for group in groups for row in group):
         table.append({"cell": cell_of(row), **row})
         at = {"run": number, "epoch": row["epochs_done"], "scaled": False}
-        for split in ("validation", "test", "train"):
-            values.append({**at, "split": split, **row.get(split, {})})
+        values += [
+            {**at, "split": split, **row.get(split, {})}
+            for split in ("validation", "test", "train")
+        ]
         values.append({**at, "split": "test", "scaled": True, **row.get("scaled", {})})
         courses += [{"run": number, **moment} for moment in row.get("course", [])]
     runs = Runs(

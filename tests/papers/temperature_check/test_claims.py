@@ -145,7 +145,9 @@ def test_one_mean_minus_half_of_another_by_hand() -> None:
 def test_a_learning_rate_at_the_end_of_its_grid_decides_nothing(
     rate: float, name: str
 ) -> None:
-    row = judged(name, noisy("wrn", WRN, best_rate=rate), noisy("gru", GRU, best_rate=rate))
+    row = judged(
+        name, noisy("wrn", WRN, best_rate=rate), noisy("gru", GRU, best_rate=rate)
+    )
     assert row["verdict"] == NOT_TESTED
     assert "a chosen learning rate inside its grid" in row["note"]
 
@@ -154,8 +156,9 @@ def test_a_sweep_that_cannot_be_judged_leaves_the_claim_open() -> None:
     ended = noisy("wrn", WRN, best_rate=RATES[0])
     row = judged(DEPENDENCE, ended, noisy("gru", GRU, seed=1))
     assert row["verdict"] == INCONCLUSIVE
-    assert "wrn, cifar10: no run has a chosen learning rate inside its grid" in (
-        row["note"]
+    assert (
+        "wrn, cifar10: no run has a chosen learning rate inside its grid"
+        in (row["note"])
     )
 
 
@@ -194,7 +197,9 @@ def test_spread_that_falls_with_the_inverse_temperature_is_instability() -> None
 def test_a_sweep_is_judged_by_its_network_and_not_by_its_name() -> None:
     vgg = noisy("gru", GRU, architecture="vgg", batch_norm=False)
     row = judged(DEPENDENCE, vgg)
-    assert [task["task"] for task in row["tasks"]] == ["VGG without batch norm, cifar10"]
+    assert [task["task"] for task in row["tasks"]] == [
+        "VGG without batch norm, cifar10"
+    ]
 
 
 def test_a_sweep_that_is_called_norms_sets_no_norm() -> None:

@@ -48,6 +48,21 @@ courses: a row per run of gradient flow from logits of 0, and moment: a time, or
     event. time (rescaled), loss (mean, nats), change (of the tempered logits), drift
     (of the kernel, relative), drift_error, distance (to the linearised logits).
 """
+OF_ONE_TASK = (
+    "sweep",
+    "role",
+    "mode",
+    "learning_rate",
+    "start_norm",
+    "correlation",
+    "dynamics",
+    "smooth",
+    "unit_time",
+    "logit_time",
+    "drift_rate",
+)
+"""Columns that only trainings have, or only courses of gradient flow."""
+_NUMBERS_OF_A_START = ("inverse_temperature", "start_norm", "correlation")
 DATA = ("cifar10", "imagenet", "imagenet64", "imdb")
 """The paper's data sets; a part of one, as "cifar10-5000", is the paper's too."""
 STILL = 0.02
@@ -100,7 +115,9 @@ AT_1 = where(inverse_temperature=1.0)
 NETWORK_ITSELF = FLOW & where(dynamics="network")
 FROM_ZERO = NETWORK_ITSELF & where(start="zero")
 FROM_A_NORM = NETWORK_ITSELF & where(start="norm")
-STILL_KERNEL = (FROM_ZERO & where(kernel_is_still=True)).called("a kernel that is still")
+STILL_KERNEL = (FROM_ZERO & where(kernel_is_still=True)).called(
+    "a kernel that is still"
+)
 SMALL_LOGITS = (FROM_A_NORM & where(norm_of_an_image=at_most(SMALL))).called(
     "small logits"
 )
@@ -146,7 +163,8 @@ def time_to(event: str) -> Metric:
 
 def _drift_at_unit(runs: Runs, _: pd.DataFrame) -> pd.Series[float]:
     rows = runs.tables[COURSES]
-    return rows[rows["moment"] == UNIT].set_index("run")["drift"]
+    drifts = rows[rows["moment"] == UNIT].set_index("run")["drift"]
+    return drifts.astype(float)
 
 
 DRIFT = Derived("drift of the kernel", _drift_at_unit)
@@ -183,14 +201,17 @@ def tidied(runs: Runs) -> Runs:
         `is_judged`, `rate_is_inside`, `norm_of_an_image` (root mean square) and
         `kernel_is_still`.
     """
-    table = runs.table
+    columns = dict.fromkeys([*runs.table, *OF_ONE_TASK])
+    table = runs.table.reindex(columns=list(columns))
+    table = table.astype(dict.fromkeys(_NUMBERS_OF_A_START, float))
     is_training = TRAINING.mask(table)
-    own = pd.Series([is_part(name, DATA) for name in table["dataset"]], table.index)
-    labels = table.apply(architecture_label, axis="columns").astype(object)
+    own = table["dataset"].map(lambda name: is_part(name, DATA)).astype(bool)
+    names = [architecture_label(run) for _, run in table.iterrows()]
+    labels = pd.Series(names, table.index, dtype=object)
     titles = table["network"].where(~is_training, labels + ", " + table["dataset"])
     table = table.assign(
-        own=own.astype(bool),
-        is_asked=(own | ~own[is_training].any()).astype(bool),
+        own=own,
+        is_asked=own | (not own[is_training].any()),
         guessing=1 / table["classes"],
         label=labels,
         # Categories keep the order of the runs.
@@ -206,9 +227,7 @@ def tidied(runs: Runs) -> Runs:
     )
     runs = replace(runs, table=table)
     still = _kernel_is_still(runs)
-    return replace(
-        runs, table=table.assign(kernel_is_still=still).join(_choices(runs))
-    )
+    return replace(runs, table=table.assign(kernel_is_still=still).join(_choices(runs)))
 
 
 def _choices(runs: Runs) -> pd.DataFrame:
