@@ -4,13 +4,26 @@ parameters.
 
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from softmax_temperature.early_learning.flows import FIT, TENTH, UNIT
-from softmax_temperature.papers.temperature_check.collect import early_tables
+from softmax_temperature.heuristic.ridge import shipped
+from softmax_temperature.papers.shared.collecting import DeclaredRun, gather
+from softmax_temperature.papers.shared.runs import Runs
+from softmax_temperature.papers.temperature_check.collect import (
+    SHAPES,
+    declared_runs,
+    read_run,
+)
+from softmax_temperature.papers.temperature_check.study import (
+    FROM_ZERO,
+    tidied,
+    time_to,
+)
 from softmax_temperature.params import Params
 from softmax_temperature.runner.cells import CellsFailed
 from softmax_temperature.runner.errors import InputError
@@ -154,32 +167,54 @@ def test_starts_have_the_norms_that_were_asked_for() -> None:
     assert starts[0]["unit_time"] == pytest.approx(unit, rel=0.01)
 
 
-def test_tables_are_what_the_stage_measured(tiny: Params) -> None:
-    curves, norms = early_tables(edited(tiny)).values()
-    courses = [
+def gathered(params: Params) -> Runs:
+    """The runs of the stage alone."""
+    runs: list[DeclaredRun] = [
+        run for run in declared_runs(params) if run.stage is early_learning
+    ]
+    read = partial(read_run, heuristic=shipped())
+    return tidied(gather(Path("nothing"), runs, read, tables=SHAPES))
+
+
+def test_courses_from_zero_are_those_that_the_stage_measured(tiny: Params) -> None:
+    runs = gathered(edited(tiny))
+    measured = [
         course
         for seed in (0, 1)
         for course in stored(early_learning, f"mlp/curves/{seed}", "courses")
     ]
     names = ["moment", "time", "loss", "change"]
-    assert curves[names].to_dict("records") == [
+    assert runs.tables["courses"][names].to_dict("records") == [
         {name: row[name] for name in names}
-        for course in courses
+        for course in measured
         for row in course["rows"]
     ]
-    assert curves["inverse_temperature"].isna().sum() == sum(
-        len(courses[place]["rows"]) for place in (0, 4)
+    table = runs.table[runs.table["start"] == "zero"]
+    values = table["inverse_temperature"].astype(object)
+    assert values.where(values.notna(), None).tolist() == [
+        course["inverse_temperature"] for course in measured
+    ]
+    assert set(table["dynamics"][values.isna()]) == {"linearised"}
+    unit = time_to(UNIT).of(runs, runs.select(FROM_ZERO)).iloc[0]
+    (row,) = [row for row in measured[1]["rows"] if row["moment"] == UNIT]
+    assert unit == row["time"]
+
+
+def test_courses_from_a_norm_have_the_times_of_their_events(tiny: Params) -> None:
+    runs = gathered(edited(tiny))
+    table = runs.table[runs.table["start"] == "norm"]
+    assert len(table) == 2 * 3 * 2
+    start = stored(early_learning, "mlp/norms/1", "starts")[2]
+    course = table.query(
+        "seed == 1 and start_norm == 1000 and dynamics == 'linearised'"
     )
-    assert len(norms) == 2 * 3 * 2
-    first = stored(early_learning, "mlp/norms/1", "starts")[2]["linearised"]
-    row = norms.query(
-        "seed == 1 and wanted_norm == 1000 and dynamics == 'linearised'"
-    ).iloc[0]
-    assert (row[FIT], row[TENTH], row["ending"]) == (
-        first[FIT],
-        first[TENTH],
-        first["ending"],
-    )
+    for event in (FIT, TENTH):
+        time = time_to(event).of(runs, course).iloc[0]
+        assert time == start["linearised"][event]
+    row = course.iloc[0]
+    assert row["ending"] == start["linearised"]["ending"]
+    assert row["initial_logit_norm"] == start["logit_norm"]
+    assert row["unit_time"] == start["unit_time"]
 
 
 def test_batch_normalisation_is_refused_before_anything_runs(tiny: Params) -> None:

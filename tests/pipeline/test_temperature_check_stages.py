@@ -9,11 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
+from softmax_temperature.papers.shared.factors import where
 from softmax_temperature.papers.temperature_check import collect
-from softmax_temperature.papers.temperature_check.records import read_records
+from softmax_temperature.papers.temperature_check.study import (
+    ACCURACY_OF_FINISHED,
+    NLL,
+    TRAINING,
+    numbers,
+    read,
+)
 from softmax_temperature.params import Params
 from softmax_temperature.params.temperature_check import Training
 from softmax_temperature.runner.artifacts import open_artifact
@@ -35,7 +43,8 @@ from tests.pipeline.whole_runs import (
     with_other_test_data,
 )
 
-PAPER, RESULTS = collect, Path("results/tiny/temperature_check")
+PAPER = collect
+RESULTS = Path("results/tiny/temperature_check")
 pytestmark = pytest.mark.usefixtures("in_project")
 
 
@@ -82,34 +91,46 @@ def test_trainings_start_with_the_norm_that_was_asked_for() -> None:
 
 
 def test_a_confirmation_is_a_fresh_seed_at_a_rate_that_was_tried() -> None:
-    runs = read_records(RESULTS).runs
-    rows = runs[
-        (runs["sweep"] == "wrn-norms") & (runs["inverse_temperature"] == 1)
-    ].set_index("start")
-    tried, confirmed = rows.loc["norm-20"], rows.loc["confirmed-norm-20"]
-    assert (confirmed["seed"], set(tried["seed"])) == (1, {0})
+    rows = read(RESULTS).select(where(sweep="wrn-norms", inverse_temperature=1.0))
+    tried = rows[rows["role"] == "tuning"]
+    (_, confirmation), *others = rows[rows["role"] == "confirmation"].iterrows()
+    assert not others
+    assert (confirmation["seed"], set(tried["seed"])) == (1, {0})
     folder = confirm_temperature_check.output / "wrn-norms/1/norm-20/1"
-    assert open_artifact(folder).json("choice.json") == {
-        "learning_rate": confirmed["learning_rate"]
-    }
-    assert confirmed["learning_rate"] in set(tried["learning_rate"])
+    choice = open_artifact(folder).json("choice.json")
+    assert choice == {"learning_rate": confirmation["learning_rate"]}
+    assert confirmation["learning_rate"] in set(tried["learning_rate"])
+    assert (
+        confirmation["cell"] == "temperature_check/confirmation/wrn-norms/1/norm-20/1"
+    )
 
 
 def test_history_describes_tempered_logits() -> None:
     names = ("gru", 0.1, 0.1, "plain", 0)
-    tensors = open_artifact(
-        train_temperature_check.output / Training(*names).cell
-    ).tensors("logits.safetensors")
-    nll = torch.nn.functional.cross_entropy(
-        0.1 * tensors["test.logits"].double(), tensors["test.labels"]
-    ).item()
-    last = next(
-        row for row in reversed(of("history", *names)) if row["split"] == "test"
+    cell = train_temperature_check.output / Training(*names).cell
+    tensors = open_artifact(cell).tensors("logits.safetensors")
+    logits = 0.1 * tensors["test.logits"].double()
+    nll = torch.nn.functional.cross_entropy(logits, tensors["test.labels"]).item()
+    history = [row for row in of("history", *names) if row["split"] == "test"]
+    runs = read(RESULTS)
+    rows = runs.select(where(sweep="gru", inverse_temperature=0.1, seed=0))
+    assert history[-1]["nll"] == pytest.approx(nll)
+    assert NLL.of(runs, rows).iloc[0] == pytest.approx(nll)
+
+
+def test_runs_have_what_their_cells_say() -> None:
+    runs = read(RESULTS)
+    rows = numbers(runs, where(sweep="wrn", inverse_temperature=1.0, seed=0))
+    cooled = rows[rows["mode"] == "last_layer"].iloc[0]
+    names = ("wrn", 1.0, cooled["learning_rate"], "cooled", 0)
+    assert cooled["cooled_temperature"] == of("temperatures", *names)[-1]["total"]
+    assert cooled["initial_logit_norm"] == pytest.approx(
+        of("record", *names)["initial_logit_norm"]
     )
-    runs = read_records(RESULTS).runs.query(
-        "sweep == 'gru' and inverse_temperature == 0.1 and seed == 0"
-    )
-    assert (last["nll"], runs["test_nll"].iloc[0]) == pytest.approx((nll, nll))
+    assert pd.isna(cooled["heuristic"])
+    plain = rows[rows["mode"] == "none"]
+    assert plain["heuristic"].notna().all()
+    assert plain[["scaled_nll", "scaled_ece", "confidence"]].notna().all(axis=None)
 
 
 def test_only_the_usual_softmax_alone_is_described_and_only_cooling_leaves_temperatures() -> (
@@ -182,8 +203,9 @@ def test_a_training_that_diverges_is_a_result(
         }
     }
     run_paper(changed(tiny, changes), PAPER)
-    runs = read_records(RESULTS).runs
-    assert runs["diverged"].all()
-    assert runs["test_accuracy"].isna().all()
+    runs = read(RESULTS)
+    rows = runs.select(TRAINING)
+    assert rows["diverged"].all()
+    assert ACCURACY_OF_FINISHED.of(runs, rows).isna().all()
     claims = json.loads((RESULTS / "claims.json").read_text())
     assert {row["verdict"] for row in claims} <= VERDICTS

@@ -1,4 +1,4 @@
-"""Records of sweeps whose answers are known."""
+"""Runs of sweeps whose answers are known."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,47 +7,102 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from softmax_temperature.papers.temperature_check.records import Records
+from softmax_temperature.papers.shared.runs import Runs, long_form
+from softmax_temperature.papers.temperature_check.study import tidied
 
-TEMPERATURES, RATES, SEEDS = (0.01, 0.1, 1.0, 10.0), (0.01, 0.1, 1.0), range(4)
+TEMPERATURES = (0.01, 0.1, 1.0, 10.0)
+RATES = (0.01, 0.1, 1.0)
+SEEDS = range(4)
+COURSES = ["run", "moment", "time", "loss", "change", "drift"]
+COLUMNS = (
+    "task",
+    "sweep",
+    "dataset",
+    "network",
+    "architecture",
+    "batch_norm",
+    "learning_rate",
+    "inverse_temperature",
+    "mode",
+    "start",
+    "start_norm",
+    "correlation",
+    "dynamics",
+    "seed",
+    "role",
+    "classes",
+    "smooth",
+    "unit_time",
+    "logit_time",
+    "drift_rate",
+    "diverged",
+    "epochs_done",
+    "initial_logit_norm",
+    "train_samples",
+    "cell",
+)
+
+Row = dict[str, Any]
 
 
-def run(
+def training(
     sweep: str,
     inverse_temperature: float,
     rate: float,
     seed: int,
     accuracy: float,
     **others: Any,
-) -> Any:
-    """A training; a little noise that depends on the seed alone."""
+) -> Row:
+    """A training: its factors, facts and numbers.
+
+    The first word of the sweep's name is the kind of its network. A little noise
+    depends on the seed alone.
+    """
     accuracy += 0.001 * (seed - 1.5)
-    row = {
+    kind = sweep.partition("-")[0]
+    return {
+        "task": "training",
         "sweep": sweep,
-        "inverse_temperature": inverse_temperature,
+        "dataset": "cifar10",
+        "network": kind,
+        "architecture": kind,
+        "batch_norm": False,
         "learning_rate": rate,
-        "start": "plain",
-    }
-    row |= {
+        "inverse_temperature": inverse_temperature,
+        "mode": "none",
+        "start": "own",
         "seed": seed,
-        "correlation": np.nan,
+        "role": "tuning",
+        "classes": 10,
         "diverged": False,
         "epochs_done": 5,
         "initial_logit_norm": 2.0,
+        "train_samples": 100,
+        "validation": {"accuracy": accuracy},
+        "test": {
+            "accuracy": accuracy,
+            "nll": 2 - accuracy,
+            "ece": 0.05,
+            "confidence": 0.9,
+        },
+        "scaled": {
+            "nll": 1.5 - accuracy,
+            "ece": 0.01,
+            "temperature": 2.0,
+            "at_bound": 0.0,
+        },
+        **others,
     }
-    row |= {
-        "validation_accuracy": accuracy,
-        "test_accuracy": accuracy,
-        "test_nll": 2 - accuracy,
-        "test_ece": 0.05,
-    }
-    row |= {
-        "confidence": 0.9,
-        "temperature": 2.0,
-        "at_bound": False,
-        "scaled_nll": 1.5 - accuracy,
-    }
-    return row | {"scaled_ece": 0.01, "cooled_temperature": np.nan} | others
+
+
+def confirmed(row: Row, seed: int) -> Row:
+    """The same training with a fresh seed, as a confirmation."""
+    return {**row, "role": "confirmation", "seed": seed}
+
+
+def lost(row: Row) -> Row:
+    """The same training, diverged: it has no numbers."""
+    return {**row, "diverged": True, "validation": {}, "test": {}, "scaled": {}}
 
 
 def sweep(
@@ -58,99 +113,97 @@ def sweep(
     noise: float = 0.0,
     seed: int = 0,
     **others: Any,
-) -> list[dict[str, Any]]:
-    """Trainings whose best learning rate is given, and whose noise falls with the
-    inverse temperature.
+) -> list[Row]:
+    """Trainings at four inverse temperatures, best with one learning rate.
+
+    The noise falls with the inverse temperature.
     """
     generator = np.random.default_rng(seed)
-    return [
-        run(
-            name,
-            place,
-            rate,
-            number,
-            accuracy - 0.03 * (rate != best_rate) + each,
-            **others,
-        )
-        for place, accuracy in zip(TEMPERATURES, accuracies, strict=True)
-        for rate in RATES
-        for number, each in enumerate(
-            generator.normal(size=len(SEEDS)) * noise / (1 + np.log10(100 * place))
-        )
-    ]
+    rows = []
+    for place, accuracy in zip(TEMPERATURES, accuracies, strict=True):
+        scale = noise / (1 + np.log10(100 * place))
+        for rate in RATES:
+            shifts = generator.normal(size=len(SEEDS)) * scale
+            mean = accuracy - 0.03 * (rate != best_rate)
+            rows += [
+                training(name, place, rate, number, mean + shift, **others)
+                for number, shift in enumerate(shifts)
+            ]
+    return rows
 
 
-def make_records(
-    *rows: list[dict[str, Any]], dataset: str = "digits", heuristic: Any = None
-) -> Records:
-    """Records of trainings; the first word of a sweep's name is its architecture."""
-    runs = pd.DataFrame([row for some in rows for row in some])
-    facts = {
-        "dataset": dataset,
-        "network": "net",
-        "classes": 10,
-        "parameters": 1000,
-        "epochs": 5,
-    }
-    sweeps = [
-        {"sweep": name, "architecture": name.partition("-")[0], **facts}
-        for name in runs["sweep"].unique()
-    ]
-    names = [
-        "sweep",
-        "inverse_temperature",
-        "learning_rate",
-        "start",
-        "seed",
-        "predicted",
-    ]
-    early = [
-        "moment",
-        "network",
-        "inverse_temperature",
-        "drift",
-        "dynamics",
-        "logit_norm",
-        "images",
-    ]
-    empty = (
-        pd.DataFrame(),
-        pd.DataFrame(heuristic, columns=names),
-        *[pd.DataFrame(columns=early)] * 2,
+def cell_of(row: Row) -> str:
+    """The name of the cell of a training or of a course."""
+    folder = "confirmation" if row.get("role") == "confirmation" else row["task"]
+    place = f"{row.get('sweep', row['network'])}/{row['inverse_temperature']:g}"
+    return f"temperature_check/{folder}/{place}/{row['start']}/{row['seed']}"
+
+
+def make_runs(*groups: list[Row]) -> Runs:
+    """Runs of trainings and of courses of gradient flow.
+
+    A row has the columns of `COLUMNS`, values in "validation", "test", "scaled" (of the
+    test data) and "train", and the rows of its course in "course".
+    """
+    table = []
+    values = []
+    courses = []
+    for number, row in enumerate(row for group in groups for row in group):
+        table.append({"cell": cell_of(row), **row})
+        at = {"run": number, "epoch": row["epochs_done"], "scaled": False}
+        values += [
+            {**at, "split": split, **row.get(split, {})}
+            for split in ("validation", "test", "train")
+        ]
+        values.append({**at, "split": "test", "scaled": True, **row.get("scaled", {})})
+        courses += [{"run": number, **moment} for moment in row.get("course", [])]
+    runs = Runs(
+        pd.DataFrame(table, columns=COLUMNS).rename_axis(index="run"),
+        long_form(pd.DataFrame(values)),
+        {"courses": pd.DataFrame(courses, columns=COURSES)},
     )
-    return Records(runs, pd.DataFrame(sweeps), *empty)
+    return tidied(runs)
 
 
 @pytest.fixture
-def records() -> Records:
-    """Two architectures: "wrn" is best at 0.1, "gru" at 1; pairs of "wrn" with three
-    logit norms; one cooled.
+def runs() -> Runs:
+    """Two architectures: "wrn" is best at 0.1, "gru" at 1.
+
+    There are pairs of "wrn" with three logit norms, and one network that is cooled.
     """
     pairs = [
-        run(
-            "wrn-pairs",
-            1.0,
-            0.1,
-            seed,
-            0.75 - 0.01 * place,
-            start=f"pair-{c:g}",
-            correlation=c,
-            initial_logit_norm=n,
+        training("wrn-pairs", 1.0, 0.1, seed, 0.75 - 0.01 * place, **start)
+        for place, start in enumerate(
+            (pair(1.0, norm=0.0), pair(0.9, norm=3.0), pair(0.0, norm=30.0))
         )
-        for place, (c, n) in enumerate([(1.0, 0.0), (0.9, 3.0), (0.0, 30.0)])
         for seed in SEEDS
     ]
     cooled = [
-        run("wrn", 1.0, 0.1, seed, 0.76, start="cooled", cooled_temperature=4.0)
+        {
+            **training("wrn", 1.0, 0.1, seed, 0.76, mode="last_layer"),
+            "validation": {"accuracy": 0.76, "temperature": 4.0},
+        }
         for seed in SEEDS
     ]
-    heuristic = [
-        ("wrn", 1.0, rate, "plain", seed, 20 if rate == 0.1 else 90)
-        for rate in RATES
-        for seed in SEEDS
-    ]
-    own = (
-        sweep("wrn", (0.70, 0.80, 0.75, 0.60)),
-        sweep("gru", (0.50, 0.60, 0.85, 0.70)),
-    )
-    return make_records(*own, pairs, cooled, heuristic=heuristic)
+    wrn = [described(row) for row in sweep("wrn", (0.70, 0.80, 0.75, 0.60))]
+    return make_runs(wrn, sweep("gru", (0.50, 0.60, 0.85, 0.70)), pairs, cooled)
+
+
+def pair(correlation: float, *, norm: float) -> Row:
+    """The start of a pair of networks."""
+    return {
+        "start": "pair",
+        "correlation": correlation,
+        "initial_logit_norm": norm,
+    }
+
+
+def described(row: Row) -> Row:
+    """A training, with a prediction of the heuristic if it is at inverse temperature 1.
+
+    The prediction is 20 with the best learning rate, and 90 with others.
+    """
+    if row["inverse_temperature"] != 1:
+        return row
+    predicted = 20 if row["learning_rate"] == 0.1 else 90
+    return {**row, "train": {"heuristic_inverse_temperature": predicted}}

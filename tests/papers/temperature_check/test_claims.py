@@ -5,7 +5,6 @@ nothing.
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from softmax_temperature.papers.shared.claims import (
@@ -16,45 +15,51 @@ from softmax_temperature.papers.shared.claims import (
     judge_all,
 )
 from softmax_temperature.papers.temperature_check.claims import CLAIMS
-from softmax_temperature.papers.temperature_check.measures import (
-    argmax_draws,
-    common_slope,
+from softmax_temperature.papers.temperature_check.logit_norms import minus_half
+
+from .conftest import (
+    RATES,
+    SEEDS,
+    TEMPERATURES,
+    Row,
+    confirmed,
+    make_runs,
+    pair,
+    sweep,
+    training,
 )
 
-from .conftest import RATES, SEEDS, TEMPERATURES, make_records, run, sweep
+WRN = (0.6, 0.8, 0.7, 0.5)
+GRU = (0.5, 0.6, 0.85, 0.7)
+FLAT = (0.7,) * 4
+DEPENDENCE = "accuracy-depends-on-temperature"
+PLACES = "best-depends-on-architecture"
+NORM = "accuracy-depends-weakly-on-logit-norm"
+TUNING = "tuning-helps-every-architecture"
 
-WRN, GRU, FLAT = (0.6, 0.8, 0.7, 0.5), (0.5, 0.6, 0.85, 0.7), (0.7,) * 4
-DEPENDENCE, PLACES = "accuracy-depends-on-temperature", "best-depends-on-architecture"
-Rows = list[dict[str, Any]]
 
-
-def noisy(name: str, accuracies: tuple[float, ...], **others: Any) -> Rows:
+def noisy(name: str, accuracies: tuple[float, ...], **others: Any) -> list[Row]:
     return sweep(name, accuracies, noise=0.004, **others)
 
 
-def pairs(effect: float, norm: float = 30.0) -> Rows:
-    return [
-        run(
-            "wrn-pairs",
-            1.0,
-            rate,
-            seed,
-            0.7 - effect * (1 - c) - 0.03 * (rate != 0.1),
-            start=f"pair-{c}",
-        )
-        | {"correlation": c, "initial_logit_norm": norm * (1 - c)}
-        for c in (1.0, 0.0)
-        for rate in RATES
-        for seed in SEEDS
-    ]
+def pairs(effect: float, norm: float = 30.0) -> list[Row]:
+    """Two correlations, whose accuracies differ by an effect."""
+    rows = []
+    for correlation in (1.0, 0.0):
+        start = pair(correlation, norm=norm * (1 - correlation))
+        for rate in RATES:
+            accuracy = 0.7 - effect * (1 - correlation) - 0.03 * (rate != 0.1)
+            rows += [
+                training("wrn-pairs", 1.0, rate, seed, accuracy, **start)
+                for seed in SEEDS
+            ]
+    return rows
 
 
-def judged(name: str, *rows: Rows) -> dict[str, Any]:
-    found, claims = (
-        make_records(*rows, dataset="cifar10"),
-        [one for one in CLAIMS if one.id == name],
-    )
-    (row,) = judge_all("temperature_check", claims, found, profile="study")
+def judged(name: str, *groups: list[Row]) -> dict[str, Any]:
+    claims = [claim for claim in CLAIMS if claim.id == name]
+    runs = make_runs(*groups)
+    (row,) = judge_all("temperature_check", claims, runs, profile="study")
     return row
 
 
@@ -62,49 +67,46 @@ def judged(name: str, *rows: Rows) -> dict[str, Any]:
     ("name", "verdict", "value"),
     [
         (DEPENDENCE, HOLDS, 0.3),
-        ("accuracy-depends-weakly-on-logit-norm", HOLDS, 0.01 - 0.15),
+        (NORM, HOLDS, 0.01 - 0.15),
         ("not-a-matter-of-confidence", HOLDS, 0.3),
-        ("not-a-matter-of-confidence-at-the-start", NOT_TESTED, None),
-        (
-            "tuning-helps-every-architecture",
-            CONTRADICTED,
-            0.0,
-        ),  # The GRU is best at 1, whichever seeds choose.
+        # The GRU is best at 1, whichever seeds choose.
+        (TUNING, CONTRADICTED, 0.0),
         (PLACES, HOLDS, 1.0),
         ("small-peaks-higher", HOLDS, 0.1),
     ],
 )
-def test_the_records_of_known_answers(name: str, verdict: str, value: float) -> None:
+def test_runs_of_known_answers(name: str, verdict: str, value: float) -> None:
     row = judged(name, noisy("wrn", WRN), noisy("gru", GRU, seed=1), pairs(0.01))
-    assert (row["verdict"], row["value"]) == (
-        verdict,
-        value if value is None else pytest.approx(value, abs=0.01),
-    )
+    assert row["verdict"] == verdict
+    assert row["value"] == pytest.approx(value, abs=0.01)
 
 
 @pytest.mark.parametrize(("effect", "verdict"), [(0.1, HOLDS), (0.001, CONTRADICTED)])
 def test_networks_that_start_as_one_function_may_still_differ(
     effect: float, verdict: str
 ) -> None:
-    rows = sweep(
-        "wrn-same",
-        [0.7 - effect * (place > 1) for place in TEMPERATURES],
-        start="norm-1",
-    )
-    assert judged("not-a-matter-of-confidence-at-the-start", rows)["verdict"] == verdict
+    accuracies = [0.7 - effect * (place > 1) for place in TEMPERATURES]
+    rows = sweep("wrn-same", accuracies, start="norm", start_norm=1.0)
+    row = judged("not-a-matter-of-confidence-at-the-start", rows)
+    assert row["verdict"] == verdict
+
+
+def test_a_network_with_its_own_start_says_nothing_of_one_shared_start() -> None:
+    row = judged("not-a-matter-of-confidence-at-the-start", noisy("wrn-same", WRN))
+    assert row["verdict"] == NOT_TESTED
 
 
 def test_confirmations_are_judged_where_a_sweep_has_them() -> None:
     fresh = [
-        row | {"start": "confirmed-plain", "seed": 10 + row["seed"]}
+        confirmed(row, 10 + row["seed"])
         for row in noisy("wrn", WRN)
+        if row["learning_rate"] == 0.1
     ]
-    fresh = [row for row in fresh if row["learning_rate"] == 0.1]
     both = (noisy("wrn", FLAT), fresh)
     assert judged(DEPENDENCE, *both)["verdict"] == HOLDS
-    assert judged("small-spreads-more", *both)["n"] == len(SEEDS), (
-        "those that rates were chosen on do not count"
-    )
+    spread = judged("small-spreads-more", *both)
+    assert spread["n"] == len(SEEDS)  # Seeds that rates were chosen on do not count.
+    assert all("/confirmation/" in cell for cell in spread["cells"])
 
 
 def test_a_seed_is_judged_at_the_choice_of_the_other_seeds() -> None:
@@ -125,72 +127,103 @@ def test_a_seed_is_judged_at_the_choice_of_the_other_seeds() -> None:
 def test_a_flat_sweep_depends_on_nothing() -> None:
     flat = (noisy("wrn", FLAT), noisy("gru", FLAT, seed=1))
     assert judged(DEPENDENCE, *flat)["verdict"] == CONTRADICTED
-    for name in (
-        "not-a-matter-of-confidence",
-        "tuning-helps-every-architecture",
-        PLACES,
-    ):
+    for name in ("not-a-matter-of-confidence", TUNING, PLACES):
         assert judged(name, *flat)["verdict"] != HOLDS
 
 
-def test_a_strong_effect_of_the_norm_is_not_weak_and_small_norms_cannot_tell() -> None:
-    name = "accuracy-depends-weakly-on-logit-norm"
-    assert judged(name, noisy("wrn", WRN), pairs(0.4))["verdict"] == CONTRADICTED
-    row = judged(name, noisy("wrn", WRN), pairs(0.01, norm=3.3))
-    assert (row["verdict"], "cannot show more than one regime" in row["note"]) == (
-        NOT_TESTED,
-        True,
-    )
+def test_a_strong_effect_of_the_norm_is_not_weak() -> None:
+    row = judged(NORM, noisy("wrn", WRN), pairs(0.4))
+    assert row["verdict"] == CONTRADICTED
+
+
+def test_norms_within_one_regime_cannot_tell() -> None:
+    row = judged(NORM, noisy("wrn", WRN), pairs(0.01, norm=3.3))
+    assert row["verdict"] == NOT_TESTED
+    assert "norms from 0 to 3.3 cannot show more than one regime" in row["note"]
+
+
+def test_an_effect_of_the_norm_needs_one_of_the_temperature_beside_it() -> None:
+    row = judged(NORM, noisy("gru", GRU), pairs(0.01))
+    assert row["verdict"] == NOT_TESTED
+    assert "no sweep of inverse temperatures to compare with" in row["note"]
+
+
+def test_one_mean_minus_half_of_another_by_hand() -> None:
+    # Variances 2 and 8 / 4, each times 1 / 2 + 1 / 1: squares 3 and 3, degrees 2.
+    part = minus_half(np.array([1.0, 3.0]), np.array([4.0, 8.0]))
+    assert (part.value, part.error) == pytest.approx((-1.0, 6**0.5))
+    assert (part.degrees, part.n) == (2, 2)
 
 
 @pytest.mark.parametrize("rate", [RATES[0], RATES[-1]])
-def test_a_learning_rate_at_the_end_of_its_grid_decides_nothing(rate: float) -> None:
-    ended = noisy("wrn", WRN, best_rate=rate)
-    at_no, next_to = (
-        "rate is inside its grid at no β",
-        "rate is at the end of its grid next to",
+@pytest.mark.parametrize("name", [DEPENDENCE, TUNING, PLACES])
+def test_a_learning_rate_at_the_end_of_its_grid_decides_nothing(
+    rate: float, name: str
+) -> None:
+    row = judged(
+        name, noisy("wrn", WRN, best_rate=rate), noisy("gru", GRU, best_rate=rate)
     )
-    for name, says in (
-        (DEPENDENCE, at_no),
-        ("tuning-helps-every-architecture", at_no),
-        (PLACES, next_to),
-    ):
-        row = judged(name, ended)
-        assert (row["verdict"], says in row["note"]) == (NOT_TESTED, True)
+    assert row["verdict"] == NOT_TESTED
+    assert "a chosen learning rate inside its grid" in row["note"]
+
+
+def test_a_sweep_that_cannot_be_judged_leaves_the_claim_open() -> None:
+    ended = noisy("wrn", WRN, best_rate=RATES[0])
+    row = judged(DEPENDENCE, ended, noisy("gru", GRU, seed=1))
+    assert row["verdict"] == INCONCLUSIVE
     assert (
-        judged(DEPENDENCE, ended, noisy("gru", GRU, seed=1))["verdict"] == INCONCLUSIVE
-    ), "one cannot be judged"
+        "wrn, cifar10: no run has a chosen learning rate inside its grid"
+        in (row["note"])
+    )
+
+
+def test_a_sweep_on_other_data_is_looked_at_only_where_there_is_none_of_the_papers() -> (
+    None
+):
+    other = noisy("gru", FLAT, seed=1, dataset="digits")
+    assert judged(DEPENDENCE, noisy("wrn", WRN), other)["verdict"] == HOLDS
+    (task,) = judged(DEPENDENCE, other)["tasks"]
+    assert (task["task"], task["pooled"]) == ("GRU, digits", False)
 
 
 def test_a_best_place_at_the_end_of_the_grid_is_no_place() -> None:
-    row = judged(PLACES, noisy("wrn", WRN), noisy("gru", (0.4, 0.5, 0.6, 0.7), seed=1))
-    assert (row["verdict"], "at the end of its grid" in row["note"]) == (
-        NOT_TESTED,
-        True,
-    )
+    rising = noisy("gru", (0.4, 0.5, 0.6, 0.7), seed=1)
+    row = judged(PLACES, noisy("wrn", WRN), rising)
+    assert row["verdict"] == NOT_TESTED
+    assert "at the end of its grid" in row["note"]
 
 
-def test_draws_of_the_best_place_spread_over_a_plateau_and_keep_to_a_peak() -> None:
-    peak = pd.DataFrame(
-        [[0.5, 0.8, 0.5], [0.501, 0.801, 0.5]], columns=[0.1, 1.0, 10.0]
+def test_the_note_names_best_places_and_why_another_has_none() -> None:
+    rising = noisy("vit", (0.4, 0.5, 0.6, 0.7), seed=2)
+    groups = (noisy("wrn", WRN), noisy("gru", GRU, seed=1), rising)
+    note = judged(PLACES, *groups)["note"]
+    assert note.startswith(
+        "wrn, cifar10: 0.1, GRU, cifar10: 1; vit, cifar10 left out: the best inverse "
+        "temperature is at the end of its grid"
     )
-    assert np.mean(argmax_draws(peak) == 0) > 0.99
-    flat = pd.DataFrame([[0.5, 0.51, 0.5], [0.51, 0.5, 0.5]], columns=[0.1, 1.0, 10.0])
-    assert set(argmax_draws(flat)) == {-1.0, 0.0, 1.0}
 
 
 def test_spread_that_falls_with_the_inverse_temperature_is_instability() -> None:
-    row = judged(
-        "small-spreads-more",
-        *(noisy(f"net{number}", WRN, seed=number) for number in range(6)),
-    )
+    sweeps = [noisy(f"net{number}", WRN, seed=number) for number in range(6)]
+    row = judged("small-spreads-more", *sweeps)
     assert (row["verdict"], row["note"]) == (HOLDS, "24 spreads in 6 sweeps")
 
 
-def test_a_common_slope_by_hand() -> None:
-    # Two sweeps on lines of slope 2 and 4, of the same spread in x: 3 together, misses
-    # of 1 on either side.
-    table = pd.DataFrame(
-        {"sweep": [*"aabb"], "x": [-1.0, 1, -1, 1], "y": [-2.0, 2, 6, 14]}
-    )
-    assert common_slope(table) == pytest.approx((3.0, (4 / 1 / 4) ** 0.5, 1))
+def test_a_sweep_is_judged_by_its_network_and_not_by_its_name() -> None:
+    vgg = noisy("gru", GRU, architecture="vgg", batch_norm=False)
+    row = judged(DEPENDENCE, vgg)
+    assert [task["task"] for task in row["tasks"]] == [
+        "VGG without batch norm, cifar10"
+    ]
+
+
+def test_a_sweep_that_is_called_norms_sets_no_norm() -> None:
+    plain = [
+        training("wrn-norms", 1.0, 0.1, seed, 0.7 + 0.1 * (norm > 1))
+        | {"initial_logit_norm": norm, "sweep": f"wrn-norms-{norm}"}
+        for norm in (0.1, 30.0)
+        for seed in SEEDS
+    ]
+    row = judged(NORM, noisy("wrn", WRN), plain)
+    assert row["verdict"] == NOT_TESTED
+    assert "no run for a sweep of norms" in row["note"]

@@ -23,6 +23,7 @@ from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
 from softmax_temperature.losses.propositions import optimal_probability, threshold
+from softmax_temperature.losses.theory import gradient_ratio
 from softmax_temperature.papers.focal.study import (
     CE,
     CURVE_LOSSES,

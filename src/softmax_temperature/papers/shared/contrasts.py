@@ -180,7 +180,8 @@ class Declared(Contrast):
         parts: dict[str, Quantity] = {}
         missing: dict[str, str] = {}
         behind = []
-        for value in sorted(groups.unique()):
+        # A categorical column says the order of its values itself.
+        for value in groups.drop_duplicates().sort_values():
             whole = self._restricted(where(**{self.each: value})).evidence(runs)
             name = value_label(self.each, value)
             behind.append(whole.runs)
@@ -481,8 +482,11 @@ def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
 
 
 def reasons(missing: Mapping[str, str]) -> str:
-    """The reasons why parts are missing, each once."""
-    return "; ".join(dict.fromkeys(missing.values()))
+    """The reasons why parts are missing: with the parts' names where they differ."""
+    distinct = list(dict.fromkeys(missing.values()))
+    if len(distinct) < 2:
+        return "; ".join(distinct)
+    return "; ".join(f"{name}: {reason}" for name, reason in missing.items())
 
 
 def joined(*names: str) -> str:

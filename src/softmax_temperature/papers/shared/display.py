@@ -37,6 +37,22 @@ OPTIMIZERS = {
     "sgd": "SGD",
     "adam": "Adam",
 }
+ARCHITECTURES = {
+    "bottleneck_resnet": "ResNet of bottlenecks",
+    "cifar_resnet": "ResNet",
+    "convnet": "convolutional network",
+    "densenet": "DenseNet",
+    "gru": "GRU",
+    "mlp": "multilayer perceptron",
+    "text_cnn": "CNN of texts",
+    "tree_lstm": "Tree-LSTM",
+    "vgg": "VGG",
+    "wide_resnet": "Wide-ResNet",
+}
+"""The kinds of networks, by their names in the parameters."""
+
+_MAY_BE_NORMALISED = ("vgg", "wide_resnet")
+"""The kinds that are trained with batch norm and without."""
 
 LABELS: Mapping[str, Mapping[Any, str]] = {
     "mode": MODES,
@@ -146,6 +162,15 @@ def cooling_label(run: Mapping[str, Any] | pd.Series) -> str:
     if run["optimizer_state"] == "rescale":
         differs.append("optimizer state rescaled")
     return ", ".join([MODES[run["mode"]], *differs])
+
+
+def architecture_label(run: Mapping[str, Any] | pd.Series) -> str:
+    """The name of a kind of network, and whether it has batch norm if others do not."""
+    kind = run["architecture"]
+    name = ARCHITECTURES.get(kind, str(kind))
+    if kind not in _MAY_BE_NORMALISED:
+        return name
+    return f"{name} {'with' if run['batch_norm'] else 'without'} batch norm"
 
 
 def is_share(metric: str) -> bool:

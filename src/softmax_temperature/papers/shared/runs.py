@@ -40,6 +40,7 @@ FACTORS = (
     "dataset",
     "network",
     "architecture",
+    "batch_norm",
     "activation",
     "loss",
     "gamma",
@@ -67,7 +68,9 @@ FACTORS = (
     "flip",
     "inverse_temperature",
     "start",
+    "start_norm",
     "correlation",
+    "dynamics",
     "backbone",
     "weights",
     SEED,
@@ -79,8 +82,9 @@ FACTORS = (
 with `milestones` between the epochs. `mmce_form` is "released" or "written": MMCE as
 the authors' code has it, or their text. `options` are those of a user's own loss.
 `mode`, `factor` and the five after them are those of Cooling. `start` says which
-logits a network starts with, `correlation` how those of a pair are correlated.
-`weights` says where a backbone's weights come from.
+logits a network starts with, `start_norm` their norm where it is set, `correlation` how
+those of a pair are correlated. `dynamics` says whether a network itself is followed, or
+its linearisation. `weights` says where a backbone's weights come from.
 """
 
 

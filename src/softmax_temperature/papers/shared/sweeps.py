@@ -36,6 +36,8 @@ from softmax_temperature.runner.errors import InputError
 
 DRAWS = 4000
 DRAW_SEED = 0
+NO_LINE = "no seed of this study has two points where the prediction speaks"
+"""The reason why a slope is missing."""
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,14 @@ class Argmax(Declared):
             if not self._why_no_best(table, tried)
         }
 
+    def without_best(self, runs: Runs) -> dict[str, str]:
+        """The reason why each other group has no best value."""
+        reasons = {
+            name: self._why_no_best(table, tried)
+            for name, (table, tried) in self._tables(runs).items()
+        }
+        return {name: reason for name, reason in reasons.items() if reason}
+
     def _tables(self, runs: Runs) -> dict[str, tuple[pd.DataFrame, list[Any]]]:
         """The numbers by seed and value, and all values that were tried, by group."""
         (chosen,) = self._sides(runs)
@@ -270,8 +280,7 @@ class Slope(Declared):
         _check_one_task(chosen, self.tasks)
         slopes, misfit = self.slopes(runs)
         if not slopes:
-            reason = "no seed of this study has two points where the prediction speaks"
-            return Evidence({}, {"": reason}, chosen)
+            return Evidence({}, {"": NO_LINE}, chosen)
         estimate = OverTasks((Task("", tuple(slopes)),)).estimate()
         count = len(slopes)
         error = None if estimate.sd is None else estimate.sd / count**0.5
@@ -308,7 +317,8 @@ class SlopeOfSpread(Declared):
     compared: Where = ALL
     unit_as: str = "log spread per decade"
 
-    def _whole(self, runs: Runs) -> Evidence:
+    def spreads(self, runs: Runs) -> pd.DataFrame:
+        """The sd of each value of each group that has several, with logarithms x, y."""
         (chosen,) = self._sides(runs)
         compared = one_run_each(
             self.compared.select(chosen), [self.groups, self.over, SEED]
@@ -318,9 +328,11 @@ class SlopeOfSpread(Declared):
         spreads = table.reset_index(name="sd").query("sd > 0")
         several = spreads.groupby(self.groups)["sd"].transform("size") > 1
         spreads = spreads[several]
-        spreads = spreads.assign(
-            x=np.log10(spreads[self.over]), y=np.log(spreads["sd"])
-        )
+        return spreads.assign(x=np.log10(spreads[self.over]), y=np.log(spreads["sd"]))
+
+    def _whole(self, runs: Runs) -> Evidence:
+        (chosen,) = self._sides(runs)
+        spreads = self.spreads(runs)
         count = spreads[self.groups].nunique()
         if len(spreads) < count + 2:
             reason = f"too few spreads over seeds among the runs with {self.compared}"

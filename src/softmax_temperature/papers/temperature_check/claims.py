@@ -1,137 +1,287 @@
-"""What the abstract says, as claims with criteria that were fixed before the runs; the
-theory's as predicted slopes.
+"""The sentences of the abstract, and the predictions of the theory, as claims.
 
-Only the abstract is at hand: each of its sentences about generalisation is a claim, and
-    none has a printed number.
+Only the abstract of the paper was there to be read: each of its sentences about
+generalisation is a claim, and none has a printed number. Inverse temperatures are
+chosen on the validation data of the other seeds, so that choosing makes nothing look
+better.
 """
 
-from functools import partial
+import pandas as pd
 
-from softmax_temperature.papers.shared.claims import (
-    Claim,
-    above,
-    below,
-    claim,
-    equivalent,
+from softmax_temperature.papers.shared.claims import Claim, above, below, equivalent
+from softmax_temperature.papers.shared.factors import ALL, Where
+from softmax_temperature.papers.shared.runs import Runs
+from softmax_temperature.papers.shared.sweeps import (
+    BEST,
+    WORST,
+    Argmax,
+    Choice,
+    ChosenDifference,
+    SlopeOfSpread,
 )
-from softmax_temperature.papers.temperature_check import early_learning as theory
-from softmax_temperature.papers.temperature_check import measures
-from softmax_temperature.papers.temperature_check.records import SAME_START
+from softmax_temperature.papers.temperature_check.early_learning import (
+    COLLAPSE,
+    FIT_LARGE,
+    FIT_SMALL,
+    KERNEL_DRIFT,
+    TENTH_LARGE,
+    UNIT_SMALL,
+    Prediction,
+    slopes_of,
+)
+from softmax_temperature.papers.temperature_check.logit_norms import MinusHalf
+from softmax_temperature.papers.temperature_check.study import (
+    ACCURACY,
+    ACCURACY_OF_FINISHED,
+    AT_1,
+    BELOW_1,
+    FROM_1,
+    INSIDE,
+    KINKED,
+    NLL_SCALED,
+    NORMS,
+    SMOOTH,
+    TEMPERATURES,
+    TEMPERATURES_FROM_ONE_START,
+    VALIDATION_ACCURACY,
+)
 
-STRONG = 0.02  # Two points of accuracy.
-MARGIN = 0.1  # Of a slope: the predictions are limits, and what is measured is finite.
+STRONG = 0.02
+"""Two points of accuracy."""
+MARGIN = 0.1
+"""The margin of a slope: predictions are limits, and measurements are finite."""
+
 _CHOSEN = (
-    "chosen on the validation data of the other seeds among those whose learning rate is inside its grid, each sweep "
-    "by itself, paired by seed; of fresh seeds where a sweep has them."
+    "chosen on the validation data of the other seeds among those whose learning rate "
+    "is inside its grid, each sweep by itself, paired by seed; of fresh seeds where a "
+    "sweep has them."
 )
-_BEST_OVER_WORST = f"Test accuracy at the best minus that at the worst inverse temperature, both {_CHOSEN}"
+_BEST_OVER_WORST = (
+    "Test accuracy at the best minus that at the worst inverse temperature, both "
+    f"{_CHOSEN}"
+)
 _SLOPE = (
-    "Slope of the logarithms, fitted seed by seed, minus the predicted one, each network by itself; where a "
-    "point is off its line by a factor above 1.5, the slope alone does not show the power law."
+    "Slope of the logarithms, fitted seed by seed, minus the predicted one, each network "
+    "by itself; where a point misses its line by a factor above 1.5, the slope alone "
+    "does not show the power law."
+)
+_THEORY = "theory behind the abstract, derived again"
+_STUDY = "temperature_check"
+
+
+def _accuracy(first: Choice, second: Choice, among: Where) -> ChosenDifference:
+    """The accuracy at one chosen inverse temperature minus that at another."""
+    return ChosenDifference(
+        of=ACCURACY,
+        over="inverse_temperature",
+        first=first,
+        second=second,
+        chosen_by=VALIDATION_ACCURACY,
+        among=among,
+        compared=INSIDE,
+        tasks=("title",),
+        each="title",
+    )
+
+
+EFFECT_OF_TEMPERATURE = _accuracy(BEST, WORST, TEMPERATURES)
+EFFECT_FROM_ONE_START = _accuracy(BEST, WORST, TEMPERATURES_FROM_ONE_START)
+EFFECT_ON_SCALED_NLL = ChosenDifference(
+    of=NLL_SCALED,
+    over="inverse_temperature",
+    first=WORST,
+    second=BEST,
+    chosen_by=VALIDATION_ACCURACY,
+    among=TEMPERATURES,
+    compared=INSIDE,
+    tasks=("title",),
+    each="title",
+)
+EFFECT_OF_NORM = MinusHalf(
+    of=ACCURACY,
+    over="start_value",
+    first=BEST,
+    second=WORST,
+    chosen_by=VALIDATION_ACCURACY,
+    among=NORMS,
+    tasks=("title",),
+    each="title",
+    effect=EFFECT_OF_TEMPERATURE,
+)
+GAIN_OVER_1 = _accuracy(BEST, Choice(among=AT_1), TEMPERATURES)
+GAIN_BELOW_1 = _accuracy(Choice(among=BELOW_1), Choice(among=FROM_1), TEMPERATURES)
+
+
+def _best_temperatures(runs: Runs, _: pd.DataFrame) -> str:
+    """The best inverse temperature of each architecture, or why it has none."""
+    best = PLACE_OF_THE_BEST.best_values(runs)
+    others = PLACE_OF_THE_BEST.without_best(runs)
+    places = ", ".join(f"{name}: {value:g}" for name, value in best.items())
+    left_out = [f"{name} left out: {reason}" for name, reason in others.items()]
+    return "; ".join([places, *left_out])
+
+
+PLACE_OF_THE_BEST = Argmax(
+    of=ACCURACY,
+    over="inverse_temperature",
+    groups="title",
+    among=TEMPERATURES,
+    compared=INSIDE,
+    note=_best_temperatures,
 )
 
 
-_same_start = partial(measures.gap, kind=SAME_START)
-_scaled = partial(
-    measures.gap, one=measures.WORST, other=measures.BEST, metric="scaled_nll"
+def _count_of_spreads(runs: Runs, _: pd.DataFrame) -> str:
+    """The number of spreads behind the slope."""
+    spreads = SPREAD_OVER_SEEDS.spreads(runs)
+    return f"{len(spreads)} spreads in {spreads['sweep'].nunique()} sweeps"
+
+
+SPREAD_OVER_SEEDS = SlopeOfSpread(
+    of=ACCURACY_OF_FINISHED,
+    over="inverse_temperature",
+    groups="sweep",
+    among=TEMPERATURES,
+    compared=INSIDE,
+    note=_count_of_spreads,
 )
-_over_1 = partial(measures.gap, other=measures.AT_1)
-_small = partial(measures.gap, one=measures.BEST_BELOW_1, other=measures.BEST_FROM_1)
 
 
 def _theory(
-    name: str,
-    statement: str,
-    *predictions: theory.Prediction,
-    smooth: bool | None = None,
+    name: str, statement: str, *predictions: Prediction, among: Where = ALL
 ) -> Claim:
-    measure = partial(measures.early, predictions=predictions, smooth=smooth)
-    return claim(
-        name, "theory behind the abstract, derived again", equivalent(MARGIN), measure
-    )(statement, _SLOPE)
+    """A claim about predicted slopes."""
+    return Claim(
+        id=name,
+        where=_THEORY,
+        statement=statement,
+        compares=_SLOPE,
+        contrast=slopes_of(predictions, among),
+        criterion=equivalent(MARGIN),
+        primary=_STUDY,
+    )
 
 
 CLAIMS: tuple[Claim, ...] = (
-    claim("accuracy-depends-on-temperature", "abstract", above(STRONG), measures.gap)(
-        "Generalisation depends strongly on the inverse temperature.",
-        _BEST_OVER_WORST,
+    Claim(
+        id="accuracy-depends-on-temperature",
+        where="abstract",
+        statement="Generalisation depends strongly on the inverse temperature.",
+        compares=_BEST_OVER_WORST,
+        contrast=EFFECT_OF_TEMPERATURE,
+        criterion=above(STRONG),
+        primary=_STUDY,
     ),
-    claim(
-        "accuracy-depends-weakly-on-logit-norm",
-        "abstract",
-        below(),
-        measures.norm_against_temperature,
-    )(
-        "Generalisation depends only weakly on the size of the logits at initialisation.",
-        "Test accuracy at one inverse temperature, best minus worst logit norm, chosen as above, minus half of what "
-        "the inverse temperature changes in the same network, by Welch's t; norms must range from below 1 to above 10.",
+    Claim(
+        id="accuracy-depends-weakly-on-logit-norm",
+        where="abstract",
+        statement="Generalisation depends only weakly on the size of the logits at "
+        "initialisation.",
+        compares="Test accuracy at one inverse temperature, best minus worst logit norm, "
+        "chosen as above, minus half of what the inverse temperature changes in the "
+        "same network, by Welch's t; norms must range from below 1 to above 10.",
+        contrast=EFFECT_OF_NORM,
+        criterion=below(),
+        primary=_STUDY,
     ),
-    claim("not-a-matter-of-confidence", "abstract", above(), _scaled)(
-        "The dependence of generalisation on the inverse temperature is not due to changes in confidence.",
-        "Test NLL after post-hoc temperature scaling, at the worst minus at the best inverse temperature, both "
-        f"{_CHOSEN} Were it confidence alone, scaling would remove it.",
+    Claim(
+        id="not-a-matter-of-confidence",
+        where="abstract",
+        statement="The dependence of generalisation on the inverse temperature is not "
+        "due to changes in confidence.",
+        compares="Test NLL after post-hoc temperature scaling, at the worst minus at "
+        f"the best inverse temperature, both {_CHOSEN} Were it confidence alone, "
+        "scaling would remove it.",
+        contrast=EFFECT_ON_SCALED_NLL,
+        criterion=above(),
+        primary=_STUDY,
     ),
-    claim(
-        "not-a-matter-of-confidence-at-the-start",
-        "abstract",
-        above(STRONG),
-        _same_start,
-    )(
-        "Nor is it due to the confidence that networks start with.",
-        f"{_BEST_OVER_WORST} Logits are rescaled at the start: all networks of one seed begin as the same function, "
-        "equally sure.",
+    Claim(
+        id="not-a-matter-of-confidence-at-the-start",
+        where="abstract",
+        statement="Nor is it due to the confidence that networks start with.",
+        compares=f"{_BEST_OVER_WORST} Logits are rescaled at the start: all networks of "
+        "one seed begin as the same function, equally sure.",
+        contrast=EFFECT_FROM_ONE_START,
+        criterion=above(STRONG),
+        primary=_STUDY,
     ),
-    claim("tuning-helps-every-architecture", "abstract", above(), _over_1)(
-        "Tuning the inverse temperature between 0.01 and 10 improves all architectures.",
-        f"Test accuracy at the best inverse temperature, {_CHOSEN} minus that at 1, whose rate must be inside, too.",
+    Claim(
+        id="tuning-helps-every-architecture",
+        where="abstract",
+        statement="Tuning the inverse temperature between 0.01 and 10 improves all "
+        "architectures.",
+        compares=f"Test accuracy at the best inverse temperature, {_CHOSEN} minus that "
+        "at 1, whose rate must be inside, too.",
+        contrast=GAIN_OVER_1,
+        criterion=above(),
+        primary=_STUDY,
     ),
-    claim(
-        "best-depends-on-architecture",
-        "abstract",
-        above(some=True),
-        measures.places_of_the_best,
-    )(
-        "The optimal inverse temperature is sensitive to the architecture.",
-        "Decades between the inverse temperatures of highest mean test accuracy of two architectures, with a bootstrap "
-        "of the argmax; those at an end of their grid are left out.",
+    Claim(
+        id="best-depends-on-architecture",
+        where="abstract",
+        statement="The optimal inverse temperature is sensitive to the architecture.",
+        compares="Decades between the inverse temperatures of highest mean test accuracy "
+        "of two architectures, with a bootstrap of the argmax; those at an end of their "
+        "grid are left out.",
+        contrast=PLACE_OF_THE_BEST,
+        criterion=above(some=True),
+        primary=_STUDY,
     ),
-    claim("small-peaks-higher", "abstract", above(some=True), _small)(
-        "Smaller inverse temperatures may lead to better peak performance.",
-        f"Test accuracy at the best inverse temperature below 1 minus that at the best of 1 and above, {_CHOSEN}",
+    Claim(
+        id="small-peaks-higher",
+        where="abstract",
+        statement="Smaller inverse temperatures may lead to better peak performance.",
+        compares="Test accuracy at the best inverse temperature below 1 minus that at "
+        f"the best of 1 and above, {_CHOSEN}",
+        contrast=GAIN_BELOW_1,
+        criterion=above(some=True),
+        primary=_STUDY,
     ),
-    claim("small-spreads-more", "abstract", below(), measures.stability)(
-        "Smaller inverse temperatures cost stability.",
-        "Slope of the logarithm of the standard deviation of test accuracy over seeds in that of the inverse "
-        "temperature, one regression over all sweeps with an intercept for each; without trainings that diverged.",
+    Claim(
+        id="small-spreads-more",
+        where="abstract",
+        statement="Smaller inverse temperatures cost stability.",
+        compares="Slope of the logarithm of the standard deviation of test accuracy over "
+        "seeds in that of the inverse temperature, one regression over all sweeps with "
+        "an intercept for each; without trainings that diverged.",
+        contrast=SPREAD_OVER_SEEDS,
+        criterion=below(),
+        primary=_STUDY,
     ),
     _theory(
         "early-collapse",
-        "While the kernel keeps still, learning depends on the inverse temperature through rescaled time alone: that "
-        "in which the tempered logits change by 1 has slope 0 in it.",
-        theory.COLLAPSE,
+        "While the kernel keeps still, learning depends on the inverse temperature "
+        "through rescaled time alone: the time in which the tempered logits change by 1 "
+        "has slope 0 in it.",
+        COLLAPSE,
     ),
     _theory(
         "early-small-logits",
-        "Small logits at the start make no difference: the times to change by 1 and to fit have slope 0 in their norm.",
-        *(theory.UNIT_SMALL, theory.FIT_SMALL),
+        "Small logits at the start make no difference: the times to change by 1 and to "
+        "fit have slope 0 in their norm.",
+        UNIT_SMALL,
+        FIT_SMALL,
     ),
     _theory(
         "early-large-logits",
-        "Large logits at the start slow learning in proportion: the times to change by a tenth of the norm and to fit "
-        "have slope 1 in it.",
-        *(theory.TENTH_LARGE, theory.FIT_LARGE),
+        "Large logits at the start slow learning in proportion: the times to change by "
+        "a tenth of the norm and to fit have slope 1 in it.",
+        TENTH_LARGE,
+        FIT_LARGE,
     ),
     _theory(
         "early-drift",
-        "For the same change of the tempered logits, the kernel of a smooth network drifts in inverse proportion to "
-        "the inverse temperature: slope -1.",
-        theory.DRIFT,
-        smooth=True,
+        "For the same change of the tempered logits, the kernel of a smooth network "
+        "drifts in inverse proportion to the inverse temperature: slope -1.",
+        KERNEL_DRIFT,
+        among=SMOOTH,
     ),
     _theory(
         "early-drift-kinks",
-        "So does the kernel of a network with ReLU, which the theory does not see as different: slope -1.",
-        theory.DRIFT,
-        smooth=False,
+        "So does the kernel of a network with ReLU, which the theory does not see as "
+        "different: slope -1.",
+        KERNEL_DRIFT,
+        among=KINKED,
     ),
 )

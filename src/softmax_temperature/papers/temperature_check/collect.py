@@ -1,13 +1,14 @@
-"""Gathering the paper's records in one folder: what the notebook, the report and a
-reader without data start from.
-"""
+"""Gathering the runs of the temperature_check paper from the cells of its stages."""
 
-from collections.abc import Callable, Iterable
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import torch
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from softmax_temperature.data.logits import read_logits
 from softmax_temperature.data.splits import SPLITS
@@ -17,14 +18,20 @@ from softmax_temperature.metrics import (
     expected_calibration_error,
     negative_log_likelihood,
 )
-from softmax_temperature.papers.shared.records import named_rows, write_results
-from softmax_temperature.papers.temperature_check.records import NAMES, SLUG
+from softmax_temperature.networks.registry import check_network
+from softmax_temperature.papers.shared.collecting import (
+    DeclaredRun,
+    MeasuredRun,
+    gather,
+)
+from softmax_temperature.papers.shared.records import write_study
+from softmax_temperature.papers.temperature_check.study import COURSES, SLUG
 from softmax_temperature.params import Params
+from softmax_temperature.params.network import Network
 from softmax_temperature.params.temperature_check import (
-    CONFIRMED,
+    COOLED,
     CURVES,
-    NORMS,
-    Training,
+    PLAIN,
     number_in,
 )
 from softmax_temperature.runner.artifacts import MANIFEST, Artifact, open_artifact
@@ -39,216 +46,321 @@ from softmax_temperature.stages.temperature_check import (
 )
 
 STAGES = (fetch, train_temperature_check, confirm_temperature_check, early_learning)
+SHAPES = {
+    COURSES: (
+        "moment",
+        "time",
+        "loss",
+        "change",
+        "drift",
+        "drift_error",
+        "distance",
+    )
+}
+"""The columns of the measurements of another shape, see `study.TABLES`."""
+EVENTS = (UNIT, TENTH, WHOLE, FIT, LEARNED)
+DYNAMICS = {"network": "real", "linearised": "linearised"}
+"""What follows the gradient, with its name in the cells."""
+_FACTS_OF_FLOW = (
+    "smooth",
+    "parameters",
+    "classes",
+    "kernel_norm",
+    "kernel_norm_error",
+    "unit_time",
+    "logit_time",
+    "drift_rate",
+    "ending",
+)
 
 # Deviation: how the paper tells divergence is not known. Here a training has diverged
 # when its loss, a logit or a weight is no longer finite. One that guesses to the end is
 # not one of them: its accuracy says what it is.
 
-_RUN = (
-    *(
-        "correlation",
-        "diverged",
-        "epochs_done",
-        "initial_logit_norm",
-        "validation_accuracy",
-        "test_accuracy",
-    ),
-    *(
-        "test_nll",
-        "test_ece",
-        "confidence",
-        "temperature",
-        "at_bound",
-        "scaled_nll",
-        "scaled_ece",
-    ),
-)
-_SWEEP = (
-    "sweep",
-    "dataset",
-    "network",
-    "architecture",
-    "classes",
-    "parameters",
-    "epochs",
-)
-_ABOUT = (
-    "network",
-    "seed",
-    "smooth",
-    "parameters",
-    "images",
-    "classes",
-    "kernel_norm",
-    "kernel_norm_error",
-)
-_EARLY = {
-    CURVES: (
-        *(*_ABOUT, "inverse_temperature", "ending", "unit_time", "drift_rate"),
-        *("moment", "time", "loss", "change", "drift", "drift_error", "distance"),
-    ),
-    NORMS: (
-        *(
-            *_ABOUT,
-            "inverse_temperature",
-            "wanted_norm",
-            "logit_norm",
-            "correlation",
-            "unit_time",
-            "logit_time",
-        ),
-        *("dynamics", UNIT, TENTH, WHOLE, FIT, LEARNED, "ending"),
-    ),
-}
-
 
 def collect(params: Params, folder: Path) -> None:
-    """Write records, tables, claims and metrics; a cell that the parameters declare and
-    that is missing is an error.
+    """Write runs, tables, claims and metrics of the study into the paper's folder.
+
+    Raises:
+        InputError: If a run that the parameters declare is neither in a cell here nor
+            recorded in the folder.
     """
-    section = params.temperature_check
-    trainings = {
-        training: train_temperature_check.result(training.cell)
-        for training in section.trainings()
-    }
-    for confirmation in section.confirmations():
-        sweep, inverse_temperature, start, seed = confirmation
-        artifact = confirm_temperature_check.result(confirmation.cell)
-        rate = artifact.json(CHOICE)["learning_rate"]
-        trainings[
-            Training(sweep, inverse_temperature, rate, CONFIRMED + start, seed)
-        ] = artifact
-    heuristic = shipped()  # Unless this profile fitted its own.
-    if (HEURISTIC / MANIFEST).is_file():
-        heuristic = RidgeHeuristic.model_validate(
-            open_artifact(HEURISTIC).json("heuristic.json")
-        )
-
-    def table(
-        rows: Callable[[Training, Artifact], Iterable[dict[str, Any]]], *columns: str
-    ) -> pd.DataFrame:
-        cells = (
-            (training._asdict(), rows(training, one))
-            for training, one in trainings.items()
-        )
-        return named_rows(cells, [*NAMES, *columns])
-
-    def estimates(_: Training, one: Artifact) -> Iterable[dict[str, Any]]:
-        statistics = one.json("statistics.json")
-        found = [] if statistics is None else [heuristic.predict(statistics)]
-        return [
-            {"predicted": estimate.predicted, "inside": estimate.inside}
-            for estimate in found
-        ]
-
-    sweeps = []
-    for name, about in section.sweeps.items():
-        record = next(
-            one for training, one in trainings.items() if training.sweep == name
-        ).json("record.json")
-        own = about.model_dump(include={"dataset", "network", "architecture"}) | {
-            "sweep": name
-        }
-        sweeps.append(
-            record
-            | own
-            | {f"{split}_samples": count for split, count in record["samples"].items()}
-        )
-    made = {
-        "runs": table(_run, *_RUN, "cooled_temperature"),
-        "sweeps": pd.DataFrame(
-            sweeps, columns=[*_SWEEP, *(f"{split}_samples" for split in SPLITS)]
-        ),
-        "history": table(
-            lambda _, one: one.json("history.json"), "epoch", "split", "accuracy", "nll"
-        ),
-        "heuristic": table(estimates, "predicted", "inside"),
-        **early_tables(params),
-    }
-    write_results(
+    read = partial(read_run, heuristic=_heuristic())
+    runs = gather(folder, list(declared_runs(params)), read, tables=SHAPES)
+    write_study(
         folder,
         SLUG,
         params.profile,
-        made=made,
+        runs=runs,
+        tables={},
         code=[*(stage.module for stage in STAGES), __name__],
     )
 
 
-def _run(training: Training, artifact: Artifact) -> list[dict[str, Any]]:
-    record, temperatures = (
-        artifact.json("record.json"),
-        artifact.json("temperatures.json"),
-    )
-    last = temperatures[-1]["total"] if temperatures else None
-    found = record | {
-        "correlation": number_in(training.start, "pair-"),
-        "cooled_temperature": last,
+def _heuristic() -> RidgeHeuristic:
+    """The heuristic that this profile has fitted, or else the one that is shipped."""
+    if not (HEURISTIC / MANIFEST).is_file():
+        return shipped()
+    fitted = open_artifact(HEURISTIC).json("heuristic.json")
+    return RidgeHeuristic.model_validate(fitted)
+
+
+def declared_runs(params: Params) -> Iterator[DeclaredRun]:
+    """The runs that the parameters declare: tuning, confirmations, gradient flow."""
+    section = params.temperature_check
+    stage = train_temperature_check
+    parameters = {cell.name: cell.parameters for cell in stage.cells(params)}
+    batch_norm = {
+        sweep.network: has_batch_norm(params.networks[sweep.network])
+        for sweep in section.sweeps.values()
     }
-    if record["diverged"]:
-        return [found]
-    scale = training.inverse_temperature
-    stored = read_logits(artifact, LOGITS)
-    validation_logits, labels = stored["validation"].for_fitting()
-    test_logits, truth = stored["test"].for_evaluation()
-    held_out = scale * validation_logits.double()
-    own = scale * test_logits.double()
-    fit = fit_temperature(held_out, labels)
-    for name, logits in (
-        ("test", own),
-        ("scaled", apply_temperature(own, fit.temperature)),
-    ):
-        found[f"{name}_nll"] = negative_log_likelihood(logits, truth).item()
-        found[f"{name}_ece"] = expected_calibration_error(
-            torch.softmax(logits, dim=1), truth
-        ).item()
-    for name, logits, right in (("validation", held_out, labels), ("test", own, truth)):
-        found[f"{name}_accuracy"] = (
-            (logits.argmax(dim=1) == right).double().mean().item()
-        )
-    confidence = torch.softmax(own, dim=1).amax(dim=1).mean().item()
-    return [
-        found
-        | {
-            "confidence": confidence,
-            "temperature": fit.temperature,
-            "at_bound": fit.at_bound,
+    for training in section.trainings():
+        sweep = section.sweeps[training.sweep]
+        factors = {
+            **_sweep_factors(params, training.sweep),
+            "batch_norm": batch_norm[sweep.network],
+            "learning_rate": training.learning_rate,
+            "inverse_temperature": training.inverse_temperature,
+            **start_factors(training.start),
+            "seed": training.seed,
+            "role": "tuning",
         }
-    ]
+        yield DeclaredRun(stage, training.cell, factors, parameters[training.cell])
+    stage = confirm_temperature_check
+    parameters = {cell.name: cell.parameters for cell in stage.cells(params)}
+    for confirmation in section.confirmations():
+        sweep = section.sweeps[confirmation.sweep]
+        factors = {
+            **_sweep_factors(params, confirmation.sweep),
+            "batch_norm": batch_norm[sweep.network],
+            "inverse_temperature": confirmation.inverse_temperature,
+            **start_factors(confirmation.start),
+            "seed": confirmation.seed,
+            "role": "confirmation",
+        }
+        cell = confirmation.cell
+        yield DeclaredRun(stage, cell, factors, parameters[cell])
+    yield from _declared_flows(params)
 
 
-def early_tables(params: Params) -> dict[str, pd.DataFrame]:
-    """The measurements of the stage early_learning for the declared cells, in rescaled
-    time.
+def has_batch_norm(network: Network) -> bool:
+    """Whether a network normalises batches."""
+    modules = check_network(network).modules()
+    return any(isinstance(module, _BatchNorm) for module in modules)
 
-    early_curves: one row per moment ("time", or an event) of a course from logits of 0,
-    with the inverse temperature (empty: linearised), loss (mean, nats), change (of the
-    tempered logits), drift (of the kernel, relative), distance (to the linearised
-    logits). early_norms: one row per start and dynamics ("real", "linearised"), with
-    the times of the events (empty where one did not happen). unit_time, logit_time and
-    drift_rate are predictions.
-    """
-    section, rows = (
-        params.temperature_check.early_learning,
-        {question: list[Any]() for question in _EARLY},
-    )
-    for network, question, seed in section.courses() if section else ():
-        artifact = early_learning.result(network, question, seed)
-        about = {"network": network, "seed": seed, **artifact.json("record.json")}
-        if question == CURVES:
-            found = [
-                course | row
-                for course in artifact.json("courses.json")
-                for row in course["rows"]
-            ]
-        else:
-            starts = artifact.json("starts.json")
-            found = [
-                one | {"dynamics": each} | one[each]
-                for one in starts
-                for each in ("real", "linearised")
-            ]
-        rows[question] += [about | row for row in found]
+
+def _sweep_factors(params: Params, name: str) -> dict[str, Any]:
+    """The factors that the trainings of a sweep share."""
+    sweep = params.temperature_check.sweeps[name]
+    recipe = params.temperature_check.recipe_of(name)
     return {
-        f"early_{question}": pd.DataFrame(rows[question], columns=_EARLY[question])
-        for question in rows
+        "task": "training",
+        "sweep": name,
+        "dataset": sweep.dataset,
+        "network": sweep.network,
+        "architecture": params.networks[sweep.network].architecture,
+        "loss": "tempered_cross_entropy",
+        "schedule": recipe.schedule.name,
+        "warmup": recipe.schedule.warmup,
+        "optimizer": recipe.optimizer,
+        "weight_decay": recipe.weight_decay,
+        "crop_padding": recipe.crop_padding,
+        "flip": recipe.flip,
+        "epochs": recipe.epochs,
+        "planned_epochs": recipe.planned_epochs,
     }
+
+
+def start_factors(start: str) -> dict[str, Any]:
+    """The factors of a start, from its name in the parameters."""
+    norm = number_in(start, "norm-")
+    correlation = number_in(start, "pair-")
+    if start in {PLAIN, COOLED}:
+        kind = "own"
+    elif norm is not None:
+        kind = "norm"
+    else:
+        kind = "pair"
+    return {
+        "mode": "last_layer" if start == COOLED else "none",
+        "start": kind,
+        "start_norm": norm,
+        "correlation": correlation,
+    }
+
+
+def _declared_flows(params: Params) -> Iterator[DeclaredRun]:
+    """The courses of gradient flow: several of one cell."""
+    section = params.temperature_check.early_learning
+    if section is None:
+        return
+    parameters = {cell.name: cell.parameters for cell in early_learning.cells(params)}
+    for network, question, seed in section.courses():
+        cell = f"{network}/{question}/{seed}"
+        shared = {
+            "task": "gradient_flow",
+            "dataset": section.dataset,
+            "network": network,
+            "architecture": params.networks[network].architecture,
+            "batch_norm": False,
+            "loss": "tempered_cross_entropy",
+            "seed": seed,
+        }
+        if question == CURVES:
+            courses = _curves(section.curves.inverse_temperatures)
+        else:
+            norms = section.norms
+            courses = _norms(norms.inverse_temperature, norms.logit_norms)
+        for course in courses:
+            yield DeclaredRun(early_learning, cell, shared | course, parameters[cell])
+
+
+def _curves(inverse_temperatures: list[float]) -> Iterator[dict[str, Any]]:
+    """The factors of courses from logits of 0: the linearised one knows no inverse
+    temperature.
+    """
+    start = {"start": "zero", "start_norm": 0.0}
+    yield {**start, "dynamics": "linearised", "inverse_temperature": None}
+    for value in inverse_temperatures:
+        yield {**start, "dynamics": "network", "inverse_temperature": value}
+
+
+def _norms(inverse_temperature: float, norms: list[float]) -> Iterator[dict[str, Any]]:
+    """The factors of courses from logits of some norm."""
+    for norm in norms:
+        for dynamics in DYNAMICS:
+            yield {
+                "start": "norm",
+                "start_norm": norm,
+                "dynamics": dynamics,
+                "inverse_temperature": inverse_temperature,
+            }
+
+
+def read_run(
+    run: DeclaredRun, artifact: Artifact, *, heuristic: RidgeHeuristic
+) -> MeasuredRun:
+    """The outcome and the values of a run, from its cell."""
+    if run.stage is early_learning:
+        return _flow(run, artifact)
+    record = artifact.json("record.json")
+    names = ("classes", "parameters", "diverged", "epochs_done", "initial_logit_norm")
+    facts = {name: record[name] for name in names}
+    facts |= {f"{split}_samples": record["samples"][split] for split in SPLITS}
+    if run.stage is confirm_temperature_check:
+        facts["learning_rate"] = artifact.json(CHOICE)["learning_rate"]
+    return MeasuredRun(facts, _values(run, artifact, record, heuristic))
+
+
+def _values(
+    run: DeclaredRun, artifact: Artifact, record: Any, heuristic: RidgeHeuristic
+) -> list[dict[str, Any]]:
+    """The values of a training: its history, and what its last logits say."""
+    by_place: dict[tuple[str, int, bool], dict[str, Any]] = {}
+
+    def add(split: str, epoch: int, *, scaled: bool = False, **metrics: Any) -> None:
+        place = {"split": split, "epoch": epoch, "scaled": scaled}
+        row = by_place.setdefault((split, epoch, scaled), place)
+        row |= metrics
+
+    last = record["epochs_done"]
+    for row in artifact.json("history.json"):
+        add(row["split"], row["epoch"], accuracy=row["accuracy"], nll=row["nll"])
+    temperatures = artifact.json("temperatures.json")
+    if temperatures:
+        add("validation", last, temperature=temperatures[-1]["total"])
+    statistics = artifact.json("statistics.json")
+    if statistics is not None:
+        estimate = heuristic.predict(statistics)
+        add(
+            "train",
+            last,
+            heuristic_inverse_temperature=estimate.predicted,
+            heuristic_is_inside=estimate.inside,
+        )
+    if not record["diverged"]:
+        for row in _evaluation(artifact, run.factors["inverse_temperature"]):
+            add(epoch=last, **row)
+    return list(by_place.values())
+
+
+def _evaluation(
+    artifact: Artifact, inverse_temperature: float
+) -> Iterator[dict[str, Any]]:
+    """What the held-out logits of a training say, with and without post-hoc scaling."""
+    stored = read_logits(artifact, LOGITS)
+    validation_logits, validation_labels = stored["validation"].for_fitting()
+    test_logits, test_labels = stored["test"].for_evaluation()
+    validation = inverse_temperature * validation_logits.double()
+    test = inverse_temperature * test_logits.double()
+    fit = fit_temperature(validation, validation_labels)
+    yield {
+        "split": "validation",
+        "accuracy": _accuracy(validation, validation_labels),
+    }
+    confidence = torch.softmax(test, dim=1).amax(dim=1).mean().item()
+    yield {
+        "split": "test",
+        "accuracy": _accuracy(test, test_labels),
+        "confidence": confidence,
+        **_calibration(test, test_labels),
+    }
+    yield {
+        "split": "test",
+        "scaled": True,
+        "temperature": fit.temperature,
+        "at_bound": fit.at_bound,
+        **_calibration(apply_temperature(test, fit.temperature), test_labels),
+    }
+
+
+def _accuracy(logits: torch.Tensor, labels: torch.Tensor) -> float:
+    return (logits.argmax(dim=1) == labels).double().mean().item()
+
+
+def _calibration(logits: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
+    probabilities = torch.softmax(logits, dim=1)
+    return {
+        "nll": negative_log_likelihood(logits, labels).item(),
+        "ece": expected_calibration_error(probabilities, labels).item(),
+    }
+
+
+def _flow(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
+    """A course of gradient flow; times are rescaled.
+
+    unit_time, logit_time and drift_rate are predicted from the start: the times in
+    which the logits change by 1 and by their own norm, and the speed of the kernel.
+    """
+    record = artifact.json("record.json")
+    if run.factors["start"] == "zero":
+        courses = artifact.json("courses.json")
+        measured = _of_value(
+            courses, "inverse_temperature", run.factors["inverse_temperature"]
+        )
+        rows = measured["rows"]
+        times = {row["moment"]: row["time"] for row in rows}
+        tables = {COURSES: rows}
+    else:
+        courses = artifact.json("starts.json")
+        measured = _of_value(courses, "wanted_norm", run.factors["start_norm"])
+        times = measured[DYNAMICS[run.factors["dynamics"]]]
+        measured |= {"ending": times["ending"]}
+        tables = {}
+    measured = record | measured
+    facts = {name: measured.get(name) for name in _FACTS_OF_FLOW}
+    facts |= {
+        "initial_logit_norm": measured.get("logit_norm", 0.0),
+        "correlation": measured.get("correlation"),
+        "train_samples": record["images"],
+        "diverged": False,
+        "epochs_done": 0,
+    }
+    events = {f"time_to_{event}": times.get(event) for event in EVENTS}
+    values = [{"split": "train", "epoch": 0, **events}]
+    return MeasuredRun(facts, values, tables)
+
+
+def _of_value(courses: list[dict[str, Any]], name: str, value: Any) -> dict[str, Any]:
+    """The course of a cell that has a value."""
+    return next(course for course in courses if course[name] == value)

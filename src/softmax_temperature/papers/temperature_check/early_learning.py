@@ -2,63 +2,123 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
-import numpy as np
 import pandas as pd
 
 from softmax_temperature.early_learning.flows import FIT, TENTH, UNIT
+from softmax_temperature.papers.shared.contrasts import Evidence, Parts, cells_of_runs
+from softmax_temperature.papers.shared.factors import ALL, Where, where
+from softmax_temperature.papers.shared.metrics import Measure
+from softmax_temperature.papers.shared.runs import Runs
+from softmax_temperature.papers.shared.sources import together
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
-from softmax_temperature.papers.temperature_check.records import Records
-from softmax_temperature.params.temperature_check import CURVES, NORMS
-from softmax_temperature.stages import EARLY_LEARNING, label
+from softmax_temperature.papers.shared.sweeps import NO_LINE, Slope
+from softmax_temperature.papers.temperature_check.study import (
+    DRIFT,
+    INVERSE_TEMPERATURE,
+    LARGE_LOGITS,
+    NORM_AT_START,
+    SMALL_LOGITS,
+    STILL_KERNEL,
+    time_to,
+)
 
-# The most relative drift of a kernel that keeps still: 0.1 bends a slope by half a
-# percent, more than seeds differ. It was 0.2, and was chosen anew having seen the
-# slopes at 0.2, 0.05 and 0.02.
-STILL = 0.02
-# Norms of the tempered logits of one image at which a softmax of ten classes is all but
-# uniform and all but certain.
-SMALL, LARGE = 0.35, 20.0
-# The largest factor by which a point may miss its line: otherwise there is no power
-# law.
 LINE = 1.5
+"""The largest factor by which a point may miss its line: otherwise there is no power
+law.
+"""
+COLUMNS = (
+    "network",
+    "smooth",
+    "quantity",
+    "against",
+    "where",
+    "predicted",
+    "slope",
+    "sd",
+    "low",
+    "high",
+    "n",
+    "points",
+    "misfit",
+    "cells",
+)
 
 
-class Prediction(NamedTuple):
-    """A predicted slope of a column, called `quantity` for a reader, where drifts are
-    "still", or norms "small".
+@dataclass(frozen=True)
+class Prediction:
+    """A predicted slope of a quantity's logarithm.
+
+    Attributes:
+        quantity: The quantity in words.
+        of: The quantity.
+        regime: The name of the regime in which the theory speaks.
+        slope: The predicted slope.
     """
 
     quantity: str
-    against: str
-    where: str
-    column: str
+    of: Measure
+    regime: str
     slope: float
 
+    @property
+    def against(self) -> str:
+        """The name of what the slope is in."""
+        return "inverse_temperature" if self.regime == "still" else "logit_norm"
 
-_BY_1, _BY_TENTH = (
-    f"time in which the logits change by {what}"
-    for what in ("1", "a tenth of their norm")
-)
+    @property
+    def points(self) -> str:
+        """The column whose values tell the points of the line apart."""
+        return "inverse_temperature" if self.regime == "still" else "start_norm"
+
+    def contrast(self, among: Where = ALL) -> Slope:
+        """The slope of each network, minus the predicted one."""
+        along = INVERSE_TEMPERATURE if self.regime == "still" else NORM_AT_START
+        return Slope(
+            of=self.of,
+            against=along,
+            among=REGIMES[self.regime] & among,
+            predicted=self.slope,
+            straight=LINE,
+            each="title",
+        )
+
+
+@dataclass(frozen=True)
+class Slopes(Parts):
+    """Slopes of several quantities. A network without two points of one is left out."""
+
+    def evidence(self, runs: Runs) -> Evidence:
+        """The estimates of all parts, and why points are no line."""
+        evidence = super().evidence(runs)
+        if not evidence.parts:
+            return evidence
+        missing = {
+            name: reason
+            for name, reason in evidence.missing.items()
+            if reason != NO_LINE
+        }
+        return replace(evidence, missing=missing)
+
+
+REGIMES = {"still": STILL_KERNEL, "small": SMALL_LOGITS, "large": LARGE_LOGITS}
+_BY_1 = "time in which the logits change by 1"
+_BY_A_TENTH = "time in which the logits change by a tenth of their norm"
 _TO_HALF = "time to half of the loss"
-DRIFT = Prediction(
-    "drift of the kernel when the logits have changed by 1",
-    "inverse_temperature",
-    "still",
-    "drift",
-    -1,
-)
-COLLAPSE = Prediction(_BY_1, "inverse_temperature", "still", "time", 0)
-UNIT_SMALL = Prediction(_BY_1, "logit_norm", "small", UNIT, 0)
-FIT_SMALL = Prediction(_TO_HALF, "logit_norm", "small", FIT, 0)
-TENTH_SMALL = Prediction(_BY_TENTH, "logit_norm", "small", TENTH, 1)
-TENTH_LARGE = Prediction(_BY_TENTH, "logit_norm", "large", TENTH, 1)
-FIT_LARGE = Prediction(_TO_HALF, "logit_norm", "large", FIT, 1)
+_DRIFT_BY_1 = "drift of the kernel when the logits have changed by 1"
+
+KERNEL_DRIFT = Prediction(_DRIFT_BY_1, DRIFT, "still", -1)
+COLLAPSE = Prediction(_BY_1, time_to(UNIT), "still", 0)
+UNIT_SMALL = Prediction(_BY_1, time_to(UNIT), "small", 0)
+FIT_SMALL = Prediction(_TO_HALF, time_to(FIT), "small", 0)
+TENTH_SMALL = Prediction(_BY_A_TENTH, time_to(TENTH), "small", 1)
+TENTH_LARGE = Prediction(_BY_A_TENTH, time_to(TENTH), "large", 1)
+FIT_LARGE = Prediction(_TO_HALF, time_to(FIT), "large", 1)
 TO_HALF = (FIT_SMALL, FIT_LARGE)
 PREDICTIONS = (
-    DRIFT,
+    KERNEL_DRIFT,
     COLLAPSE,
     UNIT_SMALL,
     FIT_SMALL,
@@ -68,108 +128,60 @@ PREDICTIONS = (
 )
 
 
+def slopes_of(predictions: Sequence[Prediction], among: Where = ALL) -> Slopes:
+    """The contrast of a claim about some predictions."""
+    if len(predictions) == 1:
+        return Slopes({"": predictions[0].contrast(among)})
+    return Slopes({fit.quantity: fit.contrast(among) for fit in predictions})
+
+
 def early_slopes(
-    records: Records, predictions: Iterable[Prediction] = PREDICTIONS
+    runs: Runs, predictions: Iterable[Prediction] = PREDICTIONS
 ) -> pd.DataFrame:
-    """Each predicted slope beside that of logarithms, fitted seed by seed, in each
-    network with two points.
+    """Each predicted slope beside the fitted one, of each network with two points.
 
-    slope is the mean over n seeds, with its 90 % interval by Student's t (empty for one
-    seed), misfit the largest factor by which a point misses its seed's line.
+    Returns:
+        The columns `COLUMNS`. slope is the mean over n seeds of the slopes of
+        logarithms, with its 90 % interval by Student's t (empty for one seed); misfit
+        is the largest factor by which a point misses its seed's line.
     """
-    moments, starts, found = unit_moments(records), real_starts(records), []
-    logarithms = moments.assign(drift=np.log(moments["drift"].astype(float)))
-    means = logarithms.groupby(["network", "inverse_temperature"])["drift"].transform(
-        "mean"
-    )
-    regimes = {"still": moments[means <= np.log(STILL)]}
-    regimes |= {
-        "small": starts[starts["size"] <= SMALL],
-        "large": starts[starts["size"] >= LARGE],
-    }
-    for quantity, against, where, column, predicted in predictions:
-        place, question = (
-            (against, CURVES) if where == "still" else ("wanted_norm", NORMS)
-        )
-        for network, some in regimes[where].groupby("network", sort=False):
-            known = some.dropna(subset=[column]).groupby("seed")
-            fits = [
-                _fit(rows[against], rows[column]) for _, rows in known if len(rows) > 1
-            ]
-            if fits:
-                slopes, misfits = zip(*fits, strict=True)
-                one = OverTasks((Task(str(network), slopes),)).estimate()
-                about = (
-                    network,
-                    bool(some["smooth"].iloc[0]),
-                    quantity,
-                    against,
-                    where,
-                    predicted,
-                )
-                cells = f"{label(EARLY_LEARNING)}/{network}/{question}"
-                row = (
-                    *about,
-                    one.value,
-                    one.sd,
-                    one.low,
-                    one.high,
-                    one.n,
-                    some[place].nunique(),
-                    max(misfits),
-                    cells,
-                )
-                found.append(row)
-    names = (
-        "network",
-        "smooth",
-        "quantity",
-        "against",
-        "where",
-        "predicted",
-        "slope",
-        "sd",
-        "low",
-        "high",
-        "n",
-    )
-    return pd.DataFrame(found, columns=[*names, "points", "misfit", "cells"])
+    rows = []
+    for prediction in predictions:
+        regime = runs.select(REGIMES[prediction.regime])
+        for network, courses in regime.groupby("network", sort=False):
+            contrast = prediction.contrast(where(network=network))
+            slopes, misfit = contrast.slopes(runs)
+            if not slopes:
+                continue
+            estimate = OverTasks((Task(str(network), tuple(slopes)),)).estimate()
+            rows.append(
+                {
+                    "network": network,
+                    "smooth": bool(courses["smooth"].iloc[0]),
+                    "quantity": prediction.quantity,
+                    "against": prediction.against,
+                    "where": prediction.regime,
+                    "predicted": prediction.slope,
+                    "slope": estimate.value,
+                    "sd": estimate.sd,
+                    "low": estimate.low,
+                    "high": estimate.high,
+                    "n": estimate.n,
+                    "points": courses[prediction.points].nunique(),
+                    "misfit": misfit,
+                    "cells": together(cells_of_runs(courses)),
+                }
+            )
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def slope_text(records: Records, network: object, prediction: Prediction) -> str:
+def slope_text(runs: Runs, network: object, prediction: Prediction) -> str:
     """The fitted slope of a network with its interval, and the predicted one."""
-    slopes = early_slopes(records, [prediction]).set_index("network")[
-        ["slope", "low", "high"]
-    ]
-    slope, low, high = (
-        f"{value:z.3f}" for value in slopes.astype(float).reindex([network]).iloc[0]
-    )
-    interval = "" if low == "nan" else f" [{low}, {high}]"
-    return (
-        "no slope"
-        if slope == "nan"
-        else f"{slope}{interval}, predicted {prediction.slope:g}"
-    )
-
-
-def unit_moments(records: Records) -> pd.DataFrame:
-    """The moments of `early_curves` at which the tempered logits of a network have
-    changed by 1.
-    """
-    curves = records.early_curves
-    return curves[(curves["moment"] == UNIT) & curves["inverse_temperature"].notna()]
-
-
-def real_starts(records: Records) -> pd.DataFrame:
-    """The rows of `early_norms` of real networks, with the column `size`: the root mean
-    square norm of an image.
-    """
-    rows = records.early_norms.query("dynamics == 'real'")
-    return rows.assign(size=rows["logit_norm"] / rows["images"] ** 0.5)
-
-
-def _fit(x: pd.Series[float], y: pd.Series[float]) -> tuple[float, float]:
-    """The slope of logarithms, and the largest factor by which a point misses the line."""
-    across, up = np.log(x.to_numpy(float)), np.log(y.to_numpy(float))
-    line = np.polyfit(across, up, 1)
-    return float(line[0]), float(np.exp(np.abs(up - np.polyval(line, across)).max()))
+    slopes = early_slopes(runs, [prediction]).set_index("network")
+    if network not in slopes.index:
+        return "no slope"
+    fitted = slopes.loc[network]
+    interval = ""
+    if pd.notna(fitted["low"]):
+        interval = f" [{fitted['low']:z.3f}, {fitted['high']:z.3f}]"
+    return f"{fitted['slope']:z.3f}{interval}, predicted {prediction.slope:g}"

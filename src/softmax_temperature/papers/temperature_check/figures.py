@@ -1,7 +1,7 @@
-"""What sweeps of the inverse temperature and measurements of early learning show.
+"""Figures of the sweeps of the inverse temperature and of the norm of the logits.
 
-Each function takes the records and returns a figure, or None where nothing was measured
-for it.
+Each function takes the runs and returns a figure, or None where nothing was trained for
+it. `flow_figures` has those of early learning.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from scipy import stats
 
-from softmax_temperature.early_learning.courses import TIME
-from softmax_temperature.early_learning.flows import FIT, SHARE, TENTH, UNIT
 from softmax_temperature.papers.shared import plots
 from softmax_temperature.papers.shared.plots import (
     BLACK,
@@ -29,177 +27,175 @@ from softmax_temperature.papers.shared.plots import (
     entry,
     style,
 )
+from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.statistics import LEVEL
-from softmax_temperature.papers.temperature_check import early_learning as theory
 from softmax_temperature.papers.temperature_check import tables
-from softmax_temperature.papers.temperature_check.records import (
+from softmax_temperature.papers.temperature_check.study import (
+    JUDGED,
     NORMS,
+    OWN_START,
     SAME_START,
-    Records,
+    TUNING,
     by_sweep,
-    chosen,
+    numbers,
 )
 
 PLAIN_NUMBERS = "{x:g}"
 AXIS = "inverse temperature β"
-STARTS = {"their own start": HUES[0], "one start for all β": HUES[1]}
+OWN_COLOUR = HUES[0]
+SHARED_COLOUR = HUES[1]
 DOT: Any = {"marker": "o", "markersize": 3.5}
 SCALING: dict[str, Any] = {
-    "test_nll": {"label": "as trained", "color": "0.4", "linestyle": "--"}
+    "test_nll": {"label": "as trained", "color": "0.4", "linestyle": "--"},
+    "scaled_nll": {"label": "after scaling", "color": HUES[0], **DOT},
 }
-SCALING |= {"scaled_nll": {"label": "after scaling", "color": HUES[0], **DOT}}
 MARKS = {
     "post_hoc": ("post-hoc scaling", "s", HUES[0]),
     "cooling": ("Cooling", "D", HUES[2]),
     "heuristic": ("heuristic on the features", "^", HUES[1]),
-    "training_best": (
-        "best to train with",
-        ".",
-        BLACK,
-    ),  # Last and small: seen on top of another.
+    # The last one is small, so that it is seen on top of another.
+    "training_best": ("best to train with", ".", BLACK),
 }
-DASHED: dict[str, Any] = {"color": BLACK, "linestyle": "--", "linewidth": 1.1}
-DOTTED = DASHED | {"linestyle": ":"}
-PREDICTED = {"unit_time": DOTTED | {"label": "predicted: to change by 1"}}
-PREDICTED |= {
-    "logit_time": DASHED | {"label": "predicted: to change by the norm (τ$_z$)"}
-}
-MEASURED = {
-    UNIT: ("to change by 1", "o", HUES[0]),
-    TENTH: ("to change by a tenth of the norm, × 10", "s", HUES[1]),
-    FIT: ("to half of the loss", "^", HUES[2]),
-}
+WIDEST_SD = 60
+"""Points up to which spreads are shown: accuracies bound an sd by 50, two seeds do not
+bound it at all.
+"""
 
 
 @style()
-def accuracy(records: Records) -> Figure | None:
-    """Test accuracy at the best learning rates; crosses: seeds that diverged, triangle:
-    best by validation data.
+def accuracy(runs: Runs) -> Figure | None:
+    """Test accuracy at the best learning rates.
+
+    A cross is a seed that diverged, the triangle the best inverse temperature on
+    validation data.
     """
-    same, limits = chosen(records, SAME_START), dict[Axes, tuple[float, float]]()
-    legend = (
-        [entry(label, color=colour, marker="o") for label, colour in STARTS.items()]
-        if len(same)
-        else []
-    )
+    shared = numbers(runs, SAME_START)
+    legend = []
+    if len(shared):
+        legend = [
+            entry("their own start", color=OWN_COLOUR, marker="o"),
+            entry("one start for all β", color=SHARED_COLOUR, marker="o"),
+        ]
     figure, panels = panels_of(
-        by_sweep(chosen(records)), y="test accuracy (%)", legend=legend
+        by_sweep(numbers(runs, JUDGED & OWN_START)),
+        y="test accuracy (%)",
+        legend=legend,
     )
+    limits = []
     for axes, rows in panels:
-        for some, colour in zip(
-            (rows, _of_the_same(same, rows)), STARTS.values(), strict=True
-        ):
-            if len(some):
-                plots.seeds(
-                    axes,
-                    some[~some["diverged"]],
-                    "inverse_temperature",
-                    "test_accuracy",
-                    color=colour,
-                )
-        best: Any = (
-            rows.groupby("inverse_temperature")["validation_accuracy"].mean().idxmax()
-        )
-        lost = sorted(rows.loc[rows["diverged"], "inverse_temperature"].unique())
-        for places, height, marker, colour in (
-            ([best], 1.0, "v", BLACK),
-            (lost, 0.04, "x", HUES[3]),
-        ):
-            look: Any = {
-                "color": colour,
-                "markersize": 6,
-                "transform": axes.get_xaxis_transform(),
-            }
-            axes.plot(
-                places,
-                [height] * len(places),
-                marker,
-                clip_on=False,
-                in_layout=False,
-                **look,
-            )
+        _accuracies(axes, rows, OWN_COLOUR)
+        _accuracies(axes, _of_the_same(shared, rows), SHARED_COLOUR)
+        means = rows.groupby("inverse_temperature")["validation_accuracy"].mean()
+        _mark_at_edge(axes, [means.idxmax()], 1.0, "v", BLACK)
+        lost = rows.loc[rows["diverged"].astype(bool), "inverse_temperature"]
+        _mark_at_edge(axes, sorted(lost.unique()), 0.04, "x", HUES[3])
         _of_inverse_temperatures(axes)
-        limits[axes] = axes.get_ylim()
-    span = min(
-        PERCENT, 1.15 * max((high - low for low, high in limits.values()), default=0)
+        limits.append(axes.get_ylim())
+    _same_span([axes for axes, _ in panels], limits)
+    return figure
+
+
+def _accuracies(axes: Axes, rows: pd.DataFrame, colour: Any) -> None:
+    """The accuracies of the trainings that finished."""
+    if rows.empty:
+        return
+    finished = _finished(rows)
+    plots.seeds(axes, finished, "inverse_temperature", "test_accuracy", color=colour)
+
+
+def _mark_at_edge(
+    axes: Axes, places: Sequence[Any], height: float, marker: str, colour: Any
+) -> None:
+    """Marks at a height that is a share of the panel's."""
+    axes.plot(
+        places,
+        [height] * len(places),
+        marker,
+        color=colour,
+        markersize=6,
+        transform=axes.get_xaxis_transform(),
+        clip_on=False,
+        in_layout=False,
     )
-    for (
-        axes,
-        (low, high),
-    ) in (
-        limits.items()
-    ):  # All panels span the same number of points, of those that there are.
+
+
+def _same_span(panels: Sequence[Axes], limits: Sequence[tuple[float, float]]) -> None:
+    """Make all panels span the same number of points, of those that there are."""
+    widest = max((high - low for low, high in limits), default=0)
+    span = min(PERCENT, 1.15 * widest)
+    for axes, (low, high) in zip(panels, limits, strict=True):
         bottom = np.clip((low + high - span) / 2, 0, PERCENT - span)
         axes.set_ylim(bottom, bottom + span)
-    return figure
 
 
 @style()
-def learning_rates(records: Records) -> Figure | None:
-    """Accuracy on validation data over inverse temperatures and learning rates, mean
-    over seeds, a panel per sweep.
-    """
+def learning_rates(runs: Runs) -> Figure | None:
+    """Accuracy on validation data over inverse temperatures and learning rates."""
     figure, panels = panels_of(
-        by_sweep(tables.learning_rates(records)), y="rescaled learning rate", row=3.0
+        by_sweep(numbers(runs, TUNING & OWN_START)),
+        y="rescaled learning rate",
+        row=3.0,
     )
     for axes, rows in panels:
-        cells: Any = rows.set_index(["learning_rate", "inverse_temperature"])
-        table = PERCENT * cells["validation"].astype(float).unstack()
-        table = table.rename_axis(
-            index=axes.get_ylabel(), columns=axes.get_xlabel()
-        )  # seaborn labels axes with these
-        lost = (cells["diverged"] == cells["runs"]).unstack().eq(True)
-        look = {
-            "annot": True,
-            "fmt": ".0f",
-            "annot_kws": {"fontsize": 7},
-            "cmap": "viridis",
-            "cbar": False,
-        }
-        sns.heatmap(table, mask=lost | table.isna(), ax=axes, **look)
-        for row, column in np.argwhere(lost.to_numpy()):
-            axes.add_patch(Rectangle((column, row), 1, 1, color="0.8", linewidth=0))
-            axes.text(
-                column + 0.5,
-                row + 0.5,
-                "div",
-                ha="center",
-                va="center",
-                fontsize=7,
-                color=BLACK,
-            )
-        axes.set_xticks(
-            np.arange(table.shape[1]) + 0.5,
-            [f"{value:g}" for value in table.columns],
-            rotation=45,
-        )
-        axes.set_yticks(
-            np.arange(table.shape[0]) + 0.5,
-            [f"{value:g}" for value in table.index],
-            rotation=0,
-        )
-        axes.invert_yaxis()
+        _heatmap(axes, rows)
     return figure
 
 
-@style()
-def confidence(records: Records) -> Figure | None:
-    """NLL of test data before (dashed) and after (solid) post-hoc scaling, mean ± sd
-    over seeds, a panel per sweep.
-    """
-    finished, legend = (
-        chosen(records).query("not diverged"),
-        [entry(**look) for look in SCALING.values()],
+def _heatmap(axes: Axes, rows: pd.DataFrame) -> None:
+    """The means of a sweep in percent; "div" where every training diverged."""
+    cells = rows.groupby(["learning_rate", "inverse_temperature"])
+    means = PERCENT * cells["validation_accuracy"].mean().unstack()
+    # seaborn labels the axes with these names.
+    means = means.rename_axis(index=axes.get_ylabel(), columns=axes.get_xlabel())
+    lost = cells["diverged"].all().unstack().eq(True)
+    sns.heatmap(
+        means,
+        mask=lost | means.isna(),
+        ax=axes,
+        annot=True,
+        fmt=".0f",
+        annot_kws={"fontsize": 7},
+        cmap="viridis",
+        cbar=False,
     )
-    figure, panels = panels_of(by_sweep(finished), y="test NLL (nats)", legend=legend)
+    for row, column in np.argwhere(lost.to_numpy()):
+        axes.add_patch(Rectangle((column, row), 1, 1, color="0.8", linewidth=0))
+        axes.text(
+            column + 0.5,
+            row + 0.5,
+            "div",
+            ha="center",
+            va="center",
+            fontsize=7,
+            color=BLACK,
+        )
+    columns = [f"{value:g}" for value in means.columns]
+    axes.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=45)
+    rates = [f"{value:g}" for value in means.index]
+    axes.set_yticks(np.arange(len(rates)) + 0.5, rates, rotation=0)
+    axes.invert_yaxis()
+
+
+@style()
+def confidence(runs: Runs) -> Figure | None:
+    """NLL of test data before (dashed) and after (solid) post-hoc scaling.
+
+    Lines are means over seeds, bands their standard deviation.
+    """
+    figure, panels = panels_of(
+        by_sweep(_finished(numbers(runs, JUDGED & OWN_START))),
+        y="test NLL (nats)",
+        legend=[entry(**look) for look in SCALING.values()],
+    )
     for axes, rows in panels:
         for column, look in SCALING.items():
             plots.band(axes, rows, "inverse_temperature", column, **look)
-        axes.set_yscale("log")  # Only now: means are arithmetic, as in the table.
+        # Only now: the means are arithmetic, as in the table.
+        axes.set_yscale("log")
         low, high = axes.get_ylim()
-        axes.yaxis.set_major_locator(
-            LogLocator(subs=(1.0, 2.0, 5.0)) if high > 4 * low else MaxNLocator(5)
-        )
+        is_wide = high > 4 * low
+        locator = LogLocator(subs=(1.0, 2.0, 5.0)) if is_wide else MaxNLocator(5)
+        axes.yaxis.set_major_locator(locator)
         axes.yaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_major_formatter(PLAIN_NUMBERS)
         _of_inverse_temperatures(axes)
@@ -207,52 +203,35 @@ def confidence(records: Records) -> Figure | None:
 
 
 @style()
-def spread(records: Records) -> Figure | None:
-    """Standard deviation of test accuracy over seeds, a line per sweep, with 90 %
-    intervals of normal values.
+def spread(runs: Runs) -> Figure | None:
+    """Standard deviation of test accuracy over seeds, with 90 % intervals.
+
+    The intervals are those of normal values. Each sweep is a line.
     """
     figure, (axes,) = plots.panels(1, width=0.75 * WIDTH, row=3.0)
-    sweeps, tails, entries = (
-        by_sweep(chosen(records)),
-        np.array([[(1 + LEVEL) / 2], [(1 - LEVEL) / 2]]),
-        [],
-    )
+    sweeps = by_sweep(numbers(runs, JUDGED & OWN_START))
+    entries = []
     for place, (title, rows) in enumerate(sweeps):
-        # Where all seeds diverged, they agree because none of them learned.
-        learned = rows[
-            ~rows.groupby("inverse_temperature")["diverged"].transform("all")
-        ]
-        some = (
-            learned.groupby("inverse_temperature")["test_accuracy"]
-            .agg(["std", "size"])
-            .dropna()
+        spreads = _spreads(rows)
+        if spreads.empty:
+            continue
+        # Side by side, so that all bars are seen.
+        shift = 1.06 ** (place - (len(sweeps) - 1) / 2)
+        axes.errorbar(
+            spreads.index * shift,
+            spreads["sd"],
+            spreads[["below", "above"]].to_numpy().T,
+            fmt="-",
+            color=HUES[place],
+            linewidth=1.1,
+            elinewidth=0.8,
+            **DOT,
         )
-        if len(some):
-            sd, degrees = (
-                PERCENT * some["std"].to_numpy(float),
-                some["size"].to_numpy(float) - 1,
-            )
-            bars = abs(sd * np.sqrt(degrees / stats.chi2.ppf(tails, degrees)) - sd)
-            x = some.index * 1.06 ** (
-                place - (len(sweeps) - 1) / 2
-            )  # Side by side, so that bars are seen.
-            axes.errorbar(
-                x,
-                sd,
-                bars,
-                fmt="-",
-                color=HUES[place],
-                linewidth=1.1,
-                elinewidth=0.8,
-                **DOT,
-            )
-            entries += [entry(title, color=HUES[place], marker="o")]
+        entries.append(entry(title, color=HUES[place], marker="o"))
     if not entries:
         return None
     axes.set(yscale="log", xlabel=AXIS, ylabel="sd over seeds (points)")
-    axes.set_ylim(
-        top=min(axes.get_ylim()[1], 60)
-    )  # Two seeds bound it by nothing, accuracies by 50.
+    axes.set_ylim(top=min(axes.get_ylim()[1], WIDEST_SD))
     axes.yaxis.set(
         major_locator=LogLocator(subs=(1, 2, 5)),
         major_formatter=PLAIN_NUMBERS,
@@ -263,62 +242,94 @@ def spread(records: Records) -> Figure | None:
     return figure
 
 
-@style()
-def logit_norms(records: Records) -> Figure | None:
-    """Test accuracy against the norm of the tempered logits at the start; grey: what
-    inverse temperatures span.
+def _spreads(rows: pd.DataFrame) -> pd.DataFrame:
+    """The sd in points by inverse temperature, and the lengths of its interval's bars.
+
+    Where all seeds diverged, they agree because none of them learned: such places are
+    left out.
     """
-    groups, x, y = (
-        by_sweep(chosen(records, NORMS)),
-        "norm of βz at the start",
-        "test accuracy (%)",
+    temperatures = rows.groupby("inverse_temperature")
+    learned = rows[~temperatures["diverged"].transform("all").astype(bool)]
+    accuracies = learned.groupby("inverse_temperature")["test_accuracy"]
+    table = accuracies.agg(["std", "size"]).dropna()
+    sd = PERCENT * table["std"].astype(float)
+    degrees = table["size"].astype(float) - 1
+    low = sd * np.sqrt(degrees / stats.chi2.ppf((1 + LEVEL) / 2, degrees))
+    high = sd * np.sqrt(degrees / stats.chi2.ppf((1 - LEVEL) / 2, degrees))
+    return pd.DataFrame({"sd": sd, "below": sd - low, "above": high - sd})
+
+
+@style()
+def logit_norms(runs: Runs) -> Figure | None:
+    """Test accuracy against the norm of the tempered logits at the start.
+
+    The grey band is what inverse temperatures span in the same network.
+    """
+    sweeps = by_sweep(numbers(runs, NORMS))
+    figure, panels = panels_of(
+        sweeps, x="norm of βz at the start", y="test accuracy (%)"
     )
-    figure, panels = panels_of(groups, x=x, y=y)
-    for axes, some in panels:
-        same = _of_the_same(chosen(records), some)
+    judged = numbers(runs, JUDGED & OWN_START)
+    for axes, rows in panels:
+        same = _of_the_same(judged, rows)
         span = PERCENT * same.groupby("inverse_temperature")["test_accuracy"].mean()
         if len(span):
             axes.axhspan(span.min(), span.max(), color="0.5", alpha=0.15, linewidth=0)
-        good = some.query("not diverged").set_index("start")[
-            ["initial_logit_norm", "test_accuracy"]
-        ] * [1, PERCENT]
-        axes.scatter(
-            good["initial_logit_norm"],
-            good["test_accuracy"],
-            s=14,
-            facecolor="none",
-            edgecolor=HUES[0],
-        )
-        means = good.groupby("start").mean().sort_values("initial_logit_norm")
-        axes.plot(*means.to_numpy().T, "o-", color=HUES[0], markersize=3.5)
-        # Linear below the smallest norm above 0: the centred network starts at 0.
-        positive = means.loc[means["initial_logit_norm"] > 0, "initial_logit_norm"]
-        axes.set_xscale(
-            "symlog", linthresh=float(positive.min()) if len(positive) else 1.0
-        )
-        axes.set_xticks([0, *positive.round(2)])
-        axes.xaxis.set_major_formatter(PLAIN_NUMBERS)
-        axes.minorticks_off()
+        _accuracies_of_norms(axes, _finished(rows))
     return figure
 
 
+def _accuracies_of_norms(axes: Axes, rows: pd.DataFrame) -> None:
+    """Seeds as circles, and their means on a line."""
+    points = rows[["initial_logit_norm"]].assign(
+        accuracy=PERCENT * rows["test_accuracy"]
+    )
+    axes.scatter(
+        points["initial_logit_norm"],
+        points["accuracy"],
+        s=14,
+        facecolor="none",
+        edgecolor=HUES[0],
+    )
+    means = points.groupby(rows["start_value"]).mean()
+    means = means.sort_values("initial_logit_norm")
+    axes.plot(
+        means["initial_logit_norm"],
+        means["accuracy"],
+        "o-",
+        color=HUES[0],
+        markersize=3.5,
+    )
+    # Linear below the smallest norm above 0: logits of a pair start at 0.
+    norms = means["initial_logit_norm"]
+    positive = norms[norms > 0]
+    smallest = float(positive.min()) if len(positive) else 1.0
+    axes.set_xscale("symlog", linthresh=smallest)
+    axes.set_xticks([0, *positive.round(2)])
+    axes.xaxis.set_major_formatter(PLAIN_NUMBERS)
+    axes.minorticks_off()
+
+
 @style()
-def three_temperatures(records: Records) -> Figure | None:
-    """For each network the best inverse temperature to train with, its rivals (a bar),
-    and three others.
+def three_temperatures(runs: Runs) -> Figure | None:
+    """The best inverse temperature to train each network with, and three others.
+
+    The bar spans those that are as good as the best.
     """
-    table = tables.three_temperatures(records)
+    table = tables.three_temperatures(runs)
     if table.empty:
         return None
     figure, (axes,) = plots.panels(1, row=0.9 + 0.55 * len(table))
     heights = np.arange(len(table))[::-1]
-    look: Any = {
-        "color": BLACK,
-        "alpha": 0.25,
-        "linewidth": 6,
-        "label": "as good as the best",
-    }
-    axes.hlines(heights, table["training_low"], table["training_high"], **look)
+    axes.hlines(
+        heights,
+        table["training_low"],
+        table["training_high"],
+        color=BLACK,
+        alpha=0.25,
+        linewidth=6,
+        label="as good as the best",
+    )
     for column, (label, marker, colour) in MARKS.items():
         if table[column].notna().any():
             axes.plot(
@@ -345,211 +356,45 @@ def panels_of(
     legend: Sequence[Any] = (),
     **options: Any,
 ) -> tuple[Figure | None, list[tuple[Axes, pd.DataFrame]]]:
-    """A figure, and its panels to draw in, one for each titled group of rows; None
-    without groups.
+    """A figure, and its panels with the rows to draw there.
+
+    Args:
+        groups: The title and the rows of each panel.
+        y: The label of the panels on the left.
+        x: The label of the lowest panels.
+        legend: The entries of the legend, if there is one.
+        options: Passed to `plots.panels`.
+
+    Returns:
+        None and nothing where there are no groups.
     """
     if not groups:
         return None, []
-    columns, width = (
-        2 if len(groups) in {2, 4} else 3,
-        (0.55 if len(groups) == 1 else 1) * WIDTH,
-    )
-    figure, grid = plots.panels(
-        len(groups), columns=columns, width=width, **{"row": 2.4, **options}
-    )
+    columns = 2 if len(groups) in {2, 4} else 3
+    width = (0.55 if len(groups) == 1 else 1) * WIDTH
+    options = {"row": 2.4, **options}
+    figure, grid = plots.panels(len(groups), columns=columns, width=width, **options)
     if legend:
         plots.legend_below(figure, list(legend), columns=2)
     plots.label_outside(grid, columns=columns, x=x, y=y)
-    for axes, (title, _) in zip(grid, groups, strict=True):
+    panels = []
+    for axes, (title, rows) in zip(grid, groups, strict=True):
         axes.set_title(title.replace(", ", "\n"), fontsize=8)
-    return figure, [(axes, rows) for axes, (_, rows) in zip(grid, groups, strict=True)]
+        panels.append((axes, rows))
+    return figure, panels
+
+
+def _finished(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows[~rows["diverged"].astype(bool)]
 
 
 def _of_the_same(rows: pd.DataFrame, sweep: pd.DataFrame) -> pd.DataFrame:
-    return rows.merge(sweep[["architecture", "dataset"]].drop_duplicates())
+    """The rows of the network and data set of a sweep."""
+    return rows[rows["title"] == sweep["title"].iloc[0]]
 
 
 def _of_inverse_temperatures(axes: Axes) -> None:
-    """A logarithmic axis with plain numbers, and a dotted line where the softmax is the
-    usual one.
-    """
+    """A logarithmic axis with plain numbers; a dotted line marks the usual softmax."""
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(PLAIN_NUMBERS)
     axes.axvline(1, color="0.5", linewidth=0.8, linestyle=":")
-
-
-@style()
-def learning_curves(records: Records) -> Figure | None:
-    """The loss of the first seed over the time of a flow with rate 1 and over rescaled
-    time, a row per network.
-    """
-    rows = records.early_curves
-    rows = rows[(rows["moment"] == TIME) & (rows["seed"] == rows["seed"].min())]
-    networks = list(rows.groupby("network", sort=False))
-    if not networks:
-        return None
-    values = sorted(rows["inverse_temperature"].dropna().unique())
-    colours = dict(
-        zip(values, sns.color_palette("viridis_r", len(values)), strict=True)
-    )
-    figure, grid = plots.panels(
-        2 * len(networks), columns=2, row=1.75, extra=0.9, sharex="col", sharey="row"
-    )
-    for left, right, (network, some) in zip(
-        grid[::2], grid[1::2], networks, strict=True
-    ):
-        for value, course in some.groupby("inverse_temperature", dropna=False):
-            look = (
-                {"color": colours[value], "linewidth": 1.1}
-                if value in colours
-                else DASHED
-            )
-            right.plot(course["time"] / course["unit_time"], course["loss"], **look)
-            if value in colours:
-                left.plot(course["time"] / value**2, course["loss"], **look)
-        right.set_xscale("log")
-        left.set(ylabel="loss (nats)", xscale="log")
-        left.xaxis.set_major_locator(LogLocator(numticks=6))
-        left.set_title(str(network), loc="left")
-    grid[-2].set_xlabel("time t at rate η = 1")
-    grid[-1].set_xlabel(
-        "rescaled time β²ηt ÷ predicted time\nin which the logits change by 1"
-    )
-    entries = [
-        entry(f"β = {value:g}", color=colour) for value, colour in colours.items()
-    ]
-    entries += [entry("linearised, any β", **DASHED)]
-    plots.legend_below(figure, entries, columns=min(6, len(entries)))
-    return figure
-
-
-@style()
-def early_logit_norms(records: Records) -> Figure | None:
-    """Rescaled times of events against the norm of the tempered logits at the start,
-    and as first speeds predict.
-    """
-    networks = theory.real_starts(records).groupby("network", sort=False)
-    groups = [
-        (f"{name}, β = {some['inverse_temperature'].iloc[0]:g}", some)
-        for name, some in networks
-    ]
-    legend: list[Any] = [
-        entry(each, ls="", marker=m, ms=4.5, color=hue)
-        for each, m, hue in MEASURED.values()
-    ]
-    legend += [entry(**look) for look in PREDICTED.values()]
-    legend += [Patch(color="0.93", label="small and large logits: slopes are fitted")]
-    about: Any = {
-        "x": "norm of the tempered\nlogits at the start",
-        "y": "rescaled time β²ηt",
-        "legend": legend,
-    }
-    figure, panels = panels_of(groups, **about, extra=0.8, sharex=True, sharey=True)
-    for axes, some in panels:
-        norms, scale, network = (
-            some["wanted_norm"],
-            float(some["images"].iloc[0]) ** 0.5,
-            some["network"].iloc[0],
-        )
-        for event, (_, marker, colour) in MEASURED.items():
-            _marks(
-                axes,
-                norms,
-                some[event] * (1 / SHARE if event == TENTH else 1),
-                marker,
-                color=colour,
-            )
-        for column, look in PREDICTED.items():
-            axes.plot(*_means(norms, some[column]), zorder=1, **look)
-        axes.set(xscale="log", yscale="log")
-        view = axes.get_xlim()  # It stays, whatever the grey ground reaches.
-        for low, high in (
-            (view[0], theory.SMALL * scale),
-            (theory.LARGE * scale, view[1]),
-        ):
-            if low < high:
-                axes.axvspan(low, high, color="0.93", linewidth=0, zorder=0)
-        axes.set_xlim(view)
-        said = [
-            f"{fit.where}: {theory.slope_text(records, network, fit)}"
-            for fit in theory.TO_HALF
-        ]
-        text, size = (
-            "\n".join(["to half of the loss,", *said]),
-            7 if len(groups) in {2, 4} else 6,
-        )
-        axes.text(0.03, 0.98, text, transform=axes.transAxes, va="top", fontsize=size)
-    if figure:
-        for axes in figure.axes:
-            axes.title.set_fontsize(9)
-        figure.axes[0].set_ylim(
-            top=30 * figure.axes[0].get_ylim()[1]
-        )  # Room for the text.
-    return figure
-
-
-@style()
-def kernel_drift(records: Records) -> Figure | None:
-    """Relative drift of the kernel when the tempered logits have changed by 1, and as
-    its first speed predicts.
-    """
-    networks = list(theory.unit_moments(records).groupby("network", sort=False))
-    if not networks:
-        return None
-    figure, (axes,) = plots.panels(1, width=0.8 * WIDTH, row=3.8 + 0.2 * len(networks))
-    for (network, some), colour in zip(
-        networks, sns.color_palette(n_colors=len(networks)), strict=True
-    ):
-        kinks, x = not some["smooth"].iloc[0], some["inverse_temperature"]
-        label = f"{network}{' (kinks)' * kinks}: slope {theory.slope_text(records, network, theory.DRIFT)}"
-        _marks(
-            axes,
-            x,
-            some["drift"],
-            "o",
-            color=colour,
-            markerfacecolor="white" if kinks else colour,
-            label=label,
-        )
-        axes.plot(*_means(x, some["drift"]), color=colour, linewidth=1.1)
-        axes.plot(
-            *_means(x, some["drift_rate"] * some["unit_time"] / x),
-            "--",
-            color=colour,
-            linewidth=0.9,
-            alpha=0.8,
-        )
-    axes.plot(
-        [], [], label="predicted by the first speed of the kernel: slope -1", **DASHED
-    )
-    axes.axhline(theory.STILL, zorder=0, label="slopes are fitted below", **DOTTED)
-    axes.set(xscale="log", yscale="log", xlabel="inverse temperature β")
-    axes.set_ylabel("relative drift of the kernel\nwhen the logits have changed by 1")
-    plots.legend_below(figure, axes, columns=1)
-    return figure
-
-
-def _marks(
-    axes: Axes,
-    x: pd.Series[float],
-    y: pd.Series[float],
-    marker: str,
-    *,
-    color: Any,
-    **look: Any,
-) -> None:
-    axes.plot(x, y, marker, color=color, markersize=2.2, alpha=0.5)
-    axes.plot(*_means(x, y), marker, color=color, markersize=4.5, zorder=3, **look)
-
-
-def _means(x: pd.Series[float], y: pd.Series[float]) -> tuple[Any, Any]:
-    """The values of x, and the geometric means over equal ones; missing values are left
-    out.
-    """
-    means = (
-        pd.Series(np.log(y.to_numpy(float)), x.to_numpy(float))
-        .groupby(level=0)
-        .mean()
-        .dropna()
-    )
-    return means.index, np.exp(means.to_numpy())

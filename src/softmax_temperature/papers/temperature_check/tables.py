@@ -1,35 +1,42 @@
-"""The tables of the paper's practical part; we do not have its own, so there is nothing
-printed beside them.
+"""The tables of the paper's practical part, and of the slopes of its theory.
+
+The numbers of the paper were not there to be read, so nothing printed stands beside
+ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.papers.shared.comparison import mean_and_sd
+from softmax_temperature.papers.shared.runs import SEED, Runs
 from softmax_temperature.papers.shared.sources import together
+from softmax_temperature.papers.shared.tables import Made, Table, mean_and_sd
 from softmax_temperature.papers.temperature_check.early_learning import early_slopes
-from softmax_temperature.papers.temperature_check.records import (
+from softmax_temperature.papers.temperature_check.study import (
+    COOLED,
+    JUDGED,
     NORMS,
+    OWN_START,
     SAME_START,
-    Records,
+    TUNING,
     by_seed,
-    chosen,
-    trainings,
+    numbers,
 )
-from softmax_temperature.params.temperature_check import COOLED, PLAIN
 
-PLACE = ["sweep", "architecture", "dataset"]
+PLACE = ["sweep", "label", "dataset"]
+"""The columns that tell sweeps apart; `label` is called `architecture` in the files."""
 _RUNS = {
-    "runs": ("seed", "size"),
+    "runs": (SEED, "size"),
     "diverged": ("diverged", "sum"),
     "validation": ("validation_accuracy", "mean"),
 }
-_TEST = {**mean_and_sd("test", "test_accuracy"), "test_best": ("test_accuracy", "max")}
+_TEST = {
+    **mean_and_sd("test", "test_accuracy"),
+    "test_best": ("test_accuracy", "max"),
+}
 _CELLS = {"cells": ("cells", together)}
 _MEANS = (
     "confidence",
@@ -41,136 +48,196 @@ _MEANS = (
 )
 
 
-def accuracies(records: Records) -> pd.DataFrame:
-    """Accuracy at each inverse temperature, with the rate that validation data prefer;
-    gains by seed over 1.
+def _grouped(rows: pd.DataFrame, *keys: str, **aggregations: Any) -> pd.DataFrame:
+    """Aggregations over seeds, by sweep, inverse temperature and other keys."""
+    names = [*PLACE, "inverse_temperature", *keys]
+    groups = rows.groupby(names, sort=False, dropna=False)
+    table = pd.DataFrame(groups.agg(**aggregations)).reset_index()
+    return table.rename(columns={"label": "architecture"})
+
+
+def accuracies(runs: Runs) -> pd.DataFrame:
+    """Accuracy at each inverse temperature, with the rate that validation data prefer.
+
+    The gain is that over inverse temperature 1 with the same seed.
     """
-    rows = pd.concat([chosen(records), chosen(records, SAME_START)], ignore_index=True)
-    reference = rows[rows["inverse_temperature"] == 1].set_index(["sweep", "seed"])
-    rows = rows.join(
-        reference[["test_accuracy", "cells"]].add_suffix("_at_1"), on=["sweep", "seed"]
-    )
-    rows["gain"] = rows["test_accuracy"] - rows["test_accuracy_at_1"]
-    rows["cells"] = [
-        together(cells.dropna())
-        for _, cells in rows[["cells", "cells_at_1"]].iterrows()
-    ]
-    return _grouped(
-        rows, "learning_rate", **_RUNS, **_TEST, **mean_and_sd("gain"), **_CELLS
-    )
-
-
-def logit_norms(records: Records) -> pd.DataFrame:
-    """Accuracy at one inverse temperature with logits of different size at the start,
-    of pairs by correlation.
-    """
-    numbers: dict[str, Any] = {
-        **_RUNS,
-        **_TEST,
-        **_CELLS,
-        "initial_logit_norm": ("initial_logit_norm", "mean"),
-    }
-    rows = chosen(records, NORMS)
-    return _grouped(rows, "correlation", "learning_rate", "start", **numbers).drop(
-        columns="start"
-    )
-
-
-def confidence(records: Records) -> pd.DataFrame:
-    """Post-hoc scaling of each chosen training; its temperature is the geometric mean
-    over those not `at_bound`.
-    """
-    rows = chosen(records)
-    rows = rows[~rows["diverged"]]
-    bound = rows["at_bound"].astype(bool)
+    plain = numbers(runs, JUDGED & OWN_START)
+    rows = pd.concat([plain, numbers(runs, SAME_START)], ignore_index=True)
+    reference = rows[rows["inverse_temperature"] == 1].set_index(["sweep", SEED])
+    at_1 = reference[["test_accuracy", "cells"]].add_suffix("_at_1")
+    rows = rows.join(at_1, on=["sweep", SEED])
+    pairs = zip(rows["cells"], rows["cells_at_1"], strict=True)
     rows = rows.assign(
-        at_bound=bound,
-        temperature=np.log(rows["temperature"].astype(float).where(~bound)),
+        gain=rows["test_accuracy"] - rows["test_accuracy_at_1"],
+        cells=[together(cell for cell in pair if pd.notna(cell)) for pair in pairs],
     )
-    numbers: dict[str, Any] = {
+    gain = mean_and_sd("gain")
+    return _grouped(rows, "learning_rate", **_RUNS, **_TEST, **gain, **_CELLS)
+
+
+def logit_norms(runs: Runs) -> pd.DataFrame:
+    """Accuracy at one inverse temperature with logits of several sizes at the start."""
+    rows = numbers(runs, NORMS)
+    norm: dict[str, Any] = {"initial_logit_norm": ("initial_logit_norm", "mean")}
+    keys = ("correlation", "learning_rate", "start_value")
+    table = _grouped(rows, *keys, **_RUNS, **_TEST, **_CELLS, **norm)
+    return table.drop(columns="start_value")
+
+
+def confidence(runs: Runs) -> pd.DataFrame:
+    """Post-hoc scaling of each judged training that finished.
+
+    `temperature` is the geometric mean over the fits that are not at a bound.
+    """
+    rows = numbers(runs, JUDGED & OWN_START)
+    rows = rows[~rows["diverged"].astype(bool)]
+    at_bound = rows["at_bound"] == 1
+    rows = rows.assign(
+        at_bound=at_bound,
+        temperature=np.log(rows["temperature"].astype(float).where(~at_bound)),
+    )
+    aggregations: dict[str, Any] = {
         "temperature": ("temperature", "mean"),
         "at_bound": ("at_bound", "sum"),
+        **{name: (name, "mean") for name in _MEANS},
+        **_CELLS,
     }
-    table = _grouped(
-        rows, **numbers, **{name: (name, "mean") for name in _MEANS}, **_CELLS
-    )
+    table = _grouped(rows, **aggregations)
     return table.assign(temperature=np.exp(table["temperature"]))
 
 
-def learning_rates(records: Records) -> pd.DataFrame:
-    """Accuracy on validation data over the whole grid."""
-    rows = trainings(records)
-    return _grouped(
-        rows[~rows["confirms"] & (rows["start"] == PLAIN)],
-        "learning_rate",
-        **_RUNS,
-        **_CELLS,
-    )
+def learning_rates(runs: Runs) -> pd.DataFrame:
+    """Accuracy on validation data over the whole grid of learning rates."""
+    rows = numbers(runs, TUNING & OWN_START)
+    return _grouped(rows, "learning_rate", **_RUNS, **_CELLS)
 
 
-def _grouped(rows: pd.DataFrame, *keys: str, **numbers: Any) -> pd.DataFrame:
-    groups = rows.groupby(
-        [*PLACE, "inverse_temperature", *keys], sort=False, dropna=False
-    )
-    return pd.DataFrame(groups.agg(**numbers)).reset_index()
+def three_temperatures(runs: Runs) -> pd.DataFrame:
+    """Three inverse temperatures of one network, and a fourth that is predicted.
 
-
-def three_temperatures(records: Records) -> pd.DataFrame:
-    """Three inverse temperatures of one network, and a fourth that is predicted for its
-    features; geometric means.
-
-    training_best is by mean accuracy on validation data; from training_low to
-    training_high others are as good, at most one standard error of the paired
-    difference below. post_hoc and cooling are inverse, of a network trained at 1.
+    Returns:
+        A row per sweep. training_best has the highest mean accuracy on validation data.
+        From training_low to training_high others are as good: at most one standard
+        error of the paired difference below. post_hoc, cooling and heuristic are
+        geometric means of inverse temperatures of networks trained at 1; the
+        heuristic's are predicted for their features.
     """
-    cooled, found = chosen(records, COOLED), []
-    for sweep, rows in chosen(records).groupby("sweep", sort=False):
-        table = by_seed(rows, "validation_accuracy")
-        best = table.mean().idxmax()
-        gaps = table.sub(table[best], axis=0)
-        good = table.columns[
-            gaps.mean() >= -gaps.sem().fillna(0.0)
-        ]  # With one seed, the best alone.
-        own, cold = (
-            rows[rows["inverse_temperature"] == 1],
-            cooled[cooled["sweep"] == sweep],
+    judged = numbers(runs, JUDGED & OWN_START)
+    cooled = numbers(runs, JUDGED & COOLED)
+    lines = []
+    for sweep, rows in judged.groupby("sweep", sort=False):
+        low, best, high = _best_temperatures(rows)
+        usual = rows[rows["inverse_temperature"] == 1]
+        cold = cooled[cooled["sweep"] == sweep]
+        fitted = usual.loc[usual["at_bound"] != 1, "temperature"]
+        lines.append(
+            {
+                **rows[PLACE].iloc[0],
+                "training_best": best,
+                "training_low": low,
+                "training_high": high,
+                "post_hoc": 1 / _geometric_mean(fitted),
+                "cooling": 1 / _geometric_mean(cold["cooled_temperature"]),
+                "heuristic": _geometric_mean(usual["heuristic"]),
+                "cells": together([*rows["cells"], *cold["cells"]]),
+            }
         )
-        predicted = records.heuristic.merge(own[["sweep", "learning_rate", "seed"]])[
-            "predicted"
-        ]
-        post_hoc = own.loc[~own["at_bound"].eq(True), "temperature"]
-        means = (
-            1 / _geometric(post_hoc),
-            1 / _geometric(cold["cooled_temperature"]),
-            _geometric(predicted),
-        )
-        cells = together([*rows["cells"], *cold["cells"]])
-        found.append(
-            (*rows[PLACE].iloc[0], best, good.min(), good.max(), *means, cells)
-        )
-    numbers = (
+    columns = (
         "training_best",
         "training_low",
         "training_high",
         "post_hoc",
         "cooling",
         "heuristic",
+        "cells",
     )
-    return pd.DataFrame(found, columns=[*PLACE, *numbers, "cells"])
+    table = pd.DataFrame(lines, columns=[*PLACE, *columns])
+    return table.rename(columns={"label": "architecture"})
 
 
-def _geometric(values: pd.Series[float]) -> float:
+def _best_temperatures(rows: pd.DataFrame) -> tuple[float, float, float]:
+    """The lowest inverse temperature that is as good as the best, it, and the highest.
+
+    With one seed it is the best alone.
+    """
+    table = by_seed(rows, "validation_accuracy")
+    best = table.mean().idxmax()
+    gaps = table.sub(table[best], axis=0)
+    good = table.columns[gaps.mean() >= -gaps.sem().fillna(0.0)]
+    return good.min(), best, good.max()
+
+
+def _geometric_mean(values: pd.Series[float]) -> float:
     return float(np.exp(np.log(values.astype(float)).mean()))
 
 
-_MAKERS = (
-    accuracies,
-    logit_norms,
-    confidence,
-    learning_rates,
-    three_temperatures,
-    early_slopes,
-)
-TABLES: dict[str, Callable[[Records], pd.DataFrame]] = {
-    make.__name__: make for make in _MAKERS
+_COLUMNS = {
+    "inverse_temperature": "β",
+    "learning_rate": "rescaled rate",
+    "initial_logit_norm": "norm at the start",
+    "test_sd": "test sd",
+    "test_best": "best seed",
+    "gain": "gain over β = 1",
+    "gain_sd": "gain sd",
+    "temperature": "fitted temperature",
+    "at_bound": "fits at a bound",
+    "test_accuracy": "accuracy",
+    "test_ece": "ECE",
+    "scaled_ece": "ECE after scaling",
+    "test_nll": "NLL",
+    "scaled_nll": "NLL after scaling",
+    "training_best": "best to train with",
+    "training_low": "as good from",
+    "training_high": "to",
+    "post_hoc": "post-hoc scaling",
+    "cooling": "Cooling",
+    "heuristic": "heuristic on the features",
 }
+_COLUMNS_OF_SLOPES = {
+    "smooth": "kinks",
+    "against": "over",
+    "where": "fitted where",
+    "low": "90 % from",
+    "high": "to",
+    "n": "seeds",
+    "misfit": "largest miss",
+}
+_VALUES_OF_SLOPES: dict[str, dict[Any, str]] = {
+    "smooth": {True: "no", False: "ReLU"},
+    "against": {"inverse_temperature": "β", "logit_norm": "norm of βz"},
+    "where": {
+        "still": "kernel is still",
+        "small": "logits are small",
+        "large": "logits are large",
+    },
+}
+
+
+def _in_words(table: pd.DataFrame) -> pd.DataFrame:
+    """A table of sweeps with columns that a reader understands."""
+    return table.rename(columns=_COLUMNS)
+
+
+def _slopes_in_words(table: pd.DataFrame) -> pd.DataFrame:
+    """The table of slopes with columns and values that a reader understands."""
+    return table.replace(_VALUES_OF_SLOPES).rename(columns=_COLUMNS_OF_SLOPES)
+
+
+ACCURACIES = Made(name="accuracies", by=accuracies, lay_out=_in_words)
+LOGIT_NORMS = Made(name="logit_norms", by=logit_norms, lay_out=_in_words)
+CONFIDENCE = Made(name="confidence", by=confidence, lay_out=_in_words)
+LEARNING_RATES = Made(name="learning_rates", by=learning_rates, lay_out=_in_words)
+THREE_TEMPERATURES = Made(
+    name="three_temperatures", by=three_temperatures, lay_out=_in_words
+)
+EARLY_SLOPES = Made(name="early_slopes", by=early_slopes, lay_out=_slopes_in_words)
+
+TABLES: tuple[Table, ...] = (
+    ACCURACIES,
+    LOGIT_NORMS,
+    CONFIDENCE,
+    LEARNING_RATES,
+    THREE_TEMPERATURES,
+    EARLY_SLOPES,
+)
+"""Every table, practice before theory."""

@@ -1,0 +1,234 @@
+"""Figures of early learning: networks that follow gradient flow.
+
+Each function takes the runs and returns a figure, or None where nothing was measured
+for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import LogLocator
+
+from softmax_temperature.early_learning.courses import TIME
+from softmax_temperature.early_learning.flows import FIT, SHARE, TENTH, UNIT
+from softmax_temperature.papers.shared import plots
+from softmax_temperature.papers.shared.plots import BLACK, HUES, WIDTH, entry, style
+from softmax_temperature.papers.shared.runs import Runs
+from softmax_temperature.papers.temperature_check import early_learning as theory
+from softmax_temperature.papers.temperature_check.figures import panels_of
+from softmax_temperature.papers.temperature_check.study import (
+    COURSES,
+    DRIFT,
+    FLOW,
+    FROM_A_NORM,
+    FROM_ZERO,
+    LARGE,
+    SMALL,
+    STILL,
+    time_to,
+)
+
+DASHED: dict[str, Any] = {"color": BLACK, "linestyle": "--", "linewidth": 1.1}
+DOTTED: dict[str, Any] = {**DASHED, "linestyle": ":"}
+PREDICTED: dict[str, Any] = {
+    "unit_time": {**DOTTED, "label": "predicted: to change by 1"},
+    "logit_time": {**DASHED, "label": "predicted: to change by the norm (τ$_z$)"},
+}
+MEASURED = {
+    UNIT: ("to change by 1", "o", HUES[0]),
+    TENTH: ("to change by a tenth of the norm, × 10", "s", HUES[1]),
+    FIT: ("to half of the loss", "^", HUES[2]),
+}
+GREY = "0.93"
+
+
+@style()
+def learning_curves(runs: Runs) -> Figure | None:
+    """The loss of the first seed over time at one rate and over rescaled time.
+
+    Each network is a row.
+    """
+    columns = ["network", "seed", "inverse_temperature", "unit_time"]
+    flows = runs.select(FLOW)[columns]
+    rows = runs.tables[COURSES].join(flows, on="run", how="inner")
+    rows = rows[(rows["moment"] == TIME) & (rows["seed"] == rows["seed"].min())]
+    networks = list(rows.groupby("network", sort=False))
+    if not networks:
+        return None
+    values = sorted(rows["inverse_temperature"].dropna().unique())
+    palette = sns.color_palette("viridis_r", len(values))
+    colours = dict(zip(values, palette, strict=True))
+    figure, grid = plots.panels(
+        2 * len(networks), columns=2, row=1.75, extra=0.9, sharex="col", sharey="row"
+    )
+    pairs = zip(grid[::2], grid[1::2], networks, strict=True)
+    for left, right, (network, courses) in pairs:
+        for value, course in courses.groupby("inverse_temperature", dropna=False):
+            rescaled = course["time"] / course["unit_time"]
+            if value not in colours:  # The linearised network.
+                right.plot(rescaled, course["loss"], **DASHED)
+                continue
+            look = {"color": colours[value], "linewidth": 1.1}
+            right.plot(rescaled, course["loss"], **look)
+            left.plot(course["time"] / value**2, course["loss"], **look)
+        right.set_xscale("log")
+        left.set(ylabel="loss (nats)", xscale="log")
+        left.xaxis.set_major_locator(LogLocator(numticks=6))
+        left.set_title(str(network), loc="left")
+    grid[-2].set_xlabel("time t at rate η = 1")
+    grid[-1].set_xlabel(
+        "rescaled time β²ηt ÷ predicted time\nin which the logits change by 1"
+    )
+    entries = [entry(f"β = {value:g}", color=hue) for value, hue in colours.items()]
+    entries.append(entry("linearised, any β", **DASHED))
+    plots.legend_below(figure, entries, columns=min(6, len(entries)))
+    return figure
+
+
+@style()
+def early_logit_norms(runs: Runs) -> Figure | None:
+    """Rescaled times of events against the norm of the tempered logits at the start.
+
+    Lines are what first speeds predict.
+    """
+    chosen = runs.select(FROM_A_NORM)
+    times = {event: time_to(event).of(runs, chosen) for event in MEASURED}
+    rows = chosen.assign(**times)
+    groups = [
+        (f"{network}, β = {starts['inverse_temperature'].iloc[0]:g}", starts)
+        for network, starts in rows.groupby("network", sort=False)
+    ]
+    figure, panels = panels_of(
+        groups,
+        x="norm of the tempered\nlogits at the start",
+        y="rescaled time β²ηt",
+        legend=_legend_of_times(),
+        extra=0.8,
+        sharex=True,
+        sharey=True,
+    )
+    if figure is None:
+        return None
+    for axes, starts in panels:
+        norms = starts["start_norm"]
+        for event, (_, marker, colour) in MEASURED.items():
+            scale = 1 / SHARE if event == TENTH else 1
+            _marks(axes, norms, starts[event] * scale, marker, color=colour)
+        for column, look in PREDICTED.items():
+            axes.plot(*_means(norms, starts[column]), zorder=1, **look)
+        axes.set(xscale="log", yscale="log")
+        _shade_limits(axes, float(starts["train_samples"].iloc[0]) ** 0.5)
+        network = starts["network"].iloc[0]
+        lines = [
+            f"{fit.regime}: {theory.slope_text(runs, network, fit)}"
+            for fit in theory.TO_HALF
+        ]
+        text = "\n".join(["to half of the loss,", *lines])
+        size = 7 if len(groups) in {2, 4} else 6
+        axes.text(0.03, 0.98, text, transform=axes.transAxes, va="top", fontsize=size)
+    for axes in figure.axes:
+        axes.title.set_fontsize(9)
+    # Room for the text.
+    figure.axes[0].set_ylim(top=30 * figure.axes[0].get_ylim()[1])
+    return figure
+
+
+def _legend_of_times() -> list[Any]:
+    entries: list[Any] = [
+        entry(label, ls="", marker=marker, ms=4.5, color=hue)
+        for label, marker, hue in MEASURED.values()
+    ]
+    entries += [entry(**look) for look in PREDICTED.values()]
+    grey = "small and large logits: slopes are fitted"
+    return [*entries, Patch(color=GREY, label=grey)]
+
+
+def _shade_limits(axes: Axes, scale: float) -> None:
+    """Grey where logits are small or large enough for the theory's limits.
+
+    The view stays as it is. `scale` makes a norm of all images from that of one.
+    """
+    view = axes.get_xlim()
+    for low, high in ((view[0], SMALL * scale), (LARGE * scale, view[1])):
+        if low < high:
+            axes.axvspan(low, high, color=GREY, linewidth=0, zorder=0)
+    axes.set_xlim(view)
+
+
+@style()
+def kernel_drift(runs: Runs) -> Figure | None:
+    """Relative drift of the kernel when the tempered logits have changed by 1.
+
+    Dashed lines are what the first speed of the kernel predicts.
+    """
+    chosen = runs.select(FROM_ZERO)
+    unit = runs.tables[COURSES].query("moment == @UNIT")["run"]
+    chosen = chosen[chosen.index.isin(unit)]
+    rows = chosen.assign(drift=DRIFT.of(runs, chosen))
+    networks = list(rows.groupby("network", sort=False))
+    if not networks:
+        return None
+    figure, (axes,) = plots.panels(1, width=0.8 * WIDTH, row=3.8 + 0.2 * len(networks))
+    palette = sns.color_palette(n_colors=len(networks))
+    for (network, courses), colour in zip(networks, palette, strict=True):
+        _drifts(axes, runs, network, courses, colour)
+    first_speed = "predicted by the first speed of the kernel: slope -1"
+    axes.plot([], [], label=first_speed, **DASHED)
+    axes.axhline(STILL, zorder=0, label="slopes are fitted below", **DOTTED)
+    axes.set(xscale="log", yscale="log", xlabel="inverse temperature β")
+    axes.set_ylabel("relative drift of the kernel\nwhen the logits have changed by 1")
+    plots.legend_below(figure, axes, columns=1)
+    return figure
+
+
+def _drifts(
+    axes: Axes, runs: Runs, network: object, courses: pd.DataFrame, colour: Any
+) -> None:
+    """The drifts of one network: measured, and as its first speed predicts."""
+    is_smooth = bool(courses["smooth"].iloc[0])
+    kinks = "" if is_smooth else " (kinks)"
+    slope = theory.slope_text(runs, network, theory.KERNEL_DRIFT)
+    x = courses["inverse_temperature"]
+    _marks(
+        axes,
+        x,
+        courses["drift"],
+        "o",
+        color=colour,
+        markerfacecolor=colour if is_smooth else "white",
+        label=f"{network}{kinks}: slope {slope}",
+    )
+    axes.plot(*_means(x, courses["drift"]), color=colour, linewidth=1.1)
+    predicted = courses["drift_rate"] * courses["unit_time"] / x
+    axes.plot(*_means(x, predicted), "--", color=colour, linewidth=0.9, alpha=0.8)
+
+
+def _marks(
+    axes: Axes,
+    x: pd.Series[float],
+    y: pd.Series[float],
+    marker: str,
+    *,
+    color: Any,
+    **look: Any,
+) -> None:
+    """Seeds as small marks, and their geometric means as large ones."""
+    axes.plot(x, y, marker, color=color, markersize=2.2, alpha=0.5)
+    axes.plot(*_means(x, y), marker, color=color, markersize=4.5, zorder=3, **look)
+
+
+def _means(x: pd.Series[float], y: pd.Series[float]) -> tuple[Any, Any]:
+    """The values of x, and the geometric means of y over equal ones.
+
+    Missing values are left out.
+    """
+    logarithms = pd.Series(np.log(y.to_numpy(float)), x.to_numpy(float))
+    means = logarithms.groupby(level=0).mean().dropna()
+    return means.index, np.exp(means.to_numpy())

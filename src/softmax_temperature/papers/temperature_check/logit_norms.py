@@ -1,0 +1,70 @@
+"""The effect of the size of the logits at the start, against that of the temperature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from softmax_temperature.papers.shared.contrasts import Evidence
+from softmax_temperature.papers.shared.factors import where
+from softmax_temperature.papers.shared.runs import SEED, Runs
+from softmax_temperature.papers.shared.statistics import Fitted, Values
+from softmax_temperature.papers.shared.sweeps import ChosenDifference
+
+SMALLEST = 1.0
+LARGEST = 10.0
+"""Norms must range from below the one to above the other: their limits in theory."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MinusHalf(ChosenDifference):
+    """The effect of the logits' norm, minus half of another effect, in each network.
+
+    Attributes:
+        effect: The other effect, of the inverse temperature.
+    """
+
+    effect: ChosenDifference
+
+    def _whole(self, runs: Runs) -> Evidence:
+        (chosen,) = self._sides(runs)
+        if chosen.empty:
+            return super()._whole(runs)
+        norms = chosen.groupby(self.over)["initial_logit_norm"].mean()
+        if norms.min() > SMALLEST or norms.max() < LARGEST:
+            reason = (
+                f"norms from {norms.min():.2g} to {norms.max():.2g} cannot show more "
+                "than one regime"
+            )
+            return Evidence({}, {"": reason}, chosen)
+        rows = runs.select(self.effect.among & where(title=chosen["title"].iloc[0]))
+        compared = self.effect.compared.select(rows)
+        temperatures = self.effect.differences(runs, compared)
+        if not temperatures or chosen[SEED].nunique() < 2:
+            reason = (
+                "no sweep of inverse temperatures to compare with, or one seed only"
+            )
+            return Evidence({}, {"": reason}, chosen)
+        differences = self.differences(runs, self.compared.select(chosen))
+        part = minus_half(np.array(differences), np.array(temperatures))
+        return Evidence({"": part}, {}, chosen)
+
+
+def minus_half(values: Values, others: Values) -> Fitted:
+    """One mean minus half of another, with Welch's interval.
+
+    The values of both are left out in turn, so their variances are corrected as
+    `OverTasks` does.
+    """
+    counts = np.array([len(values), len(others)])
+    variances = np.array([values.var(ddof=1), others.var(ddof=1) / 4])
+    squares = variances * (1 / counts + 1 / (counts - 1))
+    below = (squares**2 / (counts - 1)).sum()
+    degrees = squares.sum() ** 2 / below if below else counts.min() - 1
+    return Fitted(
+        values.mean() - others.mean() / 2,
+        float(np.sqrt(squares.sum())),
+        int(degrees),
+        len(values),
+    )

@@ -1,0 +1,86 @@
+"""Figures of trainings, and what they mark."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softmax_temperature.papers.shared.runs import Runs
+from softmax_temperature.papers.temperature_check import figures
+
+from .conftest import SEEDS, lost, make_runs, sweep, training
+
+DRAWN = (
+    figures.accuracy,
+    figures.learning_rates,
+    figures.confidence,
+    figures.spread,
+    figures.logit_norms,
+    figures.three_temperatures,
+)
+
+
+def drawn(draw: Any, runs: Runs) -> Any:
+    """The panels of a figure."""
+    figure = draw(runs)
+    figure.draw_without_rendering()
+    return figure.axes
+
+
+@pytest.mark.parametrize("draw", DRAWN)
+def test_nothing_is_drawn_where_nothing_was_trained(runs: Runs, draw: Any) -> None:
+    assert draw(make_runs()) is None
+    assert drawn(draw, runs)
+
+
+def test_accuracy_shows_means_of_the_best_rate_and_the_best_temperature(
+    runs: Runs,
+) -> None:
+    axes = drawn(figures.accuracy, runs)[0]
+    assert axes.get_title() == "wrn\ncifar10"
+    means = next(line for line in axes.lines if len(line.get_xdata()) == 4)
+    np.testing.assert_allclose(means.get_ydata(), [70, 80, 75, 60])
+    best = next(line for line in axes.lines if line.get_marker() == "v")
+    assert list(best.get_xdata()) == [0.1]
+
+
+def test_accuracy_has_the_same_span_in_all_panels_and_ends_at_100() -> None:
+    rows = [training("wrn", 1.0, 0.1, seed, 0.95 - 0.2 * seed) for seed in SEEDS]
+    runs = make_runs(rows, [training("gru", 1.0, 0.1, 0, 0.97)])
+    first, second = drawn(figures.accuracy, runs)
+    low, high = first.get_ylim()
+    assert second.get_ylim() == pytest.approx((100 - (high - low), 100))
+
+
+def test_spread_has_intervals_of_the_standard_deviation(runs: Runs) -> None:
+    bars = drawn(figures.spread, runs)[0].collections[0].get_segments()
+    # Four values 0.1 apart; chi-square with three degrees of freedom: 0.3518 and
+    # 7.8147.
+    sd = 0.1 * (5 / 3) ** 0.5
+    ends = [sd * (3 / 7.814728) ** 0.5, sd * (3 / 0.351846) ** 0.5]
+    assert bars[0][:, 1].tolist() == pytest.approx(ends, rel=1e-4)
+
+
+def test_learning_rates_mark_the_places_where_every_training_diverged() -> None:
+    rows = sweep("wrn", (0.70, 0.80, 0.75, 0.60))
+    ended = [
+        lost(row)
+        if (row["inverse_temperature"], row["learning_rate"]) == (0.01, 1.0)
+        else row
+        for row in rows
+    ]
+    (axes,) = drawn(figures.learning_rates, make_runs(ended))
+    texts = [text.get_text() for text in axes.texts]
+    assert texts.count("div") == 1
+    assert "77" in texts  # 0.1 with another rate than the best.
+
+
+def test_confidence_shows_both_sides_of_scaling(runs: Runs) -> None:
+    before, after = drawn(figures.confidence, runs)[0].lines[:2]
+    gap = np.asarray(before.get_ydata()) - np.asarray(after.get_ydata())
+    np.testing.assert_allclose(gap, 0.5)
+
+
+def test_the_band_behind_logit_norms_is_the_range_of_the_sweep(runs: Runs) -> None:
+    (band,) = drawn(figures.logit_norms, runs)[0].patches
+    assert band.get_bbox().bounds[1::2] == pytest.approx((60, 20))
