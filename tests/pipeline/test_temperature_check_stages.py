@@ -176,12 +176,12 @@ def test_no_post_hoc_temperature_moves_with_the_test_data(
     sweeps = tiny.model_dump()["temperature_check"]["sweeps"]
     one = changed(tiny, {"temperature_check/sweeps": {"gru": sweeps["gru"]}})
     shutil.copytree(project / "data" / "published", tmp_path / "data" / "published")
-    before = read_records(RESULTS).runs.query("sweep == 'gru'")
+    before = numbers(read(RESULTS), where(sweep="gru"))
     monkeypatch.chdir(with_other_test_data(project, tmp_path))
     for stage in (train_temperature_check, early_learning):
         run(one, stage)
     collect.collect(one, RESULTS)
-    after = read_records(RESULTS).runs
+    after = numbers(read(RESULTS), where(sweep="gru"))
     columns = ["inverse_temperature", "seed", "temperature", "validation_accuracy"]
     assert after[columns].to_dict("list") == before[columns].to_dict("list")
     assert after["test_nll"].tolist() != before["test_nll"].tolist()

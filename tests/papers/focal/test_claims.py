@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from softmax_temperature.papers.focal.claims import BASELINES, CLAIMS
+from softmax_temperature.papers.focal.curves import CRITERIA, stopping_epochs
 from softmax_temperature.papers.focal.study import (
     CE,
     FL_1,
@@ -321,6 +322,20 @@ def test_early_stopping_never_chooses_an_untrained_network(runs: Runs) -> None:
     early = shifted(runs, "accuracy", -0.4, among=MAIN, epoch=1)
     early = shifted(early, "ece", -1.0, among=MAIN & CE, epoch=1)
     assert judged(early, "early-stopping-does-not-save-ce")["verdict"] == HOLDS
+
+
+@pytest.mark.parametrize(("below", "epoch"), [(0.019, 1), (0.021, 2)])
+def test_early_stopping_chooses_among_epochs_two_points_below_the_best(
+    below: float, epoch: int
+) -> None:
+    measured = [
+        {"epoch": 1, "accuracy": 0.9 - below, "nll": 0.1, "ece": 0.01},
+        {"epoch": 2, "accuracy": 0.9, "nll": 0.2, "ece": 0.02},
+    ]
+    values = [{"run": 0, "split": "validation", **row} for row in measured]
+    runs = runs_of([run(IMAGES, "CE", 0, dataset="cifar10", epochs_done=2)], values)
+    chosen = {name: stopping_epochs(runs, runs.table, name)[0] for name in CRITERIA}
+    assert chosen == {"last": 2, "accuracy": 2, "nll": epoch, "ece": epoch}
 
 
 def test_what_diverged_or_was_not_trained_is_not_judged(runs: Runs) -> None:

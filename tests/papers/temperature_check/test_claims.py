@@ -114,7 +114,7 @@ def test_a_seed_is_judged_at_the_choice_of_the_other_seeds() -> None:
     # choice for every seed. The others choose 1 for it, and with it 0.1 for each other.
     accuracies = dict.fromkeys(SEEDS, (0.5, 0.6)) | {0: (0.9, 0.1)}
     rows = [
-        run("wrn", place, rate, seed, accuracy - 0.03 * (rate != 0.1))
+        training("wrn", place, rate, seed, accuracy - 0.03 * (rate != 0.1))
         for seed, pair in accuracies.items()
         for place, accuracy in zip((0.1, 1.0), pair, strict=True)
         for rate in RATES

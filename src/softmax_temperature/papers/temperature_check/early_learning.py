@@ -175,7 +175,7 @@ def early_slopes(
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def slope_text(runs: Runs, network: object, prediction: Prediction) -> str:
+def slope_text(runs: Runs, network: str, prediction: Prediction) -> str:
     """The fitted slope of a network with its interval, and the predicted one."""
     slopes = early_slopes(runs, [prediction]).set_index("network")
     if network not in slopes.index:

@@ -390,7 +390,8 @@ def _finished(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _of_the_same(rows: pd.DataFrame, sweep: pd.DataFrame) -> pd.DataFrame:
     """The rows of the network and data set of a sweep."""
-    return rows[rows["title"] == sweep["title"].iloc[0]]
+    same: pd.DataFrame = rows[rows["title"] == sweep["title"].iloc[0]]
+    return same
 
 
 def _of_inverse_temperatures(axes: Axes) -> None:

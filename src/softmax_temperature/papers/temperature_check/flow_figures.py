@@ -189,7 +189,7 @@ def kernel_drift(runs: Runs) -> Figure | None:
 
 
 def _drifts(
-    axes: Axes, runs: Runs, network: object, courses: pd.DataFrame, colour: Any
+    axes: Axes, runs: Runs, network: str, courses: pd.DataFrame, colour: Any
 ) -> None:
     """The drifts of one network: measured, and as its first speed predicts."""
     is_smooth = bool(courses["smooth"].iloc[0])

@@ -261,10 +261,11 @@ def _kernel_is_still(runs: Runs) -> pd.Series[bool]:
     The drift is the geometric mean over the seeds of a network and inverse temperature.
     """
     chosen = runs.select(FROM_ZERO)
-    drifts = np.log(DRIFT.of(runs, chosen))
+    drifts = DRIFT.of(runs, chosen).map(np.log)
     groups = drifts.groupby([chosen["network"], chosen["inverse_temperature"]])
     means = groups.transform("mean").reindex(runs.table.index)
-    return means <= np.log(STILL)
+    is_still: pd.Series[bool] = means <= np.log(STILL)
+    return is_still
 
 
 def numbers(runs: Runs, of: Where = ALL) -> pd.DataFrame:

@@ -161,10 +161,10 @@ def _best_temperatures(rows: pd.DataFrame) -> tuple[float, float, float]:
     With one seed it is the best alone.
     """
     table = by_seed(rows, "validation_accuracy")
-    best = table.mean().idxmax()
+    best = table.columns[int(table.mean().argmax())]
     gaps = table.sub(table[best], axis=0)
     good = table.columns[gaps.mean() >= -gaps.sem().fillna(0.0)]
-    return good.min(), best, good.max()
+    return float(good.min()), float(best), float(good.max())
 
 
 def _geometric_mean(values: pd.Series[float]) -> float:
