@@ -58,11 +58,12 @@ def changed_pairs(runs: Runs, **columns: Any) -> Runs:
 
 
 def _add_searches(rows: list[dict[str, Any]], values: list[dict[str, Any]]) -> None:
-    """Data sets gain from 0.1 to 0.107 over inverse temperature 1."""
-    places = product(enumerate(DATASETS), BACKBONES, SEARCHED)
-    for (place, dataset), backbone, (temperature, validation, test) in places:
+    """Data sets gain from 0.1 to 0.107 over 1, and 0.0001 more with each backbone."""
+    places = product(enumerate(DATASETS), enumerate(BACKBONES), SEARCHED)
+    for (place, dataset), (order, backbone), searched in places:
+        temperature, validation, test = searched
         at = {"run": len(rows), "epoch": EPOCHS, "scaled": False}
-        gain = 0.001 * place * (temperature == 50)
+        gain = (0.001 * place + 0.0001 * order) * (temperature == 50)
         accuracies = {
             "best_accuracy": test,
             "accuracy_at_validation_best": test + gain,
