@@ -22,7 +22,12 @@ from softmax_temperature.papers.focal.collect import (
     declared_translation,
     read_run,
 )
-from softmax_temperature.papers.focal.study import CLASSIFICATION, FL_3, read
+from softmax_temperature.papers.focal.study import (
+    CLASSIFICATION,
+    FL_3,
+    TEMPERATURE,
+    read,
+)
 from softmax_temperature.papers.shared.collecting import gather
 from softmax_temperature.papers.shared.factors import where
 from softmax_temperature.papers.shared.runs import Runs
@@ -197,6 +202,27 @@ def test_no_weight_of_the_linear_model_moves_with_the_test_labels(
     assert torch.equal(after["weights"], before["weights"])
     assert torch.equal(after["weight_norm"], before["weight_norm"])
     assert not torch.equal(after["test_labels"], before["test_labels"])
+
+
+def test_the_images_that_are_shown_are_right_by_all_losses_or_wrong_by_all(
+    tiny: Params,
+) -> None:
+    runs = read(RESULTS)
+    panels = runs.tables["panels"]
+    assert tiny.focal.evaluation.panels
+    shown = runs.table.loc[panels["run"].unique()]
+    assert set(shown["experiment"]) == {"digits"}
+    assert set(shown["arm"]) == {"CE", "FLSD-53"}, "of Figure H.1, those are trained"
+    is_right = panels["label"] == panels["predicted"]
+    shares = is_right.groupby(panels["image"]).mean()
+    assert set(shares) <= {0.0, 1.0}
+    temperatures = TEMPERATURE.of(runs, shown)
+    for (number, image), rows in panels.groupby(["run", "image"]):
+        cell = runs.table["cell"][number].removeprefix("focal/")
+        logits = open_artifact(Path("data/focal") / cell).tensors("logits.safetensors")
+        scores = logits["test.logits"][image].double() / temperatures[number]
+        confidence = rows.set_index("scaling")["confidence"]["ece"]
+        assert confidence == pytest.approx(scores.softmax(0).max().item(), abs=1e-8)
 
 
 def test_without_a_shift_the_shifted_images_are_the_test_images() -> None:

@@ -39,7 +39,7 @@ NUMBERS: Mapping[str, Metric] = {
     "temperature": at_selected_epoch(TEMPERATURE),
     "nll": at_selected_epoch(NLL),
 }
-"""What a change is compared by."""
+"""The numbers by which a change is compared."""
 BY_LIKELIHOOD: Mapping[str, Metric] = {
     name: replace(NUMBERS[name], name=f"{NUMBERS[name].name}_by_nll")
     for name in ("ece_after_scaling", "temperature")

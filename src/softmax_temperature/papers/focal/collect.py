@@ -146,10 +146,12 @@ def declared_classifiers(params: Params) -> Iterator[DeclaredRun]:
             "bootstrap": section.evaluation.bootstrap,
         }
         cell = f"{name}/{arm_name}/{seed}"
-        known = dict(parameters[cell])
-        for machine in _ON_THIS_MACHINE:
-            known.pop(machine)
-        yield DeclaredRun(train_focal, cell, factors, known)
+        compared = {
+            name: value
+            for name, value in parameters[cell].items()
+            if name not in _ON_THIS_MACHINE
+        }
+        yield DeclaredRun(train_focal, cell, factors, compared)
 
 
 def declared_linear(params: Params) -> Iterator[DeclaredRun]:

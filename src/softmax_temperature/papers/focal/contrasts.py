@@ -11,6 +11,7 @@ from softmax_temperature.papers.focal.study import (
     OUTLIERS,
     SELECTED_BY_VALIDATION,
     after_scaling,
+    outlier_sets,
 )
 from softmax_temperature.papers.shared.contrasts import (
     Contrast,
@@ -126,9 +127,3 @@ def _tasks(evidence: Evidence) -> list[Task]:
     """The tasks of a difference with one part."""
     parts = [part for part in evidence.parts.values() if isinstance(part, OverTasks)]
     return [task for part in parts for task in part.tasks]
-
-
-def outlier_sets(runs: Runs) -> list[str]:
-    """The out-of-distribution sets of a study, by name."""
-    rows = runs.measured(AUROC.name)
-    return sorted(set(rows["split"].astype(str)))

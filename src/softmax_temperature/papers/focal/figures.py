@@ -1,4 +1,4 @@
-"""What happens during training, and the theory: Figures 1 to 3, A.1, B.1, C.1, C.2 and
+"""Figures of what happens during training, and of the theory: 1 to 3, A.1, B.1, C.1, C.2 and
 I.1.
 
 Figures of training show the first experiment with the main recipe. Lines are means over

@@ -51,7 +51,7 @@ def with_panels(runs: Runs, params: Params, pixels: Path) -> tuple[Runs, Picture
     """
     half = params.focal.evaluation.panels // 2
     recorded = runs.tables["panels"]
-    known: Pictures = load_file(pixels) if pixels.is_file() else {}
+    recorded_pictures: Pictures = load_file(pixels) if pixels.is_file() else {}
     parts = []
     pictures: Pictures = {}
     for name in _experiments(runs, params) if half else ():
@@ -69,9 +69,9 @@ def with_panels(runs: Runs, params: Params, pixels: Path) -> tuple[Runs, Picture
             data = fetch.result(params.focal.tasks[name].dataset)
             test = image_set(data, "test", params.data.root)
             pictures[name] = test.inputs[images].permute(0, 2, 3, 1).numpy()
-        elif name in known:
+        elif name in recorded_pictures:
             parts.append(recorded[recorded["run"].isin(rows.index)])
-            pictures[name] = known[name]
+            pictures[name] = recorded_pictures[name]
     panels = pd.concat(parts, ignore_index=True) if parts else recorded[:0]
     return replace(runs, tables={**runs.tables, "panels": panels}), pictures
 

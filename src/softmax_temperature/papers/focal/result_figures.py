@@ -1,4 +1,4 @@
-"""What a trained network does: Figures 4, G.1 to G.4, H.1, K.1, the ROC curves of Table
+"""Figures of what a trained network does: 4, G.1 to G.4, H.1, K.1, the ROC curves of Table
 3, and two of ours.
 
 Bars, points and curves are means over seeds, error bars of points and bands one
@@ -23,7 +23,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from safetensors.numpy import load_file
 
-from softmax_temperature.papers.focal.contrasts import outlier_sets
 from softmax_temperature.papers.focal.figures import COLOURS, finished, of_runs
 from softmax_temperature.papers.focal.study import (
     AUROC,
@@ -35,9 +34,10 @@ from softmax_temperature.papers.focal.study import (
     TRANSLATION,
     TRANSLATION_LOSSES,
     at_selected_epoch,
+    outlier_sets,
+    shifted_sets,
     title,
 )
-from softmax_temperature.papers.focal.tables import shifted_sets
 from softmax_temperature.papers.shared import plots
 from softmax_temperature.papers.shared.factors import where
 from softmax_temperature.papers.shared.metrics import Metric
@@ -192,37 +192,30 @@ def _temperatures(axes: Axes, temperatures: pd.Series[float]) -> None:
         )
 
 
-def scored_sets(runs: Runs, experiment: str, sets: Sequence[str]) -> list[str]:
-    """Those of some other data sets that an experiment was evaluated on."""
-    chosen = runs.select(MAIN & where(experiment=experiment))
-    rows = runs.measurements[runs.measurements["run"].isin(chosen.index)]
-    evaluated = set(rows["split"].astype(str))
-    return [name for name in sets if name in evaluated]
-
-
 @plots.style()
 def figure_shift(runs: Runs, written: Written, experiment: str) -> Figure | None:
     """Ours: error and ECE on other pictures of the same classes, a row per set."""
-    sets = experiment_shifts(runs, experiment)
+    sets = shifted_sets(runs, MAIN & where(experiment=experiment))
     if not sets:
         return None
     rows = written["table_shift"]
     rows = rows[rows["task"] == experiment]
-    own = written["table_2"]
-    own = own[(own["task"] == experiment) & own["method"].isin(rows["method"])]
-    own = own.assign(published=np.nan).set_index("method")
+    unshifted = written["table_2"]
+    is_shown = unshifted["method"].isin(rows["method"])
+    unshifted = unshifted[(unshifted["task"] == experiment) & is_shown]
+    unshifted = unshifted.assign(published=np.nan).set_index("method")
     figure, grid = plots.panels(
         2 * len(sets),
         columns=2,
-        row=0.3 * len(own) + 0.7,
+        row=0.3 * len(unshifted) + 0.7,
         extra=0.5,
         sharex="col",
         sharey=True,
     )
     for left, right, name in zip(grid[::2], grid[1::2], sets, strict=True):
         on_set = rows[rows["dataset"].str.endswith(f" vs {name}")]
-        tables = _by_metric(on_set, own.index.tolist())
-        _dots(left, own, -0.17, fmt="s")
+        tables = _by_metric(on_set, unshifted.index.tolist())
+        _dots(left, unshifted, -0.17, fmt="s")
         _dots(left, tables["error"], 0.17)
         _dots(right, tables["ece"], -0.17)
         _dots(right, tables["ece_after_scaling"], 0.17, **_WHITE)
@@ -235,18 +228,6 @@ def figure_shift(runs: Runs, written: Written, experiment: str) -> Figure | None
     ]
     text = f"{title(runs, experiment)}: shifted test images"
     return plots.legend_below(figure, entries, columns=3, title=text)
-
-
-def experiment_shifts(runs: Runs, experiment: str) -> list[str]:
-    """The data sets with the same classes that an experiment was evaluated on."""
-    outliers = outlier_sets(runs)
-    shifts = [name for name in shifted_sets(runs) if name not in outliers]
-    return scored_sets(runs, experiment, shifts)
-
-
-def experiment_outliers(runs: Runs, experiment: str) -> list[str]:
-    """The out-of-distribution sets that an experiment was scored on."""
-    return scored_sets(runs, experiment, outlier_sets(runs))
 
 
 @plots.style()
@@ -304,14 +285,14 @@ def _predicted(
 
 @plots.style()
 def roc_curves(runs: Runs, experiment: str) -> Figure | None:
-    """Telling out-of-distribution samples by entropy, before and after scaling: mean
-    curves and AUROC over seeds.
+    """ROC curves of telling out-of-distribution samples by entropy, before and after
+    scaling: mean curves and AUROC over seeds.
     """
     chosen = finished(runs, TABLE_1_LOSSES, MAIN & where(experiment=experiment))
     curves = of_runs(runs.tables["roc"], chosen)
     if curves.empty:
         return None
-    sets = experiment_outliers(runs, experiment)
+    sets = outlier_sets(runs, MAIN & where(experiment=experiment))
     columns = max(2, len(sets))
     figure, grid = plots.panels(
         2 * len(sets),
@@ -416,10 +397,8 @@ def _bar(axes: Axes, x: float, runs: pd.DataFrame, metric: str, **look: Any) -> 
     values = PERCENT * runs[[metric, f"{metric}_low", f"{metric}_high"]]
     mean, low, high = values.mean()
     axes.bar(x, mean, 0.38, **look)
-    for color, width in (
-        ("white", 2.2),
-        (_LINE, 1),
-    ):  # White around it, so that it is seen on dark bars too.
+    # White around it, so that it is seen on dark bars too.
+    for color, width in (("white", 2.2), (_LINE, 1)):
         axes.vlines(x, low, high, color=color, linewidth=width)
         axes.hlines([low, high], x - 0.07, x + 0.07, color=color, linewidth=width)
     if len(values) > 1:
@@ -441,26 +420,22 @@ def _bar(axes: Axes, x: float, runs: pd.DataFrame, metric: str, **look: Any) -> 
 
 
 def _by_metric(rows: pd.DataFrame, order: Sequence[str]) -> dict[Any, pd.DataFrame]:
-    """For each metric its rows, by method in this order."""
-    tables = {
-        metric: some.set_index("method") for metric, some in rows.groupby("metric")
-    }
-    return {
-        metric: some.loc[[arm for arm in order if arm in some.index]]
-        for metric, some in tables.items()
-    }
+    """The rows of each metric, indexed by method, in the order of methods."""
+    tables = {}
+    for metric, group in rows.groupby("metric"):
+        table = group.set_index("method")
+        tables[metric] = table.loc[[arm for arm in order if arm in table.index]]
+    return tables
 
 
 def _dots(
     axes: Axes, table: pd.DataFrame, shift: float, *, fmt: str = "o", **look: Any
 ) -> None:
-    """A point per method with its deviation over seeds, and a cross where a value is
+    """Draw a point per method with its sd over seeds, and a cross where a value is
     printed, one below the other.
     """
     numbers = PERCENT * table[["ours", "ours_sd", "published"]].astype(float)
-    for y, (arm, ours, sd, printed) in enumerate(
-        numbers.itertuples(name=None), start=0
-    ):
+    for y, (arm, ours, sd, printed) in enumerate(numbers.itertuples(name=None)):
         color = COLOURS[arm]
         axes.errorbar(
             ours,

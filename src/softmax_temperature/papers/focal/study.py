@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from softmax_temperature.papers.shared.display import loss_label
-from softmax_temperature.papers.shared.factors import Where, is_part, where
+from softmax_temperature.papers.shared.factors import ALL, Where, is_part, where
 from softmax_temperature.papers.shared.metrics import (
     Metric,
     add_labels,
@@ -65,8 +65,10 @@ DATA = (
 """The paper's data sets; a part of one, as "cifar10-5000", is the paper's too."""
 OUTLIERS = ("svhn", "gaussian-noise")
 """The paper's out-of-distribution sets; the second is a corruption of CIFAR-10-C."""
+SPLITS = ("train", "validation", "test")
+"""The splits of an experiment's data set."""
 EXPERIMENT = ("experiment",)
-"""What makes a task of the claims: a data set with a network and a recipe."""
+"""The factor that makes a task of the claims: a data set, a network and a recipe."""
 EVALUATION_CELL = "evaluation_cell"
 """Column: the cell that evaluated the run, where `cell` is the one that trained it."""
 
@@ -255,6 +257,22 @@ def plain(value: Any) -> str | None:
         return f"{float(value):g}"
     except ValueError:
         return str(value)
+
+
+def outlier_sets(runs: Runs, among: Where = ALL) -> list[str]:
+    """The out-of-distribution sets on which some runs were scored, by name."""
+    return _other_sets(runs, AUROC, among)
+
+
+def shifted_sets(runs: Runs, among: Where = ALL) -> list[str]:
+    """The data sets with the same classes on which some runs were evaluated, too."""
+    return _other_sets(runs, ECE, among)
+
+
+def _other_sets(runs: Runs, metric: Metric, among: Where) -> list[str]:
+    rows = runs.measured(metric.name)
+    rows = rows[rows["run"].isin(runs.select(among).index)]
+    return sorted(set(rows["split"].astype(str)) - set(SPLITS))
 
 
 def experiments(runs: Runs) -> pd.DataFrame:

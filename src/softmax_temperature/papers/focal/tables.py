@@ -16,7 +16,6 @@ import pandas as pd
 from scipy import stats
 
 from softmax_temperature.papers.focal import ablation
-from softmax_temperature.papers.focal.contrasts import outlier_sets
 from softmax_temperature.papers.focal.curves import CRITERIA, stopped_early
 from softmax_temperature.papers.focal.study import (
     ADAPTIVE_ECE,
@@ -41,6 +40,8 @@ from softmax_temperature.papers.focal.study import (
     after_scaling,
     any_of,
     at_selected_epoch,
+    outlier_sets,
+    shifted_sets,
 )
 from softmax_temperature.papers.shared import layout
 from softmax_temperature.papers.shared.factors import Where, at_least, where
@@ -200,7 +201,7 @@ def _with_remarks(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _differs(run: pd.Series[Any]) -> str:
-    """What is not as in the paper, in words."""
+    """The differences from the paper, in words."""
     texts = []
     if run["is_printed"] and run["epochs"] < run["planned_epochs"]:
         texts.append(f"{run['epochs']} of {run['planned_epochs']} epochs")
@@ -256,13 +257,6 @@ def bootstrap_error(metric: Metric) -> Derived:
 def _always(*numbers: Number) -> Callable[[Runs], Sequence[Number]]:
     """The same numbers for every study."""
     return lambda _: numbers
-
-
-def shifted_sets(runs: Runs) -> list[str]:
-    """The data sets with the same classes that runs were also evaluated on."""
-    own = {"train", "validation", "test"}
-    rows = runs.measured(ECE.name)
-    return sorted(set(rows["split"].astype(str)) - own)
 
 
 def _on_outliers(runs: Runs) -> list[Number]:
