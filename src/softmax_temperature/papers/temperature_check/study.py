@@ -261,10 +261,10 @@ def _kernel_is_still(runs: Runs) -> pd.Series[bool]:
     The drift is the geometric mean over the seeds of a network and inverse temperature.
     """
     chosen = runs.select(FROM_ZERO)
-    drifts = np.log(DRIFT.of(runs, chosen))
-    groups = drifts.groupby([chosen["network"], chosen["inverse_temperature"]])
+    logarithms = DRIFT.of(runs, chosen).map(np.log)
+    groups = logarithms.groupby([chosen["network"], chosen["inverse_temperature"]])
     means = groups.transform("mean").reindex(runs.table.index)
-    return means <= np.log(STILL)
+    return means.le(np.log(STILL))
 
 
 def numbers(runs: Runs, of: Where = ALL) -> pd.DataFrame:
