@@ -82,7 +82,7 @@ class Prediction:
             among=REGIMES[self.regime] & among,
             predicted=self.slope,
             straight=LINE,
-            each="title",
+            each="network_and_data",
         )
 
 

@@ -391,7 +391,7 @@ def _finished(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _of_the_same(rows: pd.DataFrame, sweep: pd.DataFrame) -> pd.DataFrame:
     """The rows of the network and data set of a sweep."""
-    return where(title=sweep["title"].iloc[0]).select(rows)
+    return where(network_and_data=sweep["network_and_data"].iloc[0]).select(rows)
 
 
 def _of_inverse_temperatures(axes: Axes) -> None:
