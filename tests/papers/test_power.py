@@ -25,11 +25,11 @@ from softmax_temperature.papers.shared.claims import (
 from softmax_temperature.papers.shared.results import best_evidence
 from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
+from softmax_temperature.papers.shared.sweeps import common_slope
 from softmax_temperature.papers.temperature_check import claims as temperature
-from softmax_temperature.papers.temperature_check.measures import common_slope
-from softmax_temperature.papers.temperature_check.records import Records as Sweeps
 from tests.papers.focal.made_runs import run, runs_of
 from tests.papers.power import chance_of_holding, power_table
+from tests.papers.temperature_check.conftest import Row, make_runs, training
 
 ALLOWED = 0.05
 
@@ -224,78 +224,43 @@ PLACES, RATES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0), (0.01, 0.1, 1.0)
 def sweep(
     generator: np.random.Generator,
     name: str,
-    start: str,
     accuracies: Sequence[float],
     *,
     seeds: int,
     confirm: int = 0,
     noise: Sequence[float] = (0.01,) * len(PLACES),
-) -> list[dict[str, Any]]:
+    **start: Any,
+) -> list[Row]:
     """A sweep whose best rate is inside, with independent noise of each training on
     both kinds of held-out data.
     """
+    cells = [("tuning", rate, seed) for rate in RATES for seed in range(seeds)]
+    cells += [("confirmation", RATES[1], seeds + seed) for seed in range(confirm)]
     rows = []
-    for place, accuracy, sd in zip(PLACES, accuracies, noise, strict=False):
-        about = {
-            "sweep": name,
-            "inverse_temperature": place,
-            "correlation": np.nan,
-            "diverged": False,
-        }
-        cells = [(start, rate, seed) for rate in RATES for seed in range(seeds)]
-        cells += [
-            (f"confirmed-{start}", RATES[1], seeds + seed) for seed in range(confirm)
-        ]
-        for kind, rate, seed in cells:
-            found = accuracy - 0.1 * (rate != RATES[1]) + sd * generator.normal()
-            noisy = found + 0.01 * generator.normal()
-            row = {
-                "start": kind,
-                "learning_rate": rate,
-                "seed": seed,
-                "scaled_nll": 1 - found,
+    for place, mean, sd in zip(PLACES, accuracies, noise, strict=False):
+        for role, rate, seed in cells:
+            accuracy = mean - 0.1 * (rate != RATES[1]) + sd * generator.normal()
+            noisy = accuracy + 0.01 * generator.normal()
+            row = training(name, place, rate, seed, accuracy, role=role, **start)
+            numbers = {
+                "validation": {"accuracy": noisy},
+                "test": {"accuracy": accuracy},
+                "scaled": {"nll": 1 - accuracy},
             }
-            rows.append(
-                {**about, **row, "validation_accuracy": noisy, "test_accuracy": found}
-            )
+            rows.append({**row, **numbers})
     return rows
 
 
-def swept(rows: list[dict[str, Any]]) -> Sweeps:
-    """Records of trainings; the first word of a sweep's name is its architecture."""
-    runs = pd.DataFrame(rows)
-    about = {"dataset": "cifar10", "classes": 10, "parameters": 1, "epochs": 1}
-    names = runs["sweep"].unique()
-    table = pd.DataFrame(
-        [
-            {"sweep": name, "architecture": name.partition("-")[0], **about}
-            for name in names
-        ]
-    )
-    return Sweeps(runs, table, *[pd.DataFrame()] * 4)
-
-
 def sweeps(
-    generator: np.random.Generator,
-    *,
-    best: Sequence[int] = (),
-    start: str = "plain",
-    **design: Any,
-) -> Sweeps:
+    generator: np.random.Generator, *, best: Sequence[int] = (), **design: Any
+) -> Runs:
     """Sweeps of four architectures."""
     peaks = [*best, *[None] * 4][:4]
-    accuracies = [
-        [0.7 + 0.05 * (column == peak) for column in range(len(PLACES))]
-        for peak in peaks
-    ]
-    each = enumerate(accuracies)
-    return swept(
-        [
-            row
-            for net, some in each
-            for row in sweep(generator, f"net{net}", start, some, **design)
-        ]
-    )
+    rows = []
+    for net, peak in enumerate(peaks):
+        accuracies = [0.7 + 0.05 * (column == peak) for column in range(len(PLACES))]
+        rows += sweep(generator, f"net{net}", accuracies, **design)
+    return make_runs(rows)
 
 
 CONFIRMED = "2 seeds to choose by, 10 to confirm"
@@ -341,7 +306,7 @@ def test_flat_sweeps_rarely_hold_whatever_is_chosen_in_them(
 @pytest.mark.slow
 def test_flat_sweeps_from_one_start_rarely_hold() -> None:
     flat, said = (
-        partial(sweeps, start="norm-1", **DESIGNS[CONFIRMED]),
+        partial(sweeps, start="norm", start_norm=1.0, **DESIGNS[CONFIRMED]),
         f"no effect, all from one start, {CONFIRMED}",
     )
     assert held(
@@ -353,16 +318,15 @@ def test_flat_sweeps_from_one_start_rarely_hold() -> None:
 def test_a_norm_that_matters_half_as_much_as_the_temperature_rarely_passes_for_weak() -> (
     None
 ):
-    def at_bound(generator: np.random.Generator) -> Sweeps:
+    def at_bound(generator: np.random.Generator) -> Runs:
         """Sweeps in which norms matter half as much as inverse temperatures."""
-        rows = sweep(generator, "net", "plain", [0.6, *[0.7] * 6], seeds=2, confirm=10)
+        rows = sweep(generator, "net", [0.6, *[0.7] * 6], seeds=2, confirm=10)
         for norm, accuracy in ((0, 0.7), (1, 0.7), (10, 0.7), (30, 0.7), (100, 0.65)):
-            found = sweep(generator, "net-norms", f"norm-{norm}", [accuracy], seeds=5)
-            rows += [
-                row | {"inverse_temperature": 1.0, "initial_logit_norm": norm}
-                for row in found
-            ]
-        return swept(rows)
+            start: Row = {"start": "norm", "start_norm": norm}
+            start |= {"initial_logit_norm": norm}
+            of_norm = sweep(generator, "net-norms", [accuracy], seeds=5, **start)
+            rows += [{**row, "inverse_temperature": 1.0} for row in of_norm]
+        return make_runs(rows)
 
     assert held(
         temperature.CLAIMS, "accuracy-depends-weakly-on-logit-norm", at_bound, 150
@@ -389,7 +353,7 @@ def test_slopes_of_spreads_of_equal_variance_rarely_hold() -> None:
     for _ in range(repeats):
         spreads = np.log(generator.normal(size=(28, 3)).std(axis=1, ddof=1))
         slope, error, _ = common_slope(
-            pd.DataFrame({"sweep": names, "x": places, "y": spreads})
+            pd.DataFrame({"sweep": names, "x": places, "y": spreads}), "sweep"
         )
         hits += (
             slope + 1.7138715 * error < 0

@@ -123,7 +123,8 @@ def test_runs_have_what_their_cells_say() -> None:
     rows = numbers(runs, where(sweep="wrn", inverse_temperature=1.0, seed=0))
     cooled = rows[rows["mode"] == "last_layer"].iloc[0]
     names = ("wrn", 1.0, cooled["learning_rate"], "cooled", 0)
-    assert cooled["cooled_temperature"] == of("temperatures", *names)[-1]["total"]
+    total = of("temperatures", *names)[-1]["total"]
+    assert cooled["cooled_temperature"] == pytest.approx(total)
     assert cooled["initial_logit_norm"] == pytest.approx(
         of("record", *names)["initial_logit_norm"]
     )

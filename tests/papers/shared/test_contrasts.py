@@ -16,6 +16,7 @@ from softmax_temperature.papers.shared.contrasts import (
     Parts,
     Proportion,
     Ratio,
+    reasons,
 )
 from softmax_temperature.papers.shared.factors import between, more_than, where
 from softmax_temperature.papers.shared.metrics import (
@@ -89,6 +90,27 @@ def test_a_part_for_each_value_of_a_factor() -> None:
     parts = contrast.measure(runs_of(rows)).parts
     values = {name: part.estimate().value for name, part in parts.items()}
     assert values == pytest.approx({"1": 0.1, "3": 0.3})
+
+
+def test_parts_of_a_categorical_factor_keep_its_order() -> None:
+    runs = runs_of(
+        {"loss": loss, "place": name, "dataset": name, "seed": 0, "value": 0.5}
+        for name in ("second", "first")
+        for loss in ("ce", "focal")
+    )
+    contrast = Difference(
+        of=ACCURACY, first=where(loss="focal"), second=CE, each="place"
+    )
+    assert list(contrast.measure(runs).parts) == ["first", "second"]
+    places = pd.Categorical(runs.table["place"], categories=["second", "first"])
+    ordered = replace(runs, table=runs.table.assign(place=places))
+    assert list(contrast.measure(ordered).parts) == ["second", "first"]
+
+
+def test_reasons_that_differ_are_given_after_the_parts_names() -> None:
+    assert reasons({"a": "diverged", "b": "diverged"}) == "diverged"
+    assert reasons({"a": "diverged", "b": "stuck"}) == "a: diverged; b: stuck"
+    assert reasons({}) == ""
 
 
 def test_a_part_that_was_not_run_is_missing_unless_it_is_not_required() -> None:

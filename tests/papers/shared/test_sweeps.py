@@ -220,6 +220,10 @@ def test_a_value_that_one_seed_lost_is_not_the_best() -> None:
     lost = (runs.table[BETA] == 100.0) & (runs.table["seed"] == 1)
     runs = replace(runs, table=runs.table.assign(diverged=lost))
     assert PEAKS.best_values(runs) == {"vgg": 0.1}
+    assert PEAKS.without_best(runs) == {
+        "gru": "the best inverse temperature or one next to it lacks a learning rate "
+        "inside its grid"
+    }
 
 
 def test_draws_follow_the_residuals_of_a_table_by_hand() -> None:
@@ -352,7 +356,9 @@ def test_the_slope_of_spreads_is_that_of_a_regression_with_an_intercept_a_group(
 
 def test_a_spread_of_nothing_and_a_group_of_one_do_not_count() -> None:
     more = {"vgg": SPREADS["vgg"] | {100.0: 0.0}, "mlp": {1.0: 0.5}}
-    part = only_part(SPREAD, runs_of(spread_out(SPREADS | more)))
+    runs = runs_of(spread_out(SPREADS | more))
+    part = only_part(SPREAD, runs)
+    assert len(SPREAD.spreads(runs)) == 6
     assert vars(part) == pytest.approx(
         vars(only_part(SPREAD, runs_of(spread_out(SPREADS))))
     )

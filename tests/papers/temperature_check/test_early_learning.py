@@ -332,4 +332,5 @@ def test_the_legend_of_drift_has_slopes_with_intervals() -> None:
     assert f"{SMOOTH}: {slope}" in texts
     assert f"{KINKED} (kinks): {slope}" in texts
     means = next(line for line in figure.axes[0].lines if line.get_linestyle() == "-")
-    np.testing.assert_allclose(means.get_ydata(), [0.5, 0.05, 0.005, 0.0005, 0.00005])
+    heights = np.asarray(means.get_ydata(), float)
+    np.testing.assert_allclose(heights, [0.5, 0.05, 0.005, 0.0005, 0.00005])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from softmax_temperature.papers.shared.runs import Runs
+from softmax_temperature.papers.shared.tables import Table
 from softmax_temperature.papers.temperature_check import tables
 
 from .conftest import SEEDS, lost, make_runs, training
@@ -20,12 +21,12 @@ def test_diverged_trainings_are_counted_and_count_as_guessing() -> None:
 
 
 def test_accuracies_and_gains_against_the_usual_softmax(runs: Runs) -> None:
-    table = tables.accuracies(runs).set_index(["sweep", "inverse_temperature"])
+    table = tables.accuracies(runs)
     assert len(table) == 8
     columns = ["test", "gain", "gain_sd", "learning_rate", "test_best"]
-    numbers = table.loc[("wrn", 0.1), columns]
-    assert numbers.tolist() == pytest.approx([0.80, 0.05, 0, 0.1, 0.8015], abs=1e-12)
-    assert table.loc[("wrn", 0.1), "cells"] == (
+    row = table.query("sweep == 'wrn' and inverse_temperature == 0.1").iloc[0]
+    assert list(row[columns]) == pytest.approx([0.80, 0.05, 0, 0.1, 0.8015], abs=1e-12)
+    assert row["cells"] == (
         "temperature_check/training/wrn/0.1/own; temperature_check/training/wrn/1/own"
     )
 
@@ -33,7 +34,7 @@ def test_accuracies_and_gains_against_the_usual_softmax(runs: Runs) -> None:
 def test_logit_norms(runs: Runs) -> None:
     table = tables.logit_norms(runs).set_index("correlation")
     assert table["initial_logit_norm"].to_dict() == {1.0: 0.0, 0.9: 3.0, 0.0: 30.0}
-    assert table.loc[0.0, "test"] == pytest.approx(0.73)
+    assert table["test"][0.0] == pytest.approx(0.73)
     assert tables.logit_norms(make_runs([training("wrn", 1.0, 1.0, 0, 0.9)])).empty
 
 
@@ -49,12 +50,13 @@ def test_confidence_leaves_out_fits_at_a_bound() -> None:
 
 
 def test_the_three_temperatures_are_inverse_ones(runs: Runs) -> None:
-    table = tables.three_temperatures(runs).set_index("sweep")
+    table = tables.three_temperatures(runs)
+    assert table["sweep"].tolist() == ["wrn", "gru"]
     # The heuristic's is of the chosen learning rate alone.
     names = ["training_best", "post_hoc", "cooling", "heuristic"]
-    assert table.loc["wrn", names].tolist() == pytest.approx([0.1, 0.5, 0.25, 20])
-    expected = pytest.approx([1.0, 0.5, np.nan, np.nan], nan_ok=True)
-    assert table.loc["gru", names].tolist() == expected
+    wrn, gru = table[names].to_numpy(float)
+    assert wrn == pytest.approx([0.1, 0.5, 0.25, 20])
+    assert gru == pytest.approx([1.0, 0.5, np.nan, np.nan], nan_ok=True)
 
 
 @pytest.mark.parametrize(("gap", "low"), [(0.0, 0.1), (0.2, 1.0)])
@@ -69,11 +71,11 @@ def test_inverse_temperatures_within_a_standard_error_are_as_good(
     ]
     row = tables.three_temperatures(make_runs(rows)).iloc[0]
     columns = ["training_low", "training_best", "training_high"]
-    assert row[columns].tolist() == [low, 1.0, 1.0]
+    assert list(row[columns]) == [low, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("table", tables.TABLES, ids=lambda table: table.name)
-def test_a_study_without_sweeps_has_empty_tables(table: tables.Made) -> None:
+def test_a_study_without_sweeps_has_empty_tables(table: Table) -> None:
     assert table.make(make_runs()).empty
 
 

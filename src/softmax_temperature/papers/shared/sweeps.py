@@ -194,7 +194,7 @@ class Argmax(Declared):
         """The numbers by seed and value, and all values that were tried, by group."""
         (chosen,) = self._sides(runs)
         tables = {}
-        for group, rows in chosen.groupby(self.groups, sort=False):
+        for group, rows in chosen.groupby(self.groups, sort=False, observed=True):
             compared = self.compared.select(rows)
             table = table_by_seed(runs, compared, self.of, self.over)
             # The draws need a full table: a value that was lost with one seed is out.

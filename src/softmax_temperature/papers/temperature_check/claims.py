@@ -79,8 +79,8 @@ def _accuracy(first: Choice, second: Choice, among: Where) -> ChosenDifference:
         chosen_by=VALIDATION_ACCURACY,
         among=among,
         compared=INSIDE,
-        tasks=("title",),
-        each="title",
+        tasks=("network_and_data",),
+        each="network_and_data",
     )
 
 
@@ -94,8 +94,8 @@ EFFECT_ON_SCALED_NLL = ChosenDifference(
     chosen_by=VALIDATION_ACCURACY,
     among=TEMPERATURES,
     compared=INSIDE,
-    tasks=("title",),
-    each="title",
+    tasks=("network_and_data",),
+    each="network_and_data",
 )
 EFFECT_OF_NORM = MinusHalf(
     of=ACCURACY,
@@ -104,8 +104,8 @@ EFFECT_OF_NORM = MinusHalf(
     second=WORST,
     chosen_by=VALIDATION_ACCURACY,
     among=NORMS,
-    tasks=("title",),
-    each="title",
+    tasks=("network_and_data",),
+    each="network_and_data",
     effect=EFFECT_OF_TEMPERATURE,
 )
 GAIN_OVER_1 = _accuracy(BEST, Choice(among=AT_1), TEMPERATURES)
@@ -124,7 +124,7 @@ def _best_temperatures(runs: Runs, _: pd.DataFrame) -> str:
 PLACE_OF_THE_BEST = Argmax(
     of=ACCURACY,
     over="inverse_temperature",
-    groups="title",
+    groups="network_and_data",
     among=TEMPERATURES,
     compared=INSIDE,
     note=_best_temperatures,

@@ -82,7 +82,7 @@ class Prediction:
             among=REGIMES[self.regime] & among,
             predicted=self.slope,
             straight=LINE,
-            each="title",
+            each="network_and_data",
         )
 
 
@@ -177,10 +177,11 @@ def early_slopes(
 
 def slope_text(runs: Runs, network: str, prediction: Prediction) -> str:
     """The fitted slope of a network with its interval, and the predicted one."""
-    slopes = early_slopes(runs, [prediction]).set_index("network")
-    if network not in slopes.index:
+    slopes = early_slopes(runs, [prediction])
+    slopes = slopes[slopes["network"] == network]
+    if slopes.empty:
         return "no slope"
-    fitted = slopes.loc[network]
+    fitted = slopes.iloc[0]
     interval = ""
     if pd.notna(fitted["low"]):
         interval = f" [{fitted['low']:z.3f}, {fitted['high']:z.3f}]"

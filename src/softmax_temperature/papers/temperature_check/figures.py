@@ -19,6 +19,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from scipy import stats
 
 from softmax_temperature.papers.shared import plots
+from softmax_temperature.papers.shared.factors import where
 from softmax_temperature.papers.shared.plots import (
     BLACK,
     HUES,
@@ -385,13 +386,12 @@ def panels_of(
 
 
 def _finished(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows[~rows["diverged"].astype(bool)]
+    return where(diverged=False).select(rows)
 
 
 def _of_the_same(rows: pd.DataFrame, sweep: pd.DataFrame) -> pd.DataFrame:
     """The rows of the network and data set of a sweep."""
-    same: pd.DataFrame = rows[rows["title"] == sweep["title"].iloc[0]]
-    return same
+    return where(network_and_data=sweep["network_and_data"].iloc[0]).select(rows)
 
 
 def _of_inverse_temperatures(axes: Axes) -> None:

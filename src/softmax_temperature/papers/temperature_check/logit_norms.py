@@ -38,7 +38,10 @@ class MinusHalf(ChosenDifference):
                 "than one regime"
             )
             return Evidence({}, {"": reason}, chosen)
-        rows = runs.select(self.effect.among & where(title=chosen["title"].iloc[0]))
+        rows = runs.select(
+            self.effect.among
+            & where(network_and_data=chosen["network_and_data"].iloc[0])
+        )
         compared = self.effect.compared.select(rows)
         temperatures = self.effect.differences(runs, compared)
         if not temperatures or chosen[SEED].nunique() < 2:

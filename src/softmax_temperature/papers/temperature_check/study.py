@@ -195,11 +195,11 @@ def tidied(runs: Runs) -> Runs:
 
     Returns:
         The runs. Their new columns are `own` (the paper has the data set), `is_asked`
-        (see `ASKED`), `guessing`, `label` (the kind of network), `title` (of the sweep,
-        or of the network whose flow is followed), `arm`, `start_value` (the norm of the
-        start or the correlation of a pair), `starts_in_sweep`, `temperatures_in_sweep`,
-        `is_judged`, `rate_is_inside`, `norm_of_an_image` (root mean square) and
-        `kernel_is_still`.
+        (see `ASKED`), `guessing`, `label` (the kind of network), `network_and_data`
+        (the title of a sweep; the network alone where its flow is followed), `arm`,
+        `start_value` (the norm of the start or the correlation of a pair),
+        `starts_in_sweep`, `temperatures_in_sweep`, `is_judged`, `rate_is_inside`,
+        `norm_of_an_image` (root mean square) and `kernel_is_still`.
     """
     columns = dict.fromkeys([*runs.table, *OF_ONE_TASK])
     table = runs.table.reindex(columns=list(columns))
@@ -215,7 +215,7 @@ def tidied(runs: Runs) -> Runs:
         guessing=1 / table["classes"],
         label=labels,
         # Categories keep the order of the runs.
-        title=pd.Categorical(titles, categories=titles.unique()),
+        network_and_data=pd.Categorical(titles, categories=titles.unique()),
         arm=[f"β = {value:g}" for value in table["inverse_temperature"]],
         start_value=table["start_norm"].fillna(table["correlation"]),
         norm_of_an_image=table["initial_logit_norm"] / table["train_samples"] ** 0.5,
@@ -261,11 +261,10 @@ def _kernel_is_still(runs: Runs) -> pd.Series[bool]:
     The drift is the geometric mean over the seeds of a network and inverse temperature.
     """
     chosen = runs.select(FROM_ZERO)
-    drifts = DRIFT.of(runs, chosen).map(np.log)
-    groups = drifts.groupby([chosen["network"], chosen["inverse_temperature"]])
+    logarithms = DRIFT.of(runs, chosen).map(np.log)
+    groups = logarithms.groupby([chosen["network"], chosen["inverse_temperature"]])
     means = groups.transform("mean").reindex(runs.table.index)
-    is_still: pd.Series[bool] = means <= np.log(STILL)
-    return is_still
+    return means.le(np.log(STILL))
 
 
 def numbers(runs: Runs, of: Where = ALL) -> pd.DataFrame:
@@ -284,7 +283,7 @@ def numbers(runs: Runs, of: Where = ALL) -> pd.DataFrame:
 def by_sweep(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """The rows of each sweep, after its title."""
     groups = rows.groupby("sweep", sort=False)
-    return [(str(group["title"].iloc[0]), group) for _, group in groups]
+    return [(str(group["network_and_data"].iloc[0]), group) for _, group in groups]
 
 
 def by_seed(rows: pd.DataFrame, column: str) -> pd.DataFrame:

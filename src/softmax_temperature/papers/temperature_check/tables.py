@@ -163,8 +163,13 @@ def _best_temperatures(rows: pd.DataFrame) -> tuple[float, float, float]:
     table = by_seed(rows, "validation_accuracy")
     best = table.columns[int(table.mean().argmax())]
     gaps = table.sub(table[best], axis=0)
-    good = table.columns[gaps.mean() >= -gaps.sem().fillna(0.0)]
-    return float(good.min()), float(best), float(good.max())
+    good = [float(value) for value in table.columns[gaps.mean() >= -_errors(gaps)]]
+    return min(good), float(str(best)), max(good)
+
+
+def _errors(values: pd.DataFrame) -> pd.Series[float]:
+    """The standard error of the mean of each column; 0 with one seed."""
+    return values.sem().fillna(0.0)
 
 
 def _geometric_mean(values: pd.Series[float]) -> float:
