@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from softmax_temperature.papers.shared.files import read_csv, write_csv
 from softmax_temperature.papers.shared.records import makers_of_tables, read_study
 from softmax_temperature.papers.shared.results import PAPERS
-from softmax_temperature.papers.shared.tables import read_csv, write_csv
 
 RESULTS = Path(__file__).parents[2] / "results"
 FOLDERS = sorted(path.parent for path in RESULTS.glob("*/*/claims.json"))

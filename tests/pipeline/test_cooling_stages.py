@@ -29,8 +29,8 @@ from softmax_temperature.papers.cooling.study import (
 )
 from softmax_temperature.papers.shared.collecting import gather
 from softmax_temperature.papers.shared.factors import where
+from softmax_temperature.papers.shared.files import rounded
 from softmax_temperature.papers.shared.metrics import at_last_epoch
-from softmax_temperature.papers.shared.tables import rounded
 from softmax_temperature.params import Params
 from softmax_temperature.params.cooling import Segmentation
 from softmax_temperature.runner.artifacts import open_artifact

@@ -12,7 +12,7 @@ import pytest
 from softmax_temperature.papers.focal import collect
 from softmax_temperature.papers.focal.study import CLASSIFICATION, MAIN, read
 from softmax_temperature.papers.focal.tables import by_loss
-from softmax_temperature.papers.shared.tables import read_csv
+from softmax_temperature.papers.shared.files import read_csv
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import digest_of_file, open_artifact
 from softmax_temperature.stages.fetch import fetch

@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import chdir
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pandas as pd
 import pytest
 from safetensors.torch import load_file, save_file
 
-from softmax_temperature.papers.shared.records import makers_of_tables, table_names
+from softmax_temperature.papers.shared.records import makers_of_tables
 from softmax_temperature.params import Params, validate
 from softmax_temperature.runner.artifacts import (
     digest_of_file,
@@ -197,11 +196,7 @@ class WholePaper:
         package = f"softmax_temperature.papers.{slug(paper)}"
         claims = import_module(f"{package}.claims")
         derived = {name for name, _ in makers_of_tables(slug(paper))}
-        if find_spec(f"{package}.study"):
-            recorded = {"values", *import_module(f"{package}.study").TABLES}
-        else:
-            records = import_module(f"{package}.records")
-            recorded = {*table_names(records.Records)} - {"runs"}
+        recorded = {"values", *import_module(f"{package}.study").TABLES}
         written = {path.stem for path in (results / "tables").glob("*.csv")}
         assert written == {*recorded, *derived, "deviations"}
         rows = json.loads((results / "claims.json").read_text())

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from softmax_temperature.papers.shared.files import read_csv
 from softmax_temperature.papers.shared.results import CLAIMS
-from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
 from softmax_temperature.runner.cells import run_cells
 from softmax_temperature.runner.errors import InputError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -236,19 +236,3 @@ def strongest_first(absolute: Floats) -> Rows:
 def is_constant(values: Floats) -> bool:
     """Whether values, shape (n,), are equal up to round-off."""
     return bool(np.ptp(values) <= 1e-9 * np.abs(values).max())
-
-
-def jackknife(
-    groups: Sequence[Any], statistic: Callable[[Sequence[Any]], float]
-) -> Floats:
-    """Jackknife pseudo-values of a statistic, shape (groups,).
-
-    Each of the at least two groups, such as the data sets, is left out once. The mean
-    of the pseudo-values is the statistic without its bias of order 1/n.
-    """
-    n = len(groups)
-    leave_one_out = []
-    for position in range(n):
-        remaining = [*groups[:position], *groups[position + 1 :]]
-        leave_one_out.append(statistic(remaining))
-    return n * statistic(groups) - (n - 1) * np.array(leave_one_out)

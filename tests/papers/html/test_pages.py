@@ -21,9 +21,9 @@ from softmax_temperature.papers.html import (
     read_profile,
     write_report,
 )
+from softmax_temperature.papers.shared.files import read_csv
 from softmax_temperature.papers.shared.results import PAPERS, profiles_with_results
 from softmax_temperature.papers.shared.sources import CELLS, apart, link, relinked
-from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.runner.errors import InputError
 from tests.conftest import ROOT
 

@@ -3,7 +3,6 @@ deviations that its code states.
 """
 
 import json
-from dataclasses import make_dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,17 +11,12 @@ import pytest
 from safetensors.numpy import load_file
 
 from softmax_temperature.papers.shared import records
+from softmax_temperature.papers.shared.files import read_csv, rounded, write_csv
+from softmax_temperature.papers.shared.printed import published
 from softmax_temperature.papers.shared.records import (
     deviations,
-    read_records,
     table_path,
     write_pixels,
-)
-from softmax_temperature.papers.shared.tables import (
-    published,
-    read_csv,
-    rounded,
-    write_csv,
 )
 from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.errors import InputError
@@ -31,29 +25,22 @@ from softmax_temperature.tools.notebooks import write_contents
 from softmax_temperature.tools.provenance import record_run
 
 FOLDER = Path("results/mini")
-Records = make_dataclass("Records", ["runs", "history"])
 
 
-def test_records_are_the_tables_named_after_the_fields_and_keep_every_float32(
+def test_a_table_keeps_every_float32_and_is_written_the_same_again(
     tmp_path: Path,
 ) -> None:
-    narrow = np.random.default_rng(0).normal(size=50).astype(np.float32) * np.float32(
-        1e-7
-    )
-    table = pd.DataFrame(
-        {"a": narrow.astype(float), "b": [1 / 3] * 50, "c": range(50), "d": 1.0}
-    )
-    for name, made in (("runs", table), ("history", -table)):
-        write_csv(table_path(tmp_path, name), made)
-    names = sorted(
-        path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.csv")
-    )
-    assert names == ["runs.csv", "tables/history.csv"]
-    found = read_records(Records, tmp_path)
-    np.testing.assert_array_equal(found.runs["a"].astype(np.float32), narrow)
-    for one, expected in ((found.runs, table), (found.history, -table)):
-        pd.testing.assert_frame_equal(one, expected, rtol=5e-9)
-    write_csv(tmp_path / "again.csv", found.runs)
+    normal = np.random.default_rng(0).normal(size=50)
+    narrow = normal.astype(np.float32) * np.float32(1e-7)
+    columns = {"a": narrow.astype(float), "b": [1 / 3] * 50, "c": range(50), "d": 1.0}
+    table = pd.DataFrame(columns)
+    write_csv(table_path(tmp_path, "runs"), table)
+    write_csv(table_path(tmp_path, "history"), -table)
+    assert (tmp_path / "tables/history.csv").is_file()
+    stored = read_csv(tmp_path / "runs.csv")
+    np.testing.assert_array_equal(stored["a"].astype(np.float32), narrow)
+    pd.testing.assert_frame_equal(stored, table, rtol=5e-9)
+    write_csv(tmp_path / "again.csv", stored)
     assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "runs.csv").read_bytes()
 
 

@@ -26,8 +26,8 @@ from nbformat.v4 import to_notebook
 
 from softmax_temperature.papers.shared import results as stored
 from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY, texts
+from softmax_temperature.papers.shared.files import read_csv
 from softmax_temperature.papers.shared.sources import RECORDS, apart, relinked
-from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.params import read_yaml
 from softmax_temperature.runner.artifacts import (
     canonical_json,

@@ -16,7 +16,6 @@ from typing import Any, Self
 import pandas as pd
 
 from softmax_temperature.papers.shared.contrasts import (
-    Computed,
     Contrast,
     Measurement,
     not_tested,
@@ -170,29 +169,6 @@ class Claim:
     criterion: Criterion
     published: float | None = None
     primary: str = ""
-
-
-def claim(
-    name: str,
-    where: str,
-    criterion: Criterion,
-    measure: Callable[[Any], Measurement],
-    published: float | None = None,
-) -> Callable[[str, str], Claim]:
-    """A claim that a function measures, from two calls; of papers without contrasts."""
-
-    def with_sentences(statement: str, compares: str) -> Claim:
-        return Claim(
-            id=name,
-            where=where,
-            statement=statement,
-            compares=compares,
-            contrast=Computed(measure),
-            criterion=criterion,
-            published=published,
-        )
-
-    return with_sentences
 
 
 @dataclass(frozen=True)

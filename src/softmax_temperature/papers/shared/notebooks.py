@@ -10,9 +10,10 @@ from IPython.display import HTML, Image, Markdown
 from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
-from softmax_temperature.papers.shared.comparison import MISSING, NOT_RUN
+from softmax_temperature.papers.shared.layout import MISSING
 from softmax_temperature.papers.shared.plots import WIDTH, encoded, save
 from softmax_temperature.papers.shared.sources import CELLS, Linked, link
+from softmax_temperature.papers.shared.tables import NOT_RUN
 
 SCREEN_WIDTH = 760  # CSS pixels of a figure as wide as a page
 NOTHING = "*Nothing was trained for this in this profile.*"

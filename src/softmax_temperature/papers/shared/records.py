@@ -1,17 +1,13 @@
-"""One paper's folder below results/, from which its notebook, the report and a reader
-without data start.
+"""One paper's folder below results/: its runs, and the tables and claims from them.
 
-Records are a dataclass with one field per table; tables and claims are made from them,
-pictures lie beside them.
+Its notebook, the report and a reader without data start from this folder.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Mapping, Set
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,61 +16,26 @@ from safetensors.numpy import save
 
 from softmax_temperature.papers.shared import results
 from softmax_temperature.papers.shared.claims import judge_all
+from softmax_temperature.papers.shared.files import rounded, write_csv
 from softmax_temperature.papers.shared.runs import Runs, write_runs
-from softmax_temperature.papers.shared.tables import read_csv, rounded, write_csv
 from softmax_temperature.params.implementations import REGISTRIES
 from softmax_temperature.runner.artifacts import atomic_file, write_json
 from softmax_temperature.runner.fingerprint import import_closure, source_path
 from softmax_temperature.runner.implementations import module_of
 
-Records = TypeVar("Records")
 # The table at the top of the folder, `runs.csv`; the others are under `tables/`.
 RUNS = "runs"
-DERIVED = (
-    "tables",
-    "claims",
-)  # The modules of a paper with what follows from its records, `TABLES` and `CLAIMS`.
+# The modules of a paper with what follows from its runs, `TABLES` and `CLAIMS`.
+DERIVED = ("tables", "claims")
 _PART = "softmax_temperature.papers.{}.{}"
 _DEVIATION = re.compile(
     r"^ *#+ *Deviation: *(.*(?:\n *#(?! *Deviation:).*)*)", re.MULTILINE
 )
 
 
-def table_names(form: type[Any]) -> tuple[str, ...]:
-    """The names of a paper's records."""
-    return tuple(field.name for field in fields(form))
-
-
 def table_path(folder: Path, name: str) -> Path:
     """Where a table of a paper lies."""
     return folder / f"{name}.csv" if name == RUNS else folder / "tables" / f"{name}.csv"
-
-
-def read_records(form: type[Records], folder: Path) -> Records:
-    """The records in a paper's folder."""
-    return form(
-        **{name: read_csv(table_path(folder, name)) for name in table_names(form)}
-    )
-
-
-def write_results(
-    folder: Path,
-    paper: str,
-    profile: str,
-    *,
-    made: Mapping[str, pd.DataFrame],
-    code: Iterable[str],
-) -> None:
-    """Write records, deviations, tables, claims and metrics of a paper (its slug) into
-    its folder.
-    """
-    for name, table in made.items():
-        write_csv(table_path(folder, name), table)
-    write_csv(
-        table_path(folder, "deviations"),
-        deviations([*code, *(_PART.format(paper, part) for part in DERIVED)]),
-    )
-    write_derived(folder, paper, profile)
 
 
 def write_study(
@@ -135,35 +96,13 @@ def write_derived(folder: Path, paper: str, profile: str) -> list[dict[str, Any]
 
 def read_study(folder: Path, paper: str) -> Any:
     """The runs in a paper's folder, as the paper's own module reads them."""
-    if find_spec(_PART.format(paper, "study")):
-        return import_module(_PART.format(paper, "study")).read(folder)
-    return import_module(_PART.format(paper, "records")).read_records(folder)
+    return import_module(_PART.format(paper, "study")).read(folder)
 
 
 def makers_of_tables(paper: str) -> list[tuple[str, Callable[[Any], pd.DataFrame]]]:
     """The names of a paper's tables, and what makes each from its runs."""
     tables = import_module(_PART.format(paper, "tables")).TABLES
-    if isinstance(tables, Mapping):  # Of a paper without contrasts.
-        return list(tables.items())
     return [(table.name, table.make) for table in tables]
-
-
-def names_of(cell: str, columns: Sequence[str]) -> dict[str, Any]:
-    """What a cell's name says of its training, by column; the last part is the seed."""
-    *names, seed = cell.split("/")
-    return dict(zip(columns, [*names, int(seed)], strict=True))
-
-
-def named_rows(
-    cells: Iterable[tuple[dict[str, Any], Iterable[dict[str, Any]]]],
-    columns: Any = None,
-) -> pd.DataFrame:
-    """The rows of some cells, each row with what names its cell before it; `columns`
-    also where there are no rows.
-    """
-    return pd.DataFrame(
-        [{**names, **row} for names, rows in cells for row in rows], columns=columns
-    )
 
 
 def deviations(modules: Iterable[str]) -> pd.DataFrame:
@@ -191,16 +130,12 @@ def deviations(modules: Iterable[str]) -> pd.DataFrame:
 
 
 def write_pixels(path: Path, arrays: Mapping[str, NDArray[np.uint8]]) -> None:
-    """Write pictures, by name, in a form whose bytes depend on nothing else; no file
-    where there are none.
+    """Write pictures, by name, in a form whose bytes depend on nothing else.
+
+    Without pictures there is no file.
     """
-    if arrays:
-        with atomic_file(path) as file:
-            file.write(
-                save(
-                    {
-                        name: np.ascontiguousarray(array)
-                        for name, array in arrays.items()
-                    }
-                )
-            )
+    if not arrays:
+        return
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    with atomic_file(path) as file:
+        file.write(save(contiguous))

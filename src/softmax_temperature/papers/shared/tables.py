@@ -18,23 +18,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.papers.shared.display import in_points, is_share
 from softmax_temperature.papers.shared.factors import Where
-from softmax_temperature.papers.shared.files import read_csv, rounded, write_csv
+from softmax_temperature.papers.shared.files import read_csv
 from softmax_temperature.papers.shared.metrics import Measure
-from softmax_temperature.papers.shared.printed import PUBLISHED, published
 from softmax_temperature.papers.shared.runs import SEED, Runs, cell_names
 from softmax_temperature.papers.shared.sources import CELLS, together
-
-__all__ = [  # Papers without contrasts still import these from here.
-    "PUBLISHED",
-    "in_points",
-    "is_share",
-    "published",
-    "read_csv",
-    "rounded",
-    "write_csv",
-]
 
 MEASURED = "measured"
 DIVERGED = "diverged"

@@ -178,7 +178,7 @@ def kernel_drift(runs: Runs) -> Figure | None:
     figure, (axes,) = plots.panels(1, width=0.8 * WIDTH, row=3.8 + 0.2 * len(networks))
     palette = sns.color_palette(n_colors=len(networks))
     for (network, courses), colour in zip(networks, palette, strict=True):
-        _drifts(axes, runs, network, courses, colour)
+        _drifts(axes, runs, str(network), courses, colour)
     first_speed = "predicted by the first speed of the kernel: slope -1"
     axes.plot([], [], label=first_speed, **DASHED)
     axes.axhline(STILL, zorder=0, label="slopes are fitted below", **DOTTED)

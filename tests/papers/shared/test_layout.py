@@ -8,14 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from softmax_temperature.papers.shared.comparison import (
-    beside_printed,
-    lost_seeds,
-    number,
-    wide,
-)
+from softmax_temperature.papers.shared.layout import number, wide
 from softmax_temperature.papers.shared.results import profiles_with_results
 from softmax_temperature.papers.shared.sources import Linked
+from softmax_temperature.papers.shared.tables import beside_printed, lost_seeds
 
 KEYS = ["task", "dataset", "network", "metric"]
 COLUMNS = [
