@@ -42,19 +42,43 @@ def test_clear_evidence_says_what_to_divide_by_and_what_that_does() -> None:
         "Overconfident: divide the logits by 2.72 [2.53, 2.91]; "
         "ECE 8.6 → 4.2 % (change -4.5 [-7.5, -2.9])."
     )
+    # A scaled error within the noise is what scaling is for.
+    assert advise(CLEAR._replace(noise_floor=0.05)).scale
     under = CLEAR._replace(temperature=0.5, low=0.4, high=0.6)
     assert advise(under).sentence.startswith(
         "Underconfident: divide the logits by 0.500"
     )
 
 
+def test_no_change_is_written_with_minus_zero() -> None:
+    sentence = advise(CLEAR._replace(change=(-0.07, -0.0001))).sentence
+    assert sentence.endswith("(change -4.5 [-7.0, +0.0]).")
+
+
 @pytest.mark.parametrize(
     ("evidence", "reason"),
     [
         (CLEAR._replace(temperature=1.01, low=0.95), "T = 1.01 [0.950, 2.91] may be 1"),
+        (CLEAR._replace(low=1.0), "T = 2.72 [1.00, 2.91] may be 1"),
+        (CLEAR._replace(high=1.0, low=0.5), "T = 2.72 [0.500, 1.00] may be 1"),
+    ],
+)
+def test_a_temperature_that_may_be_one_leaves_the_logits_as_they_are(
+    evidence: Evidence, reason: str
+) -> None:
+    assert advise(evidence) == (False, f"{LEAVE}{reason}.")
+
+
+@pytest.mark.parametrize(
+    ("evidence", "reason"),
+    [
         (
             CLEAR._replace(noise_floor=0.09),
             "an ECE of 8.6 % is not above its noise floor, 9.0 %",
+        ),
+        (
+            CLEAR._replace(noise_floor=0.0862),
+            "an ECE of 8.6 % is not above its noise floor, 8.6 %",
         ),
         (
             CLEAR._replace(after=0.0932, change=(-0.01, 0.02)),
@@ -66,10 +90,11 @@ def test_clear_evidence_says_what_to_divide_by_and_what_that_does() -> None:
         ),
     ],
 )
-def test_each_doubt_alone_leaves_the_logits_as_they_are(
+def test_a_doubt_about_the_error_alone_names_the_temperature_that_likelihood_prefers(
     evidence: Evidence, reason: str
 ) -> None:
-    assert advise(evidence) == (False, f"{LEAVE}{reason}.")
+    words = f"by NLL, T = 2.72 [2.53, 2.91], but {reason}; more rows may decide."
+    assert advise(evidence) == (False, f"{LEAVE}{words}")
 
 
 def test_all_doubts_are_named() -> None:
@@ -86,6 +111,8 @@ def test_all_doubts_are_named() -> None:
         (12.34, "12.3"),
         (944_837.0, "944,837"),
         (1.2e-7, "1.20e-07"),
+        (1e7, "1.00e+07"),
+        (float("inf"), "inf"),
     ],
 )
 def test_numbers_have_at_least_three_significant_digits(

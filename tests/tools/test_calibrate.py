@@ -4,6 +4,9 @@ the rest in one line.
 
 import json
 import math
+import subprocess
+import sys
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,11 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.container import ErrorbarContainer
+from PIL import Image
 from typer.testing import CliRunner
 
 from softmax_temperature.metrics import calibration_report
+from softmax_temperature.papers.shared.plots import encoded_untrimmed
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.scaling import (
     apply_temperature,
@@ -295,6 +300,38 @@ def test_the_sample_is_a_file_of_the_command(
     assert done.exit_code == 0
     assert done.stdout.startswith("Overconfident: divide the logits by 2.60")
     assert (tmp_path / "sample-calibration" / "reliability.png").is_file()
+
+
+def test_a_report_of_arrays_imports_no_library_that_it_does_not_need(
+    tmp_path: Path,
+) -> None:
+    code = """
+import sys
+from softmax_temperature.tools import cli
+command = ["calibrate", "--sample", "--bootstrap", "0", "--output", sys.argv[1]]
+cli.app(command, standalone_mode=False)
+print(*sys.modules, file=sys.stderr)
+"""
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    slow = {"pandas", "pyarrow", "jinja2", "sklearn", "seaborn", "matplotlib.pyplot"}
+    assert slow.isdisjoint(done.stderr.split())
+    assert (tmp_path / "reliability.svg").is_file()
+
+
+def test_both_files_of_a_diagram_have_the_same_layout(
+    overconfident: Drawn,
+) -> None:
+    figure = calibrate(*overconfident, bootstrap=0).plot()
+    files = encoded_untrimmed(figure)
+    places = [axes.get_position().bounds for axes in figure.axes]
+    assert encoded_untrimmed(figure) == files
+    assert [axes.get_position().bounds for axes in figure.axes] == places
+    width, height = Image.open(BytesIO(files["png"])).size
+    assert width / height == pytest.approx(
+        figure.get_figwidth() / figure.get_figheight(), rel=0.01
+    )
+    assert f'width="{72 * figure.get_figwidth():g}pt"' in files["svg"].decode()
 
 
 def test_bars_of_few_samples_show_their_error() -> None:

@@ -40,7 +40,8 @@ def advise(evidence: Evidence) -> Advice:
     )
     before = f"{100 * evidence.before:.1f}"
     doubts = []
-    if evidence.low <= 1 <= evidence.high:
+    may_be_one = evidence.low <= 1 <= evidence.high
+    if may_be_one:
         doubts.append(f"T = {temperature} may be 1")
     if evidence.before <= evidence.noise_floor:
         floor = f"{100 * evidence.noise_floor:.1f}"
@@ -48,10 +49,13 @@ def advise(evidence: Evidence) -> Advice:
     if high >= 0:
         doubts.append(f"scaling by it may not lower the ECE (change {change} points)")
     if doubts:
+        reason = "; ".join(doubts)
+        if not may_be_one:
+            # The likelihood finds what the ECE of so few rows does not show.
+            reason = f"by NLL, T = {temperature}, but {reason}; more rows may decide"
         return Advice(
             scale=False,
-            sentence="No miscalibration found; leave the logits as they are: "
-            f"{'; '.join(doubts)}.",
+            sentence=f"No miscalibration found; leave the logits as they are: {reason}.",
         )
     state = "Overconfident" if evidence.temperature > 1 else "Underconfident"
     after = f"{100 * evidence.after:.1f}"

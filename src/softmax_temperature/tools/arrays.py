@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -24,7 +23,7 @@ from softmax_temperature.metrics.probability_check import (
     sum_tolerance,
 )
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.tools.files import read_content
+from softmax_temperature.tools.files import TABLE_ENDINGS, read_content
 from softmax_temperature.tools.tables import LABEL_NAMES, arrays_of
 
 Arrays = dict[str, NDArray[Any]]
@@ -137,7 +136,7 @@ def read_arrays(
     A file of one unnamed array holds what is required alone, otherwise the matrix.
     """
     content = read_content(path)
-    if isinstance(content, pd.DataFrame):
+    if path.suffix.lower() in TABLE_ENDINGS:
         if not len(content):
             raise InputError("has no rows", where=str(path), remedy="Save it again.")
         content = arrays_of(

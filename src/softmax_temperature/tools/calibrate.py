@@ -10,12 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 import torch
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 from torch import Tensor
 
@@ -28,8 +26,13 @@ from softmax_temperature.metrics import (
     reliability_bins,
 )
 from softmax_temperature.metrics.checks import ArgumentError, check_count
-from softmax_temperature.papers.shared.plots import encoded, save
-from softmax_temperature.runner.artifacts import digest_of_file, write_json, write_text
+from softmax_temperature.papers.shared.plots import encoded, encoded_untrimmed
+from softmax_temperature.runner.artifacts import (
+    atomic_file,
+    digest_of_file,
+    write_json,
+    write_text,
+)
 from softmax_temperature.scaling import (
     apply_temperature,
     fit_temperature,
@@ -50,6 +53,9 @@ from softmax_temperature.tools.label_maps import (
     labelled_rows,
 )
 from softmax_temperature.tools.reliability import reliability_diagram
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Kind = Literal["logits", "probs"]
 ROWS = (
@@ -114,6 +120,8 @@ class CalibrationReport:
         """One row for each metric; value, low and high of each arm, in fractions and
         nats.
         """
+        import pandas as pd
+
         columns = {}
         for arm, values in self.data["metrics"].items():
             columns[arm, "value"] = {key: values[key] for _, key, _ in ROWS}
@@ -150,6 +158,8 @@ class CalibrationReport:
         self, title: str = "a classifier", sources: dict[str, Any] | None = None
     ) -> str:
         """The report as one page that needs no other file."""
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+
         loader = PackageLoader("softmax_temperature.tools")
         environment = Environment(
             loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True
@@ -188,27 +198,22 @@ class CalibrationReport:
         """For each metric its label, and for each arm the value and the interval as
         text.
         """
-        frame: Any = self.to_frame()
-        rows = []
         few_classes = self.data["metrics"]["before"]["classes"] <= TOP
-        for label, key, scale in ROWS:
-            if few_classes and key == "top5_accuracy":
-                continue
-            numbers = [scale * frame.loc[key, arm].dropna() for arm in self.logits]
-            texts = [
-                [f"{number:.{2 if scale == 100 else 4}f}" for number in some]
-                for some in numbers
-            ]
-            rows.append(
-                (
-                    label,
-                    [
-                        (value, f"[{', '.join(bounds)}]" if bounds else "")
-                        for value, *bounds in texts
-                    ],
-                )
-            )
-        return rows
+        return [
+            (label, [self._cell(arm, key, scale) for arm in self.logits])
+            for label, key, scale in ROWS
+            if not (few_classes and key == "top5_accuracy")
+        ]
+
+    def _cell(self, arm: str, key: str, scale: int) -> tuple[str, str]:
+        """The value and the interval of an arm's metric as text; "" without one."""
+        metrics = self.data["metrics"][arm]
+        decimals = 2 if scale == 100 else 4
+        value, *bounds = (
+            f"{scale * number:.{decimals}f}"
+            for number in (metrics[key], *metrics["intervals"].get(key, ()))
+        )
+        return value, f"[{', '.join(bounds)}]" if bounds else ""
 
     def notes(self) -> list[str]:
         """How to read the numbers."""
@@ -358,7 +363,10 @@ def calibrate_files(
     }
     with user_data(output, "Choose another place."):
         write_json(output / "report.json", report.data | {"sources": sources})
-        save(report.plot(title=logits.name), output, "reliability")
+        diagram = encoded_untrimmed(report.plot(title=logits.name))
+        for ending, content in diagram.items():
+            with atomic_file(output / f"reliability.{ending}") as file:
+                file.write(content)
         if html is not None:
             write_text(html, report.html(logits.name, sources))
     return report

@@ -1,19 +1,26 @@
-"""What users' files hold, as their libraries read it; nothing is ever unpickled."""
+"""What users' files hold, as their libraries read it; nothing is ever unpickled.
+
+pandas takes half a second to import, and only tables need it.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import numpy as np
-import pandas as pd
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from softmax_temperature.runner.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _DAMAGED = (
     OSError,
@@ -82,6 +89,8 @@ def read_csv(path: Path) -> pd.DataFrame:
     """A table with or without a first line of names; columns without names are
     numbered.
     """
+    import pandas as pd
+
     first = pd.read_csv(path, header=None, nrows=1, dtype=str, skipinitialspace=True)
     cells = first.iloc[0].tolist()
     if len(cells) == 1 and cells[0] == "0":
@@ -115,11 +124,19 @@ def _single_column(path: Path) -> pd.DataFrame:
     """A table of one column whose first cell is 0: the number of the column if the
     others are not all whole, as no label is then.
     """
+    import pandas as pd
+
     table = pd.read_csv(path, header=None)
     values = table[0]
     if len(table) > 1 and values.dtype.kind == "f" and (values % 1 != 0).any():
         return table.iloc[1:].reset_index(drop=True)
     return table
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.read_parquet(path)
 
 
 def _npz(path: Path) -> dict[str, NDArray[Any]]:
@@ -130,6 +147,7 @@ def _npz(path: Path) -> dict[str, NDArray[Any]]:
         return dict(archive)
 
 
+TABLE_ENDINGS = (".csv", ".parquet")
 _READERS: dict[str, Callable[[Path], Any]] = {
     ".npz": _npz,
     ".npy": lambda path: np.load(path, allow_pickle=False),
@@ -137,5 +155,5 @@ _READERS: dict[str, Callable[[Path], Any]] = {
     ".pt": lambda path: torch.load(path, map_location="cpu", weights_only=True),
     ".pth": lambda path: torch.load(path, map_location="cpu", weights_only=True),
     ".csv": read_csv,
-    ".parquet": pd.read_parquet,
+    ".parquet": _parquet,
 }

@@ -9,17 +9,21 @@ column instead, with one of `SINGLE_NAMES`. Any other column is refused by name,
 `--columns` says which ones to take.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from softmax_temperature.runner.errors import InputError, nearest
 from softmax_temperature.tools.files import counts
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LABEL_NAMES = (
     "labels",

@@ -8,20 +8,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import matplotlib.style
 import numpy as np
-import pandas as pd
 from matplotlib import font_manager, rcsetup
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
 from softmax_temperature.runner.artifacts import atomic_file
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # shipped with matplotlib, so that figures are the same on every machine
 FONT = "DejaVu Sans"
@@ -58,6 +62,8 @@ _SAVED: Any = {
     "legend.frameon": False,
     "svg.hashsalt": "softmax-temperature",
 }
+# Without times and versions, which differ when the numbers do not.
+_METADATA: Any = {"svg": {"Date": None}, "png": {"Software": None}}
 # seaborn's style "ticks" in its context "paper": its numbers are 0.8 times those of a
 # notebook.
 _DRAWN: Any = {
@@ -183,6 +189,8 @@ def band(
     """Mean over rows of equal x as a line, standard deviation as a band; of logarithms
     on a logarithmic axis.
     """
+    import pandas as pd
+
     to, back = (
         (np.log, np.exp) if axes.get_yscale() == "log" else (np.asarray, np.asarray)
     )
@@ -237,18 +245,37 @@ def encoded(figure: Figure, ending: str) -> bytes:
     Notebooks are kept in Git with their pictures, and 256 colours look the same in a
     third of the bytes.
     """
+    metadata = _METADATA[ending]
     buffer = BytesIO()
     # Not `style`: ticks that are made only now have matplotlib's own sizes.
     with _settings(_SAVED):
-        figure.savefig(
-            buffer,
-            format=ending,
-            metadata={"Date": None} if ending == "svg" else {"Software": None},
-        )
-    if ending == "png":
-        picture, buffer = Image.open(buffer).convert("RGB"), BytesIO()
-        picture.quantize(256).save(buffer, "png", optimize=True)
-    return buffer.getvalue()
+        figure.savefig(buffer, format=ending, metadata=metadata)
+    return _fewer_colours(buffer) if ending == "png" else buffer.getvalue()
+
+
+def encoded_untrimmed(figure: Figure) -> dict[str, bytes]:
+    """The files of a figure by ending, "png" and "svg", with the margins of its layout;
+    the layout stays as it is from then on.
+
+    `savefig` draws a figure twice for each file, once to measure what it trims, and lays
+    it out each time. This draws once for each file, and lays out once.
+    """
+    png = BytesIO()
+    svg = BytesIO()
+    with _settings(_SAVED):
+        figure.set_dpi(mpl.rcParams["savefig.dpi"])
+        FigureCanvasAgg(figure).print_png(png, metadata=_METADATA["png"])
+        # Artists stay where the first drawing put them.
+        figure.set_layout_engine("none")
+        FigureCanvasSVG(figure).print_svg(svg, metadata=_METADATA["svg"])
+    return {"png": _fewer_colours(png), "svg": svg.getvalue()}
+
+
+def _fewer_colours(png: BytesIO) -> bytes:
+    smaller = BytesIO()
+    picture = Image.open(png).convert("RGB")
+    picture.quantize(256).save(smaller, "png", optimize=True)
+    return smaller.getvalue()
 
 
 def save(
