@@ -3,6 +3,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from softmax_temperature import CosineClassifier
 from softmax_temperature.cosine_classifier import (
     TemperatureGrid,
     TemperatureGridTrainer,
@@ -312,3 +313,19 @@ def test_bad_arguments_are_refused_before_training(
         train_temperature_grid(
             mixture(), split, alphas, epochs=epochs, batch_size=64, lr=1.0
         )
+
+
+def test_an_embedding_of_zeros_has_no_gradient() -> None:
+    classifier = CosineClassifier(4, 3, inverse_temperature=16.0)
+    embeddings = torch.tensor([[0.0] * 4, [1.0, 2.0, 3.0, 4.0]], requires_grad=True)
+    classifier(embeddings).sum().backward()
+    assert embeddings.grad is not None
+    assert embeddings.grad[0].tolist() == [0.0] * 4
+    assert embeddings.grad[1].abs().max() > 0
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int64, torch.bool])
+def test_embeddings_that_are_no_floats_are_refused(dtype: torch.dtype) -> None:
+    classifier = CosineClassifier(4, 3, inverse_temperature=16.0)
+    with pytest.raises(ValueError, match="embeddings must be floating point"):
+        classifier(torch.ones(2, 4, dtype=dtype))

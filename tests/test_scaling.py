@@ -241,3 +241,22 @@ def test_a_gpu_finds_the_same_temperature(criterion: str) -> None:
     )
     assert there.temperature == pytest.approx(here.temperature, rel=1e-7)
     assert there.value == pytest.approx(here.value, abs=1e-12)
+
+
+def test_an_interval_at_a_flat_likelihood_is_refused() -> None:
+    labels = torch.arange(10) % 3
+    with pytest.raises(ValueError, match="likelihood is flat there"):
+        scaling.temperature_interval(torch.zeros(10, 3), labels, 1.0)
+    with pytest.raises(ValueError, match=r"level must be in \(0, 1\), got '0.9'"):
+        scaling.temperature_interval(torch.eye(3), labels[:3], 1.0, level="0.9")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("scale", "fault"), [(1e-310, "differ by at least 1e-300"), (1.7e308, "1.8e308")]
+)
+def test_logits_whose_margins_no_float_holds_are_refused(
+    scale: float, fault: str
+) -> None:
+    logits = scale * torch.tensor([[1.0, -1.0], [-1.0, 1.0]] * 5, dtype=torch.float64)
+    with pytest.raises(ValueError, match=fault):
+        fit_temperature(logits, torch.tensor([0, 0] * 5))

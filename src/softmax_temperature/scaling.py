@@ -17,6 +17,7 @@ from softmax_temperature.metrics.checks import (
     check_labels,
     check_logits,
     check_positive,
+    is_number_between,
 )
 from softmax_temperature.metrics.probability_check import check_not_probs
 
@@ -27,6 +28,8 @@ BRACKET_STEP = 1e8
 # Of the temperature over the mean margin of the labels. Beyond it the slope at the
 # optimum is lost in the rounding of float64.
 LARGEST_RATIO = 1e8
+# The inverse of smaller ones, times the bracket, is no float64.
+SMALLEST_MARGIN = 1e-300
 # 0.1, 0.2, ..., 10.0: focal paper, section 5.
 TEMPERATURE_GRID = tuple(tenths / 10 for tenths in range(1, 101))
 LOG_TOLERANCE = 1e-8  # Of log T; 1e-6 is promised.
@@ -85,6 +88,7 @@ def fit_temperature(
     # Margins to the largest logit: no exponential of them overflows, and one of each
     # row is 1.
     margins = exact - exact.amax(dim=1, keepdim=True)
+    _check_range(margins, masked=exact.isneginf())
     if criterion == "nll":
         return _fit_likelihood(margins, labels.long())
     return _fit_calibration_error(margins, labels.long(), bins)
@@ -104,9 +108,9 @@ def temperature_interval(
     check_logits(logits, masked=True)
     check_labels(labels, logits, masked=True)
     check_positive(temperature, "temperature")
-    if not 0 < level < 1:
+    if not is_number_between(level, 0, 1) or level == 0:
         raise ArgumentError(
-            f"level must be in (0, 1), got {level}", "Give a share, such as 0.9."
+            f"level must be in (0, 1), got {level!r}", "Give a share, such as 0.9."
         )
     squared_slopes = 0.0
     curvature = 0.0
@@ -120,6 +124,12 @@ def temperature_interval(
         slopes = expected - scaled.gather(1, classes.long()[:, None]).squeeze(1)
         squared_slopes += slopes.square().sum().item()
         curvature += (probs * (scaled - expected[:, None]).square()).sum().item()
+    if not 0 < curvature < math.inf:
+        raise ArgumentError(
+            f"logits say nothing about a temperature of {temperature:g}: their "
+            "likelihood is flat there",
+            "Give the temperature that was fitted on these logits, not at a bound.",
+        )
     quantile = NormalDist().inv_cdf((1 + level) / 2)
     # Half the width on log T, and half the relative width on 1 / T.
     half_width = quantile * math.sqrt(squared_slopes) / curvature
@@ -171,6 +181,22 @@ def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
     low, high = _bracket(step)
     root = brentq(slope, math.log(low), math.log(high), xtol=LOG_TOLERANCE)
     return fitted(math.exp(root), at_bound=False)
+
+
+def _check_range(margins: Tensor, masked: Tensor) -> None:
+    """Refuse logits whose margins, or the inverse of them, no float64 holds."""
+    if bool((margins.isneginf() & ~masked).any()):
+        raise ArgumentError(
+            "logits of a row must not differ by more than 1.8e308, got infinity",
+            "Divide all logits by a constant; the temperature is divided by it too.",
+        )
+    largest = _largest_margin(margins)
+    if 0 < largest < SMALLEST_MARGIN:
+        raise ArgumentError(
+            f"logits of a row must differ by at least {SMALLEST_MARGIN:g} somewhere, "
+            f"got {largest:g} at most",
+            "Multiply all logits by a constant; the temperature is multiplied by it too.",
+        )
 
 
 def _bracket(step: int) -> tuple[float, float]:

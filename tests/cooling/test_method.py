@@ -279,3 +279,14 @@ def test_the_factor_acts_on_the_whole_temperature_or_on_its_increment(
         assert held.cool(logits, labels) == pytest.approx(whole / present, rel=1e-6)
         assert held.temperature == pytest.approx(whole, rel=1e-6)
         present = whole
+
+
+@pytest.mark.parametrize("mode", ["last_layer", "distributed"])
+@pytest.mark.parametrize("name", ["max_temperature", "reset_temperature"])
+def test_a_limit_that_the_mode_does_not_read_is_refused(
+    make_network: MakeNetwork, mode: str, name: str
+) -> None:
+    network = make_network("dense")
+    with pytest.raises(ValueError, match=f"{name} is for mode 'periodic', got 5"):
+        cooling.Cooling(network, mode=mode, **{name: 5})  # type: ignore[arg-type]
+    assert "cooling_temperature" not in network.state_dict()

@@ -11,6 +11,7 @@ from softmax_temperature import (
     FocalLoss,
     MMCELoss,
     SampleDependentFocalLoss,
+    losses,
 )
 
 LOSSES = (FocalLoss, SampleDependentFocalLoss, BrierLoss, MMCELoss)
@@ -91,3 +92,54 @@ def test_arguments_are_checked_when_a_loss_is_made() -> None:
         FocalLoss("3")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="ignore_index must be an integer"):
         BrierLoss(ignore_index=1.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("penalty", [losses.mmce, losses.weighted_mmce])
+def test_the_penalties_as_released_are_chosen_by_true_or_false(penalty: Any) -> None:
+    with pytest.raises(TypeError, match="as_released must be true or false"):
+        penalty(*batch(), as_released="no")
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+@pytest.mark.parametrize("penalty", [losses.mmce, losses.weighted_mmce])
+def test_unsigned_labels_have_the_penalty_of_others(
+    penalty: Any, dtype: torch.dtype
+) -> None:
+    logits, labels = batch()
+    assert penalty(logits, labels.to(dtype)) == penalty(logits, labels)
+
+
+def test_soft_labels_have_no_probability_of_a_true_class() -> None:
+    logits, _ = batch()
+    with pytest.raises(ValueError, match="soft labels have no true class"):
+        losses.true_class_probs(logits, torch.softmax(logits, dim=1))
+
+
+@pytest.mark.parametrize("value", ["2", None, [2.0], torch.ones(3)])
+@pytest.mark.parametrize(
+    ("name", "build"),
+    [
+        ("gamma", FocalLoss),
+        ("gammas", lambda value: losses.ScheduledFocalLoss((value, 3.0, 1.0))),
+        ("penalty", MMCELoss),
+        ("smoothing", losses.LabelSmoothingLoss),
+        ("inverse_temperature", losses.TemperedCrossEntropyLoss),
+    ],
+)
+def test_what_is_not_one_number_is_refused(name: str, build: Any, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        build(value)
+
+
+def test_an_unhashable_policy_and_complex_weights_are_refused() -> None:
+    with pytest.raises(ValueError, match="policy must be one of"):
+        SampleDependentFocalLoss(["53"])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="weight must be real"):
+        FocalLoss(weight=torch.ones(3, dtype=torch.complex64))
+
+
+def test_lists_are_no_tensors() -> None:
+    with pytest.raises(TypeError, match="true_probs must be a torch tensor"):
+        losses.sample_dependent_gamma([0.1])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="logits must be a torch tensor"):
+        losses.LabelSmoothingLoss()([[1.0, 2.0]], torch.tensor([0]))  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from softmax_temperature import metrics
-from softmax_temperature.metrics.report import resample_weights
+from softmax_temperature.metrics.report import confident_report, resample_weights
 from softmax_temperature.scaling import fit_temperature
 
 BINNED = [
@@ -236,3 +236,15 @@ def test_values_are_those_first_found(network: str, project_root: Path) -> None:
     assert [*(report[name] for name in names), *fits] == pytest.approx(
         FOUND[network], abs=5e-6
     )
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_unsigned_labels_are_labels(dtype: torch.dtype) -> None:
+    logits, labels = drawn()
+    probs = torch.softmax(logits, dim=1)
+    for metric, scores in (
+        (metrics.expected_calibration_error, probs),
+        (metrics.adaptive_calibration_error, probs),
+        (confident_report, logits),
+    ):
+        assert metric(scores, labels.to(dtype)) == metric(scores, labels)

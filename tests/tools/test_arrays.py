@@ -249,3 +249,14 @@ def test_rounded_probabilities_of_zero_for_a_label_have_no_temperature() -> None
     assert checked_logits(probs, labels, "probs")[0].shape == (40, 2)
     with pytest.raises(ValueError, match="rounded to 2 decimals, and 0 for the label"):
         checked_logits(probs, 1 - labels, "probs")
+
+
+@pytest.mark.parametrize("name", ["labels", "targets"])
+def test_an_archive_with_labels_beside_a_file_of_labels_is_refused(
+    name: str, tmp_path: Path
+) -> None:
+    np.savez(tmp_path / "own.npz", logits=LOGITS, **{name: LABELS})
+    np.save(tmp_path / "y.npy", LABELS)
+    paths = (tmp_path / "own.npz", tmp_path / "y.npy")
+    with pytest.raises(InputError, match=rf"holds {name}, and .*y.npy gives"):
+        read_rows("logits", *paths, "validation", None, None)

@@ -41,6 +41,7 @@ from softmax_temperature.scaling import TemperatureFit, fit_temperature
 # section 3.2).
 LIMITS = {"last_layer": (math.inf, math.inf), "distributed": (0.0, 1.0)}
 MODES = (*LIMITS, "periodic")
+DEFAULT_LIMIT = 100.0
 REFITS = ("whole", "increment")
 
 
@@ -106,8 +107,8 @@ class Cooling:
         *,
         mode: str = "last_layer",
         factor: float = 1.0,
-        max_temperature: float = 100.0,
-        reset_temperature: float = 100.0,
+        max_temperature: float = DEFAULT_LIMIT,
+        reset_temperature: float = DEFAULT_LIMIT,
         refit: str = "whole",
     ) -> None:
         if not isinstance(model, nn.Module):
@@ -115,12 +116,13 @@ class Cooling:
         _check_choice("mode", mode, MODES)
         _check_choice("refit", refit, REFITS)
         check_at_least_zero(factor, "factor")
-        if not max_temperature >= 0:
-            raise ValueError(
-                f"max_temperature must be at least 0, got {max_temperature}"
-            )
+        if max_temperature != math.inf:
+            check_at_least_zero(max_temperature, "max_temperature")
         if not (reset_temperature == max_temperature == math.inf):
             check_positive(reset_temperature, "reset_temperature")
+        if mode != "periodic":
+            _check_unused("max_temperature", max_temperature, mode)
+            _check_unused("reset_temperature", reset_temperature, mode)
         check_no_softmax_at_end(model, "model")
         self.model = model
         self.mode = mode
@@ -216,3 +218,12 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         listed = ", ".join(map(repr, choices))
         raise ValueError(f"{name} must be one of {listed}, got {value!r}")
+
+
+def _check_unused(name: str, value: float, mode: str) -> None:
+    """Refuse a limit that the mode would not read."""
+    if value != DEFAULT_LIMIT:
+        raise ValueError(
+            f"{name} is for mode 'periodic', got {value!r} in mode {mode!r}: leave it "
+            "out, or choose that mode"
+        )

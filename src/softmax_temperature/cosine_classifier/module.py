@@ -10,6 +10,7 @@ from softmax_temperature.metrics.checks import (
     ArgumentError,
     check_count,
     check_positive,
+    check_tensor,
 )
 
 
@@ -93,6 +94,12 @@ class CosineClassifier(nn.Module):
     def forward(self, embeddings: Tensor) -> Tensor:
         """Logits (..., classes) of embeddings (..., in_features), in their dtype."""
         in_features = self.weight.shape[1]
+        check_tensor(embeddings, "embeddings")
+        if not embeddings.is_floating_point():
+            raise ArgumentError(
+                f"embeddings must be floating point, got {embeddings.dtype}",
+                "Convert them, as .float() does.",
+            )
         if embeddings.shape[-1:] != (in_features,):
             raise ValueError(
                 f"embeddings must have shape (..., {in_features}), "
@@ -117,7 +124,10 @@ def _directions(vectors: Tensor) -> Tensor:
     # The largest entry, taken out first, keeps squares in range. It is a constant for
     # the gradient, because a direction does not depend on it.
     largest = wide.detach().abs().amax(dim=-1, keepdim=True)
-    return functional.normalize(wide / torch.where(largest > 0, largest, 1), dim=-1)
+    zero = largest == 0
+    directions = functional.normalize(wide / torch.where(zero, 1, largest), dim=-1)
+    # Zeros have no direction, and a gradient of 1 over the normalisation's 1e-12.
+    return directions.masked_fill(zero, 0)
 
 
 def _is_narrow(tensor: Tensor) -> bool:

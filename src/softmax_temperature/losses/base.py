@@ -15,6 +15,7 @@ from softmax_temperature.metrics.checks import (
     check_logits,
     check_weight,
     check_weighted_classes,
+    may_be_read,
 )
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -175,11 +176,6 @@ class SampleLoss(Loss):
             weight = self.weight.tolist() if few else f"<{self.weight.numel()} classes>"
             shown.append(f"weight={weight}")
         return ", ".join(shown)
-
-
-def may_be_read(tensor: Tensor) -> bool:
-    """Whether looking at values neither stalls an accelerator nor stops a compilation."""
-    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def split_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

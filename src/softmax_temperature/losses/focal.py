@@ -16,7 +16,7 @@ from softmax_temperature.losses.probabilities import (
     log_prob_and_complement,
     log_probs_and_complements,
 )
-from softmax_temperature.metrics.checks import check_gamma
+from softmax_temperature.metrics.checks import check_at_least_zero, check_gamma
 
 
 def focal_loss(
@@ -98,7 +98,8 @@ class FocalLoss(SampleLoss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(weight, ignore_index=ignore_index, reduction=reduction)
-        check_gamma(gamma)
+        # A tensor of several would be spread over the samples of a batch.
+        check_at_least_zero(gamma, "gamma")
         self.gamma = gamma
 
     @classmethod

@@ -10,12 +10,16 @@ from softmax_temperature.losses.base import (
     SampleLoss,
     check_batch,
     is_soft,
-    may_be_read,
     one_hot_targets,
     split_rows,
     widened,
 )
 from softmax_temperature.losses.cross_entropy import soft_cross_entropy_terms
+from softmax_temperature.metrics.checks import (
+    check_tensor,
+    is_number_between,
+    may_be_read,
+)
 
 
 def label_smoothing_loss(
@@ -59,14 +63,15 @@ class LabelSmoothingLoss(SampleLoss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(weight, ignore_index=ignore_index, reduction=reduction)
-        if not 0 <= smoothing < 1:
-            raise ValueError(f"smoothing must be in [0, 1), got {smoothing}")
+        if not is_number_between(smoothing, 0, 1):
+            raise ValueError(f"smoothing must be in [0, 1), got {smoothing!r}")
         self.smoothing = smoothing
 
     def forward(
         self, logits: Tensor, labels: Tensor, epoch: float | None = None
     ) -> Tensor:
         """Loss of a batch, reduced, in the dtype of the logits."""
+        check_tensor(logits, "logits")
         classes = logits.shape[1] if logits.ndim > 1 else 0
         uniform = (classes - 1) / max(classes, 1)
         if classes > 1 and self.smoothing > uniform:

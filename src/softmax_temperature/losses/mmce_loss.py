@@ -2,7 +2,6 @@
 focal paper, section 5 and appendix E).
 """
 
-import math
 from typing import Any, ClassVar, Self
 
 import torch
@@ -17,7 +16,11 @@ from softmax_temperature.losses.base import (
     widened,
 )
 from softmax_temperature.losses.probabilities import log_prob_and_complement
-from softmax_temperature.metrics.checks import check_flag, check_positive
+from softmax_temperature.metrics.checks import (
+    check_at_least_zero,
+    check_flag,
+    check_positive,
+)
 
 MOST_ROWS = 16_384
 """Samples of a batch: the matrix of all pairs then takes 1 GiB in float32."""
@@ -39,6 +42,7 @@ def mmce(
     value is. Raises ValueError if a shape disagrees, a batch has more than 16,384
     samples, or `kernel_width` is not finite and positive.
     """
+    check_flag(as_released, "as_released")
     confidences, complements, correct = _top_label(logits, labels, kernel_width)
     residuals = torch.where(correct, complements, -confidences) / len(confidences)
     square = residuals @ _kernel(confidences, kernel_width) @ residuals
@@ -62,6 +66,7 @@ def weighted_mmce(
     each double mean by the number of its pairs once more, and gives 0 for a batch that
     is all right or all wrong. The rest is as for `mmce`.
     """
+    check_flag(as_released, "as_released")
     confidences, complements, correct = _top_label(logits, labels, kernel_width)
     is_right = correct.to(confidences.dtype)
     right = is_right.sum()
@@ -106,7 +111,7 @@ def _top_label(
         )
     predicted = logits.argmax(dim=1)
     log_top, log_others = log_prob_and_complement(widened(logits), predicted)
-    return log_top.exp(), log_others.exp(), predicted == labels
+    return log_top.exp(), log_others.exp(), predicted == labels.long()
 
 
 def _kernel(confidences: Tensor, width: float) -> Tensor:
@@ -147,8 +152,7 @@ class MMCELoss(SampleLoss):
         as_released: bool = False,
     ) -> None:
         super().__init__(weight, ignore_index=ignore_index)
-        if not 0 <= penalty < math.inf:
-            raise ValueError(f"penalty must be finite and at least 0, got {penalty}")
+        check_at_least_zero(penalty, "penalty")
         check_flag(as_released, "as_released")
         self.penalty = penalty
         self.as_released = as_released

@@ -5,7 +5,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from softmax_temperature.losses.base import SampleLoss, check_batch, widened
+from softmax_temperature.losses.base import (
+    SampleLoss,
+    check_batch,
+    is_soft,
+    widened,
+)
 from softmax_temperature.losses.focal import focal_losses
 from softmax_temperature.metrics.checks import check_fractions
 
@@ -39,12 +44,17 @@ def true_class_probs(logits: Tensor, labels: Tensor) -> Tensor:
     classes) and labels (n,).
     """
     check_batch(logits, labels)
+    if is_soft(logits, labels):
+        raise ValueError(
+            "labels must be class indices (n,): soft labels have no true class, "
+            f"got {labels.dtype} of shape {tuple(labels.shape)}"
+        )
     return _true_probs(widened(logits), labels).to(logits.dtype)
 
 
 def check_policy(policy: str) -> None:
     """Refuse an unknown policy."""
-    if policy not in POLICIES:
+    if not isinstance(policy, str) or policy not in POLICIES:
         raise ValueError(
             f"policy must be one of {', '.join(map(repr, POLICIES))}, got {policy!r}"
         )

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from softmax_temperature.losses.base import SampleLoss
 from softmax_temperature.losses.focal import FocalLoss
-from softmax_temperature.metrics.checks import check_count, check_gamma
+from softmax_temperature.metrics.checks import check_at_least_zero, check_count
 
 
 def scheduled_gamma(
@@ -54,7 +54,7 @@ class ScheduledFocalLoss(FocalLoss):
             self, weight, ignore_index=ignore_index, reduction=reduction
         )
         for gamma in gammas:
-            check_gamma(gamma)
+            check_at_least_zero(gamma, "gammas")
         self.gammas = tuple(gammas)
         self.milestones = tuple(milestones)
         self.gamma_at(0.0)  # Refuses wrong milestones before any training.

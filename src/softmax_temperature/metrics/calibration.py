@@ -151,7 +151,7 @@ def _top_label(probs: Tensor, labels: Tensor, bins: int) -> tuple[Tensor, Tensor
     """
     _check(probs, labels, bins)
     confidences, predicted = probs.detach().double().max(dim=1)
-    return confidences, (predicted == labels).double()
+    return confidences, (predicted == labels.long()).double()
 
 
 def row_pieces(scores: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:

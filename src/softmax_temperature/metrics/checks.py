@@ -229,11 +229,7 @@ def check_classes(labels: Tensor, rows: int, name: str = "labels") -> int:
 
 def check_positive(value: float, name: str) -> None:
     """Refuse a number that is not finite and above zero."""
-    try:
-        positive = bool(0 < value < math.inf)
-    except TypeError:  # Text, None or a list.
-        positive = False
-    if not positive:
+    if not is_number_between(value, 0, math.inf) or value == 0:
         raise ArgumentError(
             f"{name} must be finite and positive, got {value!r}", "Give such a number."
         )
@@ -241,15 +237,19 @@ def check_positive(value: float, name: str) -> None:
 
 def check_at_least_zero(value: float, name: str) -> None:
     """Refuse a number that is not finite and at least zero."""
-    try:
-        valid = bool(0 <= value < math.inf)
-    except TypeError:  # Text, None or a list.
-        valid = False
-    if not valid:
+    if not is_number_between(value, 0, math.inf):
         raise ArgumentError(
             f"{name} must be finite and at least 0, got {value!r}",
             "Give such a number.",
         )
+
+
+def is_number_between(value: Any, low: float, high: float) -> bool:
+    """Whether a value is one number of [low, high): no text, list or longer tensor."""
+    try:
+        return bool(low <= value < high)
+    except (TypeError, ValueError, RuntimeError):  # The last two: of several numbers.
+        return False
 
 
 def check_count(value: int, name: str, *, least: int) -> int:
@@ -286,7 +286,12 @@ def check_weight(weight: Tensor | None) -> None:
             f"weight must have shape (classes,), got {tuple(weight.shape)}",
             "Give one number for each class.",
         )
-    if _may_be_read(weight):
+    if weight.is_complex():
+        raise ArgumentError(
+            f"weight must be real, got {weight.dtype}",
+            "Give one number for each class.",
+        )
+    if may_be_read(weight):
         wrong = ~(torch.isfinite(weight) & (weight >= 0))
         if bool(wrong.any()):
             raise ArgumentError(
@@ -307,7 +312,7 @@ def check_weighted_classes(weight: Tensor | None, classes: int) -> None:
 
 def check_batch(logits: Tensor, labels: Tensor) -> None:
     """Refuse a training batch that no loss can take; values are read on the CPU only."""
-    values = _may_be_read(logits)
+    values = may_be_read(logits)
     check_logits(logits, values=values)
     check_labels(labels, logits, values=values)
 
@@ -316,9 +321,10 @@ def check_fractions(fractions: Tensor, name: str) -> None:
     """Refuse a tensor that holds anything but numbers in [0, 1]; values are read as in
     `check_batch`.
     """
+    check_tensor(fractions, name)
     if not fractions.is_floating_point():
         raise ValueError(f"{name} must be floating point, got {fractions.dtype}")
-    if _may_be_read(fractions) and not ((fractions >= 0) & (fractions <= 1)).all():
+    if may_be_read(fractions) and not ((fractions >= 0) & (fractions <= 1)).all():
         raise ValueError(
             f"{name} must be in [0, 1], got {fractions.min().item()} to {fractions.max().item()}"
         )
@@ -330,13 +336,14 @@ def check_gamma(gamma: float | Tensor) -> None:
     """
     if not isinstance(gamma, Tensor):
         check_at_least_zero(gamma, "gamma")
-    elif _may_be_read(gamma) and not ((gamma >= 0) & torch.isfinite(gamma)).all():
+    elif may_be_read(gamma) and not ((gamma >= 0) & torch.isfinite(gamma)).all():
         raise ValueError(
             f"gamma must be finite and at least 0, got {gamma.min().item()} to {gamma.max().item()}"
         )
 
 
-def _may_be_read(tensor: Tensor) -> bool:
+def may_be_read(tensor: Tensor) -> bool:
+    """Whether looking at values neither stalls an accelerator nor stops a compilation."""
     return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
 
 

@@ -158,7 +158,7 @@ def confident_report(
     confidences, predicted = torch.softmax(logits.detach().double(), dim=1).max(1)
     confident = confidences >= threshold
     kinds = (
-        torch.stack((confident, confident & (predicted == labels)), dim=1)
+        torch.stack((confident, confident & (predicted == labels.long())), dim=1)
         .double()
         .cpu()
     )

@@ -24,7 +24,12 @@ from softmax_temperature.metrics.probability_check import (
 )
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.files import TABLE_ENDINGS, read_content
-from softmax_temperature.tools.tables import LABEL_NAMES, arrays_of
+from softmax_temperature.tools.tables import (
+    LABEL_NAMES,
+    NUMBERED,
+    arrays_of,
+    numbered_key,
+)
 
 Arrays = dict[str, NDArray[Any]]
 Rows = tuple[Tensor, Tensor]
@@ -117,9 +122,17 @@ def _read_pair(
         return read_arrays(
             path, matrix, required=required, optional=optional, columns=columns
         )
+    own = ("labels", *OTHER_NAMES["labels"])
     arrays = read_arrays(
-        path, matrix, required=(matrix,), optional=optional, columns=columns
+        path, matrix, required=(matrix,), optional=(*optional, *own), columns=columns
     )
+    for name in own:
+        if name in arrays:
+            raise InputError(
+                f"holds {name}, and {labels} gives the labels too",
+                where=str(path),
+                remedy=f"Leave {labels.name} out, or save the {matrix} alone.",
+            )
     return arrays | read_arrays(labels, matrix, required=("labels",))
 
 
@@ -223,7 +236,62 @@ def as_numpy(value: Any) -> NDArray[Any]:
         value = (
             value.float() if value.dtype in (torch.bfloat16, torch.float16) else value
         )
-    return np.asarray(value)
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ArgumentError(
+            f"an array of shape {value.shape} has masked entries, whose mask would be "
+            "lost",
+            "Leave their rows out: array[~mask.any(axis=1)].data.",
+        )
+    array = np.asarray(value)
+    if array.ndim == 0:
+        raise ArgumentError(
+            f"arrays must have one row per sample, got one {type(value).__name__}",
+            "Give a tensor, an array or a list of rows.",
+        )
+    return array
+
+
+def check_frame(values: Any, labels: Any, name: str) -> None:
+    """Refuse a data frame whose columns or rows are not those of a matrix; anything
+    else passes.
+
+    Its columns may have any names, but not that of a label, nor some that are numbered
+    beside others that are not, nor numbers in another order than their own.
+    """
+    if not isinstance(values, pd.DataFrame):
+        return
+    columns = [str(column).strip() for column in values.columns]
+    numbered = [column for column in columns if NUMBERED.fullmatch(column)]
+    foreign = [column for column in columns if column.lower() in LABEL_NAMES]
+    if numbered:
+        foreign += [column for column in columns if column not in numbered + foreign]
+    if foreign:
+        raise ArgumentError(
+            f"{name} has the columns {', '.join(map(repr, foreign[:5]))} beside the "
+            "scores",
+            f"Leave them out, {name}.drop(columns=...), or give {name}.to_numpy().",
+        )
+    keys = [numbered_key(column) for column in columns]
+    if len({prefix for prefix, _ in keys}) == 1 and keys != sorted(keys):
+        raise ArgumentError(
+            f"{name} has its columns in the order {', '.join(columns[:5])}, ..., not "
+            "that of their numbers",
+            f"Sort them, or give {name}.to_numpy().",
+        )
+    if isinstance(labels, pd.Series | pd.DataFrame) and _is_reordered(
+        values.index, labels.index
+    ):
+        raise ArgumentError(
+            f"{name} and the labels have the same index in another order",
+            "Bring them into one: labels.loc[logits.index].",
+        )
+
+
+def _is_reordered(index: pd.Index, other: pd.Index) -> bool:
+    """Whether two indexes hold the same keys in different orders."""
+    if index.equals(other):
+        return False
+    return bool(index.sort_values().equals(other.sort_values()))
 
 
 def split_rows(

@@ -42,6 +42,7 @@ from softmax_temperature.tools.advice import Advice, Evidence, advise, three_dig
 from softmax_temperature.tools.arrays import (
     Rows,
     as_numpy,
+    check_frame,
     checked_logits,
     read_rows,
     split_rows,
@@ -279,8 +280,11 @@ def calibrate(
         raise ArgumentError(
             f"fit_on must be 'half' or 'all', got {fit_on!r}", "Give one of the two."
         )
+    ignore_index = check_count(ignore_index, "ignore_index", least=-(2**63))
+    check_frame(logits, labels, kind)
     if validation is not None:
         _check_validation(validation, fit_on)
+        check_frame(*validation, f"validation {kind}")
         fit_on = "validation"
         fitted, reported = _given_rows(logits, labels, kind, validation, ignore_index)
     elif fit_on == "half":
@@ -409,6 +413,12 @@ def _given_rows(
             f"validation {kind} have {fitted[0].shape[1]} classes, "
             f"{kind} {reported[0].shape[1]}",
             "Give the same classes in both.",
+        )
+    if torch.equal(fitted[0], reported[0]):
+        raise ArgumentError(
+            f"validation {kind} are the {kind} to report on, whose metrics after "
+            "scaling then flatter",
+            "Give other rows; or say so: fit_on='all', --fit-on all.",
         )
     return fitted, reported
 

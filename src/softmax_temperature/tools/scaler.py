@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from softmax_temperature.metrics.checks import (
     ArgumentError,
     all_finite,
+    check_count,
     check_one_tensor,
 )
 from softmax_temperature.metrics.probability_check import (
@@ -31,7 +32,7 @@ from softmax_temperature.metrics.probability_check import (
     check_not_probs,
 )
 from softmax_temperature.scaling import fit_temperature
-from softmax_temperature.tools.arrays import checked_logits
+from softmax_temperature.tools.arrays import check_frame, checked_logits
 from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
 
 # Masked classes have infinite logits, which are checked here.
@@ -104,12 +105,14 @@ class TemperatureScaler(
             ValueError: If an argument is not as stated.
         """
         _check_two_dimensions(X)
+        check_frame(X, y, "X")
+        void = check_count(self.ignore_index, "ignore_index", least=-(2**63))
         as_columns = isinstance(X, Tensor) or getattr(X, "ndim", 2) > 2
         if isinstance(X, Tensor):
             self.n_features_in_ = X.shape[1]
         else:
             X, y = self._validated(X, y)  # noqa: N806
-        logits, labels = labelled_rows(X, y, self.ignore_index)
+        logits, labels = labelled_rows(X, y, void)
         # A single column is the logit of class 1 of two.
         self.classes_ = np.arange(max(2, self.n_features_in_))
         if not as_columns and not _are_columns(labels, len(self.classes_)):

@@ -34,6 +34,7 @@ from softmax_temperature.tools.arrays import (
     Arrays,
     Rows,
     as_numpy,
+    check_frame,
     class_numbers,
     split_rows,
     whole_numbers,
@@ -164,6 +165,7 @@ def checked_rows(
     """Embeddings, shape (n, dim), float32, and labels as classes, shape (n,), numbered
     in the order of `classes`.
     """
+    check_frame(embeddings, labels, f"{name}embeddings")
     raw = as_numpy(embeddings)
     if raw.dtype.kind not in "fiu":
         raise ArgumentError(

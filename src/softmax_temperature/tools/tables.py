@@ -132,7 +132,7 @@ def _chosen(others: Sequence[str], columns: Sequence[str], where: str) -> list[s
                 where=where,
                 remedy=nearest(pattern, others),
             )
-        chosen += sorted(matches, key=_number)
+        chosen += sorted(matches, key=numbered_key)
     if len(set(chosen)) < len(chosen):
         twice = next(name for name in chosen if chosen.count(name) > 1)
         raise InputError(
@@ -143,7 +143,7 @@ def _chosen(others: Sequence[str], columns: Sequence[str], where: str) -> list[s
     return chosen
 
 
-def _number(name: str) -> tuple[str, int]:
+def numbered_key(name: str) -> tuple[str, int]:
     """The key that sorts numbered columns: prefix, then number."""
     match = NUMBERED.fullmatch(name)
     return (match["prefix"], int(match["number"])) if match else (name, -1)
@@ -170,8 +170,8 @@ def _numbered(
     if not others:
         return []
     (group,) = groups.values()
-    ordered = sorted(group, key=_number)
-    numbers = [_number(name)[1] for name in ordered]
+    ordered = sorted(group, key=numbered_key)
+    numbers = [numbered_key(name)[1] for name in ordered]
     if len(ordered) < 2 or not counts(numbers):
         raise InputError(
             f"class columns {_listed(ordered)} do not count from 0 or 1 without a gap",

@@ -1,0 +1,85 @@
+"""Data frames, masked arrays and options in memory: what would be lost or taken for a
+class is refused.
+"""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from softmax_temperature import (
+    TemperatureScaler,
+    calibrate,
+    sample_logits,
+    suggest_temperature,
+)
+
+LOGITS, LABELS = sample_logits()
+FRAME = pd.DataFrame(LOGITS, columns=[f"logit_{number}" for number in range(10)])
+ENTRIES: dict[str, Any] = {
+    "calibrate": lambda frame, labels: calibrate(frame, labels, bootstrap=0),
+    "validation": lambda frame, labels: calibrate(
+        LOGITS[:700], LABELS[:700], validation=(frame, labels), bootstrap=0
+    ),
+    "fit": lambda frame, labels: TemperatureScaler().fit(frame, labels),
+    "suggest": suggest_temperature,
+}
+every_entry = pytest.mark.parametrize("entry", ENTRIES)
+
+
+@every_entry
+@pytest.mark.parametrize(
+    ("frame", "fault"),
+    [
+        (FRAME.assign(label=LABELS), "the columns 'label' beside"),
+        (FRAME.assign(id=range(len(FRAME))), "the columns 'id' beside"),
+        (FRAME[sorted(FRAME, reverse=True)], "its columns in the order logit_9, logit"),
+    ],
+)
+def test_a_frame_with_other_columns_or_another_order_is_refused(
+    entry: str, frame: pd.DataFrame, fault: str
+) -> None:
+    with pytest.raises(ValueError, match=fault):
+        ENTRIES[entry](frame, LABELS)
+
+
+@every_entry
+def test_labels_whose_index_has_another_order_are_refused(entry: str) -> None:
+    labels = pd.Series(LABELS).iloc[::-1]
+    with pytest.raises(ValueError, match="the same index in another order"):
+        ENTRIES[entry](FRAME, labels)
+
+
+def test_a_frame_of_numbered_or_named_columns_is_a_matrix() -> None:
+    expected = TemperatureScaler().fit(LOGITS, LABELS).temperature_
+    for frame in (FRAME, FRAME.set_axis(list("abcdefghij"), axis=1)):
+        assert TemperatureScaler().fit(frame, LABELS).temperature_ == expected
+
+
+@pytest.mark.parametrize("entry", ["calibrate", "validation", "suggest"])
+def test_masked_entries_are_refused(entry: str) -> None:
+    masked = np.ma.masked_array(LOGITS, LOGITS > 5)
+    with pytest.raises(ValueError, match="masked entries"):
+        ENTRIES[entry](masked, LABELS)
+    with pytest.raises(ValueError, match="masked entries"):
+        ENTRIES[entry](LOGITS, np.ma.masked_array(LABELS, LABELS == 2))
+
+
+@pytest.mark.parametrize("value", ["255", 255.0, None])
+def test_an_ignored_label_is_a_whole_number(value: Any) -> None:
+    with pytest.raises(ValueError, match="ignore_index must be an integer"):
+        calibrate(LOGITS, LABELS, ignore_index=value)
+    with pytest.raises(ValueError, match="ignore_index must be an integer"):
+        TemperatureScaler(ignore_index=value).fit(LOGITS, LABELS)
+
+
+def test_validation_rows_that_are_those_to_report_on_are_refused() -> None:
+    with pytest.raises(ValueError, match="validation logits are the logits to report"):
+        calibrate(LOGITS, LABELS, validation=(LOGITS.copy(), LABELS), bootstrap=0)
+
+
+@pytest.mark.parametrize("logits", [None, "logits.npz", {"a": 1}, iter([1.0])])
+def test_what_is_no_array_is_refused(logits: Any) -> None:
+    with pytest.raises(ValueError, match="one row per sample, got one"):
+        calibrate(logits, LABELS)
