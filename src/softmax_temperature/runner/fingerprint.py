@@ -88,9 +88,7 @@ def code_digest(module: str) -> str:
 
 
 def project_files(module: str) -> list[Path]:
-    """The files of the project's own modules, beside params.yaml, that a module's code
-    is in.
-    """
+    """Files of the project's modules, beside params.yaml, in a module's closure."""
     return [source_path(name) for name in import_closure(module) if _in_project(name)]
 
 

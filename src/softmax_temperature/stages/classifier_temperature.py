@@ -71,7 +71,7 @@ def _search(job: Job, *, grid: GridTraining) -> None:
 
 @stage
 def rescaling(params: Params) -> Iterator[Cell]:
-    """Cells of Figure 2, one per optimizer and loss; a cell trains all repeats at once."""
+    """Cells of Figure 2, one per optimizer and loss; a cell trains all its repeats."""
     paper = params.classifier_temperature
     figure = paper.rescaling
     inputs = {"embeddings": EMBEDDINGS / figure.dataset / figure.backbone}
