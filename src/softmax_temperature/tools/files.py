@@ -1,4 +1,4 @@
-"""What users' files hold, as their libraries read it; nothing is ever unpickled."""
+"""Contents of users' files, as their libraries read them, without unpickling."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ _PICKLED = ("allow_pickle", "weights_only")
 
 
 def read_content(path: Path) -> Any:
-    """The content of a file as its library gives it; InputError if it cannot be read."""
+    """The content of a file as its library reads it; InputError if it cannot."""
     if not path.exists():
         raise InputError(
             "cannot be read (No such file or folder)",
@@ -79,9 +79,7 @@ def _pickled(path: Path) -> InputError:
 
 
 def read_csv(path: Path) -> pd.DataFrame:
-    """A table with or without a first line of names; columns without names are
-    numbered.
-    """
+    """A table; its columns are numbered if there is no first line of names."""
     first = pd.read_csv(path, header=None, nrows=1, dtype=str, skipinitialspace=True)
     cells = first.iloc[0].tolist()
     if len(cells) == 1 and cells[0] == "0":
@@ -112,8 +110,10 @@ def _is_row_of_numbers(cells: Sequence[Any]) -> bool:
 
 
 def _single_column(path: Path) -> pd.DataFrame:
-    """A table of one column whose first cell is 0: the number of the column if the
-    others are not all whole, as no label is then.
+    """A table of one column whose first cell is 0, a value or the column's number.
+
+    It is the column's number if the other cells are not all whole, so that they cannot
+    be labels.
     """
     table = pd.read_csv(path, header=None)
     values = table[0]
