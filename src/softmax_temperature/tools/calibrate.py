@@ -230,8 +230,8 @@ class CalibrationReport:
             floor,
             f"In brackets: 90 % intervals, of scores over {count:,} resamples.",
             (
-                "Those of calibration errors are of the true error, which the plain one "
-                "exceeds on average."
+                "Those of calibration errors are of the true error, which the plain "
+                "one exceeds on average."
             ),
             "The MCE has none: no interval of it covers.",
         ]
