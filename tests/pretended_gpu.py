@@ -59,7 +59,7 @@ MOVES = {Tensor.to, Tensor.cpu, Tensor.cuda, torch.as_tensor}
 
 
 class Mixed(AssertionError):
-    """An operator was given tensors of both devices, or the GPU has no kernel for it."""
+    """An operator got tensors of both devices, or the GPU has no kernel for it."""
 
 
 def _key(tensor: Tensor) -> int:
@@ -342,7 +342,7 @@ def _tensors(tree: Any) -> list[tuple[int, Tensor]]:
 
 
 def aliases(tree: Any) -> Any:
-    """The same memory in other tensors, whose shapes an operator in place may change."""
+    """The same memory in new tensors, whose shapes an in-place operator may change."""
     return tree_map(
         lambda leaf: leaf.detach() if isinstance(leaf, Tensor) else leaf, tree
     )

@@ -22,9 +22,7 @@ def test_the_example_of_each_name_runs(name: str) -> None:
     assert doctest.DocTestRunner().run(example).failed == 0
 
 
-def test_a_cosine_classifier_multiplies_cosines_and_saves_what_it_multiplies_them_by() -> (
-    None
-):
+def test_a_cosine_classifier_multiplies_cosines_and_saves_the_factor() -> None:
     torch.manual_seed(0)
     classifier, embeddings = CosineClassifier(6, 3, 12.0), torch.randn(4, 2, 6)
     cosines = torch.cosine_similarity(embeddings[:, :, None], classifier.weight, dim=-1)
@@ -87,7 +85,10 @@ def test_auto_is_what_the_heuristic_suggests_for_a_sample() -> None:
 
 
 def test_importing_the_package_imports_no_library() -> None:
-    code = "import sys, softmax_temperature as s; s.__version__; print(*{name.split('.')[0] for name in sys.modules})"
+    code = (
+        "import sys, softmax_temperature as s; s.__version__; "
+        "print(*{name.split('.')[0] for name in sys.modules})"
+    )
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()

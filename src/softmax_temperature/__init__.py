@@ -1,5 +1,7 @@
-"""The temperature of the softmax: four papers rebuilt by one pipeline, and their
-methods as a library.
+"""Losses, metrics and calibration by the temperature of the softmax.
+
+The package is a library of the methods of four papers, and the pipeline that reproduces
+these papers with them.
 """
 
 from importlib import import_module
@@ -43,9 +45,7 @@ __all__ = [*_MODULES]  # noqa: PLE0604 - its keys are strings
 
 
 def __getattr__(name: str) -> Any:
-    """Import what a name needs when it is first asked for: torch and scikit-learn take
-    seconds.
-    """
+    """Import the module of a name on first use: torch and scikit-learn take seconds."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,6 +1,4 @@
-"""Temperature scaling: the one temperature that makes held-out logits best calibrated
-(focal paper, section 5).
-"""
+"""Temperature scaling of logits (focal paper, section 5)."""
 
 import math
 from dataclasses import dataclass
@@ -21,55 +19,60 @@ from softmax_temperature.metrics.checks import (
 )
 from softmax_temperature.metrics.probability_check import check_not_probs
 
-# The bracket of the search on the likelihood for ordinary logits; for others it moves by
-# steps.
+# Bracket of the likelihood's search for logits of ordinary scale. For others it is
+# multiplied by a power of `BRACKET_STEP`.
 TEMPERATURE_BOUNDS = (1e-4, 1e4)
 BRACKET_STEP = 1e8
-# Of the temperature over the mean margin of the labels. Beyond it the slope at the
-# optimum is lost in the rounding of float64.
+# Largest ratio of the temperature to the mean margin of the labels. Beyond it the slope
+# at the optimum is lost in the rounding of float64.
 LARGEST_RATIO = 1e8
 # The inverse of smaller ones, times the bracket, is no float64.
 SMALLEST_MARGIN = 1e-300
 # 0.1, 0.2, ..., 10.0: focal paper, section 5.
 TEMPERATURE_GRID = tuple(tenths / 10 for tenths in range(1, 101))
-LOG_TOLERANCE = 1e-8  # Of log T; 1e-6 is promised.
+# Tolerance on log T; `fit_temperature` promises 1e-6.
+LOG_TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True)
 class TemperatureFit:
-    """The result of a search for a temperature."""
+    """The result of a search for a temperature.
 
-    temperature: float  # Divides logits.
-    # The criterion at this temperature, on the data of the search: nats for "nll", a
-    # fraction for "ece".
+    Attributes:
+        temperature: Divides logits.
+        value: The criterion at this temperature on the fitted data: nats for "nll", a
+            fraction for "ece".
+        at_bound: Whether the search ended at one of its bounds, so that the temperature
+            is not an optimum.
+        separable: Whether it ended there because every label has the largest logit of
+            its row, so that the likelihood increases as the temperature falls. If
+            `at_bound` is true and this is false, equal probabilities are most likely.
+    """
+
+    temperature: float
     value: float
-    # Whether the search ended at one of its bounds; the temperature is then not an
-    # optimum.
     at_bound: bool
-    # Whether it ended there because the label has the largest logit in every row: the
-    # lower the temperature, the better. Otherwise all classes equally likely are best.
     separable: bool = False
 
 
 def fit_temperature(
     logits: Tensor, labels: Tensor, *, criterion: str = "nll", bins: int = 15
 ) -> TemperatureFit:
-    """Find the temperature that minimises a criterion on held-out logits (focal paper,
-    section 5).
+    """Find the temperature that minimises a criterion on held-out logits.
 
-    "nll" finds the root of the slope of the negative log-likelihood, which is convex in
-    1 / T, on log T to 1e-6, whatever the scale of the logits: c times the logits have c
-    times the temperature. There is no root if the logits separate the labels (the label
-    has the largest logit in every row), or say nothing about them (the likelihood is
-    best where all classes are equally likely). Both are read off the data, and the
-    search then ends at a bound: 1e-4 or 1e4 for ordinary logits, and these times a
-    power of 1e8 for much larger or smaller ones. "ece"
-    tries the paper's grid 0.1, 0.2, ..., 10.0 and keeps the first minimum of the
-    expected calibration error.
+    Focal paper, section 5. "nll" finds the root of the slope of the negative
+    log-likelihood, which is convex in 1 / T. The root is accurate to 1e-6 on log T at
+    any scale of the logits: logits that are c times as large get c times the
+    temperature. There is no root if the logits separate the labels (every label has the
+    largest logit of its row) or carry no information about them (equal probabilities
+    are most likely). Both cases are detected, and the result is then a bound: 1e-4 or
+    1e4 for logits of ordinary scale, times a power of 1e8 for much larger or smaller
+    ones. "ece" tries the paper's grid 0.1, 0.2, ..., 10.0 and takes the first minimum
+    of the expected calibration error.
 
     Args:
-        logits: Shape (n, classes), any float dtype; cast to float64. A class that is
-            masked in a row has the logit -inf there, and probability 0.
+        logits: Shape (n, classes), any float dtype; cast to float64. A masked class has
+            the logit -inf and probability 0.
         labels: True classes, shape (n,), integers; none of them masked.
         criterion: "nll" or "ece".
         bins: Number of bins of the calibration error; not used by "nll".
@@ -85,8 +88,8 @@ def fit_temperature(
     if criterion not in ("nll", "ece"):
         raise ValueError(f"criterion must be 'nll' or 'ece', got {criterion!r}")
     exact = logits.detach().double()
-    # Margins to the largest logit: no exponential of them overflows, and one of each
-    # row is 1.
+    # Margins to the largest logit: their exponentials cannot overflow, and the largest
+    # of each row is 1.
     margins = exact - exact.amax(dim=1, keepdim=True)
     _check_range(margins, masked=exact.isneginf())
     if criterion == "nll":
@@ -97,13 +100,20 @@ def fit_temperature(
 def temperature_interval(
     logits: Tensor, labels: Tensor, temperature: float, *, level: float = 0.90
 ) -> tuple[float, float]:
-    """An interval at `level` for the temperature that minimises the negative
-    log-likelihood (source: ours).
+    """Confidence interval of a temperature fitted by likelihood (source: ours).
 
-    Normal on log T, with the sandwich variance of the estimate, which holds where the
-    model is wrong too. Where such an interval of 1 / T would hold 0, as near chance, it
-    is normal on 1 / T, and the upper end is infinite. Logits (n, classes) and labels
-    (n,) are those that the temperature was fitted on, not at a bound.
+    The interval is normal on log T, with the sandwich variance of the estimate, which
+    is also valid for a misspecified model. If the interval of 1 / T would contain 0, as
+    it may near chance, the interval is normal on 1 / T and its upper end is infinite.
+
+    Args:
+        logits: The fitted logits, shape (n, classes).
+        labels: The fitted labels, shape (n,), integers.
+        temperature: The fitted temperature, not at a bound of the search.
+        level: Coverage of the interval, in (0, 1).
+
+    Raises:
+        ValueError: If an argument is malformed.
     """
     check_logits(logits, masked=True)
     check_labels(labels, logits, masked=True)
@@ -117,13 +127,15 @@ def temperature_interval(
     for piece, classes in zip(_pieces(logits), _pieces(labels, logits), strict=True):
         scaled = piece.detach().double() / temperature
         probs = torch.softmax(scaled, dim=1)
-        # A masked class has no share in any sum: 0 times infinity is not a number.
+        # A masked class must not contribute to a sum: 0 times infinity is NaN.
         scaled = scaled.masked_fill(scaled.isneginf(), 0.0)
         expected = (probs * scaled).sum(dim=1)
-        # Slope and curvature of each sample's loss in log(1 / T).
-        slopes = expected - scaled.gather(1, classes.long()[:, None]).squeeze(1)
+        # Slope and curvature of each sample's loss with respect to log(1 / T).
+        label_logits = scaled.gather(1, classes.long()[:, None]).squeeze(1)
+        slopes = expected - label_logits
         squared_slopes += slopes.square().sum().item()
-        curvature += (probs * (scaled - expected[:, None]).square()).sum().item()
+        deviations = scaled - expected[:, None]
+        curvature += (probs * deviations.square()).sum().item()
     if not 0 < curvature < math.inf:
         raise ArgumentError(
             f"logits say nothing about a temperature of {temperature:g}: their "
@@ -140,8 +152,17 @@ def temperature_interval(
 
 
 def apply_temperature(logits: Tensor, temperature: float) -> Tensor:
-    """The logits, shape (n, classes), divided by the temperature, which is finite and
-    positive; -inf where a class is masked.
+    """Divide logits by a temperature.
+
+    Args:
+        logits: Shape (n, classes), floating point; -inf for masked classes.
+        temperature: Finite and positive.
+
+    Returns:
+        Shape (n, classes), in the dtype of the logits.
+
+    Raises:
+        ValueError: If an argument is malformed, or the logits are probabilities.
     """
     check_logits(logits, masked=True)
     check_not_probs(logits)
@@ -150,26 +171,24 @@ def apply_temperature(logits: Tensor, temperature: float) -> Tensor:
 
 
 def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
-    of_label = margins.gather(1, labels[:, None]).squeeze(1).mean().item()
+    label_margin = margins.gather(1, labels[:, None]).squeeze(1).mean().item()
     largest = _largest_margin(margins)
-    # A masked class then has weight 0 at every temperature, and 0 times its margin is
-    # 0.
+    # A masked class has weight 0, which times its clamped margin is 0.
     margins.clamp_(min=torch.finfo(margins.dtype).min)
 
     def slope(log_temperature: float) -> float:
-        """Of the likelihood's negative logarithm, in 1 / T: mean logit under the model
-        minus that of the label.
-        """
-        return _mean_margin(margins, math.exp(-log_temperature)) - of_label
+        """Derivative of the negative log-likelihood with respect to 1 / T."""
+        return _mean_margin(margins, math.exp(-log_temperature)) - label_margin
 
     def fitted(temperature: float, **state: bool) -> TemperatureFit:
-        value = _mean_log_sum(margins, 1 / temperature) - of_label / temperature
+        value = _mean_log_sum(margins, 1 / temperature) - label_margin / temperature
         return TemperatureFit(temperature, value, **state)
 
-    # Not the largest margin: a class may be masked by a logit of -1e9.
-    scale = -of_label or largest
+    # The mean margin of the labels, not the largest margin: a logit of -1e9 may mask a
+    # class.
+    scale = -label_margin or largest
     step = round(math.log(scale, BRACKET_STEP)) if scale > 0 else 0
-    separable = of_label == 0 and largest > 0
+    separable = label_margin == 0 and largest > 0
     if separable:
         return fitted(_bracket(step)[0], at_bound=True, separable=True)
     if scale == 0 or slope(math.log(LARGEST_RATIO * scale)) >= 0:
@@ -200,15 +219,13 @@ def _check_range(margins: Tensor, masked: Tensor) -> None:
 
 
 def _bracket(step: int) -> tuple[float, float]:
-    """The bracket of the search, moved up by a number of steps; they join."""
+    """Bracket of the search after `step` moves; neighbouring brackets join."""
     low, high = TEMPERATURE_BOUNDS
     return low * BRACKET_STEP**step, high * BRACKET_STEP**step
 
 
 def _largest_margin(margins: Tensor) -> float:
-    """The largest distance of a logit to the largest one of its row, without masked
-    classes.
-    """
+    """Largest distance of an unmasked logit to the largest logit of its row."""
     lowest = (
         piece.masked_fill(piece.isneginf(), 0.0).min().item()
         for piece in _pieces(margins)
@@ -217,21 +234,20 @@ def _largest_margin(margins: Tensor) -> float:
 
 
 def _mean_margin(margins: Tensor, inverse_temperature: float) -> float:
-    """Mean over samples of the expected margin under softmax(margins *
-    inverse_temperature).
-    """
+    """Mean over samples of the expected margin under the tempered softmax."""
     total = 0.0
-    for some in _pieces(margins):
-        weights = torch.exp(some * inverse_temperature)
-        total += ((weights * some).sum(dim=1) / weights.sum(dim=1)).sum().item()
+    for piece in _pieces(margins):
+        weights = torch.exp(piece * inverse_temperature)
+        expected = (weights * piece).sum(dim=1) / weights.sum(dim=1)
+        total += expected.sum().item()
     return total / len(margins)
 
 
 def _mean_log_sum(margins: Tensor, inverse_temperature: float) -> float:
     """Mean over samples of the logarithm of the softmax's denominator."""
     sums = [
-        torch.exp(some * inverse_temperature).sum(dim=1).log().sum().item()
-        for some in _pieces(margins)
+        torch.exp(piece * inverse_temperature).sum(dim=1).log().sum().item()
+        for piece in _pieces(margins)
     ]
     return math.fsum(sums) / len(margins)
 
@@ -239,32 +255,34 @@ def _mean_log_sum(margins: Tensor, inverse_temperature: float) -> float:
 def _fit_calibration_error(
     margins: Tensor, labels: Tensor, bins: int
 ) -> TemperatureFit:
-    # One prediction for all temperatures, the first largest logit: division can round
-    # two logits to one.
+    # The prediction comes from the undivided logits: division can round two to one.
     correct = (margins.argmax(dim=1) == labels).double()
 
     def error(temperature: float) -> Tensor:
         # The margin of the prediction is 0, so its probability is one over the
         # softmax's denominator.
-        confidences = 1 / torch.cat(
-            [torch.exp(some / temperature).sum(dim=1) for some in _pieces(margins)]
-        )
-        gaps = binned_sums(
-            equal_width_bins(confidences, bins), correct - confidences, bins
-        )
+        denominators = [
+            torch.exp(piece / temperature).sum(dim=1) for piece in _pieces(margins)
+        ]
+        confidences = 1 / torch.cat(denominators)
+        index = equal_width_bins(confidences, bins)
+        gaps = binned_sums(index, correct - confidences, bins)
         return gaps.abs().sum() / len(correct)
 
     errors = torch.stack([error(temperature) for temperature in TEMPERATURE_GRID])
     best = int(errors.argmin())
     return TemperatureFit(
-        TEMPERATURE_GRID[best],
-        errors[best].item(),
+        temperature=TEMPERATURE_GRID[best],
+        value=errors[best].item(),
         at_bound=best in {0, len(TEMPERATURE_GRID) - 1},
     )
 
 
 def _pieces(rows: Tensor, table: Tensor | None = None) -> tuple[Tensor, ...]:
-    """Rows in groups that bound the temporaries of a table, by default their own."""
+    """Consecutive rows, few enough that temporaries of `table` stay small.
+
+    `table` is `rows` by default.
+    """
     classes = (rows if table is None else table).shape[1]
     pieces: tuple[Tensor, ...] = rows.split(max(1, CHUNK // classes))
     return pieces

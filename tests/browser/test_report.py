@@ -82,12 +82,16 @@ def test_a_page_is_quiet_legible_short_and_no_wider_than_the_window(
             <= 24
         ), "screens"
     images = browser.execute_script(
-        "return [...document.images].map((image) => image.complete && image.naturalWidth)"
+        "return [...document.images]"
+        ".map((image) => image.complete && image.naturalWidth)"
     )
     assert all(width > 100 for width in images)
     assert len(images) >= 11 * page.endswith("focal.html")
     found = browser.execute_script(CONTRAST)  # Which opens what is folded away.
     assert found["faint"] == []
     assert found["texts"] > 20
-    beyond = "const page = document.documentElement; return [page.scrollWidth - page.clientWidth, innerWidth]"
+    beyond = (
+        "const page = document.documentElement; "
+        "return [page.scrollWidth - page.clientWidth, innerWidth]"
+    )
     assert browser.execute_script(beyond) == [0, width]

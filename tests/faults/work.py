@@ -1,4 +1,4 @@
-"""A search and a training of seconds, as a program: python -m tests.faults.work STAGE."""
+"""A short search and a short training: python -m tests.faults.work STAGE."""
 
 import sys
 from typing import Any

@@ -337,9 +337,7 @@ def test_brier_loss_is_the_brier_score() -> None:
     assert losses.brier_loss(torch.tensor([[0.0, 1e4]]), torch.tensor([0])).item() == 2
 
 
-def test_smoothing_is_less_than_torchs_by_the_share_that_torch_gives_back_to_the_true_class() -> (
-    None
-):
+def test_smoothing_is_less_than_torchs_by_the_true_classs_share() -> None:
     logits, labels = batch()
     ours = losses.label_smoothing_loss(logits, labels, smoothing=0.05)
     torch.testing.assert_close(

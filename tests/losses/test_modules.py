@@ -336,7 +336,7 @@ def test_a_loss_that_is_not_defined_for_soft_labels_says_so() -> None:
     for loss in (SampleDependentFocalLoss(), MMCELoss()):
         with pytest.raises(
             ValueError,
-            match=rf"class indices: {type(loss).__name__} is not defined for soft labels",
+            match=f"indices: {type(loss).__name__} is not defined for soft labels",
         ):
             loss(logits, logits.softmax(1))
     with pytest.raises(ValueError, match="ignore_index must be negative or None"):
@@ -386,9 +386,7 @@ def test_masked_classes_are_as_classes_that_are_not_there(
     )
 
 
-def test_maps_that_mmce_cannot_compare_pairwise_are_refused_before_memory_runs_out() -> (
-    None
-):
+def test_maps_too_large_for_mmces_pairs_are_refused_before_memory_runs_out() -> None:
     logits = torch.zeros(2, 2, 256, 256)
     with pytest.raises(ValueError, match="got 131,072, whose pairs take 64 GiB"):
         MMCELoss()(logits, torch.zeros(2, 256, 256, dtype=torch.int64))

@@ -102,7 +102,7 @@ def test_reliability_bins_equal_those_of_scikit_learn() -> None:
     assert table.edges.tolist() == [k / 15 for k in range(16)]
 
 
-def test_bins_are_closed_on_the_right_and_the_last_holds_one_where_torchmetrics_has_them_closed_on_the_left() -> (
+def test_bins_are_closed_on_the_right_where_torchmetrics_closes_them_on_the_left() -> (
     None
 ):
     # (0, 1/2] holds 0.5, right: gap 0.5. (1/2, 1] holds 0.75, wrong: gap 0.75. Half of

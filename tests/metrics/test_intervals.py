@@ -1,4 +1,4 @@
-"""Intervals of calibration errors: their parts by hand and by simulation, and the bounds
+"""Intervals of calibration errors: parts by hand and by simulation, and the bounds
 that they keep; their coverage is tested in `test_interval_coverage.py`.
 """
 

@@ -27,7 +27,7 @@ def slow_uncertainty(logits: Tensor, score: str) -> Tensor:
 
 
 @pytest.mark.parametrize("score", SCORES)
-def test_auroc_is_the_share_of_all_ranked_right_and_out_of_distribution_the_positive_class(
+def test_auroc_is_the_share_of_pairs_ranked_right_with_out_as_the_positive_class(
     score: str,
 ) -> None:
     logits_in, logits_out = sets()

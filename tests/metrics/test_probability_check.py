@@ -1,4 +1,4 @@
-"""Probabilities that were given as logits are refused at every entry; logits never are."""
+"""Probabilities given as logits are refused at every entry; logits never are."""
 
 from collections.abc import Callable
 

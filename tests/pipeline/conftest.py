@@ -1,4 +1,4 @@
-"""A project folder with the smallest parameters, in which stages run in this process."""
+"""A project folder with the smallest parameters; stages run in this process."""
 
 import shutil
 from collections.abc import Callable

@@ -70,7 +70,7 @@ def embed_all(params: Params) -> Path:
     return embed.output
 
 
-def test_an_untrained_backbone_is_one_network_for_all_data_sets_and_differs_from_its_neighbour(
+def test_an_untrained_backbone_is_one_network_for_all_data_sets_unlike_its_neighbour(
     tiny: Params,
 ) -> None:
     output = embed_all(params_with(tiny, floor={}, other={}))
@@ -135,7 +135,7 @@ def test_an_interrupted_pretraining_resumes_and_writes_the_same_bytes(
     assert open_artifact(pretrain.output / "small").files == whole.files
 
 
-def test_the_program_of_a_stage_runs_its_cells_leaves_no_other_and_names_those_that_failed(
+def test_a_stages_program_runs_its_cells_removes_others_and_names_those_that_failed(
     tiny: Params, capsys: pytest.CaptureFixture[str]
 ) -> None:
     content = tiny.model_dump(mode="json")

@@ -278,7 +278,7 @@ def test_a_diverging_training_is_a_result(
     }
 
 
-def test_a_row_for_every_epoch_of_every_unet_and_arms_differ_after_the_first_cooling() -> (
+def test_every_epoch_of_a_unet_has_a_row_and_arms_differ_after_the_first_cooling() -> (
     None
 ):
     runs = read(RESULTS).only(SEGMENTATION)

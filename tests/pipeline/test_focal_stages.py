@@ -312,7 +312,7 @@ def numbers(runs: Runs, run: int, metric: str, *, scaled: bool = False) -> float
     return float(rows[rows["run"] == run]["value"].item())
 
 
-def test_translations_are_complete_and_the_temperature_is_that_of_least_validation_error(
+def test_translations_are_complete_at_the_temperature_of_least_validation_error(
     tiny: Params,
 ) -> None:
     runs = translated(tiny)

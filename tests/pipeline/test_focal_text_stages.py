@@ -138,7 +138,7 @@ def record(task: str, arm: str = "CE") -> dict[str, Any]:
     return found
 
 
-def test_the_record_says_which_words_have_vectors_and_frozen_ones_are_no_parameters() -> (
+def test_the_record_counts_words_with_vectors_and_frozen_ones_are_no_parameters() -> (
     None
 ):
     learned, frozen, tuned = (
@@ -201,7 +201,9 @@ def test_tables_say_where_words_come_from() -> None:
     parsed = f"vectors.txt, 85.7% of 7 words, {tuned:.1%} of the text, tuned"
     assert embeddings.to_dict() == {
         "reviews": "learned",
-        "reviews-frozen": f"vectors.txt, 27.8% of 18 words, {frozen:.1%} of the text, frozen",
+        "reviews-frozen": (
+            f"vectors.txt, 27.8% of 18 words, {frozen:.1%} of the text, frozen"
+        ),
         "parsed": parsed,
     }
     wide = by_loss(read_csv(RESULTS / "tables" / "table_1.csv"))

@@ -31,7 +31,7 @@ CELL_STAGES = {
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_stage_depends_on_its_program_and_of_results_nothing_is_cached_and_of_data_all_persists(
+def test_a_stage_depends_on_its_program_caches_no_results_and_keeps_data(
     stage: str,
 ) -> None:
     assert program(stage).relative_to(ROOT).as_posix() in STAGES[stage]["deps"]
@@ -44,7 +44,7 @@ def test_a_stage_depends_on_its_program_and_of_results_nothing_is_cached_and_of_
 
 
 @pytest.mark.parametrize("stage", CELL_STAGES)
-def test_a_stage_names_the_code_that_its_cells_run_their_folder_and_parameters_that_exist(
+def test_a_stage_names_the_code_folder_and_parameters_of_its_cells(
     stage: str,
 ) -> None:
     content = STAGES[stage]

@@ -134,7 +134,7 @@ def test_runs_have_what_their_cells_say() -> None:
     assert plain[["scaled_nll", "scaled_ece", "confidence"]].notna().all(axis=None)
 
 
-def test_only_the_usual_softmax_alone_is_described_and_only_cooling_leaves_temperatures() -> (
+def test_only_the_usual_softmax_is_described_and_only_cooling_has_temperatures() -> (
     None
 ):
     plain, cooled = ("wrn", 1.0, 0.1, "plain", 0), ("wrn", 1.0, 0.1, "cooled", 0)

@@ -80,7 +80,7 @@ def test_a_console_of_windows_shows_the_scorecard(project: Path) -> None:
         capture_output=True,
         check=True,
     )
-    assert done.stdout.decode("cp1252").startswith("### Classifier temperature")
+    assert done.stdout.decode("cp1252").startswith("Classifier temperature: ")
 
 
 def test_streams_that_take_all_text_are_left_alone(

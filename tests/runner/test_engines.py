@@ -1,4 +1,4 @@
-"""Engines give equal results, lose little when a process ends, and say what to change."""
+"""Engines give equal results, lose little when a process ends, and name remedies."""
 
 from pathlib import Path
 

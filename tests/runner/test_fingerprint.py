@@ -1,4 +1,4 @@
-"""The closure follows imports, and the digest follows code rather than words about it."""
+"""The closure follows imports; the digest follows code, but not comments."""
 
 import json
 import subprocess
@@ -27,7 +27,10 @@ STAGES = sorted(
     f"{PACKAGE}.stages.{path.stem}"
     for path in source_path(f"{PACKAGE}.stages").parent.glob("[a-z]*.py")
 )
-DIGEST = "from softmax_temperature.runner.fingerprint import code_digest; print(code_digest('{}'))"
+DIGEST = (
+    "from softmax_temperature.runner.fingerprint import code_digest; "
+    "print(code_digest('{}'))"
+)
 
 
 def test_libraries_have_the_names_and_versions_that_are_installed() -> None:

@@ -28,7 +28,7 @@ print(code_digest("my_losses"), code_digest("softmax_temperature.losses.focal"))
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with the loss that docs/adding.md shows, and a module that it imports."""
+    """A project with the loss of docs/adding.md, and a module that it imports."""
     page = (ROOT / "docs/adding.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?class PolyLoss.*?)```", page, re.DOTALL)
     (tmp_path / "my_losses.py").write_text(f"import my_maths\n{example}")

@@ -51,7 +51,10 @@ def test_on_ray_no_two_cells_that_use_a_gpu_share_a_process() -> None:
     """CUDA keeps the device of its first use, whichever one Ray assigns to a later
     cell.
     """
-    start = "import ray; ray.init(address='local', num_cpus=2, num_gpus=2, include_dashboard=False)"
+    start = (
+        "import ray; ray.init("
+        "address='local', num_cpus=2, num_gpus=2, include_dashboard=False)"
+    )
     on_ray(f"{start}\ntoy.run(0, 1, 2, engine='ray', gpus_per_cell=1)")
     found = [each for processes in toy.processes().values() for each in processes]
     assert len({process for process, _ in found}) == len(found) == 3
@@ -59,7 +62,7 @@ def test_on_ray_no_two_cells_that_use_a_gpu_share_a_process() -> None:
 
 
 def documented(word: str) -> list[list[str]]:
-    """The lines of the documentation of the cluster that begin with a word, as words."""
+    """Lines of the cluster's documentation that begin with a word, split into words."""
     lines = (
         (ROOT / "docs" / "gpu_and_clusters.md")
         .read_text()
@@ -149,7 +152,10 @@ def _start_node(words: list[str], number: int, port: int, running: ExitStack) ->
     """Start a node, again if Ray's own time limits were too short for a busy machine;
     it ends with the test.
     """
-    program = f"import ray, sys; ray.init('127.0.0.1:{port}'); sys.exit(len(ray.nodes()) < {number})"
+    program = (
+        f"import ray, sys; ray.init('127.0.0.1:{port}'); "
+        f"sys.exit(len(ray.nodes()) < {number})"
+    )
     for _ in range(3):
         node = subprocess.Popen(words, start_new_session=True)
         deadline, answer = time.monotonic() + 120, ""
@@ -170,7 +176,8 @@ def _start_node(words: list[str], number: int, port: int, running: ExitStack) ->
                 os.killpg(node.pid, signal.SIGTERM)
                 node.wait(60)
                 pytest.fail(
-                    f"node {number} was started by {' '.join(words)}, and does not answer: {answer[-1500:]}"
+                    f"node {number} was started by {' '.join(words)}, and does not "
+                    f"answer: {answer[-1500:]}"
                 )
     pytest.fail(f"node {number} ended by itself, three times")
 
@@ -179,7 +186,9 @@ def test_an_unreachable_cluster_is_one_error() -> None:
     pytest.importorskip("ray")
     with pytest.raises(
         InputError,
-        match=r"compute\.ray_address: cannot connect to Ray at 127\.0\.0\.1:1 .*ray start",
+        match=(
+            r"compute\.ray_address: cannot connect to Ray at 127\.0\.0\.1:1 .*ray start"
+        ),
     ):
         list(
             run_tasks(

@@ -45,7 +45,8 @@ def count(job: Job, number: int) -> None:
         job.progress(state["done"], STEPS)
         with Path("steps.txt").open("a") as log:
             log.write(
-                f"{number} {state['done']} {os.getpid()} {os.environ.get('CUDA_VISIBLE_DEVICES', 'all')}\n"
+                f"{number} {state['done']} {os.getpid()} "
+                f"{os.environ.get('CUDA_VISIBLE_DEVICES', 'all')}\n"
             )
         time.sleep(0.05 * Path("slow").exists())
     found = {

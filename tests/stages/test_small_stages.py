@@ -93,7 +93,7 @@ def test_a_network_whose_units_are_out_is_not_described() -> None:
         assert temperature_check._statistics(trainer, sample) is None
 
 
-def test_a_cell_writes_what_it_trained_and_focal_loss_errs_less_confidently_on_the_same_line(
+def test_focal_loss_errs_less_confidently_than_cross_entropy_on_the_same_line(
     tmp_path: Path,
 ) -> None:
     task, found = LinearTraining(train=400, test=200, epochs=150, lr=0.3), []

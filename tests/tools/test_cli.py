@@ -142,7 +142,19 @@ def test_help_is_not_cut_and_lists_the_profiles(
     assert "mini" in cli._profiles()
     text = CliRunner().invoke(cli.app, ["--help"], env={"COLUMNS": "80"}).stdout
     assert "--install-completion" in text
-    assert "..." not in text.partition("Commands:")[2]
+    commands = text.partition("Commands:")[2]
+    assert "..." not in commands
+    assert re.findall(r"^  (\w+)  ", commands, re.MULTILINE) == [
+        "calibrate",
+        "suggest",
+        "profile",
+        "plan",
+        "compare",
+        "verify",
+        "scorecard",
+        "rejudge",
+    ], "in the order of use"
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_a_missing_package_is_named_with_the_extra_that_brings_it(

@@ -58,7 +58,7 @@ def test_everything_that_is_missing_is_named_and_what_is_there_has_its_digest(
     (root / "imdb.jsonl").write_text(
         "".join(f'{{"split": "train", "label": {n}, "text": "a"}}\n' for n in range(2))
     )
-    assert needed_data.main("some") == 1
+    assert needed_data.main(["some"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[1] for line in lines if line.startswith("  there")] == [
         "digits",
@@ -78,7 +78,7 @@ def test_everything_that_is_missing_is_named_and_what_is_there_has_its_digest(
 
 
 def test_an_unknown_profile_is_wrong_input(capsys: pytest.CaptureFixture[str]) -> None:
-    assert needed_data.main("sone") == 2
+    assert needed_data.main(["sone"]) == 2
     assert "Did you mean 'some'" in capsys.readouterr().err
 
 
@@ -97,7 +97,7 @@ def test_files_are_fetched_with_the_right_checksum_or_not_at_all(
         "letters",
         {part: (url, digest_of_text("a line\n")) for part in parts},
     )
-    needed_data.main("some", "--download")
+    needed_data.main(["some", "--download"])
     assert {
         path.name: path.read_text() for path in (root / "letters").iterdir()
     } == dict.fromkeys(parts, "a line\n")

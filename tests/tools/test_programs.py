@@ -40,7 +40,10 @@ def fill_the_disk() -> None:
         (
             fill_the_disk,
             2,
-            "error: a.csv: cannot be read or written (No space left on device). Free space",
+            (
+                "error: a.csv: cannot be read or written (No space left on device). "
+                "Free space"
+            ),
         ),
         (lambda: signal.raise_signal(signal.SIGINT), 130, "stopped by SIGINT"),
         (lambda: signal.raise_signal(signal.SIGTERM), 143, "stopped by SIGTERM"),

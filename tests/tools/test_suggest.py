@@ -149,7 +149,8 @@ def test_the_best_of_a_search_leads_and_the_rules_are_trained_beside_the_grid() 
     assert found.search["test_rows"] == 30
     assert found.search["lost"].keys() == found.rules.keys()
     assert str(found).startswith(
-        f"Inverse temperature {found.inverse_temperature:g}, the best of 51 that were searched"
+        f"Inverse temperature {found.inverse_temperature:g}, the best of 51 that were "
+        "searched"
     )
 
 

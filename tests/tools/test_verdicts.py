@@ -1,6 +1,4 @@
-"""One row per claim, with its best evidence; docs/scorecard.md shows the committed
-results.
-"""
+"""The scorecard has one row per claim, with its best evidence."""
 
 import json
 from pathlib import Path
@@ -10,7 +8,11 @@ import pytest
 
 from softmax_temperature.papers.shared.results import best_evidence
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.tools.verdicts import scorecard, write_scorecard
+from softmax_temperature.tools.verdicts import (
+    scorecard,
+    scorecard_text,
+    write_scorecard,
+)
 
 ROW: dict[str, Any] = {
     "paper": "focal",
@@ -78,7 +80,8 @@ def test_a_row_has_the_best_evidence_and_names_the_others(results: Path) -> None
         "two",
     ]
     assert cells[8].startswith(
-        "one: inconclusive (12 seeds would decide), 25.00 ± 10.00 [-10.00, 40.00] points of ECE"
+        "one: inconclusive (12 seeds would decide), 25.00 ± 10.00 [-10.00, 40.00] "
+        "points of ECE"
     )
 
 
@@ -110,15 +113,35 @@ def test_decided_claims_come_before_open_ones_and_these_before_untested(
     assert "99.00" not in scorecard(results), "directions are no evidence"
 
 
+def test_the_terminal_shows_every_claim_within_80_columns(project_root: Path) -> None:
+    results = project_root / "results"
+    text = scorecard_text(results)
+    assert max(map(len, text.splitlines())) <= 80
+    shown = " ".join(text.split())
+    for claims in best_evidence(results).values():
+        for best, *_ in claims:
+            assert best["statement"] in shown
+
+
+def test_the_terminal_shows_a_claim_with_its_numbers(results: Path) -> None:
+    _, _, first, *_ = scorecard_text(results).split("\n\n")
+    assert first.splitlines()[:5] == [
+        "HOLDS: A beats B. (Table 1)",
+        "  ours:     25.00 ± 10.00 [10.00, 40.00] points of ECE (n = 5 seeds)",
+        "  must lie: above 0",
+        "  printed:  50",
+        "  study:    two",
+    ]
+
+
 def test_only_what_is_between_the_markers_is_replaced_and_a_file_without_them_refused(
     results: Path,
 ) -> None:
     page = results / "scorecard.md"
     page.write_text("above\n<!-- scorecard -->\nstale\n<!-- /scorecard -->\nbelow\n")
     write_scorecard(page, results)
-    assert (
-        page.read_text()
-        == f"above\n<!-- scorecard -->\n{scorecard(results)}\n<!-- /scorecard -->\nbelow\n"
+    assert page.read_text() == (
+        f"above\n<!-- scorecard -->\n{scorecard(results)}\n<!-- /scorecard -->\nbelow\n"
     )
     page.write_text("nothing")
     with pytest.raises(InputError, match="no scorecard markers"):
@@ -127,10 +150,8 @@ def test_only_what_is_between_the_markers_is_replaced_and_a_file_without_them_re
 
 def test_the_page_shows_the_committed_results(project_root: Path) -> None:
     page = (project_root / "docs" / "scorecard.md").read_text()
-    assert (
-        f"<!-- scorecard -->\n{scorecard(project_root / 'results')}\n<!-- /scorecard -->"
-        in page
-    )
+    shown = scorecard(project_root / "results")
+    assert f"<!-- scorecard -->\n{shown}\n<!-- /scorecard -->" in page
 
 
 def test_of_equal_verdicts_the_study_with_more_values_a_task_stands_first(

@@ -24,7 +24,7 @@ def small() -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_clusters_lie_on_the_corners_of_a_square_of_side_four_and_classes_on_opposite_sides(
+def test_clusters_are_the_corners_of_a_square_of_side_four_with_classes_on_two_sides(
     seed: int,
 ) -> None:
     train, _ = make_data(8000, 1, seed=seed)

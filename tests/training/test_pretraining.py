@@ -21,9 +21,7 @@ from softmax_temperature.training.trainer import Trainer
 PREPROCESS = Preprocess(8, 8, "bilinear", (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 
 
-def test_the_first_step_is_that_of_torch_and_the_last_learning_rate_is_nearly_zero() -> (
-    None
-):
+def test_the_first_step_is_torchs_and_the_last_learning_rate_is_nearly_zero() -> None:
     torch.manual_seed(0)
     network = nn.Sequential(
         nn.Conv2d(3, 4, 3),

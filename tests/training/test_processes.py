@@ -38,9 +38,12 @@ def new_trainer(loss="cross_entropy", batch_norm=False, pair=False, **changes):
     arguments = {"depth": 8, "width": 1, "batch_norm": batch_norm or pair}
     spec = Network(architecture="wide_resnet", arguments=arguments)
     network = build_network(spec, classes=4, seed=1)
-    network = CorrelatedPair(network, build_network(spec, classes=4, seed=2), 0.5) if pair else network
+    if pair:
+        second = build_network(spec, classes=4, seed=2)
+        network = CorrelatedPair(network, second, 0.5)
     recipe = Recipe.model_validate(RECIPE | AUGMENTED | {"planned_epochs": 3} | changes)
-    return Trainer(network, make_loss(loss, {}), images(45, size=8), recipe, seed=7, device="cpu")
+    data = images(45, size=8)
+    return Trainer(network, make_loss(loss, {}), data, recipe, seed=7, device="cpu")
 
 class Interrupts(Callback):
     epoch, kept = 2, ()
@@ -59,7 +62,8 @@ def finished(name, trainer, **callbacks):
     except KeyboardInterrupt:
         return
     logits, norms = trainer.evaluate(trainer.samples.inputs[:21])
-    state = {name: value.contiguous() for name, value in trainer.network.state_dict().items()}
+    values = trainer.network.state_dict()
+    state = {name: value.contiguous() for name, value in values.items()}
     state |= {"logits": logits, "norms": norms, "loss": torch.tensor(trainer.loss)}
     save_file(state, folder / "end.safetensors")
 
@@ -69,7 +73,12 @@ finished("resumed", new_trainer(), interrupts=Interrupts())
 Interrupts.epoch = None
 finished("resumed", new_trainer(), interrupts=Interrupts())
 refused = {}
-for name, changes in {"batch norm": {"batch_norm": True}, "odd": {"batch_size": 9}, "pair": {"pair": True}}.items():
+TRAININGS = {
+    "batch norm": {"batch_norm": True},
+    "odd": {"batch_size": 9},
+    "pair": {"pair": True},
+}
+for name, changes in TRAININGS.items():
     try:
         new_trainer(**changes)
     except ValueError as error:
@@ -88,7 +97,12 @@ from softmax_temperature.stages.fetch import fetch
 
 _, smoke = render_profile("smoke", Path({str(ROOT / "profiles")!r}))
 content = smoke.model_dump()
-content["compute"] |= {{"engine": sys.argv[1], "workers": 2, "device": "cpu", "checkpoint_seconds": 0.0}}
+content["compute"] |= {{
+    "engine": sys.argv[1],
+    "workers": 2,
+    "device": "cpu",
+    "checkpoint_seconds": 0.0,
+}}
 content["networks"]["vgg-tiny"]["arguments"]["batch_norm"] = False
 paper = content["cooling"]
 paper["recipe"] |= {{"epochs": 2, "lr": 0.01}}
@@ -99,7 +113,8 @@ params = validate(content, where="test")
 def work():
     digits = [cell for cell in fetch.cells(params) if cell.name == "digits"]
     run_cells(digits, output=fetch.output, compute=params.compute, seed=0)
-    run_cells(train_cooling.cells(params), output=train_cooling.output, compute=params.compute, seed=0)
+    cells = train_cooling.cells(params)
+    run_cells(cells, output=train_cooling.output, compute=params.compute, seed=0)
 
 sys.exit(exit_code(work))
 """
@@ -172,8 +187,8 @@ def test_what_would_be_another_training_is_refused(trained: Path) -> None:
         refused = json.loads((trained / "2" / rank / "refused.json").read_text())
         assert "no batch norm" in refused["batch norm"]
         assert (
-            "no frozen batch norm, as correlated pairs have, to be trained by 2 processes"
-            in refused["pair"]
+            "no frozen batch norm, as correlated pairs have, to be trained by 2 "
+            "processes" in refused["pair"]
         )
         assert (
             refused["odd"] == "batch_size must be a multiple of the 2 processes, got 9"
@@ -218,7 +233,8 @@ from softmax_temperature.runner import distributed
 
 distributed._PATIENCE = timedelta(seconds=3)
 assert distributed.agreed("begun") == "begun"
-time.sleep(0 if distributed.is_follower() else 600)  # Process 0 hangs: the other waits for its word.
+# Process 0 hangs, and the other process waits for it.
+time.sleep(0 if distributed.is_follower() else 600)
 distributed.agreed("never")
 """
 

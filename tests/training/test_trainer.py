@@ -177,7 +177,7 @@ def test_two_epochs_are_those_of_a_plain_loop(
 def rows_of(
     make_trainer: MakeTrainer, images: ImageSet, **changes: Any
 ) -> list[list[int]]:
-    """Which images each batch of three epochs has: each image has a label of its own."""
+    """Images in each batch of three epochs, by their labels, which all differ."""
     rows: list[list[int]] = []
 
     def objective(logits: Tensor, labels: Tensor, _: float) -> Tensor:
@@ -450,9 +450,7 @@ def test_a_diverged_training_stops_and_keeps_what_was_finite(
         standing.epoch()
         watched.after_epoch(standing)
     job = make_job(tmp_path)
-    for _ in range(
-        2
-    ):  # The second goes on from the checkpoint of the first, and comes to the same end.
+    for _ in range(2):  # The second run continues from the checkpoint of the first.
         trainer, watch = start(**explodes)
         assert train(trainer, {"watch": watch}, job)
         assert trainer.epochs_done == 2

@@ -31,8 +31,8 @@ def hold(model: nn.Module) -> None:
     """
     if _is_compiled(model):
         raise ValueError(
-            "model must be held before torch.compile, got a compiled one: hand over the "
-            "network itself, before it is compiled"
+            "model must be held before torch.compile, got a compiled one: hand over "
+            "the network itself, before it is compiled"
         )
     whole = _compiled_whole(model)
     if whole is not None:

@@ -15,11 +15,11 @@ from softmax_temperature.metrics.checks import (
 
 
 class CosineClassifier(nn.Module):
-    """Logits are cosines of embeddings and class weights, times a fixed inverse
-    temperature.
+    """A linear layer whose logits are cosines times a fixed inverse temperature.
 
-    Lengths are divided out in float32 at least, so that a layer in half precision has
-    the cosines of its rounded weights. An embedding of zeros has the cosine 0.
+    The cosines are those of embeddings and class weights. Vectors are normalised in
+    float32 or wider, so that a layer in half precision has the cosines of its rounded
+    weights. An embedding of zeros has the cosine 0.
 
     Args:
         in_features: Length of an embedding.
@@ -64,7 +64,8 @@ class CosineClassifier(nn.Module):
         self.suggestion = None
         if sample is not None and inverse_temperature != "auto":
             raise ArgumentError(
-                f"sample is for inverse_temperature 'auto', got {inverse_temperature!r}",
+                "sample is for inverse_temperature 'auto', got "
+                f"{inverse_temperature!r}",
                 "Leave one of them out.",
             )
         if inverse_temperature == "auto":

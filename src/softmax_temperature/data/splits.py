@@ -140,14 +140,15 @@ def stratified_holdout(
 def random_holdout(
     labels: NDArray[np.int64], fraction: float, generator: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Which rows are held out, (n,): each with probability `fraction`, and of every
-    class this share as nearly as whole rows allow.
+    """Mask of the rows to hold out, (n,), stratified by class.
 
-    Systematic sampling: classes in random order, their rows too, and from a random
-    start every row at which another multiple of 1 / `fraction` is passed. Of a class of
-    s rows s * `fraction` are held out, rounded up or down at random, and what rounding
-    adds to one class is missing from another. So a row's chance does not depend on its
-    class, nor on how many rows that has.
+    Each row is held out with probability `fraction`, and each class loses this share as
+    nearly as whole rows allow. The method is systematic sampling: classes and the rows
+    of each class are put into random order, and from a random start each row is drawn
+    at which another multiple of 1 / `fraction` is passed. A class of s rows loses
+    s * `fraction` rows, rounded up or down at random; rows that rounding adds to one
+    class are missing from another. A row's probability therefore depends neither on its
+    class nor on the size of that class.
     """
     turn = generator.permutation(int(labels.max()) + 1)[labels]
     order = np.lexsort((generator.random(len(labels)), turn))

@@ -1,13 +1,13 @@
-"""Training losses: the focal paper's (section 5, with baselines), and
-classifier_temperature's rescaled cross-entropy.
+"""Training losses: focal losses, their baselines, and tempered cross-entropies.
 
-All take logits of shape (n, classes), -inf for masked classes, and integer labels of
-shape (n,), or where the loss is defined for them probabilities of shape (n, classes).
-They work on the device of the logits, in their dtype or float32 if that is narrower,
-and return a differentiable mean over the batch in the dtype of the logits, in nats,
-unless said. Gradients are finite wherever the differences of the logits are. Values
-(finite logits, labels in range) are checked on the CPU only: on an accelerator each
-look at a value would stop the queue of the training loop.
+All losses take logits of shape (n, classes), -inf for masked classes, and integer
+labels of shape (n,). Losses that are defined for soft labels also take probabilities of
+shape (n, classes). A loss is computed on the device of the logits, in their dtype or in
+float32 if that dtype is narrower. It returns a differentiable mean over the batch in
+the dtype of the logits, in nats unless its docstring says otherwise. Gradients are
+finite wherever the differences of the logits are. Values (finite logits, labels in
+range) are checked on the CPU only: on an accelerator every check of a value makes the
+host wait for the device.
 """
 
 from importlib import import_module
@@ -86,10 +86,10 @@ __all__ = [*_MODULES]  # noqa: PLE0604 - its keys are strings
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name's module when the name is first asked for.
+    """Import the module of a name when the name is first used.
 
-    Code of the pipeline imports the modules themselves, so that the code of a cell is
-    that of its own loss.
+    The pipeline imports the modules themselves, so that the code digest of a cell
+    covers only its own loss.
     """
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,8 +25,8 @@ WEIGHTS_SHOWN = 10
 class Loss(nn.Module):
     """A loss that a training can minimise: `forward(logits, labels, epoch)`, in nats.
 
-    `epoch` is the position in the written recipe, in epochs; only losses that change
-    during a training need it.
+    `epoch` is the position in the training recipe, in epochs; only losses that change
+    during training need it.
     """
 
     @classmethod
@@ -46,7 +46,7 @@ class Loss(nn.Module):
 
 
 class SampleLoss(Loss):
-    """A loss that is a mean or sum of the losses of samples.
+    """A loss that is a mean or sum over samples.
 
     Called with logits (n, classes) and labels (n,), or (n, classes, ...) and (n, ...).
     A subclass defines `losses`, and `soft_losses` if its loss is defined for soft
@@ -86,7 +86,7 @@ class SampleLoss(Loss):
 
     @classmethod
     def from_options(cls, **options: Any) -> Self:
-        """The loss with the `options` of params.yaml; every label of a training counts."""
+        """The loss with the `options` of params.yaml; no label is ignored."""
         for name in ("weight", "ignore_index", "reduction"):
             if name in options:
                 raise TypeError(f"{name} cannot be set in params.yaml")
@@ -151,7 +151,7 @@ class SampleLoss(Loss):
     def counted_rows(
         self, logits: Tensor, labels: Tensor
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """The rows that count, their labels, and which of all rows they are (None: all)."""
+        """Rows whose label is not ignored, their labels, and the mask (None: all)."""
         if self.ignore_index is None:
             return logits, labels, None
         # Widened first: the uint8 label 156 equals -100 as uint8.
@@ -193,9 +193,8 @@ def split_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def widened(tensor: Tensor) -> Tensor:
-    """The tensor in float32 if its dtype is narrower: differences of float16 logits
-    overflow.
-    """
+    """The tensor in float32 if its dtype is narrower, otherwise as it is."""
+    # Differences of float16 logits can overflow.
     return tensor.float() if tensor.dtype.itemsize < 4 else tensor
 
 
@@ -227,18 +226,18 @@ def is_soft(logits: Tensor, labels: Tensor) -> bool:
 
 
 def one_hot_targets(logits: Tensor, labels: Tensor) -> Tensor:
-    """Labels as probabilities (n, classes): soft ones as they are, indices as one-hot."""
+    """Labels as probabilities (n, classes): soft labels unchanged, indices one-hot."""
     if is_soft(logits, labels):
         return labels.to(logits)
     return F.one_hot(labels.long(), logits.shape[1]).to(logits.dtype)
 
 
 def check_batch(logits: Tensor, labels: Tensor) -> None:
-    """Refuse a batch that no loss can take; values are read on the CPU alone.
+    """Refuse a batch that no loss can take; values are checked on the CPU only.
 
-    Logits are finite, or -inf for a masked class, of which a row has at most classes -
-    1. Labels are class indices, or probabilities of the shape of the logits, and give
-    masked classes no probability.
+    Logits are finite, or -inf for a masked class; at least one class of each row is
+    unmasked. Labels are class indices, or probabilities of the shape of the logits that
+    give masked classes no probability.
     """
     check_logits(logits, values=False)
     readable = may_be_read(logits)
@@ -259,7 +258,7 @@ def check_batch(logits: Tensor, labels: Tensor) -> None:
 
 
 def _masked_classes(logits: Tensor) -> Tensor | None:
-    """Where logits are -inf, (n, classes), None if nowhere; ValueError if malformed."""
+    """Mask of logits that are -inf, (n, classes), or None if no logit is."""
     if all_finite(logits):
         return None
     masked = torch.isneginf(logits)
@@ -280,7 +279,7 @@ def _masked_classes(logits: Tensor) -> Tensor | None:
 
 
 def _check_soft_labels(labels: Tensor, masked: Tensor | None) -> None:
-    """Refuse rows that are not probabilities, or that give some to a masked class."""
+    """Refuse rows that are not probabilities, and mass on masked classes."""
     sums = labels.sum(dim=1, dtype=torch.float64)
     tolerance = max(PROBABILITY_TOLERANCE, torch.finfo(labels.dtype).eps)
     inside = ((labels >= 0) & (labels <= 1 + tolerance)).all(dim=1)

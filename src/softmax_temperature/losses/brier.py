@@ -14,8 +14,15 @@ from softmax_temperature.losses.probabilities import log_probs_and_complements
 
 
 def brier_loss(logits: Tensor, labels: Tensor, *, reduction: str = "mean") -> Tensor:
-    """Squared distance of the probabilities to the one-hot label, in [0, 2] (baseline
-    b), or to soft labels; the rest as `focal_loss`.
+    """Squared distance of the probabilities to the label, in [0, 2] (baseline b).
+
+    Args:
+        logits: Shape (n, classes); -inf for masked classes.
+        labels: Class indices (n,), or probabilities (n, classes).
+        reduction: "mean", "sum" or "none", which returns (n,).
+
+    Raises:
+        ValueError: If a shape, a value or `reduction` is wrong.
     """
     check_batch(logits, labels)
     wide = widened(logits)
@@ -36,8 +43,10 @@ def squared_distances(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 class BrierLoss(SampleLoss):
-    """Squared distance of the probabilities to the one-hot label, in [0, 2], or to soft
-    labels; arguments and shapes as `FocalLoss`.
+    """Squared distance of the probabilities to the label, in [0, 2].
+
+    Labels are class indices, taken as one-hot vectors, or probabilities. Arguments and
+    shapes are those of `FocalLoss`.
 
     >>> BrierLoss()(torch.zeros(1, 2), torch.tensor([1]))  # 0.5 ** 2 + 0.5 ** 2
     tensor(0.5000)
@@ -58,7 +67,9 @@ class BrierLoss(SampleLoss):
         targets: Tensor,
         epoch: float | None,  # noqa: ARG002
     ) -> Tensor:
-        """Squared distance of each sample, (n,), times the mean weight of its classes."""
+        """Squared distance of each sample, (n,), weighted by its mean class weight."""
         losses = squared_distances(logits, targets)
         weight = self.class_weights(logits.shape[1], logits.dtype)
-        return losses if weight is None else losses * (targets @ weight)
+        if weight is None:
+            return losses
+        return losses * (targets @ weight)

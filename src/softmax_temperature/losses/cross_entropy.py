@@ -21,7 +21,7 @@ def soft_cross_entropy_terms(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 class CrossEntropyLoss(SampleLoss):
-    """Cross-entropy, -log p, nats; arguments and shapes as `FocalLoss`.
+    """Cross-entropy, -log p, in nats; arguments and shapes as in `FocalLoss`.
 
     For class indices it is `torch.nn.functional.cross_entropy`, bit for bit.
     """
@@ -56,4 +56,6 @@ class CrossEntropyLoss(SampleLoss):
         """Cross-entropy of each sample, weighted by class, (n,)."""
         terms = soft_cross_entropy_terms(self.tempered(logits), targets)
         weight = self.class_weights(logits.shape[1], logits.dtype)
-        return (terms if weight is None else terms * weight).sum(dim=1)
+        if weight is not None:
+            terms = terms * weight
+        return terms.sum(dim=1)

@@ -22,11 +22,10 @@ from softmax_temperature.metrics.checks import check_at_least_zero, check_gamma
 def focal_loss(
     logits: Tensor, labels: Tensor, gamma: float | Tensor, *, reduction: str = "mean"
 ) -> Tensor:
-    """Focal loss, -(1 - p)^gamma log p, with p the probability of the true class (focal
-    paper, section 4), nats.
+    """Focal loss, -(1 - p)^gamma log p, in nats (focal paper, section 4).
 
-    Value and gradient are right to rounding for every p. For soft labels q it is
-    -sum_c q_c (1 - p_c)^gamma log p_c.
+    p is the probability of the true class. Value and gradient are correct to rounding
+    for every p. For soft labels q the loss is -sum_c q_c (1 - p_c)^gamma log p_c.
 
     Args:
         logits: Shape (n, classes); -inf for masked classes.
@@ -38,8 +37,8 @@ def focal_loss(
         ValueError: If a shape, a value or `reduction` is wrong.
     """
     # Deviation: the released code sums over the batch by default, which multiplies the
-    # step by the batch size; the paper's loss is that of a sample, and its mean is the
-    # default here. "sum" gives the released objective.
+    # step by the batch size. The paper defines the loss of one sample; the default here
+    # is the mean over samples. "sum" gives the released objective.
     check_batch(logits, labels)
     check_gamma(gamma)
     wide = widened(logits)
@@ -49,7 +48,8 @@ def focal_loss(
                 f"gamma must be a number or have shape ({len(logits)},), "
                 f"got {tuple(gamma.shape)}"
             )
-        gamma = gamma.to(wide.dtype)  # So that it does not promote the loss.
+        # A wider gamma would promote the loss to its dtype.
+        gamma = gamma.to(wide.dtype)
     if is_soft(logits, labels):
         losses = soft_focal_terms(wide, labels.to(wide), gamma).sum(dim=1)
     else:
@@ -64,7 +64,7 @@ def focal_losses(logits: Tensor, labels: Tensor, gamma: float | Tensor) -> Tenso
 
 
 def soft_focal_terms(logits: Tensor, targets: Tensor, gamma: float | Tensor) -> Tensor:
-    """The focal loss's terms of each class, (n, classes), for targets (n, classes)."""
+    """Terms of the focal loss for each class, (n, classes); targets (n, classes)."""
     if isinstance(gamma, Tensor) and gamma.ndim > 0:
         gamma = gamma[:, None]
     log_probs, log_complements = log_probs_and_complements(logits)
@@ -74,17 +74,27 @@ def soft_focal_terms(logits: Tensor, targets: Tensor, gamma: float | Tensor) -> 
 
 
 class FocalLoss(SampleLoss):
-    """Focal loss, -(1 - p)^gamma log p, nats (focal paper, section 4); see
-    `losses.focal_loss`.
+    """Focal loss, -(1 - p)^gamma log p, in nats (focal paper, section 4).
 
-    Called with logits (n, classes) and labels (n,), or (n, classes, ...) and (n, ...);
-    labels may be probabilities, of the shape of the logits. `weight` is of each class,
-    (classes,), and a mean is over the weights, as in `torch.nn.CrossEntropyLoss`.
-    Labels of `ignore_index` do not count; None skips the check, which would force a GPU
-    sync. `reduction` is "mean", "sum", or "none".
+    Called with logits (n, classes) and labels (n,), or (n, classes, ...) and (n, ...).
+    Labels may be probabilities of the shape of the logits.
 
-    >>> FocalLoss(gamma=3.0)(torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0]))
-    tensor(0.2567)
+    Args:
+        gamma: Focusing parameter, at least 0; 0 gives the cross-entropy.
+        weight: One weight per class, shape (classes,). A mean is over the weights of
+            the samples, as in `torch.nn.CrossEntropyLoss`.
+        ignore_index: Label of samples that do not count. None skips the check, which
+            forces a GPU to synchronise.
+        reduction: "mean", "sum", or "none".
+
+    Raises:
+        ValueError: If an argument is out of range; when called, if a shape or value of
+            the batch is wrong (values are checked on the CPU only).
+
+    Examples:
+        >>> logits = torch.tensor([[2.0, 0.0], [0.0, 1.0]])
+        >>> FocalLoss(gamma=3.0)(logits, torch.tensor([0, 0]))
+        tensor(0.2567)
     """
 
     arguments: ClassVar[tuple[str, ...]] = ("gamma",)
@@ -104,7 +114,7 @@ class FocalLoss(SampleLoss):
 
     @classmethod
     def from_options(cls, **options: Any) -> Self:
-        """The loss with the option `gamma`, which an arm has to state."""
+        """The loss with the option `gamma`, which params.yaml must give."""
         if "gamma" not in options:
             raise TypeError("gamma is missing")
         return super().from_options(**options)
@@ -119,7 +129,9 @@ class FocalLoss(SampleLoss):
         """Focal loss of each sample, weighted by class, (n,)."""
         terms = soft_focal_terms(logits, targets, self.gamma_at(epoch))
         weight = self.class_weights(logits.shape[1], logits.dtype)
-        return (terms if weight is None else terms * weight).sum(dim=1)
+        if weight is not None:
+            terms = terms * weight
+        return terms.sum(dim=1)
 
     def gamma_at(self, epoch: float | None) -> float:  # noqa: ARG002
         """Gamma at a position in the recipe."""

@@ -25,12 +25,22 @@ from softmax_temperature.metrics.checks import (
 def label_smoothing_loss(
     logits: Tensor, labels: Tensor, *, smoothing: float = 0.05
 ) -> Tensor:
-    """Cross-entropy against smoothed labels, nats (baseline c).
+    """Cross-entropy against smoothed labels, in nats (baseline c).
 
-    The target is 1 - smoothing on the true class and smoothing / (classes - 1) on each
-    other one, masked classes not counted. Soft labels q become (1 - smoothing) q +
-    smoothing (1 - q) / (classes - 1). Raises ValueError if a shape disagrees, or
-    `smoothing` exceeds (classes - 1) / classes, a uniform target.
+    The target is 1 - smoothing for the true class and smoothing / (classes - 1) for
+    every other class; masked classes do not count. Soft labels q become (1 - smoothing)
+    q + smoothing (1 - q) / (classes - 1).
+
+    Args:
+        logits: Shape (n, classes); -inf for masked classes.
+        labels: Class indices (n,), or probabilities (n, classes).
+        smoothing: In [0, (classes - 1) / classes]; the upper end is a uniform target.
+
+    Returns:
+        The mean over the batch.
+
+    Raises:
+        ValueError: If a shape or a value is wrong.
     """
     check_batch(logits, labels)
     loss: Tensor = LabelSmoothingLoss(smoothing, ignore_index=None)(logits, labels)
@@ -38,18 +48,18 @@ def label_smoothing_loss(
 
 
 def smoothed_terms(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-    """The loss's terms of each class, (n, classes), for targets before smoothing."""
+    """Terms of the loss for each class, (n, classes), from unsmoothed targets."""
     unmasked = ~torch.isneginf(logits)
-    # Where one class is left its log p is 0, whatever the target.
+    # Where only one class is unmasked its log p is 0, so the target does not matter.
     others = (unmasked.sum(dim=1, keepdim=True) - 1).clamp(min=1)
     smoothed = (1 - smoothing) * targets + smoothing * (1 - targets) / others
     return soft_cross_entropy_terms(logits, smoothed)
 
 
 class LabelSmoothingLoss(SampleLoss):
-    """Cross-entropy against smoothed labels, nats; see `losses.label_smoothing_loss`.
+    """Cross-entropy against smoothed labels, in nats; see `label_smoothing_loss`.
 
-    Arguments and shapes as `FocalLoss`; labels may be probabilities.
+    Arguments and shapes as in `FocalLoss`; labels may be probabilities.
     """
 
     arguments: ClassVar[tuple[str, ...]] = ("smoothing",)
@@ -86,7 +96,7 @@ class LabelSmoothingLoss(SampleLoss):
         rows, targets, _ = self.counted_rows(rows, targets)
         if len(rows):
             check_batch(rows, targets)
-        # torch spreads its mass over all classes, the true one too.
+        # torch spreads the smoothing over all classes, the true class included.
         spread = min(self.smoothing / uniform, 1.0)
         loss = F.cross_entropy(widened(rows), targets.long(), label_smoothing=spread)
         return loss.to(logits.dtype)
@@ -110,9 +120,11 @@ class LabelSmoothingLoss(SampleLoss):
         """Loss of each sample, weighted by class, (n,)."""
         terms = smoothed_terms(logits, targets, self.smoothing)
         weight = self.class_weights(logits.shape[1], logits.dtype)
-        return (terms if weight is None else terms * weight).sum(dim=1)
+        if weight is not None:
+            terms = terms * weight
+        return terms.sum(dim=1)
 
 
 def _may_be_masked(logits: Tensor) -> bool:
-    """Whether a logit is -inf; on an accelerator that is not looked at, and may be."""
+    """Whether a logit may be -inf; always True on an accelerator: it is not read."""
     return not may_be_read(logits) or bool(torch.isneginf(logits).any())

@@ -1,6 +1,4 @@
-"""Maximum mean calibration error as a penalty (Kumar, Sarawagi and Jain, ICML 2018;
-focal paper, section 5 and appendix E).
-"""
+"""Maximum mean calibration error as a penalty (focal paper, section 5, appendix E)."""
 
 from typing import Any, ClassVar, Self
 
@@ -22,8 +20,8 @@ from softmax_temperature.metrics.checks import (
     check_positive,
 )
 
+# Samples of a batch: the matrix of all pairs then takes 1 GiB in float32.
 MOST_ROWS = 16_384
-"""Samples of a batch: the matrix of all pairs then takes 1 GiB in float32."""
 
 
 def mmce(
@@ -33,22 +31,31 @@ def mmce(
     kernel_width: float = 0.4,
     as_released: bool = False,
 ) -> Tensor:
-    """Maximum mean calibration error of a batch (Kumar, Sarawagi and Jain, ICML 2018),
-    a penalty.
+    """Maximum mean calibration error of a batch (Kumar, Sarawagi and Jain, ICML 2018).
 
-    The square root of sum_ij (c_i - r_i)(c_j - r_j) k(r_i, r_j) / n^2, with r the
-    confidence, c whether the prediction is right, and k(r, s) = exp(-|r - s| /
-    kernel_width). `as_released` leaves the root out. The gradient is zero where the
-    value is. Raises ValueError if a shape disagrees, a batch has more than 16,384
-    samples, or `kernel_width` is not finite and positive.
+    The square root of sum_ij (c_i - r_i)(c_j - r_j) k(r_i, r_j) / n^2, where r is the
+    confidence, c is 1 for a correct prediction and 0 otherwise, and k(r, s) =
+    exp(-|r - s| / kernel_width). Where the value is zero, its gradient is zero too.
+
+    Args:
+        logits: Shape (n, classes), n at most 16,384; -inf for masked classes.
+        labels: Class indices (n,).
+        kernel_width: Width of the Laplacian kernel on confidences.
+        as_released: Leave the root out, as the released code does.
+
+    Raises:
+        ValueError: If a shape or value is wrong, the batch is too large, or
+            `kernel_width` is not finite and positive.
     """
     check_flag(as_released, "as_released")
     confidences, complements, correct = _top_label(logits, labels, kernel_width)
     residuals = torch.where(correct, complements, -confidences) / len(confidences)
     square = residuals @ _kernel(confidences, kernel_width) @ residuals
-    # Deviation: the released code returns the square; the definition that it cites
-    # takes the root, the default here.
-    return (square if as_released else _safe_root(square)).to(logits.dtype)
+    # Deviation: the released code returns the square. The definition that it cites has
+    # the root, which is the default here.
+    if as_released:
+        return square.to(logits.dtype)
+    return _safe_root(square).to(logits.dtype)
 
 
 def weighted_mmce(
@@ -58,13 +65,14 @@ def weighted_mmce(
     kernel_width: float = 0.4,
     as_released: bool = False,
 ) -> Tensor:
-    """Weighted maximum mean calibration error of a batch: the focal paper trains on
-    cross-entropy plus twice this.
+    """Weighted maximum mean calibration error of a batch.
 
-    The distance between the mean over right predictions of (1 - r) k(r, .) and that
-    over wrong ones of r k(r, .), zero where a batch has none. `as_released` divides
-    each double mean by the number of its pairs once more, and gives 0 for a batch that
-    is all right or all wrong. The rest is as for `mmce`.
+    The focal paper trains on cross-entropy plus twice this penalty. It is the distance
+    between the mean of (1 - r) k(r, .) over correct predictions and the mean of
+    r k(r, .) over wrong predictions; a mean over no predictions is zero. Arguments and
+    errors are those of `mmce`, except that `as_released` divides every double mean by
+    the number of its pairs a second time, and gives 0 for a batch whose predictions are
+    all correct or all wrong.
     """
     check_flag(as_released, "as_released")
     confidences, complements, correct = _top_label(logits, labels, kernel_width)
@@ -77,9 +85,9 @@ def weighted_mmce(
     if not as_released:
         residuals = right_mean - wrong_mean
         return _safe_root(residuals @ kernel @ residuals).to(logits.dtype)
-    # Deviation: the second division by the number of pairs is the released code's, as
-    # are its 1e-5 and 1e-10. Its terms can sum to less than -1e-10, where it returns
-    # NaN; here they stop at zero.
+    # Deviation: the second division by the number of pairs, 1e-5 and 1e-10 come from
+    # the released code. Its terms can sum to less than -1e-10, and then it returns NaN;
+    # here the sum is clamped at zero.
     to_right = kernel @ right_mean
     to_wrong = kernel @ wrong_mean
     square = right_mean @ to_right / (right * right + 1e-5)
@@ -92,9 +100,7 @@ def weighted_mmce(
 def _top_label(
     logits: Tensor, labels: Tensor, kernel_width: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Confidence and its complement, with gradient, and whether the prediction is
-    right, each of shape (n,).
-    """
+    """Confidence, its complement, and correctness of the predictions, each (n,)."""
     check_positive(kernel_width, "kernel_width")
     check_batch(logits, labels)
     if is_soft(logits, labels):
@@ -106,8 +112,8 @@ def _top_label(
         gibibytes = len(logits) ** 2 * widened(logits[:0]).element_size() / 2**30
         raise ValueError(
             f"logits must have at most {MOST_ROWS:,} rows, because MMCE compares all "
-            f"pairs, got {len(logits):,}, whose pairs take {gibibytes:,.0f} GiB; draw a "
-            f"subset of the samples or pixels"
+            f"pairs, got {len(logits):,}, whose pairs take {gibibytes:,.0f} GiB; "
+            "draw a subset of the samples or pixels"
         )
     predicted = logits.argmax(dim=1)
     log_top, log_others = log_prob_and_complement(widened(logits), predicted)
@@ -119,9 +125,7 @@ def _kernel(confidences: Tensor, width: float) -> Tensor:
 
 
 def _safe_root(square: Tensor) -> Tensor:
-    """The square root, with value and gradient zero where rounding leaves nothing or
-    less under it.
-    """
+    """The square root; value and gradient are zero where rounding made it negative."""
     # The inner `where` keeps the infinite slope of the root out of the backward pass,
     # not only out of the value.
     positive = square > 0
@@ -129,16 +133,21 @@ def _safe_root(square: Tensor) -> Tensor:
 
 
 class MMCELoss(SampleLoss):
-    """Cross-entropy plus a multiple of the weighted maximum mean calibration error
-    (focal paper, appendix E), nats.
+    """Cross-entropy plus a multiple of `weighted_mmce`, in nats (appendix E).
 
-    `penalty` is the multiple, lambda, `weight` of each class in the cross-entropy,
-    (classes,); `as_released` uses the penalty of the released code, see
-    `losses.weighted_mmce`. It compares all pairs of at most 16,384 samples or pixels,
-    and is always their mean. The rest is as for `FocalLoss`.
+    The penalty compares all pairs of at most 16,384 samples or pixels. The loss is
+    always a mean over the batch. Shapes and errors are those of `FocalLoss`.
 
-    >>> MMCELoss()(torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0]))
-    tensor(2.0297)
+    Args:
+        penalty: The multiple, lambda in the focal paper, at least 0.
+        weight: One weight per class in the cross-entropy, shape (classes,).
+        ignore_index: Label of samples that do not count; None skips the check.
+        as_released: Use the penalty of the released code, see `weighted_mmce`.
+
+    Examples:
+        >>> logits = torch.tensor([[2.0, 0.0], [0.0, 1.0]])
+        >>> MMCELoss()(logits, torch.tensor([0, 0]))
+        tensor(2.0297)
     """
 
     arguments: ClassVar[tuple[str, ...]] = ("penalty", "as_released")

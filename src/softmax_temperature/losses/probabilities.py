@@ -1,8 +1,8 @@
-"""Logarithms of p and 1 - p that are right to rounding for every p.
+"""Logarithms of p and 1 - p that are correct to rounding for every p.
 
-A softmax in float32 rounds 1 - 2e-9 to 1, so that log p and 1 - p become 0, and their
-gradients too. The odds against a class, log((1 - p) / p), lose nothing. Logits may hold
--inf for masked classes, where the gradient is 0.
+A softmax in float32 rounds 1 - 2e-9 to 1, so that log p, 1 - p and their gradients
+become 0. The log-odds against a class, log((1 - p) / p), keep all digits. Logits may
+hold -inf for masked classes, where the gradient is 0.
 """
 
 import torch
@@ -11,9 +11,14 @@ from torch import Tensor
 
 
 def log_odds_against(logits: Tensor, classes: Tensor) -> Tensor:
-    """log((1 - p) / p) of a class of each row, (n,): logits (n, classes), classes (n,).
+    """Log-odds log((1 - p) / p) against one class per row, (n,).
 
-    The least finite number where all other classes are masked.
+    Args:
+        logits: Shape (n, classes).
+        classes: Class indices (n,).
+
+    Returns:
+        Shape (n,); the least finite number where all other classes are masked.
     """
     index = classes.long()[:, None]
     gaps = logits - logits.gather(1, index)
@@ -25,7 +30,7 @@ def log_odds_against(logits: Tensor, classes: Tensor) -> Tensor:
 
 
 def log_prob_and_complement(logits: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
-    """Log p and log(1 - p) of a class of each row, each (n,)."""
+    """Log p and log(1 - p) of one class per row, each (n,)."""
     against = log_odds_against(logits, classes)
     return F.logsigmoid(-against), F.logsigmoid(against)
 
@@ -33,7 +38,7 @@ def log_prob_and_complement(logits: Tensor, classes: Tensor) -> tuple[Tensor, Te
 def log_probs_and_complements(logits: Tensor) -> tuple[Tensor, Tensor]:
     """Log p and log(1 - p) of every class, each (n, classes).
 
-    Only the largest p of a row is ever close to 1, so the odds are needed for it alone.
+    Only the largest p of a row can be close to 1, so only it needs the log-odds.
     """
     top = logits.argmax(dim=1)
     log_top, log_complement_of_top = log_prob_and_complement(logits, top)

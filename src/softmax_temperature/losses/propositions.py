@@ -1,9 +1,7 @@
-"""The focal paper's theory in numbers: thresholds of g, minimisers of the loss, its
-propositions against autograd.
-"""
+"""The focal paper's theory in numbers, and its propositions compared with autograd."""
 
 import math
-from typing import Any
+from typing import NamedTuple
 
 import pandas as pd
 import torch
@@ -15,69 +13,91 @@ from softmax_temperature.losses.focal import focal_loss
 from softmax_temperature.losses.sample_dependent_focal import true_class_probs
 from softmax_temperature.losses.theory import gamma_star, gradient_ratio
 
-SAMPLES, FEATURES, CLASSES = 1000, 8, 10
-# Standard deviation of the random logits: true classes get probabilities from 1e-9 to
-# almost 1.
+SAMPLES = 1000
+FEATURES = 8
+CLASSES = 10
+# Standard deviation of the random logits: the true classes then get probabilities from
+# 1e-9 to almost 1.
 SCALE = 4.0
-GAMMAS = (1.0, 2.0, 3.0)  # The bound is proved for gamma >= 1.
+# The entropy bound is proved for gamma >= 1.
+GAMMAS = (1.0, 2.0, 3.0)
 P0 = tuple(step / 100 for step in range(5, 50, 5))
+# Points per axis of the grid on which Proposition 2 is checked.
+GRID_POINTS = 501
+LARGEST_GAMMA_FACTOR = 6
+ROOT_TOLERANCE = 1e-14
+
+
+class TheoryCheck(NamedTuple):
+    """One row of `theory_checks`."""
+
+    what: str
+    predicted: float
+    measured: float
+    largest_difference: float
 
 
 def threshold(gamma: float) -> float:
-    """The probability p0 where g(p, gamma) falls through 1 (section 4, Figure 3(a)),
-    for gamma in [1e-6, 1e6].
+    """The probability p0 at which g(p, gamma) falls below 1 (section 4, Figure 3(a)).
+
+    Args:
+        gamma: Focusing parameter of the focal loss, in [1e-6, 1e6].
     """
-    # Above 1 at p = 0.25 for gamma up to 1 and at p = 0.25 / gamma beyond; (1 + gamma
-    # log 2) / 2^gamma < 1 at p = 0.5.
-    return float(
-        brentq(lambda p: _g(p, gamma) - 1, 0.25 / max(gamma, 1), 0.5, xtol=1e-14)
-    )
+
+    def excess(p: float) -> float:
+        return _g(p, gamma) - 1
+
+    # g > 1 at the lower end, for gamma below 1 and above; at p = 0.5 it is
+    # (1 + gamma log 2) / 2^gamma < 1.
+    lower = 0.25 / max(gamma, 1)
+    return float(brentq(excess, lower, 0.5, xtol=ROOT_TOLERANCE))
 
 
 def optimal_probability(q: float, gamma: float) -> float:
-    """The predicted probability that minimises focal loss when the class has
-    probability q (appendix B, Figure B.1).
+    """The predicted probability that minimises the focal loss of two classes.
+
+    Appendix B, Figure B.1: the minimiser is less confident than the label distribution.
+
+    Args:
+        q: Probability of the class under the label distribution, in [0, 1].
+        gamma: Focusing parameter of the focal loss, at least 0.
     """
-    return float(
-        brentq(
-            lambda p: (1 - q) * p * _g(1 - p, gamma) - q * (1 - p) * _g(p, gamma),
-            0,
-            1,
-            xtol=1e-14,
-        )
-    )
+
+    def slope(p: float) -> float:
+        """Derivative of the loss with respect to the logit of p."""
+        return (1 - q) * p * _g(1 - p, gamma) - q * (1 - p) * _g(p, gamma)
+
+    return float(brentq(slope, 0, 1, xtol=ROOT_TOLERANCE))
 
 
 def theory_checks() -> pd.DataFrame:
-    """The propositions and the entropy bound on random logits: what, predicted,
-    measured, largest_difference.
+    """Propositions 1 and 2 and the entropy bound, each evaluated on random logits.
 
-    The difference is over all samples: of an equality its error (in Proposition 1
-    relative to the cross-entropy's gradient), of an inequality the amount by which it
-    is violated.
+    Returns:
+        One row per statement and gamma: `what`, `predicted`, `measured`,
+        `largest_difference`. The largest difference is over all samples. For an
+        equality it is the error (in Proposition 1 relative to the gradient of the
+        cross-entropy); for an inequality it is the amount of the violation.
     """
     generator = torch.Generator().manual_seed(0)
-    features = torch.randn(SAMPLES, FEATURES, generator=generator, dtype=torch.float64)
-    weights = (
-        torch.randn(FEATURES, CLASSES, generator=generator, dtype=torch.float64)
-        * SCALE
-        / math.sqrt(FEATURES)
-    )
+    features = _normal(SAMPLES, FEATURES, generator)
+    weights = _normal(FEATURES, CLASSES, generator) * SCALE / math.sqrt(FEATURES)
     labels = torch.randint(CLASSES, (SAMPLES,), generator=generator)
-    soft = torch.softmax(
-        SCALE * torch.randn(SAMPLES, CLASSES, generator=generator, dtype=torch.float64),
-        dim=1,
-    )
-    logits, one_hot = features @ weights, F.one_hot(labels, CLASSES).double()
-    rows = [
+    soft_labels = torch.softmax(SCALE * _normal(SAMPLES, CLASSES, generator), dim=1)
+    logits = features @ weights
+    one_hot = F.one_hot(labels, CLASSES).double()
+    checks = [
         *(_proposition_1(features, weights, labels, gamma) for gamma in GAMMAS),
-        *_proposition_2(),
+        _proposition_2_equality(),
+        _proposition_2_inequality(),
+        *(_entropy_bound(logits, one_hot, gamma, "one-hot") for gamma in GAMMAS),
+        _entropy_bound(logits, soft_labels, GAMMAS[-1], "soft"),
     ]
-    rows += [_entropy_bound(logits, one_hot, gamma, "one-hot") for gamma in GAMMAS]
-    rows += [_entropy_bound(logits, soft, GAMMAS[-1], "soft")]
-    return pd.DataFrame(
-        rows, columns=["what", "predicted", "measured", "largest_difference"]
-    )
+    return pd.DataFrame(checks)
+
+
+def _normal(rows: int, columns: int, generator: torch.Generator) -> Tensor:
+    return torch.randn(rows, columns, generator=generator, dtype=torch.float64)
 
 
 def _g(p: float, gamma: float) -> float:
@@ -86,71 +106,79 @@ def _g(p: float, gamma: float) -> float:
 
 def _proposition_1(
     features: Tensor, weights: Tensor, labels: Tensor, gamma: float
-) -> tuple[Any, ...]:
-    """Of each sample's gradient in the last layer's weights, by autograd."""
-    gradients = []
-    for one in (gamma, 0.0):
-        of_each = weights.expand(len(features), -1, -1).clone().requires_grad_()
-        loss = focal_loss(
-            torch.einsum("nf,nfc->nc", features, of_each), labels, one, reduction="sum"
-        )
-        gradients.append(torch.autograd.grad(loss, of_each)[0].flatten(1))
-    focal, plain = gradients
-    norms, expected = (
-        plain.norm(dim=1),
-        gradient_ratio(true_class_probs(features @ weights, labels), gamma),
-    )
-    ratios, errors = (
-        focal.norm(dim=1) / norms,
-        (focal - expected[:, None] * plain).norm(dim=1) / norms,
-    )
-    what = f"Proposition 1, γ = {gamma:g}: gradient norm of focal loss over that of cross-entropy, mean"
-    return what, expected.mean().item(), ratios.mean().item(), errors.max().item()
-
-
-def _proposition_2() -> list[tuple[Any, ...]]:
-    """G at gamma*, which is 1; and the largest g over a grid of p >= p0 and gamma >=
-    gamma*, without that corner.
-    """
-    chances = torch.tensor(P0, dtype=torch.float64)
-    values = gradient_ratio(chances, gamma_star(chances))
-    grids = (
-        (torch.linspace(p0, 1, 501, dtype=torch.float64)[:, None], gamma_star(p0))
-        for p0 in P0
-    )
-    factors = torch.linspace(1, 6, 501, dtype=torch.float64)
-    largest = max(
-        gradient_ratio(probs, least * factors).flatten()[1:].max().item()
-        for probs, least in grids
-    )
-    what = f"Proposition 2: g(p0, γ*) for p0 = {P0[0]:g} to {P0[-1]:g}, mean"
-    equality = what, 1.0, values.mean().item(), (values - 1).abs().max().item()
-    return [
-        equality,
-        (
-            "Proposition 2: g(p, γ) where p > p0 or γ > γ*, at most",
-            1.0,
-            largest,
-            max(0.0, largest - 1),
+) -> TheoryCheck:
+    """Compare the gradients of focal loss and cross-entropy for each sample."""
+    focal = _last_layer_gradients(features, weights, labels, gamma)
+    cross_entropy = _last_layer_gradients(features, weights, labels, 0.0)
+    norms = cross_entropy.norm(dim=1)
+    predicted = gradient_ratio(true_class_probs(features @ weights, labels), gamma)
+    measured = focal.norm(dim=1) / norms
+    errors = (focal - predicted[:, None] * cross_entropy).norm(dim=1) / norms
+    return TheoryCheck(
+        what=(
+            f"Proposition 1, γ = {gamma:g}: gradient norm of focal loss over that of "
+            "cross-entropy, mean"
         ),
-    ]
+        predicted=predicted.mean().item(),
+        measured=measured.mean().item(),
+        largest_difference=errors.max().item(),
+    )
+
+
+def _last_layer_gradients(
+    features: Tensor, weights: Tensor, labels: Tensor, gamma: float
+) -> Tensor:
+    """Gradient of each sample's focal loss in the last layer, (n, parameters)."""
+    # Every sample gets a copy of the weights, so that one backward pass separates them.
+    copies = weights.expand(len(features), -1, -1).clone().requires_grad_()
+    logits = torch.einsum("nf,nfc->nc", features, copies)
+    loss = focal_loss(logits, labels, gamma, reduction="sum")
+    (gradients,) = torch.autograd.grad(loss, copies)
+    return gradients.flatten(1)
+
+
+def _proposition_2_equality() -> TheoryCheck:
+    """Check that g(p0, gamma*) is 1."""
+    p0 = torch.tensor(P0, dtype=torch.float64)
+    values = gradient_ratio(p0, gamma_star(p0))
+    return TheoryCheck(
+        what=f"Proposition 2: g(p0, γ*) for p0 = {P0[0]:g} to {P0[-1]:g}, mean",
+        predicted=1.0,
+        measured=values.mean().item(),
+        largest_difference=(values - 1).abs().max().item(),
+    )
+
+
+def _proposition_2_inequality() -> TheoryCheck:
+    """Check that g is at most 1 on a grid of p >= p0 and gamma >= gamma*."""
+    factors = torch.linspace(1, LARGEST_GAMMA_FACTOR, GRID_POINTS, dtype=torch.float64)
+    largest = -math.inf
+    for p0 in P0:
+        probs = torch.linspace(p0, 1, GRID_POINTS, dtype=torch.float64)[:, None]
+        ratios = gradient_ratio(probs, gamma_star(p0) * factors)
+        # The first entry is (p0, gamma*) itself, where g is 1 up to rounding.
+        largest = max(largest, ratios.flatten()[1:].max().item())
+    return TheoryCheck(
+        what="Proposition 2: g(p, γ) where p > p0 or γ > γ*, at most",
+        predicted=1.0,
+        measured=largest,
+        largest_difference=max(0.0, largest - 1),
+    )
 
 
 def _entropy_bound(
     logits: Tensor, targets: Tensor, gamma: float, kind: str
-) -> tuple[Any, ...]:
-    """Appendix B: L >= KL(q || p) + H(q) - gamma H(p); KL + H(q) is the cross-entropy."""
+) -> TheoryCheck:
+    """Check L >= KL(q || p) + H(q) - gamma H(p); KL + H(q) is the cross-entropy."""
     log_probs = F.log_softmax(logits, dim=1)
     probs = log_probs.exp()
     loss = -((1 - probs) ** gamma * targets * log_probs).sum(dim=1)
-    cross_entropy, entropy = (
-        -(targets * log_probs).sum(dim=1),
-        -(probs * log_probs).sum(dim=1),
-    )
+    cross_entropy = -(targets * log_probs).sum(dim=1)
+    entropy = -(probs * log_probs).sum(dim=1)
     least = (loss - cross_entropy + gamma * entropy).min().item()
-    return (
-        f"Bound, {kind} targets, γ = {gamma:g}: L - KL - H(q) + γ H(p), at least",
-        0.0,
-        least,
-        max(0.0, -least),
+    return TheoryCheck(
+        what=f"Bound, {kind} targets, γ = {gamma:g}: L - KL - H(q) + γ H(p), at least",
+        predicted=0.0,
+        measured=least,
+        largest_difference=max(0.0, -least),
     )

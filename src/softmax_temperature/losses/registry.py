@@ -9,8 +9,10 @@ from softmax_temperature.runner.implementations import load_class, reference_to
 
 
 def make_loss(name: str, options: dict[str, Any]) -> Loss:
-    """A loss by its name or by "package.module:Class"; InputError if there is none, or
-    it does not take the options.
+    """The loss of a name, or of "package.module:Class", with its options.
+
+    Raises:
+        InputError: If there is no such loss, or it does not take the options.
     """
     loss = load_class(reference_to(name, LOSSES, "loss"), Loss)
     try:

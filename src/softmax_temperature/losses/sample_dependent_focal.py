@@ -1,4 +1,4 @@
-"""Focal loss with a gamma for each sample, FLSD (focal paper, section 4, appendix F)."""
+"""Focal loss with one gamma per sample, FLSD (focal paper, section 4, appendix F)."""
 
 from typing import ClassVar
 
@@ -14,34 +14,55 @@ from softmax_temperature.losses.base import (
 from softmax_temperature.losses.focal import focal_losses
 from softmax_temperature.metrics.checks import check_fractions
 
-# Thresholds on the true class's probability, and the gamma below each; above the last,
-# the last gamma. Section 4 names 5 and 3 with the threshold 0.2, appendix F the "5, 3,
-# 2" policy with 0.2 and 0.5.
-# Deviation: the released text-model code has the threshold 0.19 instead of 0.2; the
-# paper's is kept.
-POLICIES = {"53": ((0.2,), (5.0, 3.0)), "532": ((0.2, 0.5), (5.0, 3.0, 2.0))}
+# By policy: thresholds on the true class's probability, and one gamma per interval
+# between them. Section 4 names 5 and 3 with the threshold 0.2, appendix F the "5, 3, 2"
+# policy with 0.2 and 0.5.
+# Deviation: the released text-model code has 0.19 instead of 0.2; the paper has 0.2.
+POLICIES = {
+    "53": ((0.2,), (5.0, 3.0)),
+    "532": ((0.2, 0.5), (5.0, 3.0, 2.0)),
+}
 
 
 def sample_dependent_gamma(true_probs: Tensor, *, policy: str = "53") -> Tensor:
-    """Gamma of each sample, in any shape, from the probability of its true class (focal
-    paper, section 4, appendix F).
+    """Gamma of each sample from the probability of its true class.
 
-    Policy "53" (FLSD-53) gives 5 for p in [0, 0.2) and 3 above; "532" gives 5, 3 for p
-    in [0.2, 0.5), and 2 above; a constant for the gradient. Raises ValueError if
-    `policy` is unknown or a probability is outside [0, 1].
+    Focal paper, section 4 and appendix F. No gradient flows through gamma.
+
+    Args:
+        true_probs: Probabilities of the true class, of any shape, floating point.
+        policy: "53" (FLSD-53) gives 5 for p in [0, 0.2), and 3 above. "532" gives 5 for
+            p in [0, 0.2), 3 for p in [0.2, 0.5), and 2 above.
+
+    Returns:
+        Gamma, in the shape and dtype of `true_probs`.
+
+    Raises:
+        ValueError: If `policy` is unknown or a probability is outside [0, 1].
     """
     check_policy(policy)
     check_fractions(true_probs, "true_probs")
     thresholds, gammas = POLICIES[policy]
-    gamma = torch.full_like(true_probs, gammas[-1], requires_grad=False)
-    for threshold, gamma_below in reversed(list(zip(thresholds, gammas, strict=False))):
+    *gammas_below, last_gamma = gammas
+    gamma = torch.full_like(true_probs, last_gamma, requires_grad=False)
+    intervals = list(zip(thresholds, gammas_below, strict=True))
+    for threshold, gamma_below in reversed(intervals):
         gamma = torch.where(true_probs < threshold, gamma_below, gamma)
     return gamma
 
 
 def true_class_probs(logits: Tensor, labels: Tensor) -> Tensor:
-    """Probability of the true class, shape (n,), without gradient, from logits (n,
-    classes) and labels (n,).
+    """Probability of the true class, without gradient.
+
+    Args:
+        logits: Shape (n, classes); -inf for masked classes.
+        labels: Class indices (n,).
+
+    Returns:
+        Shape (n,), in the dtype of the logits.
+
+    Raises:
+        ValueError: If a shape or a value is wrong.
     """
     check_batch(logits, labels)
     if is_soft(logits, labels):
@@ -66,14 +87,15 @@ def _true_probs(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 class SampleDependentFocalLoss(SampleLoss):
-    """Focal loss whose gamma depends on the sample, FLSD (focal paper, section 4,
-    appendix F); else as `FocalLoss`.
+    """Focal loss whose gamma depends on the sample, FLSD (section 4, appendix F).
 
-    `policy` "53" has gamma 5 below a probability of 0.2 of the true class and 3 above;
-    "532" has 5, 3 and 2. Soft labels have no true class, and are refused.
+    The policies are those of `sample_dependent_gamma`. Soft labels have no true class,
+    and raise ValueError. The other arguments and shapes are those of `FocalLoss`.
 
-    >>> SampleDependentFocalLoss()(torch.tensor([[0.0, 3.0], [0.0, 1.0]]), torch.tensor([0, 0]))
-    tensor(1.4521)
+    Examples:
+        >>> logits = torch.tensor([[0.0, 3.0], [0.0, 1.0]])
+        >>> SampleDependentFocalLoss()(logits, torch.tensor([0, 0]))
+        tensor(1.4521)
     """
 
     arguments: ClassVar[tuple[str, ...]] = ("policy",)

@@ -16,11 +16,17 @@ def scheduled_gamma(
     gammas: Sequence[float] = (5.0, 3.0, 1.0),
     milestones: Sequence[int] = (100, 250),
 ) -> float:
-    """Gamma of an epoch, from 0: the first until the first milestone, then the next
-    (focal paper, appendix F).
+    """Gamma of an epoch, which changes at every milestone (focal paper, appendix F).
 
-    The defaults are FLSc-531 over 350 epochs. Raises ValueError for a negative epoch or
-    milestones that do not fit.
+    The defaults are FLSc-531 over 350 epochs.
+
+    Args:
+        epoch: Counted from 0.
+        gammas: One gamma for each interval between milestones.
+        milestones: Ascending epochs at which the next gamma starts.
+
+    Raises:
+        ValueError: For a negative epoch, or milestones that do not fit `gammas`.
     """
     check_count(epoch, "epoch", least=0)
     if len(gammas) != len(milestones) + 1:
@@ -29,14 +35,15 @@ def scheduled_gamma(
         )
     if list(milestones) != sorted(set(milestones)):
         raise ValueError(f"milestones must ascend, got {milestones!r}")
-    return float(gammas[sum(epoch >= milestone for milestone in milestones)])
+    passed = sum(epoch >= milestone for milestone in milestones)
+    return float(gammas[passed])
 
 
 class ScheduledFocalLoss(FocalLoss):
     """Focal loss with the gamma of the epoch, FLSc (focal paper, appendix F).
 
-    `gammas` and `milestones`, in epochs of the written recipe, are those of
-    `losses.scheduled_gamma`. It has to be called with the epoch.
+    `gammas` and `milestones`, in epochs of the training recipe, are those of
+    `scheduled_gamma`. The loss must be called with the epoch.
     """
 
     arguments: ClassVar[tuple[str, ...]] = ("gammas", "milestones")
@@ -57,11 +64,12 @@ class ScheduledFocalLoss(FocalLoss):
             check_at_least_zero(gamma, "gammas")
         self.gammas = tuple(gammas)
         self.milestones = tuple(milestones)
-        self.gamma_at(0.0)  # Refuses wrong milestones before any training.
+        # Refuse wrong milestones before training starts.
+        self.gamma_at(0.0)
 
     @classmethod
     def from_options(cls, **options: Any) -> Self:
-        """The loss with the options `gammas` and `milestones`, which an arm states."""
+        """The loss with `gammas` and `milestones`, which params.yaml must give."""
         for name in ("gammas", "milestones"):
             if name not in options:
                 raise TypeError(f"{name} is missing")

@@ -1,5 +1,7 @@
-"""Cross-entropy of logits times an inverse temperature, beta (temperature_check,
-abstract), and divided by it (classifier_temperature, section 3.1).
+"""Cross-entropies of logits times an inverse temperature.
+
+temperature_check (abstract) trains on the cross-entropy itself; classifier_temperature
+(section 3.1) divides it by the inverse temperature.
 """
 
 from typing import ClassVar
@@ -23,12 +25,21 @@ def tempered_logits(logits: Tensor, inverse_temperature: float) -> Tensor:
 def rescaled_cross_entropy(
     logits: Tensor, labels: Tensor, inverse_temperature: float
 ) -> Tensor:
-    """Cross-entropy of the scaled logits over the scale, CE(alpha z) / alpha
-    (classifier_temperature, section 3.1).
+    """Cross-entropy of scaled logits, divided by the scale: CE(alpha z) / alpha.
 
-    One learning rate then serves every alpha. Labels are class indices (n,) or
-    probabilities (n, classes). Raises ValueError for a wrong shape or an alpha that is
-    not positive.
+    classifier_temperature, section 3.1: after the division one learning rate serves
+    every alpha.
+
+    Args:
+        logits: Shape (n, classes); -inf for masked classes.
+        labels: Class indices (n,), or probabilities (n, classes).
+        inverse_temperature: alpha, finite and positive.
+
+    Returns:
+        The mean over the batch, in nats over alpha.
+
+    Raises:
+        ValueError: For a wrong shape or value, or an alpha that is not positive.
     """
     check_positive(inverse_temperature, "inverse_temperature")
     check_batch(logits, labels)
@@ -42,7 +53,10 @@ def rescaled_cross_entropy(
 
 
 class TemperedCrossEntropyLoss(CrossEntropyLoss):
-    """Cross-entropy of logits times `inverse_temperature`; else as `FocalLoss`."""
+    """Cross-entropy of logits times `inverse_temperature`, in nats.
+
+    The other arguments and shapes are those of `FocalLoss`.
+    """
 
     arguments: ClassVar[tuple[str, ...]] = ("inverse_temperature",)
 

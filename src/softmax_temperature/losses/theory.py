@@ -13,18 +13,27 @@ from softmax_temperature.metrics.checks import check_fractions, check_gamma
 
 NEAR_HALF = 0.45
 NEWTON_STEPS = 8
-# Of x - log(1 + x), highest power first; the first power left out is below rounding for
-# the x of p0 >= NEAR_HALF, at most 0.2.
+# Taylor coefficients of x - log(1 + x), highest power first. For p0 >= NEAR_HALF, x is
+# at most 0.2, and the first omitted term is below rounding.
 _SERIES = [*((-1) ** k / k for k in range(24, 1, -1)), 0.0, 0.0]
 
 
 def gradient_ratio(true_probs: Tensor, gamma: float | Tensor) -> Tensor:
-    """The factor g(p, gamma) between the gradients of focal loss and cross-entropy
-    (focal paper, Proposition 1).
+    """Ratio g(p, gamma) of the gradients of focal loss and cross-entropy.
 
-    g = (1 - p)^gamma - gamma p (1 - p)^(gamma - 1) log p, as (1 - p)^gamma (1 + gamma
-    r), r = -p log p / (1 - p), which needs no epsilon. `gamma` broadcasts. Raises
-    ValueError if a probability or `gamma` is out of range.
+    Proposition 1 of the focal paper: g = (1 - p)^gamma - gamma p (1 - p)^(gamma - 1)
+    log p. It is computed as (1 - p)^gamma (1 + gamma r), with r = -p log p / (1 - p),
+    which needs no epsilon.
+
+    Args:
+        true_probs: Probabilities of the true class, of any shape, floating point.
+        gamma: At least 0, a number or a tensor that broadcasts to `true_probs`.
+
+    Returns:
+        g, in the dtype of `true_probs`.
+
+    Raises:
+        ValueError: If a probability or `gamma` is out of range.
     """
     check_fractions(true_probs, "true_probs")
     check_gamma(gamma)
@@ -32,28 +41,36 @@ def gradient_ratio(true_probs: Tensor, gamma: float | Tensor) -> Tensor:
         gamma = gamma.to(widened(true_probs).dtype)
     probs = widened(true_probs)
     complement = 1 - probs
-    # At p = 1 the limit of r is 1, but anything finite will do: gamma = 0 or a power of
-    # zero makes it vanish.
+    # At p = 1 the limit of r is 1, but any finite value gives the same g, because r is
+    # multiplied by gamma = 0 or by a power of zero.
     ratio = -torch.xlogy(probs, probs) / torch.where(complement == 0, 1, complement)
     return (complement.pow(gamma) * (1 + gamma * ratio)).to(true_probs.dtype)
 
 
 def gamma_star(p0: float | Tensor) -> Tensor:
-    """The smallest gamma for which g(p, gamma) <= 1 at every p >= p0 (focal paper,
-    Proposition 2), float64.
+    """The smallest gamma for which g(p, gamma) <= 1 at every p >= p0.
 
-    gamma* = a/b + W_-1(-(a^(1 - a/b) / b) log a) / log a, with a = 1 - p0, b = p0 log
-    p0 and W_-1 the lower branch of Lambert's function; g(p0, gamma*) = 1. `p0`, of any
-    shape, is in (0, 0.5), otherwise ValueError: at 0.5 gamma* is 0.
+    Proposition 2 of the focal paper: gamma* = a/b + W_-1(-(a^(1 - a/b) / b) log a) /
+    log a, with a = 1 - p0, b = p0 log p0, and W_-1 the lower branch of Lambert's
+    function. Then g(p0, gamma*) = 1.
+
+    Args:
+        p0: Probabilities in (0, 0.5), of any shape; at 0.5 gamma* is 0.
+
+    Returns:
+        gamma*, in the shape of `p0`, float64.
+
+    Raises:
+        ValueError: If an entry of `p0` is outside (0, 0.5).
     """
-    chance = torch.as_tensor(p0, dtype=torch.float64)
-    if not ((chance > 0) & (chance < 0.5)).all():
+    probs = torch.as_tensor(p0, dtype=torch.float64)
+    if not ((probs > 0) & (probs < 0.5)).all():
         raise ValueError(f"p0 must be in (0, 0.5), got {p0}")
-    p = chance.cpu().numpy()
+    p = probs.cpu().numpy()
     far = _by_lambert(np.minimum(p, NEAR_HALF))
     near = _by_series(np.maximum(p, NEAR_HALF))
     star = np.where(p < NEAR_HALF, far, near)
-    return torch.as_tensor(star, dtype=torch.float64, device=chance.device)
+    return torch.as_tensor(star, dtype=torch.float64, device=probs.device)
 
 
 def _by_lambert(p: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -68,10 +85,10 @@ def _by_lambert(p: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _by_series(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The root gamma of g(p, gamma) = 1 for p just below 0.5, where W has a branch point
-    and its argument loses all digits.
+    """The root gamma of g(p, gamma) = 1 for p just below 0.5.
 
-    With r = -p log p / (1 - p), log g = gamma log(1 - p) + log(1 + gamma r), and so
+    There W has a branch point, and its argument loses all digits. With
+    r = -p log p / (1 - p), log g = gamma log(1 - p) + log(1 + gamma r), and therefore
     x - log(1 + x) = s gamma with x = gamma r and s = r + log(1 - p).
     """
     gap = 1 - 2 * p

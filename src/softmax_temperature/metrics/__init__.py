@@ -1,10 +1,10 @@
-"""Calibration and accuracy of a classifier's predictions (focal paper, section 2), with
-intervals; all in float64.
+"""Calibration and accuracy of a classifier's predictions, in float64.
 
-Everything that takes `probs` refuses rows that do not sum to one; nothing guesses
-whether it was given logits. Values are fractions or nats. Bins of equal width are
-closed on the right, (a, b], and the first also holds 0; an empty bin contributes
-nothing; every sample is in exactly one bin.
+The calibration errors are those of the focal paper, section 2. A function that takes
+`probs` refuses rows that do not sum to one; no function guesses whether it was given
+logits. Values are fractions or nats. Bins of equal width are closed on the right,
+(a, b], and the first also holds 0. An empty bin contributes nothing, and every sample
+is in exactly one bin.
 """
 
 from softmax_temperature.metrics.calibration import (
@@ -36,22 +36,23 @@ from softmax_temperature.metrics.scores import (
 )
 
 __all__ = [
+    "Difference",
     "ReliabilityBins",
     "adaptive_calibration_error",
+    "brier_score",
+    "calibration_report",
     "classwise_calibration_error",
+    "confident_report",
     "debiased_calibration_error",
-]
-__all__ += [
     "expected_calibration_error",
+    "expected_calibration_error_change",
     "maximum_calibration_error",
+    "negative_log_likelihood",
     "noise_floor",
-    "reliability_bins",
-]
-__all__ += [
     "out_of_distribution_auroc",
     "out_of_distribution_curve",
     "out_of_distribution_interval",
+    "paired_difference",
+    "reliability_bins",
+    "top_accuracy",
 ]
-__all__ += ["Difference", "calibration_report", "confident_report", "paired_difference"]
-__all__ += ["expected_calibration_error_change"]
-__all__ += ["brier_score", "negative_log_likelihood", "top_accuracy"]

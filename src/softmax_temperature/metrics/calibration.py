@@ -1,6 +1,4 @@
-"""Calibration errors in the four forms of the focal paper, section 2, and how much of
-one is noise at this n.
-"""
+"""Calibration errors of the focal paper, section 2, and their bias on n samples."""
 
 import math
 from collections.abc import Iterator
@@ -16,19 +14,26 @@ from softmax_temperature.metrics.checks import check_count, check_labels, check_
 # Elements of the largest float64 temporary: 16 MiB, small enough for the allocator to
 # keep and reuse.
 CHUNK = 2**21
-NOISE_DRAWS = 500  # The standard error of their mean is 1 % of the floor.
+# The standard error of the noise floor is then 1 % of the floor.
+NOISE_DRAWS = 500
 
 
 @dataclass(frozen=True)
 class ReliabilityBins:
-    """What a reliability diagram shows (focal paper, Figure A.1); float64 but the
-    counts; NaN where a bin is empty.
+    """Equal-width bins of a reliability diagram (focal paper, Figure A.1).
+
+    Attributes:
+        edges: Shape (bins + 1,), float64.
+        counts: Number of samples in each bin, shape (bins,), int64.
+        confidence: Mean confidence in each bin, shape (bins,), float64; NaN if empty.
+        accuracy: Share of correct predictions in each bin, shape (bins,), float64; NaN
+            if empty.
     """
 
-    edges: Tensor  # Shape (bins + 1,).
-    counts: Tensor  # Shape (bins,), int64.
-    confidence: Tensor  # Mean in each bin, shape (bins,).
-    accuracy: Tensor  # Share of right predictions in each bin, shape (bins,).
+    edges: Tensor
+    counts: Tensor
+    confidence: Tensor
+    accuracy: Tensor
 
     @property
     def shares(self) -> Tensor:
@@ -37,15 +42,16 @@ class ReliabilityBins:
 
     @property
     def gaps(self) -> Tensor:
-        """Accuracy minus confidence in each bin, shape (bins,); 0 where it is empty."""
+        """Accuracy minus confidence in each bin, shape (bins,); 0 in an empty bin."""
         return (self.accuracy - self.confidence).nan_to_num(0.0)
 
 
 def reliability_bins(
     probs: Tensor, labels: Tensor, *, bins: int = 15
 ) -> ReliabilityBins:
-    """Confidence and accuracy of the predicted class in equal-width bins, from what the
-    ECE takes.
+    """Confidence and accuracy of the predicted class in equal-width bins.
+
+    Arguments and errors are those of `expected_calibration_error`.
     """
     confidences, correct = _top_label(probs, labels, bins)
     return bins_of_predictions(confidences, correct, bins)
@@ -54,13 +60,22 @@ def reliability_bins(
 def expected_calibration_error(
     probs: Tensor, labels: Tensor, *, bins: int = 15
 ) -> Tensor:
-    """Gap between accuracy and confidence, averaged over equal-width bins weighted by
-    their samples (ECE, section 2).
+    """Mean gap between accuracy and confidence over equal-width bins (ECE, section 2).
 
-    `probs` (n, classes) have rows that sum to one, `labels` (n,) are integers, `bins`
-    are on [0, 1]. A scalar in [0, 1], float64, biased upwards: see `noise_floor` and
-    `debiased_calibration_error`. Raises ValueError if the shapes disagree, a row does
-    not sum to one, a label is out of range or `bins` is below 1.
+    Bins are weighted by their number of samples. The value is biased upwards: see
+    `noise_floor` and `debiased_calibration_error`.
+
+    Args:
+        probs: Shape (n, classes), floating point; rows sum to one.
+        labels: True classes, shape (n,), integers.
+        bins: Number of bins on [0, 1].
+
+    Returns:
+        A scalar in [0, 1], float64.
+
+    Raises:
+        ValueError: If the shapes disagree, a row does not sum to one, a label is out of
+            range, or `bins` is below 1.
     """
     table = reliability_bins(probs, labels, bins=bins)
     return (table.shares * table.gaps.abs()).sum()
@@ -69,8 +84,9 @@ def expected_calibration_error(
 def maximum_calibration_error(
     probs: Tensor, labels: Tensor, *, bins: int = 15
 ) -> Tensor:
-    """Largest gap of any non-empty equal-width bin (MCE, section 2); otherwise as
-    `expected_calibration_error`.
+    """Largest gap of any non-empty equal-width bin (MCE, section 2).
+
+    Arguments, return and errors are those of `expected_calibration_error`.
     """
     return reliability_bins(probs, labels, bins=bins).gaps.abs().max()
 
@@ -78,27 +94,29 @@ def maximum_calibration_error(
 def adaptive_calibration_error(
     probs: Tensor, labels: Tensor, *, bins: int = 15
 ) -> Tensor:
-    """ECE over bins of equal mass (AdaECE, section 2); otherwise as
-    `expected_calibration_error`.
+    """ECE over bins of equal mass (AdaECE, section 2).
 
-    Bin sizes differ by at most one (the first n % bins, of lowest confidence, are the
-    larger ones) and no sample is dropped. Equal confidences that straddle an edge are
-    split across it in proportion, right and wrong alike.
+    Bin sizes differ by at most one: the n % bins bins of lowest confidence are larger.
+    No sample is dropped. Samples of equal confidence that straddle an edge are split
+    between both bins in proportion, whether correct or wrong. Arguments, return and
+    errors are those of `expected_calibration_error`.
     """
     # Deviation: the released code interpolates edges between sorted confidences and
-    # opens the bins on the left, which drops the smallest confidence, and every sample
+    # opens the bins on the left. That drops the smallest confidence and every sample
     # tied with it.
     confidences, correct = _top_label(probs, labels, bins)
-    return (
-        (correct - confidences) @ equal_mass_membership(confidences, bins)
-    ).abs().sum() / len(correct)
+    membership = equal_mass_membership(confidences, bins)
+    gaps = (correct - confidences) @ membership
+    return gaps.abs().sum() / len(correct)
 
 
 def classwise_calibration_error(
     probs: Tensor, labels: Tensor, *, bins: int = 15
 ) -> Tensor:
-    """ECE of the probability of each class, a mean over all classes, absent ones too
-    (Classwise-ECE, section 2).
+    """Mean over all classes of the ECE of their probability (Classwise-ECE, section 2).
+
+    Classes that no label has count too. Arguments, return and errors are those of
+    `expected_calibration_error`.
     """
     # Deviation: the released code averages over the classes up to the largest label
     # that occurs.
@@ -113,11 +131,22 @@ def classwise_calibration_error(
 
 
 def noise_floor(probs: Tensor, *, bins: int = 15, seed: int = 0) -> Tensor:
-    """ECE that a perfectly calibrated model with these confidences shows on average at
-    this n (source: ours).
+    """Mean ECE that a perfectly calibrated model shows on n samples (source: ours).
 
-    The mean of 500 draws of right and wrong, the same on every device; an ECE near it
-    is no evidence of miscalibration.
+    The mean over 500 simulations in which every prediction is correct with probability
+    equal to its confidence; the draws are the same on every device. An ECE near this
+    value is no evidence of miscalibration.
+
+    Args:
+        probs: Shape (n, classes), floating point; rows sum to one.
+        bins: Number of bins on [0, 1].
+        seed: Seed of the draws, at least 0.
+
+    Returns:
+        A scalar in [0, 1], float64.
+
+    Raises:
+        ValueError: If an argument is malformed.
     """
     check_probs(probs)
     check_count(bins, "bins", least=1)
@@ -128,13 +157,14 @@ def noise_floor(probs: Tensor, *, bins: int = 15, seed: int = 0) -> Tensor:
 def debiased_calibration_error(
     probs: Tensor, labels: Tensor, *, bins: int = 15
 ) -> Tensor:
-    """ECE minus its estimated bias (Kumar, Liang and Ma, "Verified uncertainty
-    calibration", NeurIPS 2019).
+    """ECE minus its estimated bias (Kumar, Liang and Ma, NeurIPS 2019).
 
-    Each bin's accuracy a is taken as normal with variance a (1 - a) / count; by how
-    much the mean absolute gap under that normal, in closed form, exceeds the gap is the
-    bias. Below zero where the bias exceeds the ECE: "calibrated". The correction is of
-    first order, and removes four tenths of a perfectly calibrated model's bias.
+    "Verified uncertainty calibration" takes each bin's accuracy a as normal with
+    variance a (1 - a) / count. The bias is the mean absolute gap under that normal, in
+    closed form, minus the observed gap. The value is negative where the bias exceeds
+    the ECE, as for a calibrated model. The correction is of first order: it removes
+    four tenths of the bias of a perfectly calibrated model. Arguments and errors are
+    those of `expected_calibration_error`.
     """
     return debiased_error(reliability_bins(probs, labels, bins=bins))
 
@@ -146,17 +176,16 @@ def _check(probs: Tensor, labels: Tensor, bins: int) -> None:
 
 
 def _top_label(probs: Tensor, labels: Tensor, bins: int) -> tuple[Tensor, Tensor]:
-    """Confidence in the prediction, and whether it is right (0 or 1): each of shape
-    (n,), float64; checked.
-    """
+    """Confidence of each prediction, and 1 if it is correct, else 0: (n,), float64."""
     _check(probs, labels, bins)
     confidences, predicted = probs.detach().double().max(dim=1)
     return confidences, (predicted == labels.long()).double()
 
 
 def row_pieces(scores: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Consecutive rows of scores (n, classes), as float64, and of labels (n,); few
-    enough of them that a temporary of their shape is small.
+    """Consecutive rows of scores, as float64, with their labels.
+
+    Temporaries of the shape of one piece have at most `CHUNK` elements.
     """
     rows = max(1, CHUNK // scores.shape[1])
     pieces = zip(scores.detach().split(rows), labels.split(rows), strict=True)
@@ -167,7 +196,7 @@ def row_pieces(scores: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]
 def bins_of_predictions(
     confidences: Tensor, correct: Tensor, bins: int
 ) -> ReliabilityBins:
-    """The equal-width bins of predictions, each of shape (n,), float64."""
+    """Equal-width bins of predictions; both arguments are (n,), float64."""
     index = equal_width_bins(confidences, bins)
     counts = torch.bincount(index, minlength=bins)
     edges = torch.arange(bins + 1, dtype=torch.float64, device=counts.device) / bins
@@ -177,23 +206,26 @@ def bins_of_predictions(
 
 
 def floor_of_confidences(confidences: Tensor, bins: int, seed: int) -> Tensor:
-    """The noise floor of predictions with these confidences (n,), float64."""
+    """Noise floor of predictions with these confidences (n,), float64."""
     membership = F.one_hot(equal_width_bins(confidences, bins), bins).double()
     expected = confidences @ membership
     generator = np.random.default_rng(seed)
     rows = max(1, CHUNK // len(confidences))
     errors = []
     for start in range(0, NOISE_DRAWS, rows):
-        uniform = generator.random((min(rows, NOISE_DRAWS - start), len(confidences)))
-        right = torch.from_numpy(uniform).to(confidences.device) < confidences
-        errors.append((right.double() @ membership - expected).abs().sum(dim=1))
+        draws = min(rows, NOISE_DRAWS - start)
+        uniform = torch.from_numpy(generator.random((draws, len(confidences))))
+        correct = uniform.to(confidences.device) < confidences
+        gaps = correct.double() @ membership - expected
+        errors.append(gaps.abs().sum(dim=1))
     return torch.cat(errors).mean() / len(confidences)
 
 
 def debiased_error(table: ReliabilityBins) -> Tensor:
     """The ECE of equal-width bins minus its estimated bias."""
     filled = table.counts > 0
-    accuracy, gaps = table.accuracy[filled], table.gaps[filled].abs()
+    accuracy = table.accuracy[filled]
+    gaps = table.gaps[filled].abs()
     deviation = torch.sqrt(accuracy * (1 - accuracy) / table.counts[filled])
     scaled = gaps / deviation.clamp(min=torch.finfo(gaps.dtype).tiny)
     spread = deviation * math.sqrt(2 / math.pi) * torch.exp(-scaled.square() / 2)
@@ -214,19 +246,18 @@ def class_cells(probs: Tensor, bins: int) -> Tensor:
 
 
 def equal_width_bins(values: Tensor, bins: int) -> Tensor:
-    """Index of the bin of each value in [0, 1], int64; bins are (a, b] and the first
-    also holds 0.
+    """Index of the bin of each value in [0, 1], int64.
+
+    Bins are closed on the right, (a, b], and the first also holds 0.
     """
-    # Edges are compared: ceil(bins * value) puts a value next to an edge into the wrong
-    # bin.
+    # Compare with the edges: ceil(bins * value) puts values next to an edge into the
+    # wrong bin.
     edges = torch.arange(1, bins, dtype=values.dtype, device=values.device) / bins
     return torch.bucketize(values.contiguous(), edges)
 
 
 def equal_mass_membership(values: Tensor, bins: int) -> Tensor:
-    """Share of each sample in each equal-mass bin, shape (n, bins), as
-    `adaptive_calibration_error` has them.
-    """
+    """Share of each sample in each bin of the AdaECE, shape (n, bins)."""
     size, larger = divmod(len(values), bins)
     ranks = [number * size + min(number, larger) for number in range(bins + 1)]
     edges = torch.tensor(ranks, dtype=torch.float64, device=values.device)
@@ -234,10 +265,10 @@ def equal_mass_membership(values: Tensor, bins: int) -> Tensor:
     _, group, counts = torch.unique(values, return_inverse=True, return_counts=True)
     ends = counts.cumsum(0).to(torch.float64)
     starts = torch.cat([ends.new_zeros(1), ends[:-1]])
-    overlap = torch.minimum(ends[:, None], edges[1:]) - torch.maximum(
-        starts[:, None], edges[:-1]
-    )
-    shares: Tensor = overlap.clamp(min=0) / (ends - starts)[:, None]
+    overlap_ends = torch.minimum(ends[:, None], edges[1:])
+    overlap_starts = torch.maximum(starts[:, None], edges[:-1])
+    overlap = (overlap_ends - overlap_starts).clamp(min=0)
+    shares: Tensor = overlap / (ends - starts)[:, None]
     return shares[group]
 
 

@@ -1,4 +1,4 @@
-"""Shared argument checks; errors name the argument and the value."""
+"""Shared argument checks; their errors name the argument and its value."""
 
 import math
 import operator
@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# Sums of float32 softmax rows stay well inside; rows rounded to three digits do not.
+# Sums of float32 softmax rows miss one by far less, sums of rounded rows by more.
 PROBABILITY_TOLERANCE = 1e-5
 
 
 class ArgumentError(ValueError):
-    """An argument is not as documented; `remedy` is the sentence that helps."""
+    """An argument is not as documented; `remedy` is a sentence that says what to do."""
 
     def __init__(self, fault: str, remedy: str) -> None:
         super().__init__(fault, remedy)
@@ -25,18 +25,22 @@ class ArgumentError(ValueError):
 
 
 def all_finite(values: Tensor) -> bool:
-    """Whether no entry is infinite or not a number; on a CPU `isfinite().all()` takes
-    thirty times as long.
-    """
+    """Whether no entry is infinite or NaN."""
+    # On a CPU `isfinite().all()` takes thirty times as long.
     return bool(torch.stack(torch.aminmax(values.detach())).isfinite().all())
 
 
 def check_logits(
     logits: Tensor, *, name: str = "logits", values: bool = True, masked: bool = False
 ) -> None:
-    """Refuse logits that are not finite floats of shape (n, classes), n >= 1, classes
-    >= 2; `values` are optional, and a class may be `masked` in a row by a logit of
-    -inf, if another is left.
+    """Refuse logits that are not finite floats of shape (n, classes).
+
+    Args:
+        logits: At least one row and two classes.
+        name: Name of the argument in messages.
+        values: Whether to check values as well as shape and dtype.
+        masked: Whether a class may be masked in a row by a logit of -inf; at least one
+            class must be unmasked.
     """
     check_tensor(logits, name)
     if not logits.is_floating_point():
@@ -51,14 +55,16 @@ def check_logits(
             "Give one row per sample and one column per class.",
         )
     if values and masked:
-        # The largest logit of a row is infinite or not a number where one of them is,
-        # or where no class is left.
+        # The largest logit of a row is not finite if the row holds NaN or inf, or if
+        # all its classes are masked.
         largest = logits.detach().amax(dim=1)
         if not all_finite(largest):
             row = int(torch.nonzero(~torch.isfinite(largest))[0])
             value = largest[row].item()
-            rule = "or -inf where a class is masked and another is left"
-            raise ValueError(f"{name} must be finite, got {value} in row {row}, {rule}")
+            raise ValueError(
+                f"{name} must be finite, got {value} in row {row}, or -inf where a "
+                "class is masked and another is left"
+            )
     elif values and not all_finite(logits):
         row, column = torch.nonzero(~torch.isfinite(logits))[0].tolist()
         value = logits[row, column].item()
@@ -69,9 +75,7 @@ def check_logits(
 
 
 def check_probs(probs: Tensor) -> None:
-    """Refuse probabilities that are not finite floats in [0, 1] of shape (n, classes)
-    with rows that sum to one.
-    """
+    """Refuse probabilities unless they are in [0, 1] and each row sums to one."""
     check_logits(probs, name="probs")
     low, high = (bound.item() for bound in torch.aminmax(probs))
     if low < 0 or high > 1 + PROBABILITY_TOLERANCE:
@@ -80,11 +84,10 @@ def check_probs(probs: Tensor) -> None:
             "Take the softmax of logits.",
         )
     # Half-precision rows may miss one by their rounding unit.
+    tolerance = max(PROBABILITY_TOLERANCE, torch.finfo(probs.dtype).eps)
     sums = probs.sum(dim=1, dtype=torch.float64)
     worst = int((sums - 1).abs().argmax())
-    if abs(sums[worst].item() - 1) > max(
-        PROBABILITY_TOLERANCE, torch.finfo(probs.dtype).eps
-    ):
+    if abs(sums[worst].item() - 1) > tolerance:
         raise ArgumentError(
             f"probs must have rows that sum to one, got {sums[worst].item():.8g} "
             f"in row {worst}",
@@ -100,8 +103,14 @@ def check_labels(
     values: bool = True,
     masked: bool = False,
 ) -> None:
-    """Refuse labels that are not integers in [0, classes), one per row of `scores` and
-    on its device; if classes may be `masked`, also labels with a score of -inf.
+    """Refuse labels that are not integers in [0, classes), one per row of `scores`.
+
+    Args:
+        labels: Shape (n,), on the device of the scores.
+        scores: Logits or probabilities, shape (n, classes).
+        name: Name of the argument in messages.
+        values: Whether to check values as well as shape, dtype and device.
+        masked: Whether classes may be masked; a label with a score of -inf is refused.
     """
     check_tensor(labels, name)
     rows, classes = scores.shape
@@ -132,12 +141,13 @@ def check_labels(
 
 def _check_unmasked(labels: Tensor, scores: Tensor, name: str) -> None:
     """Refuse labels of classes that are masked."""
-    of_label = scores.detach().gather(1, labels.long()[:, None]).squeeze(1)
-    if bool(of_label.isneginf().any()):
-        row = int(torch.nonzero(of_label.isneginf())[0])
+    label_scores = scores.detach().gather(1, labels.long()[:, None]).squeeze(1)
+    masked = label_scores.isneginf()
+    if bool(masked.any()):
+        row = int(torch.nonzero(masked)[0])
         raise ValueError(
-            f"{name} must not be a masked class, got {labels[row].item()} in row {row}, "
-            "where its logit is -inf"
+            f"{name} must not be a masked class, got {labels[row].item()} in row "
+            f"{row}, where its logit is -inf"
         )
 
 
@@ -158,7 +168,7 @@ def check_one_tensor(output: Any, name: str, purpose: str) -> None:
 
 
 def _label_shape_remedy(labels: Tensor, scores: Tensor) -> str:
-    """The sentence that helps with labels which are not one per row of `scores`."""
+    """Remedy for labels that are not one per row of `scores`."""
     rows, classes = scores.shape
     if labels.shape == (rows, 1):
         return "Drop the last dimension: labels[:, 0]."
@@ -172,7 +182,7 @@ def _label_shape_remedy(labels: Tensor, scores: Tensor) -> str:
 
 
 def _label_range_remedy(low: int, high: int, classes: int) -> str:
-    """The sentence that helps with labels outside [0, classes)."""
+    """Remedy for labels outside [0, classes)."""
     if (low, high) == (1, classes):
         return f"They run from 1 to {classes}: subtract 1."
     if low < 0:
@@ -181,10 +191,10 @@ def _label_range_remedy(low: int, high: int, classes: int) -> str:
 
 
 def check_embeddings(embeddings: Tensor, name: str = "embeddings") -> Tensor:
-    """Refuse embeddings that are not finite floats of shape (n, dim), each with a
-    direction.
+    """Refuse embeddings that are not finite, non-zero floats of shape (n, dim).
 
-    Returns the largest absolute entry of each, shape (n, 1).
+    Returns:
+        The largest absolute entry of each embedding, shape (n, 1).
     """
     shape = tuple(embeddings.shape)
     if embeddings.ndim != 2 or 0 in shape or not embeddings.is_floating_point():
@@ -206,8 +216,10 @@ def check_embeddings(embeddings: Tensor, name: str = "embeddings") -> Tensor:
 
 
 def check_classes(labels: Tensor, rows: int, name: str = "labels") -> int:
-    """Refuse labels that are not int64 of shape (rows,), at least 0; returns the
-    highest one.
+    """Refuse labels that are not int64 of shape (rows,), at least 0.
+
+    Returns:
+        The highest label.
     """
     if labels.shape != (rows,):
         raise ArgumentError(
@@ -253,8 +265,10 @@ def is_number_between(value: Any, low: float, high: float) -> bool:
 
 
 def check_count(value: int, name: str, *, least: int) -> int:
-    """Refuse a count that is not an integer of at least `least`; returns it as an int,
-    because numpy's integers are no JSON.
+    """Refuse a count that is not an integer of at least `least`.
+
+    Returns:
+        The count as a Python int; a numpy integer cannot be written as JSON.
     """
     try:
         count = operator.index(value)
@@ -269,14 +283,15 @@ def check_count(value: int, name: str, *, least: int) -> int:
 
 
 def check_flag(value: bool, name: str) -> None:
-    """Refuse what is neither True nor False: text such as "no" would count as True."""
+    """Refuse a value that is neither True nor False; the text "no" would be true."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be true or false, got {value!r}")
 
 
 def check_weight(weight: Tensor | None) -> None:
-    """Refuse class weights that are not a tensor (classes,) of finite numbers from 0;
-    values are read as in `check_batch`.
+    """Refuse class weights that are not a tensor (classes,) of finite numbers >= 0.
+
+    Values are checked on the CPU only.
     """
     if weight is None:
         return
@@ -301,7 +316,7 @@ def check_weight(weight: Tensor | None) -> None:
 
 
 def check_weighted_classes(weight: Tensor | None, classes: int) -> None:
-    """Refuse class weights of another number of classes than the logits have."""
+    """Refuse class weights whose number differs from the number of classes."""
     if weight is not None and len(weight) != classes:
         raise ArgumentError(
             f"weight must have shape ({classes},), one per class of the logits, "
@@ -311,35 +326,40 @@ def check_weighted_classes(weight: Tensor | None, classes: int) -> None:
 
 
 def check_batch(logits: Tensor, labels: Tensor) -> None:
-    """Refuse a training batch that no loss can take; values are read on the CPU only."""
+    """Refuse a training batch that no loss can take.
+
+    Values are checked on the CPU only.
+    """
     values = may_be_read(logits)
     check_logits(logits, values=values)
     check_labels(labels, logits, values=values)
 
 
 def check_fractions(fractions: Tensor, name: str) -> None:
-    """Refuse a tensor that holds anything but numbers in [0, 1]; values are read as in
-    `check_batch`.
+    """Refuse a tensor that is not floating point with values in [0, 1].
+
+    Values are checked on the CPU only.
     """
     check_tensor(fractions, name)
     if not fractions.is_floating_point():
         raise ValueError(f"{name} must be floating point, got {fractions.dtype}")
     if may_be_read(fractions) and not ((fractions >= 0) & (fractions <= 1)).all():
-        raise ValueError(
-            f"{name} must be in [0, 1], got {fractions.min().item()} to {fractions.max().item()}"
-        )
+        low = fractions.min().item()
+        high = fractions.max().item()
+        raise ValueError(f"{name} must be in [0, 1], got {low} to {high}")
 
 
 def check_gamma(gamma: float | Tensor) -> None:
-    """Refuse a gamma that is negative or not finite; tensors are read as in
-    `check_batch`.
+    """Refuse a gamma that is negative or not finite.
+
+    Values of a tensor are checked on the CPU only.
     """
     if not isinstance(gamma, Tensor):
         check_at_least_zero(gamma, "gamma")
     elif may_be_read(gamma) and not ((gamma >= 0) & torch.isfinite(gamma)).all():
-        raise ValueError(
-            f"gamma must be finite and at least 0, got {gamma.min().item()} to {gamma.max().item()}"
-        )
+        low = gamma.min().item()
+        high = gamma.max().item()
+        raise ValueError(f"gamma must be finite and at least 0, got {low} to {high}")
 
 
 def may_be_read(tensor: Tensor) -> bool:
@@ -348,10 +368,10 @@ def may_be_read(tensor: Tensor) -> bool:
 
 
 def as_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Logits (n, classes, ...) and labels (n, ...) as a table with one row per label;
-    tables stay as they are.
+    """Logits (n, classes, ...) and labels (n, ...) as tables with one row per label.
 
-    Shapes are checked here, before anything is indexed by labels.
+    Tables are returned unchanged. Shapes are checked here, before any indexing by
+    labels.
     """
     check_tensor(logits, "logits")
     check_tensor(labels, "labels")
@@ -370,7 +390,7 @@ def as_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _map_remedy(labels: Tensor, logits: Tensor) -> str:
-    """The sentence that helps with label maps of another shape than the logits'."""
+    """Remedy for label maps whose shape differs from that of the logits."""
     expected = (logits.shape[0], *logits.shape[2:])
     if labels.shape == (logits.shape[0], 1, *logits.shape[2:]):
         return "Drop the second dimension: labels[:, 0]."

@@ -1,13 +1,12 @@
-"""90 % intervals of binned calibration errors, and of the change between two arms, in
-closed form (source: ours).
+"""90 % intervals of binned calibration errors and of their changes (source: ours).
 
 A binned calibration error is a sum of absolute values of means, one for each bin: the
-share of right predictions minus the mean confidence, times the bin's share of the
-samples. Noise adds to an absolute value on average and never takes away, so the plain
-error of a sample is too large by between nothing and the error that noise alone shows.
-The bootstrap does not see this bias well: its intervals cover half of the time near
-perfect calibration. Here the normal interval around the plain error is widened by the
-biases that the sample allows. `docs/calibration_intervals.md` compares
+accuracy minus the mean confidence, times the bin's share of the samples. Noise
+increases an absolute value on average, so the plain error of a sample is biased
+upwards. The bias is at least zero, and at most the error of a calibrated model. The
+bootstrap underestimates this bias: near perfect calibration its intervals cover half of
+the time. Here the normal interval around the plain error is widened, in closed form, by
+the biases that are consistent with the sample. `docs/calibration_intervals.md` compares
 the coverage of this interval with others.
 """
 
@@ -29,32 +28,41 @@ from softmax_temperature.metrics.calibration import (
     row_pieces,
 )
 
-ONE_SIDED = NormalDist().inv_cdf(0.95)  # Each end of a 90 % interval misses 5 %.
-TWO_SIDED = NormalDist().inv_cdf(0.975)  # The same, where data choose the sign.
-# A bin's true gap is nearer to the observed one than so many standard errors, but for
-# 1 bin in 80.
+# Each end of a 90 % interval misses 5 %.
+ONE_SIDED = NormalDist().inv_cdf(0.95)
+# The same, where the data choose the sign.
+TWO_SIDED = NormalDist().inv_cdf(0.975)
+# In standard errors: the true gap of 79 bins in 80 is nearer to the observed gap.
 CLEAR = 2.5
 
 
 class BinnedError(NamedTuple):
-    """A calibration error of a sample, with the numbers that its interval needs."""
+    """A calibration error of a sample, with the numbers that its interval needs.
 
-    value: float  # The plain error.
-    # The least and the most by which it may exceed the true one on average.
+    Attributes:
+        value: The plain error.
+        least_bias: Lower bound of the mean excess of `value` over the true error.
+        largest_bias: Upper bound of that excess.
+        parts: Contribution of each sample for fixed signs of the bins, shape (n,);
+            their mean is `value`.
+        total_parts: Contribution of each sample to the absolute sum of all gaps, shape
+            (n,). That sum bounds the error from below and has little bias. None for
+            the classwise error, where it is zero.
+        unseen_variance: Squared standard error of a calibrated model minus the observed
+            one: thirty correct predictions of confidence 0.98 show no variance, but the
+            next thirty may.
+    """
+
+    value: float
     least_bias: float
     largest_bias: float
-    # Each sample's part in the error, signs of the bins held; the mean is the error.
-    parts: Tensor  # Shape (n,).
-    # The same for the absolute sum of all gaps, which bounds the error from below and
-    # is hardly biased; None where the sum says nothing (classwise: it is zero).
-    total_parts: Tensor | None  # Shape (n,).
-    # Squared standard error that a calibrated model would have beyond the observed one:
-    # thirty right predictions of confidence 0.98 vary less than the next thirty may.
+    parts: Tensor
+    total_parts: Tensor | None
     unseen_variance: float
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 90 % interval of the true error, in [0, 1]; it holds the plain one."""
+        """The 90 % interval of the true error, in [0, 1]; it contains `value`."""
         margin = ONE_SIDED * self._deviation(self.parts)
         low = self.value - self.largest_bias - margin
         if self.total_parts is not None:
@@ -68,12 +76,12 @@ class BinnedError(NamedTuple):
         deviation = _deviation_of_change(self, other, other.parts)
         high = change + other.largest_bias + ONE_SIDED * deviation
         if other.total_parts is not None:
-            # This plain error is too large rather than too small, which makes up for a
-            # sign that data choose.
+            # The upward bias of this plain error compensates for the sign that the data
+            # choose, so the one-sided quantile suffices.
             from_total = self.value - other.total_parts.mean().item()
             margin = ONE_SIDED * _deviation_of_change(self, other, other.total_parts)
             high = min(high, from_total + margin)
-        # The plain change, which a reader compares, stays inside.
+        # The interval contains the plain change, which readers compare it with.
         return min(1.0, max(high - self.least_bias, change + deviation))
 
     def _deviation(self, parts: Tensor) -> float:
@@ -93,11 +101,11 @@ def change_interval(new: BinnedError, old: BinnedError) -> tuple[float, float]:
 def top_label_error(
     confidences: Tensor, correct: Tensor, membership: Tensor
 ) -> BinnedError:
-    """The error of the predicted class over bins: ECE, or AdaECE.
+    """ECE or AdaECE, by the membership of samples in bins.
 
     Args:
-        confidences: Of the predictions, shape (n,), float64.
-        correct: Whether they are right, 0 or 1, shape (n,).
+        confidences: Confidences of the predictions, shape (n,), float64.
+        correct: 1 for a correct prediction and 0 otherwise, shape (n,), float64.
         membership: Share of each sample in each bin, shape (n, bins).
     """
     samples = len(confidences)
@@ -115,19 +123,22 @@ def top_label_error(
         largest_bias=_largest_bias(means, deviations),
         parts=gaps * (membership @ _signs(means)),
         total_parts=gaps * _signs(means.sum()),
-        # The next prediction may be the first wrong one.
+        # 1 / n^2: the next prediction may be the first wrong one.
         unseen_variance=(squares - observed).sum().item() / samples + 1 / samples**2,
     )
 
 
 class ClassCells(NamedTuple):
-    """Moments of label minus probability in the cells of a class and a bin of its
-    probability, each of shape (classes * bins,).
+    """Moments of label minus probability for each class and bin of its probability.
+
+    Tensors have shape (classes * bins,).
     """
 
     means: Tensor
-    squares: Tensor  # The larger of the observed ones and of a calibrated model's.
-    unseen_square: float  # By how much all of them exceed the observed ones.
+    # The larger of the observed mean square and that of a calibrated model.
+    squares: Tensor
+    # Sum of `squares` minus the sum of the observed mean squares.
+    unseen_square: float
 
     @classmethod
     def of(cls, logits: Tensor, labels: Tensor, bins: int) -> ClassCells:
@@ -143,8 +154,8 @@ class ClassCells(NamedTuple):
             calibrated += binned_sums(index, variances, len(sums))
             squares = gaps.square().flatten()
             observed_by_bin += binned_sums(index % bins, squares, bins)
-        # A cell of few samples rarely has a label of its class, and then no visible
-        # variance: cells of one bin share the factor between observed and calibrated.
+        # A cell with few samples rarely has a label of its class, and then shows no
+        # variance: cells of one bin share the ratio of observed to calibrated variance.
         calibrated_by_bin = calibrated.view(classes, bins).sum(dim=0)
         tiny = torch.finfo(sums.dtype).tiny
         factor = observed_by_bin / calibrated_by_bin.clamp(min=tiny)
@@ -159,7 +170,7 @@ class ClassCells(NamedTuple):
 def classwise_error(
     logits: Tensor, labels: Tensor, bins: int, cells: ClassCells
 ) -> BinnedError:
-    """The Classwise-ECE of logits (n, classes) and labels (n,), whose cells these are."""
+    """Classwise-ECE of logits (n, classes) and labels (n,) from their cells."""
     samples, classes = logits.shape
     deviations = _deviations(cells.means, cells.squares, samples)
     signs = _signs(cells.means)
@@ -169,7 +180,7 @@ def classwise_error(
     ]
     return BinnedError(
         value=cells.means.abs().sum().item() / classes,
-        # Cells of few samples are not normal, and may have less bias than normal ones.
+        # Means of few samples are not normal, and may have less bias than normal ones.
         least_bias=0.0,
         largest_bias=_largest_bias(cells.means, deviations) / classes,
         parts=torch.cat(parts) / classes,
@@ -181,29 +192,32 @@ def classwise_error(
 def _class_pieces(
     logits: Tensor, labels: Tensor, bins: int
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Probabilities, gaps and cells of consecutive rows, each of shape (rows, classes)."""
+    """Probabilities, gaps and cells of consecutive rows, each (rows, classes)."""
     for piece, piece_labels in row_pieces(logits, labels):
         probs = torch.softmax(piece, dim=1)
         yield probs, class_gaps(probs, piece_labels), class_cells(probs, bins)
 
 
 def _signs(means: Tensor) -> Tensor:
-    """1 or -1; a mean of exactly zero varies as others do, and has a sign, too."""
+    """Signs of the means, 1 or -1; zero has the sign 1, because it varies too."""
     return 1.0 - 2.0 * (means < 0).double()
 
 
 def _deviations(means: Tensor, squares: Tensor, samples: int) -> Tensor:
-    """Standard errors of means of values with these mean squares."""
+    """Standard errors of means, from the mean squares of the values."""
     return ((squares - means.square()).clamp(min=0) / samples).sqrt()
 
 
 def _least_bias(value: float, deviations: Tensor) -> float:
-    """By how much noise of these standard errors enlarges a sum of |means| at least, if
-    the sum with noise is the value.
+    """Lower bound of the bias that noise adds to a sum of |means|.
 
-    Of all means with the same sum, those in proportion to their standard errors have
-    the least bias: E|m + s x| is convex in m. The sum is the largest at which a value
-    as low as this is seen one time in twenty.
+    Among all means with the same sum, means proportional to their standard errors have
+    the least bias, because E|m + s x| is convex in m. The true sum is taken as the
+    largest for which the observed value, or a lower one, has probability 5 %.
+
+    Args:
+        value: The observed sum, with noise.
+        deviations: Standard error of each mean.
     """
     total = deviations.sum().item()
     spread = deviations.square().sum().sqrt().item()
@@ -211,7 +225,7 @@ def _least_bias(value: float, deviations: Tensor) -> float:
         return 0.0
 
     def excess(multiple: float) -> float:
-        """The 5th percentile of the sum with noise, over the value."""
+        """5th percentile of the sum with noise, minus the observed value."""
         mean = _mean_absolute(multiple)
         variance = max(0.0, 1 + multiple**2 - mean**2)
         return total * mean - ONE_SIDED * spread * math.sqrt(variance) - value
@@ -220,32 +234,34 @@ def _least_bias(value: float, deviations: Tensor) -> float:
     if excess(0.0) < 0:
         # The mean absolute value is at least the multiple, and its spread at most 1.
         highest = (value + ONE_SIDED * spread) / total
-        multiple = brentq(excess, 0.0, highest) if excess(highest) > 0 else highest
+        multiple = highest
+        if excess(highest) > 0:
+            multiple = brentq(excess, 0.0, highest)
     return min(value, total * (_mean_absolute(multiple) - multiple))
 
 
 def _mean_absolute(shift: float) -> float:
-    """Mean of |shift + x| of a normal x."""
+    """Mean of |shift + x| for a standard normal x."""
     density = math.sqrt(2 / math.pi) * math.exp(-(shift**2) / 2)
     return shift * math.erf(shift / math.sqrt(2)) + density
 
 
 def _largest_bias(means: Tensor, deviations: Tensor) -> float:
-    """By how much noise of these standard errors may enlarge the sum of |means|.
+    """Upper bound of the bias that noise adds to a sum of |means|.
 
-    |m + noise| is |m| on average where m is clear of zero, and most above |m| at zero:
-    the bias is that of the m nearest to zero which the observed mean allows.
+    E|m + noise| - |m| is largest at m = 0 and vanishes far from zero, so it is taken at
+    the m nearest to zero that is consistent with the observed mean.
     """
     noise = deviations.clamp(min=torch.finfo(deviations.dtype).tiny)
     nearest = (means.abs() - CLEAR * noise).clamp(min=0)
     scaled = nearest / noise
     density = math.sqrt(2 / math.pi) * torch.exp(-scaled.square() / 2)
-    # E|m + s x| - |m| of a normal x, with erfc: no difference of nearly equal numbers.
+    # E|m + s x| - |m| for a normal x; erfc avoids a difference of nearly equal numbers.
     bias = noise * density - nearest * torch.erfc(scaled / math.sqrt(2))
     return bias.sum().item()
 
 
 def _deviation_of_change(a: BinnedError, b: BinnedError, parts: Tensor) -> float:
-    """Standard error of the mean of a's parts minus these parts of b."""
+    """Standard error of the mean of a's parts minus the given parts of b."""
     observed = (a.parts - parts).var(correction=0).item() / len(parts)
     return math.sqrt(observed + a.unseen_variance + b.unseen_variance)

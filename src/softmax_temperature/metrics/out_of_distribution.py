@@ -1,6 +1,4 @@
-"""Telling in-distribution from out-of-distribution data by the softmax (focal paper,
-section 5 and Table 3).
-"""
+"""Out-of-distribution detection by the softmax (focal paper, section 5, Table 3)."""
 
 import math
 
@@ -16,22 +14,29 @@ from softmax_temperature.metrics.report import INTERVAL, resample_weights
 def out_of_distribution_auroc(
     logits_in: Tensor, logits_out: Tensor, *, score: str = "entropy"
 ) -> Tensor:
-    """Area under the ROC curve for detecting out-of-distribution samples, which are the
-    positive class; float64.
+    """Area under the ROC curve for detecting out-of-distribution samples.
 
-    Logits have shapes (n, classes) and (m, classes); `score` is "entropy" of the
-    softmax, as in the paper, or "confidence", low probability of the predicted class.
-    ValueError if a shape, logit or `score` is not so.
+    Out-of-distribution samples are the positive class.
+
+    Args:
+        logits_in: Logits of in-distribution samples, shape (n, classes).
+        logits_out: Logits of out-of-distribution samples, shape (m, classes).
+        score: "entropy" of the softmax, as in the paper, or "confidence", by which a
+            low probability of the predicted class indicates an out-of-distribution
+            sample.
+
+    Returns:
+        A scalar in [0, 1], float64.
+
+    Raises:
+        ValueError: If a shape, a logit or `score` is wrong.
     """
     # scikit-learn takes a second to import, and every process of the pipeline imports
-    # this package.
+    # this module.
     from sklearn.metrics import roc_auc_score
 
-    scores = _scores(logits_in, logits_out, score)
-    is_out = torch.cat(
-        [torch.full_like(part, side) for side, part in enumerate(scores)]
-    )
-    area = roc_auc_score(is_out.numpy(), torch.cat(scores).numpy())
+    is_out, scores = _labelled_scores(logits_in, logits_out, score)
+    area = roc_auc_score(is_out.numpy(), scores.numpy())
     return torch.tensor(area, dtype=torch.float64, device=logits_in.device)
 
 
@@ -43,66 +48,82 @@ def out_of_distribution_interval(
     bootstrap: int = 1000,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """5th and 95th percentile of the area over `bootstrap` resamples of both sets
-    (source: ours).
+    """5th and 95th percentiles of the area over resamples of both sets (source: ours).
+
+    Args:
+        logits_in: Logits of in-distribution samples, shape (n, classes).
+        logits_out: Logits of out-of-distribution samples, shape (m, classes).
+        score: See `out_of_distribution_auroc`.
+        bootstrap: Number of resamples, at least 1.
+        seed: Seed of the resamples.
+
+    Raises:
+        ValueError: If an argument is malformed.
     """
     check_count(bootstrap, "bootstrap", least=1)
     inside, outside = _scores(logits_in, logits_out, score)
     ordered, order = inside.sort()
-    # For each sample from outside: how many from inside lie below it, those that tie
-    # counting half.
-    first, last = (
-        torch.searchsorted(ordered, outside, right=right) for right in (False, True)
-    )
-    streams = (
-        resample_weights(len(side), bootstrap, seed + n, rows=50)
-        for n, side in enumerate((inside, outside))
-    )
+    # The area is the share of pairs in which the in-distribution score is lower; ties
+    # count half.
+    first_tie = torch.searchsorted(ordered, outside, right=False)
+    after_ties = torch.searchsorted(ordered, outside, right=True)
+    pairs = len(inside) * len(outside)
+    weights_in = resample_weights(len(inside), bootstrap, seed, rows=50)
+    weights_out = resample_weights(len(outside), bootstrap, seed + 1, rows=50)
     areas = []
-    for here, there in zip(*streams, strict=True):
-        below = F.pad(here[:, order].cumsum(1), (1, 0))
-        areas.append(
-            ((below[:, first] + below[:, last]) / 2 * there).sum(1)
-            / (len(inside) * len(outside))
-        )
-    low, high = torch.quantile(
-        torch.cat(areas), torch.tensor(INTERVAL, dtype=torch.float64)
-    ).tolist()
+    for inside_counts, outside_counts in zip(weights_in, weights_out, strict=True):
+        below = F.pad(inside_counts[:, order].cumsum(1), (1, 0))
+        lower = (below[:, first_tie] + below[:, after_ties]) / 2
+        areas.append((lower * outside_counts).sum(1) / pairs)
+    ends = torch.tensor(INTERVAL, dtype=torch.float64)
+    low, high = torch.quantile(torch.cat(areas), ends).tolist()
     return low, high
 
 
 def out_of_distribution_curve(
     logits_in: Tensor, logits_out: Tensor, *, score: str = "entropy", points: int = 100
 ) -> Tensor:
-    """The ROC curve, for drawing: (points + 1, 2), false positive rates from 0 to 1 and
-    true ones, six decimals.
-    """
-    from sklearn.metrics import roc_curve  # As above.
+    """The ROC curve at equidistant false positive rates, for drawing.
 
-    scores = _scores(logits_in, logits_out, score)
-    is_out = torch.cat(
-        [torch.full_like(part, side) for side, part in enumerate(scores)]
-    )
-    false_positive, true_positive, _ = roc_curve(
-        is_out.numpy(), torch.cat(scores).numpy()
-    )
+    Args:
+        logits_in: Logits of in-distribution samples, shape (n, classes).
+        logits_out: Logits of out-of-distribution samples, shape (m, classes).
+        score: See `out_of_distribution_auroc`.
+        points: Number of intervals between false positive rates.
+
+    Returns:
+        Shape (points + 1, 2): false and true positive rates, rounded to six decimals.
+
+    Raises:
+        ValueError: If an argument is malformed.
+    """
+    # Imported here for the reason given in `out_of_distribution_auroc`.
+    from sklearn.metrics import roc_curve
+
+    is_out, scores = _labelled_scores(logits_in, logits_out, score)
+    false_positive, true_positive, _ = roc_curve(is_out.numpy(), scores.numpy())
     rates = np.linspace(0, 1, points + 1)
-    return torch.from_numpy(
-        np.stack(
-            [rates, np.interp(rates, false_positive, true_positive)], axis=1
-        ).round(6)
-    )
+    true_rates = np.interp(rates, false_positive, true_positive)
+    return torch.from_numpy(np.stack([rates, true_rates], axis=1).round(6))
+
+
+def _labelled_scores(
+    logits_in: Tensor, logits_out: Tensor, score: str
+) -> tuple[Tensor, Tensor]:
+    """Labels, 1 for out-of-distribution, and scores of all samples, each (n + m,)."""
+    inside, outside = _scores(logits_in, logits_out, score)
+    is_out = torch.cat([torch.zeros_like(inside), torch.ones_like(outside)])
+    return is_out, torch.cat([inside, outside])
 
 
 def _scores(logits_in: Tensor, logits_out: Tensor, score: str) -> list[Tensor]:
-    """The scores of both sets, on the CPU, float64; larger where the softmax is less
-    sure.
-    """
+    """Scores of both sets on the CPU, float64; larger for a less certain softmax."""
     check_logits(logits_in, name="logits_in")
     check_logits(logits_out, name="logits_out")
-    if logits_in.shape[1] != logits_out.shape[1]:
+    classes = logits_in.shape[1]
+    if logits_out.shape[1] != classes:
         raise ValueError(
-            f"logits_out must have {logits_in.shape[1]} classes, got {logits_out.shape[1]}"
+            f"logits_out must have {classes} classes, got {logits_out.shape[1]}"
         )
     if score not in {"entropy", "confidence"}:
         raise ValueError(f"score must be 'entropy' or 'confidence', got {score!r}")
@@ -112,8 +133,8 @@ def _scores(logits_in: Tensor, logits_out: Tensor, score: str) -> list[Tensor]:
         if score == "entropy":
             scores.append(-(log_probs.exp() * log_probs).sum(dim=1).cpu())
         else:
-            # -log p of the prediction, from what all others sum to: where p rounds to 1
-            # the order of samples is kept.
+            # -log p of the prediction, from the log-sum of the other classes: samples
+            # whose p rounds to 1 are still ordered.
             top, predicted = log_probs.max(dim=1, keepdim=True)
             others = log_probs.scatter(1, predicted, -math.inf).logsumexp(dim=1)
             scores.append(F.softplus(others - top.squeeze(1)).cpu())

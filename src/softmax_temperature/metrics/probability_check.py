@@ -1,8 +1,8 @@
-"""The one check for probabilities that were given as logits, used wherever logits come
-in from outside.
+"""The check for probabilities that were given as logits.
 
-It judges a table by the share of its rows, so that a row of zeros or of rounded numbers
-hides nothing, and needs evidence that logits do not give by chance.
+It is used wherever a user's logits come in. It judges a table by the share of rows that
+look like probabilities, so that a few odd rows do not hide the rest, and refuses only
+on evidence that logits do not show by chance.
 """
 
 import torch
@@ -14,31 +14,34 @@ from softmax_temperature.metrics.checks import PROBABILITY_TOLERANCE, ArgumentEr
 SUM_SHARE = 0.5
 # Probabilities that were rounded to three digits miss a sum of one by less.
 SUM_TOLERANCE = 1e-2
-# Fewer rows have to sum to one more closely. A single one is never judged: two small
-# logits sum to one by chance.
+# Rows of small tables have to sum to one more closely. A single row is never judged:
+# two small logits sum to one by chance.
 FEW_ROWS = 20
 SUM_TOLERANCE_OF_FEW = 1e-4
-# A table is one of sigmoids if this share of its rows lie in [0, 1], on both sides of a
-# half and this far apart. Logits of an untrained network are close to each other. Of
-# several columns it takes more rows: scikit-learn's own checks fit noise in [0, 1].
+# A table is one of sigmoids if this share of its rows lie in [0, 1], on both sides of
+# 0.5 and this far apart. Logits of an untrained network are close to each other. Tables
+# of several columns need more rows: scikit-learn's estimator checks fit uniform noise.
 SIGMOID_SHARE = 0.95
 SIGMOID_RANGE = 0.3
 SIGMOID_ROWS = 60
-# Probabilities are rounded to so many decimals, if at all.
+# Numbers of decimals to which users round probabilities.
 DECIMALS = (1, 2, 3)
-ROUNDING = 1e-4  # Of a rounded number in units of its last decimal, in float32.
-LARGEST_MISS = 0.5  # Of a sum of one that is taken for rounding.
+# Error of a rounded number in float32, in units of its last decimal.
+ROUNDING = 1e-4
+# The largest distance of a sum from one that rounding may explain.
+LARGEST_MISS = 0.5
 
 LOGITS_INSTEAD = "Give logits from before the softmax, or the logarithms (torch.log)."
 NO_SOFTMAX = "Take the softmax off the end of the network."
-SHIFT = "Logits that lie there by chance: subtract 1 from all, which changes nothing."
+SHIFT = "If they are logits, subtract 1 from all of them, which changes nothing else."
 
 
 def check_not_probs(
     logits: Tensor, *, name: str = "logits", remedy: str = LOGITS_INSTEAD
 ) -> None:
-    """Refuse finite logits (n, classes) or (n, 1) that are probabilities, percentages
-    or sigmoids.
+    """Refuse logits (n, classes) or (n, 1) that look like probabilities.
+
+    Probabilities, percentages and sigmoids are recognised; the logits must be finite.
     """
     if len(logits) < 2:
         return
@@ -79,8 +82,11 @@ def check_no_softmax_at_end(network: nn.Module, name: str) -> None:
 
 
 def sum_tolerance(probs: Tensor, rows: int) -> float:
-    """The most by which a row of probabilities misses a sum of one, from how they were
-    rounded; `rows` is the size of their table.
+    """Largest distance of a row's sum from one that rounding explains.
+
+    Args:
+        probs: Rows to judge, shape (n, classes).
+        rows: Number of rows of the whole table.
     """
     if rows < FEW_ROWS:
         return max(SUM_TOLERANCE_OF_FEW, float(torch.finfo(probs.dtype).eps))
@@ -92,7 +98,7 @@ def sum_tolerance(probs: Tensor, rows: int) -> float:
 
 
 def rounded_decimals(probs: Tensor) -> int | None:
-    """The number of decimals that probabilities are rounded to, or None."""
+    """Number of decimals to which probabilities are rounded, or None."""
     for decimals in DECIMALS:
         scaled = probs * 10**decimals
         if bool((scaled - scaled.round()).abs().max() < ROUNDING):
@@ -101,8 +107,10 @@ def rounded_decimals(probs: Tensor) -> int | None:
 
 
 def _share_of_sums(candidates: Tensor, rows: int) -> float:
-    """Share of the rows that sum to one. Rows of nothing but 0 and 1 do not count: they
-    may be the logits of a toy example as well as saturated probabilities.
+    """Share of the rows that sum to one.
+
+    Rows of zeros and ones do not count: they may be the logits of a toy example as well
+    as saturated probabilities.
     """
     soft = candidates[~((candidates == 0) | (candidates == 1)).all(dim=1)]
     if not len(soft):
@@ -114,7 +122,8 @@ def _share_of_sums(candidates: Tensor, rows: int) -> float:
 
 
 def _spread(candidates: Tensor) -> bool:
-    """Whether numbers in [0, 1] lie on both sides of a half, far enough apart."""
+    """Whether numbers in [0, 1] lie on both sides of 0.5, far enough apart."""
     low, high = (bound.item() for bound in torch.aminmax(candidates))
-    only_ends = bool(((candidates == 0) | (candidates == 1)).all())
-    return low < 0.5 < high and high - low >= SIGMOID_RANGE and not only_ends
+    if bool(((candidates == 0) | (candidates == 1)).all()):
+        return False
+    return low < 0.5 < high and high - low >= SIGMOID_RANGE

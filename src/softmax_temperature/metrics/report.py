@@ -1,9 +1,9 @@
-"""All metrics of an arm, or the difference of two, with 90 % intervals (focal paper,
-section 5, appendix G).
+"""All metrics of an arm, or the differences of two arms, with 90 % intervals.
 
-Scores are means over samples, and their intervals are percentiles over bootstrap
-resamples, each a matrix product. Calibration errors have intervals of their own: see
-`metrics.intervals`. The logits are read in pieces, and no temporary is of their size.
+Focal paper, section 5 and appendix G. Scores are means over samples, and their
+intervals are percentiles over bootstrap resamples. The intervals of calibration errors
+are those of `metrics.intervals`. Logits are read in pieces, so that no temporary has
+their size.
 """
 
 from __future__ import annotations
@@ -42,13 +42,12 @@ from softmax_temperature.metrics.intervals import (
 from softmax_temperature.metrics.scores import label_ranks, squared_distances
 
 SCORES = ("accuracy", "top5_accuracy", "negative_log_likelihood", "brier_score")
-INTERVAL = (0.05, 0.95)  # 90 %, focal paper, section 5.
+# Ends of a 90 % interval (focal paper, section 5).
+INTERVAL = (0.05, 0.95)
 
 
 class Difference(NamedTuple):
-    """A metric of arm a minus that of arm b, and its 90 % interval, which knows that
-    both arms have the same samples.
-    """
+    """A metric of arm a minus that of arm b, with its paired 90 % interval."""
 
     value: float
     low: float
@@ -58,26 +57,34 @@ class Difference(NamedTuple):
 def calibration_report(
     logits: Tensor, labels: Tensor, *, bins: int = 15, bootstrap: int = 0, seed: int = 0
 ) -> dict[str, Any]:
-    """Accuracy, proper scores and calibration errors of a classifier, with what is
-    needed to judge them.
+    """Accuracy, proper scores and calibration errors of a classifier, with intervals.
 
-    Logits (n, classes) of any float dtype are cast to float64, `labels` (n,) are
-    integers; `bootstrap` is the number of resamples for the intervals, 1000 in the
-    paper, 0 for no intervals at all, and `seed` theirs and the noise floor's. Returns
-    plain numbers: `samples`, `classes`, `bins`, `bootstrap`; the metrics of this
-    package by their names and `top5_accuracy`; and `intervals`, name to (low, high).
+    The interval of a score goes from the 5th to the 95th percentile over resamples. A
+    calibration error is the plain error of these samples, which is biased upwards. Its
+    interval is for the true error of the same bins on infinitely many samples, and
+    contains the plain error (`metrics.intervals`). The maximum calibration error has no
+    interval, because no interval that we tried has the right coverage.
 
-    The interval of a score is from the 5th to the 95th percentile over the resamples.
-    A calibration error is the plain one of these samples, which noise enlarges; its
-    interval is that of the true error of the same bins on endless samples, and holds
-    the plain one (`metrics.intervals`). The maximum calibration error has none: no
-    interval of it covers. Raises ValueError if a shape, value or number is wrong.
+    Args:
+        logits: Shape (n, classes), any float dtype; cast to float64.
+        labels: True classes, shape (n,), integers.
+        bins: Number of bins of every binned metric.
+        bootstrap: Number of resamples, 1000 in the paper; 0 for no intervals.
+        seed: Seed of the resamples and of the noise floor.
+
+    Returns:
+        Plain numbers: `samples`, `classes`, `bins`, `bootstrap`; the metrics of this
+        package by name, and `top5_accuracy`; and `intervals`, name to (low, high).
+
+    Raises:
+        ValueError: If a shape, value or number is wrong.
     """
     # Deviation: the released error bars are percentiles over resamples, reflected for
-    # every metric, (2 value - high, 2 value - low). Of calibration errors after scaling
-    # they cover the true value half of the time.
+    # every metric, (2 value - high, 2 value - low). After scaling, those of calibration
+    # errors cover the true value half of the time.
     _check(logits, labels, bins, bootstrap, seed)
-    bins = int(bins)  # A numpy integer is no JSON.
+    # Numpy integers cannot be written as JSON.
+    bins = int(bins)
     bootstrap = int(bootstrap)
     targets = labels.long()
     evidence = Evidence.of(logits, targets, bins)
@@ -109,12 +116,23 @@ def paired_difference(
     bootstrap: int = 1000,
     seed: int = 0,
 ) -> dict[str, Difference]:
-    """How every metric that has an interval differs between two arms on the same
-    samples (source: ours).
+    """Differences of two arms in every metric that has an interval (source: ours).
 
-    Both arms see the same resamples, so what they share cancels. Logits (n, classes) of
-    both arms, in the same order; the other arguments and errors are those of
-    `calibration_report`. Nothing without resamples.
+    Both arms see the same resamples, so that their common variation cancels.
+
+    Args:
+        logits_a: Logits of arm a, shape (n, classes).
+        logits_b: Logits of arm b on the same samples, in the same order.
+        labels: True classes, shape (n,), integers.
+        bins: Number of bins of every binned metric.
+        bootstrap: Number of resamples.
+        seed: Seed of the resamples.
+
+    Returns:
+        Metric to difference, arm a minus arm b; empty if `bootstrap` is 0.
+
+    Raises:
+        ValueError: If a shape, value or number is wrong.
     """
     _check_pair(logits_a, logits_b, labels, bins, bootstrap, seed)
     if not bootstrap:
@@ -144,11 +162,22 @@ def confident_report(
     bootstrap: int = 0,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """The predictions of at least a confidence: `confident_share`, `confident_accuracy`
-    (focal paper, Table H.1).
+    """Share and accuracy of confident predictions (focal paper, Table H.1).
 
-    `intervals` as in `calibration_report`; that of the accuracy is over resamples that
-    draw a confident prediction.
+    Args:
+        logits: Shape (n, classes), any float dtype; cast to float64.
+        labels: True classes, shape (n,), integers.
+        threshold: Least confidence of a confident prediction, in [0, 1].
+        bootstrap: Number of resamples; 0 for no intervals.
+        seed: Seed of the resamples.
+
+    Returns:
+        `confident_share`; `confident_accuracy`, None if no prediction is confident; and
+        `intervals` as in `calibration_report`. The interval of the accuracy is over
+        resamples with at least one confident prediction.
+
+    Raises:
+        ValueError: If a shape, value or number is wrong.
     """
     _check(logits, labels, 1, bootstrap, seed)
     if not 0 <= threshold <= 1:
@@ -157,22 +186,19 @@ def confident_report(
         )
     confidences, predicted = torch.softmax(logits.detach().double(), dim=1).max(1)
     confident = confidences >= threshold
-    kinds = (
-        torch.stack((confident, confident & (predicted == labels.long())), dim=1)
-        .double()
-        .cpu()
-    )
-    count, right = kinds.sum(0).tolist()
+    confident_and_correct = confident & (predicted == labels.long())
+    indicators = torch.stack((confident, confident_and_correct), dim=1).double().cpu()
+    count, correct = indicators.sum(0).tolist()
     resampled: dict[str, Tensor] = {}
     if bootstrap:
-        shares = _resampled_means(kinds, bootstrap, seed)
+        shares = _resampled_means(indicators, bootstrap, seed)
         resampled["confident_share"] = shares[:, 0]
         if count:
             drawn = shares[shares[:, 0] > 0]
             resampled["confident_accuracy"] = drawn[:, 1] / drawn[:, 0]
     return {
-        "confident_share": count / len(kinds),
-        "confident_accuracy": right / count if count else None,
+        "confident_share": count / len(indicators),
+        "confident_accuracy": correct / count if count else None,
         "intervals": _percentiles(resampled),
     }
 
@@ -232,21 +258,19 @@ def _percentiles(resampled: dict[str, Tensor]) -> dict[str, tuple[float, float]]
 def resample_weights(
     samples: int, resamples: int, seed: int, *, rows: int | None = None
 ) -> Iterator[Tensor]:
-    """How often each sample is drawn: float64 tensors of shape (rows, samples) on the
-    CPU, `resamples` rows together.
+    """Bootstrap counts of each sample: (rows, samples) float64 tensors on the CPU.
 
-    Depends on nothing but the first three arguments, so that every arm and every device
-    sees the same resamples.
+    The rows of all tensors together are `resamples`. They depend on the first three
+    arguments only, so that all arms and devices see the same resamples.
     """
-    # A stream of its own: the noise floor draws from the same seed.
+    # The noise floor draws from the same seed, so the resamples need their own stream.
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
-    most = rows or max(1, CHUNK // samples)
-    for start in range(0, resamples, most):
-        count = min(most, resamples - start)
-        drawn = (
-            generator.integers(0, samples, size=(count, samples))
-            + samples * np.arange(count)[:, None]
-        )
+    most_rows = rows or max(1, CHUNK // samples)
+    for start in range(0, resamples, most_rows):
+        count = min(most_rows, resamples - start)
+        drawn = generator.integers(0, samples, size=(count, samples))
+        # Offset each row, so that one bincount serves all rows.
+        drawn += samples * np.arange(count)[:, None]
         counts = np.bincount(drawn.ravel(), minlength=count * samples)
         yield torch.from_numpy(counts.reshape(count, samples).astype(np.float64))
 
@@ -254,29 +278,38 @@ def resample_weights(
 def expected_calibration_error_change(
     logits_a: Tensor, logits_b: Tensor, labels: Tensor, *, bins: int = 15
 ) -> Difference:
-    """The ECE of arm a minus that of arm b, as `paired_difference` has it, without
-    resamples; the same arguments and errors.
+    """ECE of arm a minus that of arm b, as in `paired_difference` but faster.
+
+    Arguments and errors are those of `paired_difference`; no resamples are needed.
     """
     _check_pair(logits_a, logits_b, labels, bins, bootstrap=0, seed=0)
-    a, b = (
-        _expected_error(logits, labels.long(), bins) for logits in (logits_a, logits_b)
-    )
+    a = _expected_error(logits_a, labels.long(), bins)
+    b = _expected_error(logits_b, labels.long(), bins)
     return Difference(a.value - b.value, *change_interval(a, b))
 
 
 class Evidence(NamedTuple):
-    """All that the report needs of an arm on a sample, but the logits."""
+    """Statistics of an arm's logits from which the report is made.
 
-    scores: Tensor  # What each sample adds to the means of SCORES, shape (n, 4).
+    Attributes:
+        scores: Each of `SCORES` for each sample, shape (n, 4).
+        table: Equal-width bins of the predictions.
+        expected: The ECE.
+        adaptive: The AdaECE.
+        confidences: Confidences of the predictions, shape (n,).
+        cells: Moments for the Classwise-ECE.
+    """
+
+    scores: Tensor
     table: ReliabilityBins
     expected: BinnedError
     adaptive: BinnedError
-    confidences: Tensor  # Of the predictions, shape (n,).
+    confidences: Tensor
     cells: ClassCells
 
     @classmethod
     def of(cls, logits: Tensor, labels: Tensor, bins: int) -> Evidence:
-        """The evidence in checked logits (n, classes) and labels (n,), int64."""
+        """Statistics of checked logits (n, classes) and labels (n,), int64."""
         scores, confidences = _scores_and_confidences(logits, labels)
         correct = scores[:, SCORES.index("accuracy")]
         equal_mass = equal_mass_membership(confidences, bins)
@@ -294,27 +327,28 @@ class Evidence(NamedTuple):
         """Every metric that two arms can be compared on."""
         means = self.scores.mean(dim=0).tolist()
         classes = len(self.cells.means) // len(self.table.counts)
+        classwise = self.cells.means.abs().sum().item() / classes
         return {
             **dict(zip(SCORES, means, strict=True)),
             "expected_calibration_error": self.expected.value,
             "maximum_calibration_error": self.table.gaps.abs().max().item(),
             "adaptive_calibration_error": self.adaptive.value,
-            "classwise_calibration_error": self.cells.means.abs().sum().item()
-            / classes,
+            "classwise_calibration_error": classwise,
         }
 
     def errors(
         self, logits: Tensor, labels: Tensor, bins: int
     ) -> dict[str, BinnedError]:
-        """The calibration errors that have an interval, by name; all but the maximum:
-        no interval of a largest gap covered (docs/calibration_intervals.md).
+        """Calibration errors that have an interval, by name.
+
+        The maximum calibration error has none: no interval for a largest gap had the
+        right coverage (docs/calibration_intervals.md).
         """
+        classwise = classwise_error(logits, labels, bins, self.cells)
         return {
             "expected_calibration_error": self.expected,
             "adaptive_calibration_error": self.adaptive,
-            "classwise_calibration_error": classwise_error(
-                logits, labels, bins, self.cells
-            ),
+            "classwise_calibration_error": classwise,
         }
 
 
@@ -350,7 +384,7 @@ def _scores(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         losses,
         squared_distances(probs, labels),
     ]
-    # The prediction is the first largest logit: softmax may round two logits to one
+    # The prediction comes from the logits: softmax may round two logits to one
     # probability.
     predicted = logits.argmax(dim=1, keepdim=True)
     return torch.stack(columns, dim=1), probs.gather(1, predicted).squeeze(1)

@@ -1,6 +1,4 @@
-"""Accuracy, the two proper scores, and scores of images of which every pixel is
-classified (cooling, section 4.4).
-"""
+"""Accuracy, proper scores, and scores of segmentations (cooling, section 4.4)."""
 
 import torch
 import torch.nn.functional as F
@@ -16,8 +14,18 @@ from softmax_temperature.metrics.checks import (
 
 
 def top_accuracy(logits: Tensor, labels: Tensor, *, top: int = 5) -> Tensor:
-    """Share of labels (n,) among the `top` largest logits (n, classes); of equal ones
-    the lower class is first.
+    """Share of samples whose label is among the `top` largest logits.
+
+    Args:
+        logits: Shape (n, classes). Of equal logits, the lower class ranks first.
+        labels: True classes, shape (n,), integers.
+        top: Number of classes that count, at least 1.
+
+    Returns:
+        A scalar in [0, 1], float64.
+
+    Raises:
+        ValueError: If an argument is malformed.
     """
     check_logits(logits)
     check_labels(labels, logits)
@@ -26,8 +34,17 @@ def top_accuracy(logits: Tensor, labels: Tensor, *, top: int = 5) -> Tensor:
 
 
 def negative_log_likelihood(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean of -log p of labels (n,) under logits (n, classes) (focal, section 3), nats,
-    float64, or ValueError.
+    """Mean negative log-likelihood of the labels, in nats (focal paper, section 3).
+
+    Args:
+        logits: Shape (n, classes), any float dtype; cast to float64.
+        labels: True classes, shape (n,), integers.
+
+    Returns:
+        A scalar, float64.
+
+    Raises:
+        ValueError: If an argument is malformed.
     """
     check_logits(logits)
     check_labels(labels, logits)
@@ -35,8 +52,17 @@ def negative_log_likelihood(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def brier_score(probs: Tensor, labels: Tensor) -> Tensor:
-    """Mean squared distance of probs (n, classes) to one-hot labels (n,), float64, in
-    [0, 2]; or ValueError.
+    """Mean squared distance of the probabilities to the one-hot labels, in [0, 2].
+
+    Args:
+        probs: Shape (n, classes), floating point; rows sum to one.
+        labels: True classes, shape (n,), integers.
+
+    Returns:
+        A scalar, float64.
+
+    Raises:
+        ValueError: If an argument is malformed.
     """
     check_probs(probs)
     check_labels(labels, probs)
@@ -46,30 +72,39 @@ def brier_score(probs: Tensor, labels: Tensor) -> Tensor:
 def squared_distances(probs: Tensor, labels: Tensor) -> Tensor:
     """Squared distance of each row to its one-hot label, shape (n,)."""
     true_probs = probs.gather(1, labels[:, None]).squeeze(1)
-    # |p - e|^2 = |p|^2 - 2 p_y + 1, with p_y taken out of the sum: no cancellation when
-    # the row is nearly one-hot.
-    others = probs.square().scatter(1, labels[:, None], 0).sum(dim=1)
-    return others + (1 - true_probs).square()
+    # Not |p|^2 - 2 p_y + 1, which cancels when the row is nearly one-hot.
+    wrong_classes = probs.square().scatter(1, labels[:, None], 0).sum(dim=1)
+    return wrong_classes + (1 - true_probs).square()
 
 
 def label_ranks(logits: Tensor, labels: Tensor) -> Tensor:
-    """How many classes rank before the label, shape (n,); 0 where the label is the
-    prediction.
-    """
+    """Number of classes that rank before the label, shape (n,)."""
     index = labels[:, None]
-    of_label = logits.gather(1, index)
-    earlier = torch.arange(logits.shape[1], device=logits.device) < index
-    return ((logits > of_label) | ((logits == of_label) & earlier)).sum(dim=1)
+    label_logits = logits.gather(1, index)
+    larger = logits > label_logits
+    lower_class = torch.arange(logits.shape[1], device=logits.device) < index
+    tied_before = (logits == label_logits) & lower_class
+    return (larger | tied_before).sum(dim=1)
 
 
 def confusion_matrix(
     predictions: Tensor, labels: Tensor, *, classes: int, void: int | None = None
 ) -> Tensor:
-    """Pixels by true class (rows) and predicted class, (classes, classes) int64; of
-    several batches they add up.
+    """Number of pixels by true class (rows) and predicted class (columns).
 
-    Predictions and labels are integers of one shape in [0, classes), or ValueError;
-    `void` pixels are left out.
+    The matrices of several batches may be added.
+
+    Args:
+        predictions: Predicted classes, integers in [0, classes), of any shape.
+        labels: True classes, integers in [0, classes), of the same shape.
+        classes: Number of classes.
+        void: Label of pixels that do not count.
+
+    Returns:
+        Shape (classes, classes), int64.
+
+    Raises:
+        ValueError: If an argument is malformed.
     """
     classes = check_count(classes, "classes", least=1)
     for numbers, name in ((labels, "labels"), (predictions, "predictions")):
@@ -79,33 +114,40 @@ def confusion_matrix(
                 f"got {numbers.dtype} {tuple(numbers.shape)}",
                 "Give one class for each pixel.",
             )
-    rows = labels.long()  # Before it is compared: -1 equals 255 in uint8.
+    # Converted before it is compared with `void`: -1 equals 255 in uint8.
+    rows = labels.long()
     columns = predictions.long()
     if void is not None:
-        columns = columns[rows != void]
-        rows = rows[rows != void]
+        counted = rows != void
+        columns = columns[counted]
+        rows = rows[counted]
     for numbers, name in ((rows, "labels"), (columns, "predictions")):
         wrong = numbers[(numbers < 0) | (numbers >= classes)]
         if len(wrong):
             raise ArgumentError(
                 f"{name} must be in [0, {classes}), got {wrong[0].item()}",
-                "Name the label of pixels without a class: void.",
+                "Give the label of pixels without a class as void=.",
             )
-    return torch.bincount(rows * classes + columns, minlength=classes**2).view(
-        classes, classes
-    )
+    cells = rows * classes + columns
+    return torch.bincount(cells, minlength=classes**2).view(classes, classes)
 
 
 def mean_intersection_over_union(confusion: Tensor) -> Tensor:
-    """Mean over the classes that labels or predictions have of the share of pixels in
-    both among those in either.
+    """Mean intersection over union of the classes that labels or predictions have.
+
+    Args:
+        confusion: See `confusion_matrix`.
+
+    Returns:
+        A scalar in [0, 1], float64.
     """
     counts = confusion.double()
-    both = counts.diagonal()
-    return (both / (counts.sum(0) + counts.sum(1) - both)).nanmean()
+    intersection = counts.diagonal()
+    union = counts.sum(0) + counts.sum(1) - intersection
+    return (intersection / union).nanmean()
 
 
 def pixel_accuracy(confusion: Tensor) -> Tensor:
-    """Share of the pixels that were predicted right."""
+    """Share of pixels whose prediction is correct, a float64 scalar."""
     counts = confusion.double()
     return counts.trace() / counts.sum()

@@ -1,3 +1,1 @@
-"""The papers: records, tables, figures and claims of each, what they share, and the
-report.
-"""
+"""Records, tables, figures and claims of each paper, and the report of all papers."""

@@ -1,5 +1,4 @@
-"""The tables of the losses and networks that params.yaml names, and the modules that
-hold them.
+"""Tables of the losses and networks that params.yaml names, with their modules.
 
 A cell's code is that of the classes it names: a new entry reruns no other cell.
 """

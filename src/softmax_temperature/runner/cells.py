@@ -123,9 +123,7 @@ class Cell:
         }
 
     def code(self) -> dict[str, str]:
-        """The digests of the code: of the function's module, and of each class that the
-        plan names, under "module:Class".
-        """
+        """Code digests by name: the function's module, and each "module:Class" used."""
         module = self.run.__module__
         code = {module: code_digest(module)}
         for reference in self.implementations():

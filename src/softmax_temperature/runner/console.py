@@ -18,8 +18,10 @@ PLAIN_TEXTS = {
 
 
 def print_any_text() -> None:
-    """Let standard output and standard error write text that their encoding lacks, as
-    plain text or else as escapes, where `print` would raise an error.
+    """Let `print` replace characters that the encoding of a stream lacks.
+
+    Standard output and standard error write them as plain text or else as escapes; by
+    default `print` raises an error.
     """
     codecs.register_error(PLAIN, _plain)
     for stream in (sys.stdout, sys.stderr):

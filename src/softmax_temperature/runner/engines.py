@@ -117,7 +117,7 @@ def _processes(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
 
 
 def _begin_worker(stage: int, folder: str) -> None:
-    """Leave interrupts to the stage, and, on Linux, end with it even if it is killed."""
+    """Ignore interrupts, and on Linux end with the stage, even if that is killed."""
     # Terminals interrupt the stage and its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":

@@ -1,9 +1,9 @@
-"""The digest of the code that a cell runs: the modules its function reaches by import,
-and the libraries they use.
+"""The digest of the code that a cell runs.
 
-Comments and docstrings do not count, so explaining code does not make results stale;
-changing it does. How cells are run, how parameters are validated and what is done with
-results do not count either: see `EXCLUDED`.
+It covers the modules that the cell's function imports, directly or not, and the
+versions of the libraries that they use. Comments and docstrings do not count, so that a
+better explanation does not make results stale. Modules that run cells, validate
+parameters or report results do not count either: see `EXCLUDED`.
 """
 
 import ast
@@ -37,12 +37,12 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 def import_closure(
     module: str, *, excluded: frozenset[str] = EXCLUDED
 ) -> tuple[str, ...]:
-    """The modules of this package that `module` imports, directly or not, itself and
-    its packages included, sorted.
+    """Sorted names of the modules that `module` imports, directly or not.
 
-    Not packages that name things for users, excluded rooms, and what is imported for
-    type checking alone. A module of the project's own, beside params.yaml, comes with
-    the project's other modules that it imports.
+    The closure includes `module` and its packages, and for a module of the project (one
+    beside params.yaml) the project's other modules that it imports. It leaves out
+    packages that only export names for users, excluded rooms, and imports for type
+    checking.
     """
     if not _in_package(module):
         return _closure_of_project_module(module, excluded)
@@ -75,10 +75,10 @@ def _closure_of_project_module(
 
 @cache
 def code_digest(module: str) -> str:
-    """One sha256 over the closure's code and the versions of the libraries that it
-    imports directly.
+    """The sha256 of the closure's code and of its libraries' versions.
 
-    Within one process this is the code as it was when first asked for.
+    Libraries count if the closure imports them directly. Within one process the code is
+    read once, at the first call.
     """
     closure = import_closure(module)
     imported = {library for name in closure for library in _libraries(name)}
@@ -88,14 +88,12 @@ def code_digest(module: str) -> str:
 
 
 def project_files(module: str) -> list[Path]:
-    """The files of the project's own modules, beside params.yaml, that a module's code
-    is in.
-    """
+    """Files of the project's modules, beside params.yaml, in a module's closure."""
     return [source_path(name) for name in import_closure(module) if _in_project(name)]
 
 
 def source_path(module: str) -> Path:
-    """The file that holds a module; one of this package is found without importing it."""
+    """The file of a module; modules of this package are found without an import."""
     if not _in_package(module):
         return _project_file(module)
     path = Path(__file__).parents[1].joinpath(*module.split(".")[1:])
@@ -118,7 +116,7 @@ def _project_file(module: str) -> Path:
 
 
 def _in_project(module: str) -> bool:
-    """Whether a module's file lies in the current folder, and not in its environment."""
+    """Whether a module's file is in the current folder, outside its environment."""
     top = module.partition(".")[0]
     if top == PACKAGE or top in sys.stdlib_module_names:
         return False

@@ -1,4 +1,4 @@
-"""Classes that params.yaml names: by a name of a table, or as "package.module:Class"."""
+"""Classes that params.yaml names, by a table's name or as "package.module:Class"."""
 
 import re
 import sys
@@ -14,7 +14,7 @@ REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 def reference_to(name: str, table: Mapping[str, str], kind: str) -> str:
-    """The "package.module:Class" of a name; InputError if the table does not have it."""
+    """The "package.module:Class" of a name; InputError for an unknown name."""
     if name in table:
         return table[name]
     if REFERENCE.fullmatch(name):

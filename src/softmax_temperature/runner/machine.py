@@ -105,9 +105,7 @@ def prepare_torch(
 
 
 def keep_freed_memory() -> None:
-    """Let glibc keep up to 2 GiB that this process has freed; does nothing with other C
-    libraries.
-    """
+    """Let glibc keep up to 2 GiB of freed memory; no effect on other C libraries."""
     # By default it returns large blocks to the system at once, and the next training
     # step faults them in again page by page: a tenth of the time for the small VGG, a
     # third for ResNet-50.

@@ -29,8 +29,9 @@ class Section(BaseModel):
         return values
 
     def implementations(self) -> tuple[str, ...]:
-        """The classes that the section names, as "package.module:Class"; they are code
-        of the cells that are given it.
+        """Classes that the section names, as "package.module:Class".
+
+        They count as code of the cells that get the section.
         """
         return ()
 

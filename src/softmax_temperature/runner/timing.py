@@ -19,9 +19,7 @@ def timing_of(about: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def read_timing(work: Path) -> dict[str, Any] | None:
-    """The timing in a work folder; None if the cell ran elsewhere, or if the file is
-    damaged.
-    """
+    """The timing in a work folder; None if it is missing or damaged."""
     with suppress(ArtifactError, FileNotFoundError):
         return read_sealed(work / TIMING)
     return None

@@ -71,9 +71,7 @@ def _search(job: Job, *, grid: GridTraining) -> None:
 
 @stage
 def rescaling(params: Params) -> Iterator[Cell]:
-    """Figure 2: one cell per optimizer and loss; the repeats of a cell train side by
-    side.
-    """
+    """Cells of Figure 2, one per optimizer and loss; a cell trains all its repeats."""
     paper = params.classifier_temperature
     figure = paper.rescaling
     inputs = {"embeddings": EMBEDDINGS / figure.dataset / figure.backbone}

@@ -130,8 +130,10 @@ def _train(
 
 @stage
 def train_segmentation(params: Params) -> Iterator[Cell]:
-    """One cell per arm and seed (section 4.4); a missing or incomplete data set raises
-    InputError.
+    """Cells of section 4.4, one per arm and seed.
+
+    Raises:
+        InputError: If the data set is missing or incomplete.
     """
     section = params.cooling.segmentation
     root = params.data.root

@@ -1,3 +1,1 @@
-"""The command line with what its commands do, and what the programs in `pipeline/` and
-`make data` call.
-"""
+"""The command line, its commands, and the programs of `pipeline/` and `make data`."""

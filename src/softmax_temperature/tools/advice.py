@@ -1,6 +1,6 @@
-"""Whether to scale the logits of a classifier, in one sentence with its numbers.
+"""Advice whether to scale the logits of a classifier, in one sentence.
 
-Everything that gives this advice (text, page, JSON) takes it from here.
+The text report, the HTML page and the JSON file all take the advice from here.
 """
 
 import math
@@ -8,15 +8,25 @@ from typing import NamedTuple
 
 
 class Evidence(NamedTuple):
-    """What a report knows about a temperature; errors are fractions."""
+    """Numbers of a report from which the advice follows; errors are fractions.
 
-    temperature: float  # By likelihood, and its 90 % interval.
+    Attributes:
+        temperature: The temperature by likelihood.
+        low: Lower end of its 90 % interval.
+        high: Upper end of its 90 % interval.
+        before: ECE of the logits as they are.
+        after: ECE of the logits divided by the temperature.
+        change: 90 % interval of the change of the true ECE by scaling.
+        noise_floor: Mean ECE of a calibrated model on the same number of rows.
+    """
+
+    temperature: float
     low: float
     high: float
-    before: float  # ECE as the logits are.
-    after: float  # ECE with the logits divided by the temperature.
-    change: tuple[float, float]  # 90 % interval of the change of the true ECE.
-    noise_floor: float  # ECE that a calibrated model shows on so many rows.
+    before: float
+    after: float
+    change: tuple[float, float]
+    noise_floor: float
 
 
 class Advice(NamedTuple):
@@ -27,8 +37,10 @@ class Advice(NamedTuple):
 
 
 def advise(evidence: Evidence) -> Advice:
-    """Advise to scale only where the temperature is not 1, the error is more than noise,
-    and scaling makes it smaller: each beyond doubt, at 90 %.
+    """Whether to scale the logits, with the reason.
+
+    The advice is to scale only if the interval of the temperature excludes 1, the ECE
+    is above its noise floor, and the interval of the change of the ECE is below 0.
     """
     temperature = (
         f"{three_digits(evidence.temperature)} "
@@ -67,7 +79,7 @@ def advise(evidence: Evidence) -> Advice:
 
 
 def three_digits(value: float) -> str:
-    """A positive number as text, of at least three significant digits."""
+    """A positive number as text, with at least three significant digits."""
     if not 1e-4 <= value < 1e7:
         return f"{value:.2e}" if 0 < value < math.inf else f"{value:g}"
     decimals = max(0, 2 - math.floor(math.log10(value)))
@@ -75,5 +87,5 @@ def three_digits(value: float) -> str:
 
 
 def _points(share: float) -> str:
-    """A change in points, with its sign; never -0.0."""
+    """A change of a fraction in percentage points, with its sign; never -0.0."""
     return f"{round(100 * share, 1) + 0.0:+.1f}"

@@ -1,4 +1,4 @@
-"""Users' arrays: found in their files by name, and checked."""
+"""Users' arrays, read from files by name, and checked."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -36,7 +36,8 @@ Rows = tuple[Tensor, Tensor]
 SAMPLE = Path(__file__).with_name("sample_logits.npz")
 KINDS = ("logits", "probs")
 SAY_PROBS = "Say so: kind='probs', or --probs on the command line."
-LARGEST_LABEL = 2**53  # The last whole number that float64 tells from the next.
+# Up to here float64 distinguishes all whole numbers.
+LARGEST_LABEL = 2**53
 # Other names for the arrays that the commands ask for.
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "logits": ("outputs", "preds", "predictions", "y_pred", "scores"),
@@ -47,11 +48,10 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
 
 
 def sample_logits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Logits (1500, 10) and labels (1500,) of an overconfident classifier of
-    handwritten digits, to try tools on.
+    """Logits (1500, 10) and labels (1500,) of an overconfident classifier of digits.
 
-    A logistic regression, hardly regularised, of the first 297 of scikit-learn's
-    digits; the other 1,500 are here.
+    It is a logistic regression with little regularisation, trained on the first 297 of
+    scikit-learn's digits and evaluated on the other 1,500.
 
     Examples:
         >>> logits, labels = sample_logits()
@@ -64,8 +64,11 @@ def sample_logits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
 
 @contextmanager
 def user_data(where: object, remedy: str) -> Iterator[None]:
-    """Report what the library refuses about a user's data as an InputError, which names
-    the file; `remedy` is for errors that have none of their own.
+    """Turn the library's errors about a user's data into InputErrors.
+
+    Args:
+        where: Name of the file, for the message.
+        remedy: Remedy for errors that have none.
     """
     try:
         yield
@@ -87,27 +90,38 @@ def read_rows(
     *,
     columns: Sequence[str] = (),
 ) -> tuple[Arrays, Arrays | None]:
-    """The matrix ("logits", "probs" or "embeddings") and the labels of a user's rows;
-    and the same for other rows, or None.
+    """A user's matrix and labels, and those of other rows or None.
 
-    Labels are in the file of the matrix, or apart. Other rows ("validation" or "test")
-    are in files of their own, or else in the first file under names such as
-    `test_embeddings` and `test_labels`. `columns` are the classes of tables. What is
-    missing or unreadable, and other rows in part, raise InputError.
+    Args:
+        matrix: Name of the matrix: "logits", "probs" or "embeddings".
+        path: File of the matrix.
+        labels: File of the labels, if they are not in the file of the matrix.
+        other: Name of the other rows, "validation" or "test".
+        other_path: File of the other rows. Without it they are read from the first
+            file, if it has arrays such as `test_embeddings` and `test_labels`.
+        other_labels: File of the other rows' labels.
+        columns: Names and patterns of the classes' columns in tables.
+
+    Raises:
+        InputError: If an array is missing, or a file cannot be read.
     """
     within = (f"{other}_{matrix}", f"{other}_labels")
     arrays = _read_pair(matrix, path, labels, within, columns)
-    own = {
+    other_rows = {
         name.removeprefix(f"{other}_"): arrays.pop(name)
         for name in within
         if name in arrays
     }
     if other_path:
         return arrays, _read_pair(matrix, other_path, other_labels, (), columns)
-    if len(own) == 1 or other_labels:
-        what = f"{other} rows lack their {'labels' if matrix in own else matrix}"
-        raise InputError(what, where=str(path), remedy=f"Give {' and '.join(within)}.")
-    return arrays, own or None
+    if len(other_rows) == 1 or other_labels:
+        absent = "labels" if matrix in other_rows else matrix
+        raise InputError(
+            f"{other} rows lack their {absent}",
+            where=str(path),
+            remedy=f"Give {' and '.join(within)}.",
+        )
+    return arrays, other_rows or None
 
 
 def _read_pair(
@@ -144,9 +158,10 @@ def read_arrays(
     optional: Sequence[str] = (),
     columns: Sequence[str] = (),
 ) -> Arrays:
-    """The arrays of a file by name; `tables` says which columns of a table they are.
+    """The arrays of a file by name.
 
-    A file of one unnamed array holds what is required alone, otherwise the matrix.
+    The module `tables` says which columns of a table they are. A file of one unnamed
+    array holds the only required array, or else the matrix.
     """
     content = read_content(path)
     if path.suffix.lower() in TABLE_ENDINGS:
@@ -228,14 +243,12 @@ def _absent(
 
 
 def as_numpy(value: Any) -> NDArray[Any]:
-    """A tensor or anything like an array; halves are widened, because numpy has no
-    bfloat16.
-    """
+    """A tensor or array-like as a numpy array."""
     if isinstance(value, Tensor):
         value = value.detach().cpu()
-        value = (
-            value.float() if value.dtype in (torch.bfloat16, torch.float16) else value
-        )
+        # NumPy has no bfloat16.
+        if value.dtype in (torch.bfloat16, torch.float16):
+            value = value.float()
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ArgumentError(
             f"an array of shape {value.shape} has masked entries, whose mask would be "
@@ -252,13 +265,12 @@ def as_numpy(value: Any) -> NDArray[Any]:
 
 
 def check_frame(values: Any, labels: Any, name: str) -> None:
-    """Refuse a data frame whose columns or rows are not those of a matrix; anything
-    else passes.
+    """Refuse a data frame whose columns or rows are not those of a matrix.
 
     Its columns may have any names, but not that of a label, nor some that are numbered
     beside others that are not, nor numbers in another order than their own.
     """
-    if not isinstance(values, pd.DataFrame):
+    if not _is_of_pandas(values):
         return
     columns = [str(column).strip() for column in values.columns]
     numbered = [column for column in columns if NUMBERED.fullmatch(column)]
@@ -278,16 +290,20 @@ def check_frame(values: Any, labels: Any, name: str) -> None:
             "that of their numbers",
             f"Sort them, or give {name}.to_numpy().",
         )
-    if isinstance(labels, pd.Series | pd.DataFrame) and _is_reordered(
-        values.index, labels.index
-    ):
+    if _is_of_pandas(labels) and _is_reordered(values.index, labels.index):
         raise ArgumentError(
             f"{name} and the labels have the same index in another order",
             "Bring them into one: labels.loc[logits.index].",
         )
 
 
-def _is_reordered(index: pd.Index, other: pd.Index) -> bool:
+def _is_of_pandas(values: Any) -> bool:
+    """Whether values are a data frame or a series, without importing pandas."""
+    is_named = type(values).__name__ in ("DataFrame", "Series")
+    return is_named and type(values).__module__.startswith("pandas.")
+
+
+def _is_reordered(index: Any, other: Any) -> bool:
     """Whether two indexes hold the same keys in different orders."""
     if index.equals(other):
         return False
@@ -301,11 +317,17 @@ def split_rows(
     *,
     every_class: bool = False,
 ) -> tuple[Rows, Rows]:
-    """The rows without a random fraction of them, and that fraction, which every class
-    shares as nearly as whole rows allow.
+    """Split rows at random into the rest and a fraction, stratified by class.
 
-    With `every_class` the rows without have one of each class left to train on, for
-    fractions up to a half: a class of one row gives none.
+    Args:
+        rows: Values and labels.
+        fraction: Fraction of the second part.
+        generator: Source of randomness.
+        every_class: Whether the first part keeps at least one row of each class, for
+            fractions up to a half; a class of one row is then not split.
+
+    Returns:
+        The rest, and the fraction.
     """
     labels = rows[1].numpy()
     drawn = np.ones(len(labels), dtype=np.bool_)
@@ -315,16 +337,27 @@ def split_rows(
     if drawn.any():
         held_out[drawn] = random_holdout(labels[drawn], fraction, generator)
     chosen = torch.from_numpy(held_out)
-    rest = rows[0][~chosen], rows[1][~chosen]
-    return rest, (rows[0][chosen], rows[1][chosen])
+    values, classes = rows
+    rest = (values[~chosen], classes[~chosen])
+    return rest, (values[chosen], classes[chosen])
 
 
 def checked_logits(
     logits: Any, labels: Any, kind: str = "logits", *, name: str = ""
 ) -> Rows:
-    """Logits, shape (n, classes), float64, and classes, shape (n,), int64, of what a
-    user calls logits (or `kind` "probs") and labels; `name` comes before both in
-    messages.
+    """A user's logits and labels as tensors, checked.
+
+    Args:
+        logits: Logits or probabilities, shape (n, classes), (n,) or (n, 1).
+        labels: Whole numbers, shape (n,), or one-hot, shape (n, classes).
+        kind: "logits", or "probs" for probabilities.
+        name: Prefix of the arguments' names in messages.
+
+    Returns:
+        Logits (n, classes), float64, and labels (n,), int64.
+
+    Raises:
+        ValueError: If an array is malformed, or does not look like its kind.
     """
     if kind not in KINDS:
         raise ArgumentError(
@@ -345,7 +378,8 @@ def checked_logits(
         _refuse_decisions(values, f"{name}logits")
         table = torch.from_numpy(values)
         check_not_probs(table, name=f"{name}logits", remedy=SAY_PROBS)
-        if table.shape[1] == 1:  # Of class 1 of two.
+        if table.shape[1] == 1:
+            # The logit of class 1 of two; that of class 0 is zero.
             table = torch.cat([torch.zeros_like(table), table], dim=1)
     check_logits(table, name=f"{name}{kind}", masked=True)
     numbers = class_numbers(classes, table.shape, f"{name}labels")
@@ -358,8 +392,16 @@ def checked_logits(
 def class_numbers(
     labels: NDArray[Any], scores: Sequence[int], name: str = "labels"
 ) -> Tensor:
-    """Labels as int64, (n,), of whole numbers (n,) or (n, 1), or of one-hot rows in the
-    shape of the scores, (n, classes); of another shape they stay as they are.
+    """Labels as int64, (n,).
+
+    Args:
+        labels: Whole numbers (n,) or (n, 1), or one-hot rows (n, classes). An array of
+            another shape keeps its shape.
+        scores: Shape of the scores, (n, classes).
+        name: Name of the argument in messages.
+
+    Raises:
+        ValueError: If the labels are neither whole numbers nor one-hot.
     """
     if labels.ndim != 2 or len(labels) != scores[0]:
         return whole_numbers(labels, name)
@@ -387,7 +429,7 @@ def class_numbers(
 
 
 def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
-    """Labels as int64; ValueError if they are none."""
+    """Numbers as int64; ValueError if they are not whole."""
     if values.dtype.kind not in "fiub":
         example = str(values.flat[0]) if values.size else "nothing"
         raise ArgumentError(
@@ -398,7 +440,8 @@ def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
     wrong |= np.abs(values.astype(np.float64)) > LARGEST_LABEL
     if wrong.any():
         raise ArgumentError(
-            f"{name} must be whole numbers, got {values[wrong].flat[0]} ({values.dtype})",
+            f"{name} must be whole numbers, got {values[wrong].flat[0]} "
+            f"({values.dtype})",
             "Number the classes from 0, and leave rows without a class out.",
         )
     return torch.from_numpy(values.astype(np.int64))
@@ -427,12 +470,12 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
 
 
 def _refuse_decisions(values: NDArray[np.float64], name: str) -> None:
-    """Refuse predicted classes, or one-hot ones, that were given as logits."""
+    """Refuse predicted classes, as numbers or one-hot, that were given as logits."""
     if values.shape[1] == 1:
         whole = bool((values == np.floor(values)).all())
         if whole and len(values) >= FEW_ROWS:
             raise _decisions(name)
-    # The first row spares a look at all of a large table.
+    # If the first row differs, the whole of a large table need not be read.
     elif np.isin(values[0], (0, 1)).all() and np.isin(values, (0, 1)).all():
         raise _decisions(name)
 
@@ -448,13 +491,14 @@ def _decisions(name: str) -> ArgumentError:
 def _refuse_rounded_zeros(
     values: NDArray[np.float64], labels: Tensor, name: str
 ) -> None:
-    """Refuse rounded probabilities that are 0 for a label: the logarithm of 0 decides
-    every temperature.
+    """Refuse rounded probabilities that are 0 for a label.
+
+    The logarithm of such a 0 would dominate the fit of the temperature.
     """
     if values.shape[1] == 1:
         values = np.hstack([1 - values, values])
-    of_label = values[np.arange(len(values)), labels.numpy()]
-    zeros = np.flatnonzero(of_label == 0)
+    label_probs = values[np.arange(len(values)), labels.numpy()]
+    zeros = np.flatnonzero(label_probs == 0)
     decimals = rounded_decimals(torch.from_numpy(values))
     if len(zeros) and decimals is not None:
         raise ArgumentError(
@@ -465,13 +509,13 @@ def _refuse_rounded_zeros(
 
 
 def _smallest_positive(dtype: np.dtype[Any]) -> float:
-    """The smallest positive number of a dtype: a probability of 0 is taken for it."""
+    """The smallest positive number of a dtype, which replaces a probability of 0."""
     floating = dtype if dtype.kind == "f" else np.float64
     return float(np.finfo(floating).smallest_subnormal)
 
 
 def _log_probs(values: NDArray[np.float64], name: str, *, least: float) -> Tensor:
-    """The logarithms of probabilities (n, classes), or (n, 1) of class 1 of two."""
+    """Logarithms of probabilities (n, classes), or (n, 1) for class 1 of two."""
     if values.shape[1] == 1:
         values = np.hstack([1 - values, values])
     table = torch.from_numpy(values)

@@ -1,6 +1,4 @@
-"""How well a classifier is calibrated, before and after temperature scaling: a report
-on logits in memory or files.
-"""
+"""Report on a classifier's calibration, before and after temperature scaling."""
 
 from __future__ import annotations
 
@@ -59,6 +57,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Kind = Literal["logits", "probs"]
+# Rows of the table: label, metric, and factor from fractions or nats.
 ROWS = (
     ("accuracy (%)", "accuracy", 100),
     ("top-5 accuracy (%)", "top5_accuracy", 100),
@@ -72,13 +71,16 @@ ROWS = (
     ("Classwise-ECE (%)", "classwise_calibration_error", 100),
 )
 ECE = "expected_calibration_error"
-SMALL = 100_000  # Logits that one thread reports on as fast as several.
-TOP = 5  # Of the top-5 accuracy, which is 1 for so few classes.
+# Number of logits up to which one thread is as fast as several.
+SMALL = 100_000
+# The top-5 accuracy is 1 for up to this number of classes.
+TOP = 5
 
 
 class ScaledLogits(Mapping[str, Tensor]):
-    """Logits (n, classes) by arm, divided by its temperature when they are asked for:
-    those of a language model are too large to keep for every arm.
+    """Logits (n, classes) by arm, divided by the arm's temperature on access.
+
+    The logits of a language model are too large to keep a copy for every arm.
     """
 
     def __init__(self, logits: Tensor, temperatures: dict[str, float]) -> None:
@@ -99,28 +101,31 @@ class ScaledLogits(Mapping[str, Tensor]):
 
 @dataclass(frozen=True)
 class CalibrationReport:
-    """Metrics before and after scaling, with 90 % intervals; `print`, `plot`,
-    `to_frame`, or show it in a notebook.
+    """Metrics before and after temperature scaling, with 90 % intervals.
+
+    `print` it, show it in a notebook, or call `plot` or `to_frame`.
+
+    Attributes:
+        data: The report as JSON values, in fractions and nats: `temperature` by
+            criterion (temperature, value, at_bound, separable; for "nll" also low and
+            high, which is None if infinite), `metrics` (before, nll, ece),
+            `differences` (nll minus before), `rows`, `settings`, `advice` ("scale" or
+            "leave" the logits), and `verdict`, the advice as a sentence.
+        logits: Logits of the reported rows by arm: before, nll, ece.
+        labels: Labels of the reported rows.
     """
 
-    # Everything as JSON values, in fractions and nats: `temperature` (by criterion:
-    # temperature, value, at_bound, separable; by likelihood also low and high, which is
-    # None where it is infinite), `metrics` (before, nll, ece), `differences` (nll minus
-    # before), `rows`, `settings`, `verdict`, and `advice`, which the verdict puts into
-    # words: "scale" or "leave" the logits.
     data: dict[str, Any]
-    logits: ScaledLogits  # Of the reported rows, by arm: before, nll, ece.
-    labels: Tensor  # Of the reported rows.
+    logits: ScaledLogits
+    labels: Tensor
 
     @property
     def temperature(self) -> float:
-        """The temperature by likelihood: divide logits by it."""
+        """The temperature by likelihood, which divides the logits."""
         return float(self.data["temperature"]["nll"]["temperature"])
 
     def to_frame(self) -> pd.DataFrame:
-        """One row for each metric; value, low and high of each arm, in fractions and
-        nats.
-        """
+        """One row per metric: value, low, high of each arm, in fractions and nats."""
         import pandas as pd
 
         columns = {}
@@ -133,9 +138,7 @@ class CalibrationReport:
         return pd.DataFrame(columns, index=[key for _, key, _ in ROWS])
 
     def plot(self, title: str | None = None) -> Figure:
-        """Reliability diagrams before and after scaling, with the number of samples in
-        each bin.
-        """
+        """Reliability diagrams before and after scaling, with each bin's samples."""
         bins = self.data["settings"]["bins"]
         tables = {}
         for arm in self.logits:
@@ -158,7 +161,7 @@ class CalibrationReport:
     def html(
         self, title: str = "a classifier", sources: dict[str, Any] | None = None
     ) -> str:
-        """The report as one page that needs no other file."""
+        """The report as one self-contained HTML page."""
         from jinja2 import Environment, PackageLoader, StrictUndefined
 
         loader = PackageLoader("softmax_temperature.tools")
@@ -174,31 +177,35 @@ class CalibrationReport:
     _repr_html_ = html
 
     def heading(self, arm: str) -> str:
-        """What a column is called."""
+        """Heading of an arm's column."""
         if arm == "before":
             return "before scaling"
         temperature = self.data["temperature"][arm]["temperature"]
         return f"T = {three_digits(temperature)}, by {arm.upper()}"
 
     def origin(self) -> str:
-        """Which rows were fitted and which reported."""
-        fitted, reported = (
-            f"{self.data['rows'][part]:,}" for part in ("fitted", "reported")
-        )
+        """A sentence about the rows that were fitted and those that were reported."""
+        fitted = f"{self.data['rows']['fitted']:,}"
+        reported = f"{self.data['rows']['reported']:,}"
+        fit_on = self.data["settings"]["fit_on"]
+        if fit_on == "all":
+            return (
+                f"Temperature fitted on the {reported} rows that the metrics are of: "
+                "those after scaling flatter."
+            )
+        if fit_on == "validation":
+            return (
+                f"Temperature fitted on {fitted} validation rows; "
+                f"metrics of the other {reported} rows."
+            )
         return (
-            "Temperature fitted on "
-            + {
-                "all": f"the {reported} rows that the metrics are of: those after scaling flatter.",
-                "validation": f"{fitted} validation rows; metrics of the other {reported} rows.",
-                "half": f"a random half, {fitted} rows (seed {self.data['settings']['seed']}); "
-                f"metrics of the other {reported} rows.",
-            }[self.data["settings"]["fit_on"]]
+            f"Temperature fitted on a random half, {fitted} rows "
+            f"(seed {self.data['settings']['seed']}); "
+            f"metrics of the other {reported} rows."
         )
 
     def cells(self) -> list[tuple[str, list[tuple[str, str]]]]:
-        """For each metric its label, and for each arm the value and the interval as
-        text.
-        """
+        """Label of each metric, with value and interval of each arm as text."""
         few_classes = self.data["metrics"]["before"]["classes"] <= TOP
         return [
             (label, [self._cell(arm, key, scale) for arm in self.logits])
@@ -217,15 +224,21 @@ class CalibrationReport:
         return value, f"[{', '.join(bounds)}]" if bounds else ""
 
     def notes(self) -> list[str]:
-        """How to read the numbers."""
-        floor = "An ECE near the noise floor, which a perfectly calibrated model shows too, is no evidence."
+        """Sentences that explain the numbers."""
+        floor = (
+            "An ECE near the noise floor, which a perfectly calibrated model shows "
+            "too, is no evidence."
+        )
         count = self.data["settings"]["bootstrap"]
         if not count:
             return [floor]
         return [
             floor,
             f"In brackets: 90 % intervals, of scores over {count:,} resamples.",
-            "Those of calibration errors are of the true error, which the plain one exceeds on average.",
+            (
+                "Those of calibration errors are of the true error, which the plain "
+                "one exceeds on average."
+            ),
             "The MCE has none: no interval of it covers.",
         ]
 
@@ -257,19 +270,22 @@ def calibrate(
             images, if pixels are classified), the report being on the other; or "all",
             the rows that are reported on, which flatters.
         bins: Number of bins of every binned metric and of the diagram.
-        bootstrap: Resamples for the 90 % intervals; 0 for none.
-        seed: Of the half, the resamples and the noise floor.
-        ignore_index: Rows and pixels with this label have no class and are left out.
+        bootstrap: Number of resamples for the 90 % intervals; 0 for no intervals.
+        seed: Seed of the random half, the resamples and the noise floor.
+        ignore_index: Label of rows and pixels without a class, which are left out.
 
     Raises:
-        ValueError: If an array or an option is not as stated; probabilities given as
-            logits are refused.
+        ValueError: If an array or an option is malformed, or probabilities are given as
+            logits.
 
     Examples:
         >>> from softmax_temperature import sample_logits
         >>> report = calibrate(*sample_logits(), bootstrap=0)
-        >>> report.data["verdict"]
-        'Overconfident: divide the logits by 2.60 [2.41, 2.80]; ECE 11.2 → 4.7 % (change -6.5 [-11.6, -4.0]).'
+        >>> verdict, change = report.data["verdict"].split(" (")
+        >>> verdict
+        'Overconfident: divide the logits by 2.60 [2.41, 2.80]; ECE 11.2 → 4.7 %'
+        >>> change
+        'change -6.5 [-11.6, -4.0]).'
         >>> report.to_frame().loc["accuracy", ("before", "value")].round(4)
         np.float64(0.8427)
     """
@@ -292,24 +308,20 @@ def calibrate(
     else:
         fitted = _rows((logits, labels), kind, ignore_index)
         reported = fitted
-    for purpose, (_, some) in (
-        ("to fit the temperature on", fitted),
-        ("to report on", reported),
-    ):
-        if len(some) < bins:
+    purposes = {"to fit the temperature on": fitted, "to report on": reported}
+    for purpose, (_, classes) in purposes.items():
+        if len(classes) < bins:
             raise ArgumentError(
-                f"{kind}: there are {len(some)} rows {purpose}, fewer than {bins} bins",
+                f"{kind}: there are {len(classes)} rows {purpose}, fewer than {bins} "
+                "bins",
                 "Give more rows, or fewer bins.",
             )
-    return _report(
-        fitted,
-        reported,
-        {"fit_on": fit_on, "bins": bins, "bootstrap": bootstrap, "seed": seed},
-    )
+    settings = {"fit_on": fit_on, "bins": bins, "bootstrap": bootstrap, "seed": seed}
+    return _report(fitted, reported, settings)
 
 
 def _check_validation(validation: Any, fit_on: str) -> None:
-    """Refuse what is no pair, and validation rows that `fit_on` says not to use."""
+    """Refuse validation rows that are not a pair, or that `fit_on` excludes."""
     if not isinstance(validation, tuple | list) or len(validation) != 2:
         raise ArgumentError(
             f"validation must be (logits, labels), got {type(validation).__name__}",
@@ -333,11 +345,20 @@ def calibrate_files(
     html: Path | None = None,
     **options: Any,
 ) -> CalibrationReport:
-    """`calibrate`, whose `options` these are, with files, see `arrays.read_rows`;
-    `columns` are the classes of tables.
+    """Call `calibrate` with the arrays of files, and write the report.
 
-    Writes report.json, reliability.png and reliability.svg into `output`, and `html`, a
-    page that needs no other file.
+    Args:
+        logits: File of the logits; see `arrays.read_rows` for the formats.
+        labels: File of the labels, if they are not in the file of the logits.
+        validation: File of logits and labels to fit the temperature on.
+        validation_labels: File of the validation labels, if they are separate.
+        columns: Names and patterns of the classes' columns in tables.
+        output: Folder for report.json, reliability.png and reliability.svg.
+        html: File for the report as a self-contained page.
+        **options: Options of `calibrate`.
+
+    Raises:
+        InputError: If a file or its content is wrong, or a file cannot be written.
     """
     kind = options.get("kind", "logits")
     arrays, held_out = read_rows(
@@ -378,12 +399,13 @@ def calibrate_files(
 
 @contextmanager
 def _threads_for(numbers: int) -> Iterator[None]:
-    """Compute with one thread where there are few numbers.
+    """Compute with one thread if there are few numbers.
 
-    The other threads would take longer to wake than they save.
+    Starting the other threads would take longer than they save.
     """
     threads = torch.get_num_threads()
-    torch.set_num_threads(1 if numbers < SMALL else threads)
+    if numbers < SMALL:
+        torch.set_num_threads(1)
     try:
         yield
     finally:
@@ -430,14 +452,14 @@ def _halves(
     generator = generator_for(seed, "calibrate", "half")
     images = as_numpy(logits)
     if images.ndim > 2 and len(images) > 1:
-        # The pixels of an image say nearly the same, so no image is in both halves.
+        # The pixels of an image are correlated, so no image is in both halves.
         maps = as_numpy(labels)
         check_map_labels(images, maps)
         half = random_holdout(np.zeros(len(images), np.int64), 0.5, generator)
         fitted = _rows((images[~half], maps[~half]), kind, ignore_index)
         reported = _rows((images[half], maps[half]), kind, ignore_index)
         return fitted, reported
-    # The undivided rows are freed on return: those of a language model are large.
+    # The undivided rows, which are large for a language model, are freed on return.
     return split_rows(_rows((logits, labels), kind, ignore_index), 0.5, generator)
 
 
@@ -451,20 +473,15 @@ def _report(
         for by in ("nll", "ece")
     }
     fit = temperature["nll"]
-    low, high = (
-        (None, None)
-        if fit["at_bound"]
-        else temperature_interval(*fitted, fit["temperature"])
-    )
-    fit |= {"low": low, "high": high}
-    temperatures = {by: found["temperature"] for by, found in temperature.items()}
+    fit |= {"low": None, "high": None}
+    if not fit["at_bound"]:
+        fit["low"], fit["high"] = temperature_interval(*fitted, fit["temperature"])
+    temperatures = {by: result["temperature"] for by, result in temperature.items()}
     arms = ScaledLogits(logits, temperatures)
     metrics = {arm: calibration_report(arms[arm], labels, **options) for arm in arms}
-    differences = (
-        paired_difference(arms["nll"], logits, labels, **options)
-        if options["bootstrap"]
-        else {}
-    )
+    differences = {}
+    if options["bootstrap"]:
+        differences = paired_difference(arms["nll"], logits, labels, **options)
     data: dict[str, Any] = {
         "settings": settings,
         "rows": {"fitted": len(fitted[1]), "reported": len(labels)},
@@ -477,7 +494,8 @@ def _report(
     scale, data["verdict"] = _advice(fit, metrics, _ece_change(arms, labels, options))
     data["advice"] = "scale" if scale else "leave"
     if fit["high"] == math.inf:
-        fit["high"] = None  # JSON has no infinity.
+        # JSON has no infinity.
+        fit["high"] = None
     return CalibrationReport(data, arms, labels)
 
 
@@ -495,13 +513,11 @@ def _advice(
     fit: dict[str, Any], metrics: dict[str, Any], change: tuple[float, float]
 ) -> Advice:
     if fit["at_bound"]:
-        word = (
-            "separate the labels"
-            if fit["separable"]
-            else "say nothing about the labels"
-        )
+        state = "say nothing about the labels"
+        if fit["separable"]:
+            state = "separate the labels"
         sentence = (
-            f"No temperature fits: the logits {word} (search ended at T = "
+            f"No temperature fits: the logits {state} (search ended at T = "
             f"{fit['temperature']:g})."
         )
         return Advice(scale=False, sentence=sentence)

@@ -1,8 +1,9 @@
-"""The command `softmax-temperature`: the pipeline's profiles, plan and verification,
-and tools for one's own data.
+"""The command `softmax-temperature`: tools for users' own data, and for the pipeline.
+
+Commands stand in the order of use, in which `--help` lists them. Each imports its
+modules when it is called, because `--help` must not wait for torch.
 """
 
-# A command's module is imported when it is called: `--help` must not wait for torch.
 import json
 import sys
 from dataclasses import asdict
@@ -21,38 +22,56 @@ from softmax_temperature.tools.options import (
     refuse_unused,
 )
 
-EXIT_CODES = "Exit codes: 0 done; 1 something is damaged; 2 wrong input, one line saying what, where and what to do."
+EXIT_CODES = (
+    "Exit codes: 0, done; 1, damaged or not reproduced; 2, wrong input: one line says "
+    "what is wrong, where, and what to do."
+)
 TABLE = (
-    "npz, npy, safetensors, pt, csv or parquet; a table has a column label, and "
+    "npz, npy, safetensors, pt, csv or parquet. A table has a column label, and "
     "columns numbered from 0: 0, 1, ... or logit_0, logit_1, ..."
 )
 COLUMNS = (
-    "Columns of tables to take for the classes or dimensions, in this order; "
-    "'logit_*' takes all of this name in the order of their numbers."
+    "Columns of a table that hold the classes or dimensions, in this order; "
+    "'logit_*' takes all columns of this name in the order of their numbers."
 )
-LOGITS = f"Logits (n, classes) and labels. {TABLE}"
-BACKBONE = "For images: of params.yaml, or of timm or torchvision (timm/resnet18)."
-FIT_ON = "Without validation rows: fit on a random half, report on the other; or all, which flatters."
-DATA = f"Embeddings (n, dim) and labels, perhaps test_embeddings and test_labels. {TABLE} Or a folder of class folders."
+LOGITS = f"Logits (n, classes) and labels: {TABLE}"
+BACKBONE = (
+    "The network that embeds images: a name in params.yaml, or of timm or torchvision "
+    "(timm/resnet18)."
+)
+FIT_ON = (
+    "Without --validation: half fits the temperature on a random half of the rows and "
+    "reports on the other; all uses all rows for both, which is optimistic."
+)
+DATA = (
+    "Embeddings (n, dim) and labels, optionally test_embeddings and test_labels: "
+    f"{TABLE} Or a folder with one folder of images per class."
+)
 NO_VALIDATION = "there are no validation rows, --validation"
 EPOCHS = 300
 LR = 3.0
-UsageError: Any = typer.BadParameter.__base__  # Typer does not export it.
+# Typer does not export the base class of its usage errors.
+UsageError: Any = typer.BadParameter.__base__
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     epilog=EXIT_CODES,
-    help="Four papers on the temperature of the softmax, rebuilt by one pipeline; and its tools for your own data.",
+    help=(
+        "Calibrate classifiers by temperature, and reproduce four papers on the "
+        "temperature of the softmax."
+    ),
 )
 command = app.command(epilog=EXIT_CODES)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all random draws.")]
 Labels = Annotated[
-    Path | None, typer.Option(help="A file with the labels, if they lie apart.")
+    Path | None,
+    typer.Option(help="File of the labels, if they are in a separate file."),
 ]
 Columns = Annotated[str, typer.Option(metavar="NAME,...", help=COLUMNS)]
 OtherLabels = Annotated[
-    Path | None, typer.Option(help="Its labels, if they lie apart.")
+    Path | None,
+    typer.Option(help="File of their labels, if they are in a separate file."),
 ]
 
 
@@ -63,18 +82,19 @@ def _version(wanted: bool) -> None:
 
 
 def _profiles() -> str:
-    names = sorted(
-        path.stem for path in Path("profiles").glob("*.yaml") if path.stem != "defaults"
-    )
-    return (
-        f"One of: {', '.join(names)}."
-        if names
-        else "The name of a file in profiles/ without its ending."
-    )
+    """Help of the argument of `profile`, with the names of the profiles."""
+    stems = {path.stem for path in Path("profiles").glob("*.yaml")}
+    profiles = sorted(stems - {"defaults"})
+    if not profiles:
+        return "The name of a file in profiles/ without its ending."
+    return f"One of: {', '.join(profiles)}."
 
 
 def _show(as_json: bool, data: object, text: object) -> None:
-    print(json.dumps(data, indent=1) if as_json else text)
+    if as_json:
+        print(json.dumps(data, indent=1))
+    else:
+        print(text)
 
 
 @app.callback()
@@ -87,127 +107,6 @@ def options(
     ] = False,
 ) -> None:
     """Options of the whole command."""
-
-
-@command
-def profile(name: Annotated[str, typer.Argument(help=_profiles())]) -> None:
-    """Write params.yaml from a profile."""
-    from softmax_temperature.runner.artifacts import write_text
-    from softmax_temperature.tools.profiles import render_profile
-
-    write_text(
-        Path("params.yaml"), render_profile(name)[0]
-    )  # Nothing is written unless all of it is valid.
-    print(
-        f"params.yaml now says profile {name}. Next: softmax-temperature plan, dvc repro"
-    )
-
-
-@command
-def plan(
-    params: Annotated[Path, typer.Option(help="The parameter file.")] = Path(
-        "params.yaml"
-    ),
-    as_json: Json = False,
-) -> None:
-    """List what dvc repro would run, and the minutes of the last run."""
-    from softmax_temperature.params import read_params
-    from softmax_temperature.tools import project
-
-    plans = project.plan(known := read_params(params))
-    _show(as_json, [asdict(stage) for stage in plans], project.summary(plans, known))
-
-
-@command
-def verify(as_json: Json = False) -> None:
-    """Compare artifacts with their manifests."""
-    from softmax_temperature.tools import project
-
-    if (
-        not Path("dvc.yaml").is_file()
-    ):  # Where there is nothing to find, nothing damaged would be found either.
-        raise InputError(
-            "no such file",
-            where="dvc.yaml",
-            remedy="Run this in the project's root folder.",
-        )
-    found = project.verify()
-    counts = f"{found.artifacts} artifacts and {found.checkpoints} checkpoints: {len(found.problems)} problems"
-    _show(as_json, found._asdict(), "\n".join([*found.problems, counts]))
-    if found.problems:
-        raise typer.Exit(1)
-
-
-@command
-def compare(
-    revision: Annotated[
-        str, typer.Argument(help="The commit, branch or tag to compare with.")
-    ] = "HEAD",
-    study: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="The study.", show_default="params.yaml's profile"
-        ),
-    ] = None,
-    other: Annotated[
-        str | None,
-        typer.Option(
-            "--with", metavar="NAME", help="Another study, in place of a commit."
-        ),
-    ] = None,
-) -> None:
-    """Say whether the results in this folder are those of a commit.
-
-    Counts the files that are equal, and names the largest relative difference of a
-    number and every verdict that differs. Exits with 1 if it is not a reproduction.
-    """
-    from softmax_temperature.params import read_params
-    from softmax_temperature.tools import compare as comparing
-
-    first = study or read_params(Path("params.yaml")).profile
-    if other is not None:
-        comparison = comparing.compare_studies(first, other)
-    else:
-        comparison = comparing.compare_with_commit(first, revision)
-    print(comparison)
-    if not comparison.reproduced:
-        raise typer.Exit(1)
-
-
-@command
-def scorecard(
-    write: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True, help="The Markdown file to write, as docs/scorecard.md."
-        ),
-    ] = None,
-) -> None:
-    """Print the verdict on every claim, decided ones first."""
-    from softmax_temperature.tools import verdicts
-
-    if write is not None:
-        verdicts.write_scorecard(write)
-    else:
-        print(verdicts.scorecard())
-
-
-@command
-def rejudge(
-    profiles: Annotated[
-        list[str] | None, typer.Argument(metavar="PROFILE", help="Default: all.")
-    ] = None,
-) -> None:
-    """Write tables and verdicts anew from the records in results/.
-
-    After a change of a paper's tables or claims: writes the tables, claims.json and
-    metrics.json in results/PROFILE/PAPER, without data/, and prints each verdict that
-    changed. Deviations stay those of the run.
-    """
-    from softmax_temperature.tools import verdicts
-
-    changes = verdicts.rejudge(profiles or ())
-    print("\n".join([*changes, f"{len(changes)} verdicts changed"]))
 
 
 @command
@@ -225,9 +124,7 @@ def calibrate(
     ] = False,
     sample: Annotated[
         bool,
-        typer.Option(
-            "--sample", help="Try it on the sample that comes with the package."
-        ),
+        typer.Option("--sample", help="Use the sample that comes with the package."),
     ] = False,
     columns: Columns = "",
     fit_on: Annotated[
@@ -236,10 +133,10 @@ def calibrate(
     ] = None,
     bins: Annotated[
         int,
-        typer.Option(min=1, help="Bins of the calibration errors and of the diagram."),
+        typer.Option(min=1, help="Bins of the calibration errors and the diagram."),
     ] = 15,
     ignore_index: Annotated[
-        int, typer.Option(help="Leave rows and pixels with this label out.")
+        int, typer.Option(help="Leave out rows and pixels with this label.")
     ] = -100,
     bootstrap: Annotated[
         int, typer.Option(min=0, help="Resamples for the 90 % intervals; 0 for none.")
@@ -249,7 +146,7 @@ def calibrate(
         Path | None, typer.Option(help="Folder to write; default: LOGITS-calibration.")
     ] = None,
     html: Annotated[
-        Path | None, typer.Option(help="Write a page too, which needs no other file.")
+        Path | None, typer.Option(help="Also write a self-contained page here.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -259,7 +156,7 @@ def calibrate(
     """
     if (logits is None) is not sample:
         raise InputError(
-            "needs a file or --sample, one of them",
+            "needs either a file or --sample",
             where="LOGITS",
             remedy="Give your logits' path.",
         )
@@ -277,7 +174,7 @@ def calibrate(
     from softmax_temperature.tools.arrays import SAMPLE
     from softmax_temperature.tools.calibrate import calibrate_files
 
-    given: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "kind": "probs" if probs else "logits",
         "columns": names(columns),
         "fit_on": fit_on or "half",
@@ -291,8 +188,10 @@ def calibrate(
     }
     stem = Path("sample") if logits is None else logits.parent / logits.stem
     folder = output or Path(f"{stem}-calibration")
-    report = calibrate_files(logits or SAMPLE, labels, output=folder, **given)
-    written = f"Written to {folder}: report.json, reliability.png, reliability.svg{f'; and {html}' if html else ''}"
+    report = calibrate_files(logits or SAMPLE, labels, output=folder, **settings)
+    written = f"Written to {folder}: report.json, reliability.png, reliability.svg"
+    if html:
+        written += f"; and {html}"
     _show(as_json, report.data | {"folder": str(folder)}, f"{report}\n\n{written}")
 
 
@@ -307,21 +206,22 @@ def suggest(
     test_labels: OtherLabels = None,
     backbone: Annotated[str | None, typer.Option(metavar="NAME", help=BACKBONE)] = None,
     download: Annotated[
-        bool, typer.Option("--download", help="Let the library fetch its own weights.")
+        bool, typer.Option("--download", help="Let the library download its weights.")
     ] = False,
     heuristic: Annotated[
-        Path | None, typer.Option(help="Another heuristic.json than the package's.")
+        Path | None, typer.Option(help="A heuristic.json to use in place of ours.")
     ] = None,
     columns: Columns = "",
     verify: Annotated[
-        bool, typer.Option("--verify", help="Search the best one too, and compare.")
+        bool, typer.Option("--verify", help="Also search the best value, and compare.")
     ] = False,
     epochs: Annotated[
         int | None,
-        typer.Option(min=1, help="Of that search.", show_default=str(EPOCHS)),
+        typer.Option(min=1, help="Epochs of the search.", show_default=str(EPOCHS)),
     ] = None,
     lr: Annotated[
-        float | None, typer.Option(help="Of that search.", show_default=str(LR))
+        float | None,
+        typer.Option(help="Learning rate of the search.", show_default=str(LR)),
     ] = None,
     seed: Seed = 0,
     device: Annotated[
@@ -369,26 +269,26 @@ def suggest(
     paths = (data, labels, test, test_labels)
     where = ", ".join(str(path) for path in paths if path)
     with user_data(where, "Correct it."):
-        train, held = suggesting.checked_parts(*arrays)
-        found = suggesting.suggest_temperature(*train, heuristic=ridge, seed=seed)
+        train, test_rows = suggesting.checked_parts(*arrays)
+        suggestion = suggesting.suggest_temperature(*train, heuristic=ridge, seed=seed)
     if verify:
         with user_data("--verify", f"Give more rows, or a --lr below {lr}."):
-            found = suggesting.searched(
-                found,
+            suggestion = suggesting.searched(
+                suggestion,
                 train,
-                held,
+                test_rows,
                 epochs=epochs or EPOCHS,
                 lr=lr,
                 seed=seed,
                 device=device,
             )
-    _show(as_json, asdict(found), found)
+    _show(as_json, asdict(suggestion), suggestion)
 
 
 def _refuse_unused_by_suggest(
     data: Path, options: dict[str, Any], *, verify: bool
 ) -> None:
-    """Refuse options that `suggest` would not read for these data."""
+    """Refuse options that `suggest` does not read for such data."""
     if not data.exists():
         raise InputError(
             "no such file or folder", where=str(data), remedy="Correct the path."
@@ -409,7 +309,7 @@ def _refuse_unused_by_suggest(
 
 
 def _read_heuristic(path: Path | None) -> Any:
-    """The heuristic of a file, or None."""
+    """The heuristic in a file, or None if no file is given."""
     from softmax_temperature.heuristic.ridge import RidgeHeuristic
     from softmax_temperature.tools.arrays import user_data
 
@@ -421,7 +321,7 @@ def _read_heuristic(path: Path | None) -> Any:
 
 
 def _rows_of_images(folder: Path, backbone: str | None, **options: Any) -> Any:
-    """The embeddings of an image folder, through the backbone that embeds them."""
+    """Embeddings and labels of an image folder."""
     if backbone is None:
         raise InputError(
             "is missing",
@@ -433,8 +333,134 @@ def _rows_of_images(folder: Path, backbone: str | None, **options: Any) -> Any:
     return rows_of_images(folder, backbone, **options)
 
 
+@command
+def profile(name: Annotated[str, typer.Argument(help=_profiles())]) -> None:
+    """Write params.yaml from a profile."""
+    from softmax_temperature.runner.artifacts import write_text
+    from softmax_temperature.tools.profiles import render_profile
+
+    # An invalid profile raises before anything is written.
+    text, _ = render_profile(name)
+    write_text(Path("params.yaml"), text)
+    print(f"params.yaml is now profile {name}.")
+    print("Next: softmax-temperature plan, then dvc repro")
+
+
+@command
+def plan(
+    params: Annotated[Path, typer.Option(help="The parameter file.")] = Path(
+        "params.yaml"
+    ),
+    as_json: Json = False,
+) -> None:
+    """List what dvc repro would run, and the minutes of the last run."""
+    from softmax_temperature.params import read_params
+    from softmax_temperature.tools import project
+
+    parameters = read_params(params)
+    plans = project.plan(parameters)
+    summary = project.summary(plans, parameters)
+    _show(as_json, [asdict(stage) for stage in plans], summary)
+
+
+@command
+def compare(
+    revision: Annotated[
+        str, typer.Argument(help="The commit, branch or tag to compare with.")
+    ] = "HEAD",
+    study: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The study.", show_default="params.yaml's profile"
+        ),
+    ] = None,
+    other: Annotated[
+        str | None,
+        typer.Option(
+            "--with", metavar="NAME", help="Another study, in place of a commit."
+        ),
+    ] = None,
+) -> None:
+    """Say whether the results in this folder are those of a commit.
+
+    Counts the files that are equal, and names the largest relative difference of a
+    number and every verdict that differs. Exits with 1 if it is not a reproduction.
+    """
+    from softmax_temperature.params import read_params
+    from softmax_temperature.tools import compare as comparing
+
+    first = study or read_params(Path("params.yaml")).profile
+    if other is not None:
+        comparison = comparing.compare_studies(first, other)
+    else:
+        comparison = comparing.compare_with_commit(first, revision)
+    print(comparison)
+    if not comparison.reproduced:
+        raise typer.Exit(1)
+
+
+@command
+def verify(as_json: Json = False) -> None:
+    """Compare artifacts with their manifests."""
+    from softmax_temperature.tools import project
+
+    # In another folder there are no artifacts, and none would be found damaged.
+    if not Path("dvc.yaml").is_file():
+        raise InputError(
+            "no such file",
+            where="dvc.yaml",
+            remedy="Run this in the project's root folder.",
+        )
+    verification = project.verify()
+    problems = verification.problems
+    counts = (
+        f"{verification.artifacts} artifacts and {verification.checkpoints} "
+        f"checkpoints: {len(problems)} problems"
+    )
+    _show(as_json, verification._asdict(), "\n".join([*problems, counts]))
+    if problems:
+        raise typer.Exit(1)
+
+
+@command
+def scorecard(
+    write: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            help="Write it as tables into this Markdown file, as docs/scorecard.md.",
+        ),
+    ] = None,
+) -> None:
+    """Print the verdict on every claim, decided claims first."""
+    from softmax_temperature.tools import verdicts
+
+    if write is not None:
+        verdicts.write_scorecard(write)
+    else:
+        print(verdicts.scorecard_text())
+
+
+@command
+def rejudge(
+    profiles: Annotated[
+        list[str] | None, typer.Argument(metavar="PROFILE", help="Default: all.")
+    ] = None,
+) -> None:
+    """Rewrite tables and verdicts from the records in results/.
+
+    For use after a change of a paper's tables or claims. It writes the tables,
+    claims.json and metrics.json in results/PROFILE/PAPER, needs no data/, and prints
+    every verdict that changed. Deviations stay those of the run.
+    """
+    from softmax_temperature.tools import verdicts
+
+    changes = verdicts.rejudge(profiles or ())
+    print("\n".join([*changes, f"{len(changes)} verdicts changed"]))
+
+
 def main() -> None:
-    """Entry point: the user's errors are printed on one line and exit with 2."""
+    """Run the command; a user's error is printed on one line and exits with 2."""
     print_any_text()
     try:
         sys.exit(app(standalone_mode=False))
@@ -444,7 +470,8 @@ def main() -> None:
         line = f"needs the package {error.name}. Run: pip install '.[pipeline]'"
     except UsageError as error:
         line = error.format_message()
-        if "\n" in line:  # The help, where there are no arguments.
+        if "\n" in line:
+            # Without arguments the error is the help.
             error.show()
             sys.exit(error.exit_code)
         line = line.replace("Value error, ", "")

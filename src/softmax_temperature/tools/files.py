@@ -1,4 +1,4 @@
-"""What users' files hold, as their libraries read it; nothing is ever unpickled.
+"""Contents of users' files, as their libraries read them, without unpickling.
 
 pandas takes half a second to import, and only tables need it.
 """
@@ -37,7 +37,7 @@ _PICKLED = ("allow_pickle", "weights_only")
 
 
 def read_content(path: Path) -> Any:
-    """The content of a file as its library gives it; InputError if it cannot be read."""
+    """The content of a file as its library reads it; InputError if it cannot."""
     if not path.exists():
         raise InputError(
             "cannot be read (No such file or folder)",
@@ -86,9 +86,7 @@ def _pickled(path: Path) -> InputError:
 
 
 def read_csv(path: Path) -> pd.DataFrame:
-    """A table with or without a first line of names; columns without names are
-    numbered.
-    """
+    """A table; its columns are numbered if there is no first line of names."""
     import pandas as pd
 
     first = pd.read_csv(path, header=None, nrows=1, dtype=str, skipinitialspace=True)
@@ -121,8 +119,10 @@ def _is_row_of_numbers(cells: Sequence[Any]) -> bool:
 
 
 def _single_column(path: Path) -> pd.DataFrame:
-    """A table of one column whose first cell is 0: the number of the column if the
-    others are not all whole, as no label is then.
+    """A table of one column whose first cell is 0, a value or the column's number.
+
+    It is the column's number if the other cells are not all whole, so that they cannot
+    be labels.
     """
     import pandas as pd
 

@@ -1,8 +1,7 @@
-"""The embeddings of a user's image folder, through a backbone of params.yaml, timm or
-torchvision.
-"""
+"""Embeddings of a user's image folder by a backbone."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +35,39 @@ from softmax_temperature.tools.arrays import Arrays
 
 BATCH = 64
 PARAMS = Path("params.yaml")
-_LAYOUT = "Put the images of each class into a folder of its own, below this one or below its train/ and test/."
+_LAYOUT = (
+    "Put the images of each class into a folder of its own, below this one or below "
+    "its train/ and test/."
+)
 
 
 def rows_of_images(
     folder: Path, backbone: str, *, download: bool, device: str
 ) -> tuple[Arrays, Arrays | None]:
-    """The embeddings and labels of an image folder: class folders, or `train` and
-    `test` (or `all`) that hold some.
+    """Embeddings and labels of the training and test images of a folder.
+
+    The folder holds one folder per class, or `train` and `test` (or `all`) that hold
+    such folders.
+
+    Args:
+        folder: The image folder.
+        backbone: See `load`.
+        download: Whether a library may download the backbone's weights.
+        device: Device on which the images are embedded.
+
+    Returns:
+        Training rows, and test rows or None.
+
+    Raises:
+        InputError: If the folder has fewer than two classes, or there is no such
+            backbone.
     """
     place = folder.resolve()
     if has_class_folders(place.parent, place.name):
-        found = ClassFolders(place.parent, place.name).read()
-        parts = {"train": found.train} | ({"test": found.test} if found.test else {})
+        dataset = ClassFolders(place.parent, place.name).read()
+        parts = {"train": dataset.train}
+        if dataset.test:
+            parts["test"] = dataset.test
     else:
         files = class_files(place.parent, place.name)
         if len(files) < 2:
@@ -58,78 +77,82 @@ def rows_of_images(
                 remedy=_LAYOUT,
             )
         parts = {"train": part_of(tuple(files), files)}
-    network, arrays = load(backbone, download=download), {}
+    loaded = load(backbone, download=download)
+    arrays = {}
     for name, part in parts.items():
         batches = _batches([place.parent / str(path) for path in part.samples])
-        pieces = list(
-            extract(
-                network.network,
-                network.preprocess,
-                batches,
-                device=device,
-                where=str(folder),
-            )
+        pieces = extract(
+            loaded.network,
+            loaded.preprocess,
+            batches,
+            device=device,
+            where=str(folder),
         )
-        arrays[name] = {"embeddings": torch.cat(pieces).numpy(), "labels": part.labels}
+        embeddings = torch.cat(list(pieces)).numpy()
+        arrays[name] = {"embeddings": embeddings, "labels": part.labels}
     return arrays["train"], arrays.get("test")
 
 
 def load(name: str, *, download: bool) -> LoadedBackbone:
-    """A backbone of params.yaml, or [LIBRARY/]ARCHITECTURE[.TAG] with the library's own
-    weights.
+    """The backbone of a name, with its weights.
+
+    Args:
+        name: A backbone of params.yaml, or [LIBRARY/]ARCHITECTURE[.TAG] of timm or
+            torchvision, whose own weights are then used.
+        download: Whether the library may download the weights.
+
+    Raises:
+        InputError: If there is no such backbone, or its weights are missing.
     """
     params = read_params(PARAMS) if PARAMS.is_file() else None
     if params is None or name not in params.backbones:
         spec = _of_library(name, list(params.backbones) if params else [])
         locate_weights(spec, root=Path(), download=download)
         return load_backbone(spec, root=Path(), seed=0)
-    spec, root = params.backbones[name], Path(params.data.root)
+    spec = params.backbones[name]
+    root = Path(params.data.root)
     locate_weights(spec, root=root, download=download)
-    own = (
-        open_artifact(pretrain.output / name).path(WEIGHTS)
-        if spec.weights == "pretrain"
-        else None
-    )
-    return load_backbone(
-        spec, root=root, seed=seed_of(params.seed, "backbones", name), pretrained=own
-    )
+    pretrained = None
+    if spec.weights == "pretrain":
+        pretrained = open_artifact(pretrain.output / name).path(WEIGHTS)
+    seed = seed_of(params.seed, "backbones", name)
+    return load_backbone(spec, root=root, seed=seed, pretrained=pretrained)
 
 
 def _of_library(name: str, others: Sequence[str]) -> Backbone:
-    """The description of a network of timm or torchvision with the weights that it
-    comes with.
-    """
-    known = {
+    """Description of a network of timm or torchvision with its library's weights."""
+    architectures = {
         "timm": timm.list_models(),
         "torchvision": models.list_models(module=models),
     }
     library, _, rest = name.rpartition("/")
     architecture, _, tag = rest.partition(".")
+    candidates = [library] if library else list(architectures)
     holders = [
-        one
-        for one in ([library] if library else known)
-        if architecture in known.get(one, ())
+        candidate
+        for candidate in candidates
+        if architecture in architectures.get(candidate, ())
     ]
     if not holders:
-        names = [*others, *(one for some in known.values() for one in some)]
+        names = [*others, *chain.from_iterable(architectures.values())]
         raise InputError(
             f"unknown network {name!r}", where="--backbone", remedy=nearest(rest, names)
         )
+    holder = holders[0]
     try:
-        if holders[0] == "timm":
-            config: Any = timm.get_pretrained_cfg(rest)
-            tag, size = str(config.tag), config.input_size[-1]
+        if holder == "timm":
+            tag, size = _timm_weights(rest)
         else:
-            weights = models.get_model_weights(architecture)
-            chosen = weights[tag or weights.DEFAULT.name]
-            tag, size = chosen.name, torchvision_preprocess(chosen).size
+            tag, size = _torchvision_weights(architecture, tag)
     except (KeyError, AttributeError) as error:
-        what = f"{holders[0]} has no such weights, or does not say how their images are prepared"
         raise InputError(
-            what, where=name, remedy="Describe it in params.yaml, under `backbones`."
+            f"{holder} has no such weights, or does not say how their images are "
+            "prepared",
+            where=name,
+            remedy="Describe it in params.yaml, under `backbones`.",
         ) from error
     fields = {
-        "library": holders[0],
+        "library": holder,
         "architecture": architecture,
         "weights": "hub",
         "tag": tag,
@@ -138,13 +161,26 @@ def _of_library(name: str, others: Sequence[str]) -> Backbone:
     spec = Backbone.model_validate(fields)
     try:
         network, _ = build_embedding_network(spec)
-    except InputError:  # Without a linear layer: pooled.
+    except InputError:
+        # Networks without a linear layer: embeddings are the pooled features.
         spec = spec.model_copy(update={"tensor": "mean_features"})
         network, _ = build_embedding_network(spec)
     with torch.inference_mode():
-        return spec.model_copy(
-            update={"embedding": network.eval()(torch.zeros(1, 3, size, size)).shape[1]}
-        )
+        embedding = network.eval()(torch.zeros(1, 3, size, size))
+    return spec.model_copy(update={"embedding": embedding.shape[1]})
+
+
+def _timm_weights(name: str) -> tuple[str, int]:
+    """Tag and image size of the weights of a network of timm."""
+    config: Any = timm.get_pretrained_cfg(name)
+    return str(config.tag), config.input_size[-1]
+
+
+def _torchvision_weights(architecture: str, tag: str) -> tuple[str, int]:
+    """Tag and image size of the weights of a network of torchvision."""
+    weights = models.get_model_weights(architecture)
+    chosen = weights[tag or weights.DEFAULT.name]
+    return chosen.name, torchvision_preprocess(chosen).size
 
 
 def _batches(paths: Sequence[Path]) -> Iterator[list[Tensor]]:

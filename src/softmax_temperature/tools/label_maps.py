@@ -1,4 +1,4 @@
-"""Rows of users' logits and labels: one per sample or pixel that has a class."""
+"""Rows of users' logits and labels, one per sample or pixel that has a class."""
 
 from typing import Any
 
@@ -7,18 +7,28 @@ from numpy.typing import NDArray
 
 from softmax_temperature.tools.arrays import as_numpy
 
-IGNORE_INDEX = -100  # As in torch's cross-entropy.
+# The default of torch's cross-entropy.
+IGNORE_INDEX = -100
 Labelled = tuple[NDArray[Any], NDArray[Any]]
 
 
 def labelled_rows(
     logits: Any, labels: Any, ignore_index: int, *, name: str = ""
 ) -> Labelled:
-    """Logits (n, classes, ...) and labels (n, ...) as a table with one row per label,
-    without the rows whose label is `ignore_index`.
+    """Logits and labels as tables, without the rows labelled `ignore_index`.
 
-    Tables stay tables, and their labels may be one-hot. Raises ValueError if no row has
-    a class, or the labels of maps have another shape.
+    Args:
+        logits: Shape (n, classes, ...).
+        labels: Shape (n, ...), one per sample or pixel; one-hot labels are allowed if
+            the logits are a table.
+        ignore_index: Label of rows that have no class.
+        name: Prefix of the arguments' names in messages.
+
+    Returns:
+        Logits (rows, classes) and labels (rows,).
+
+    Raises:
+        ValueError: If no row has a class, or the labels of maps have a wrong shape.
     """
     values = as_numpy(logits)
     classes = as_numpy(labels)

@@ -5,11 +5,14 @@
 
 import gzip
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import sha256 as sha256_of
 from pathlib import Path
+from typing import Annotated
 from urllib.request import urlopen
+
+import typer
 
 from softmax_temperature.data.catalogue import CATALOGUE, URLS
 from softmax_temperature.data.segmentation import segmentation_digest
@@ -20,9 +23,9 @@ from softmax_temperature.networks.weights import locate_weights
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.artifacts import atomic_file, digest_of_file
-from softmax_temperature.runner.console import print_any_text
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.profiles import render_profile
+from softmax_temperature.tools.programs import run_program
 
 # A check returns the sha256 of an item, or None for an item without a file. It raises
 # InputError if the item is missing or wrong.
@@ -121,20 +124,27 @@ def fetch(url: str, path: Path, sha256: str) -> None:
         file.write(content)
 
 
-def main(name: str, *options: str) -> int:
-    """Print one line per item that a profile needs, and return the exit code.
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command, with the arguments of the command line if there are no others.
 
-    0 if all items are present, 1 if not, 2 if the profile is unknown.
+    Returns:
+        The exit code: 0 if all items are present, 1 if not, 2 if the profile is
+        unknown.
     """
-    print_any_text()
-    try:
-        _, params = render_profile(name)
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    return run_program(list_data, __doc__, arguments)
+
+
+def list_data(
+    profile: Annotated[str, typer.Argument(help="The name of a profile.")],
+    download: Annotated[
+        bool, typer.Option("--download", help="Download what is missing, if possible.")
+    ] = False,
+) -> None:
+    """Print one line per item that a profile needs; exit with 1 if one is missing."""
+    _, params = render_profile(profile)
     missing = 0
-    print(f"Profile {name} reads from {params.data.root}:")
-    for item, check in needed(params, download="--download" in options).items():
+    print(f"Profile {profile} reads from {params.data.root}:")
+    for item, check in needed(params, download=download).items():
         licence = f"licence: {CATALOGUE[item].licence}" if item in CATALOGUE else ""
         try:
             digest = check()
@@ -145,11 +155,10 @@ def main(name: str, *options: str) -> int:
         sha256 = [f"sha256 {digest}"] if digest else []
         print("  there  ", item, *sha256, licence)
     if missing:
-        print(f"{missing} missing or wrong; profiles/{name}.yaml says more.")
-        return 1
-    print("All is there.")
-    return 0
+        print(f"{missing} missing or wrong; see profiles/{profile}.yaml.")
+        raise typer.Exit(1)
+    print("All items are present.")
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Checks of the commands' options; it imports no library, as `--help` must be quick."""
+"""Checks of commands' options; libraries are imported late, so `--help` is quick."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ def names(columns: str) -> list[str]:
 
 
 def refuse_unused(options: Mapping[str, object], reason: str) -> None:
-    """Refuse options that were given, but that nothing would read."""
+    """Refuse options that were given but would not be used."""
     unused = [
         name
         for name, value in options.items()
@@ -25,7 +25,7 @@ def refuse_unused(options: Mapping[str, object], reason: str) -> None:
 
 
 def checked_device(device: str) -> str:
-    """A device that torch has here."""
+    """The device, if torch can use it; otherwise InputError."""
     import torch
 
     try:
@@ -40,7 +40,7 @@ def checked_device(device: str) -> str:
 
 
 def checked_lr(lr: float) -> float:
-    """A learning rate above zero."""
+    """The learning rate, if it is finite and positive; otherwise InputError."""
     if not 0 < lr < math.inf:
         raise InputError(
             "is no learning rate", where=f"--lr {lr}", remedy="Give a number above 0."

@@ -91,8 +91,9 @@ def require_choice(option: str, choice: str, choices: Collection[str]) -> None:
 
 
 def require_dependencies(program: str, cells: "Sequence[Cell]") -> None:
-    """Raise InputError if dvc.yaml does not list the project's own modules that cells
-    use: `dvc repro` would not notice that one has changed.
+    """Raise InputError if dvc.yaml lacks a module of the project that cells use.
+
+    `dvc repro` would not notice a change of such a module.
     """
     from softmax_temperature.runner.fingerprint import project_files
 

@@ -13,26 +13,32 @@ from numpy.typing import NDArray
 from softmax_temperature.metrics import ReliabilityBins
 from softmax_temperature.papers.shared.plots import HUES, WIDTH, style
 
-MOST_WIDTH = 3.4  # inches a panel: a single one is not stretched over the page
-AXIS_WIDTH = 0.6  # inches for the labels on the left
-MARGINS = 1.8  # inches of height for titles, labels and the legend
-LEVEL = 0.90  # Of the intervals of bars.
+# Inches per panel, so that a single panel is not stretched over the page.
+MOST_WIDTH = 3.4
+# Inches for the labels on the left.
+AXIS_WIDTH = 0.6
+# Inches of height for titles, labels and the legend.
+MARGINS = 1.8
+# Height of the lower row, as a fraction of the upper row.
+SHARE_HEIGHT = 0.4
+# Confidence level of the intervals of bars.
+LEVEL = 0.90
 Floats = NDArray[np.float64]
-SHARE_HEIGHT = 0.4  # of the upper row's
 
 
 def reliability_diagram(
     tables: Mapping[str, ReliabilityBins], *, title: str | None = None
 ) -> Figure:
-    """Panels by title: above, the accuracy of each bin and its gap to the mean
-    confidence; below, its samples.
+    """Reliability diagrams side by side, one per title.
 
-    The expected calibration error, in the title, averages the hatched gaps, weighted by
-    samples. A gap on top of a bar is overconfidence, one inside it the opposite.
-    Samples are on a logarithmic scale, because most are in the last bin. Each bar has
-    the 90 % interval (Wilson's) of its accuracy.
+    Above, each bin shows its accuracy, with Wilson's 90 % interval, and its gap to the
+    mean confidence. A gap above a bar is overconfidence, a gap inside it
+    underconfidence. The expected calibration error, in the title, is the mean gap
+    weighted by samples. Below, each bin shows its share of the samples, on a
+    logarithmic scale, because most samples are in the last bin.
     """
-    count, width = len(tables), min(WIDTH, MOST_WIDTH * len(tables))
+    count = len(tables)
+    width = min(WIDTH, MOST_WIDTH * count)
     with style():
         height = (1 + SHARE_HEIGHT) * (width - AXIS_WIDTH) / count + MARGINS
         figure = Figure(figsize=(width, height), layout="constrained")
@@ -52,14 +58,12 @@ def reliability_diagram(
         fewest = min(1 / int(table.counts.sum()) for table in tables.values())
         rows[1, 0].set(ylabel="samples (%, log)", yscale="log", ylim=(50 * fewest, 100))
         rows[1, 0].yaxis.set_major_formatter("{x:g}")
-        entries = [
-            entry
-            for axes in rows[:, 0]
-            for entry in zip(*axes.get_legend_handles_labels(), strict=True)
-        ]
-        entries.sort(
-            key=lambda entry: isinstance(entry[0], Line2D)
-        )  # Those of bars first.
+        entries: list[Any] = []
+        for axes in rows[:, 0]:
+            handles, labels = axes.get_legend_handles_labels()
+            entries += zip(handles, labels, strict=True)
+        # Entries of bars come before those of lines.
+        entries.sort(key=lambda entry: isinstance(entry[0], Line2D))
         figure.legend(
             *zip(*entries, strict=True),
             loc="outside lower center",

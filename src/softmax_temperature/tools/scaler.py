@@ -1,6 +1,4 @@
-"""Temperature scaling as an estimator in the manner of scikit-learn, for arrays and
-tensors.
-"""
+"""Temperature scaling as a scikit-learn estimator, for arrays and tensors."""
 
 import warnings
 from typing import Any, Self
@@ -35,7 +33,8 @@ from softmax_temperature.scaling import fit_temperature
 from softmax_temperature.tools.arrays import check_frame, checked_logits
 from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
 
-# Masked classes have infinite logits, which are checked here.
+# Masked classes have infinite logits, so `_check_values` checks values in place of
+# scikit-learn.
 ARRAYS: dict[str, Any] = {
     "dtype": [np.float64, np.float32],
     "allow_nd": True,
@@ -50,24 +49,25 @@ class TemperatureScaler(
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    """Temperature scaling: fit on held-out logits, then divide logits by `temperature_`
-    (focal paper, section 5).
+    """Temperature scaling, fitted on held-out logits (focal paper, section 5).
 
-    A classifier of logits and a transformer of them, so it ends a pipeline whose steps
-    give logits. Arrays give arrays and tensors give tensors, in their dtype and on
-    their device. Logits have shape (n, classes), or (n, classes, height, width) where
-    every pixel has a label; a class that is masked in a row has the logit -inf there.
+    The estimator is both a classifier and a transformer of logits: it can end a
+    pipeline whose other steps return logits. Arrays give arrays and tensors give
+    tensors, in their dtype and on their device. Logits have shape (n, classes), or
+    (n, classes, height, width) where every pixel has a label. A masked class has the
+    logit -inf.
 
     Args:
-        criterion: "nll" minimises the negative log-likelihood; "ece" the calibration
-            error, over 0.1, 0.2, ..., 10.
-        bins: Of the calibration error.
+        criterion: "nll" minimises the negative log-likelihood; "ece" minimises the
+            calibration error over 0.1, 0.2, ..., 10.
+        bins: Number of bins of the calibration error.
         ignore_index: Rows and pixels with this label are left out of the fit.
 
     Attributes:
         temperature_: Divides logits.
-        at_bound_: No temperature fits: the logits separate the labels, or say nothing
-            about them. `temperature_` is then 1, and `fit` warns.
+        at_bound_: Whether no temperature fits, because the logits separate the labels
+            or carry no information about them. `temperature_` is then 1, and `fit`
+            warns.
         classes_: The label of each column of logits.
 
     Examples:
@@ -92,17 +92,17 @@ class TemperatureScaler(
         self.ignore_index = ignore_index
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803 - scikit-learn's names
-        """Find the temperature.
+        """Fit the temperature.
 
         Args:
             X: Held-out logits, shape (n, classes) or (n, classes, height, width); or
-                (n, 1), the logit of class 1 of two.
+                shape (n, 1), the logit of class 1 of two.
             y: Labels, shape (n,) or (n, height, width), or one-hot. Whole numbers from
-                0 are the columns of X; any others are numbered in their order, as
-                scikit-learn's classifiers do, and each must be there.
+                0 are the columns of X. Other labels are sorted and numbered, as in
+                scikit-learn's classifiers, and every class must occur.
 
         Raises:
-            ValueError: If an argument is not as stated.
+            ValueError: If an argument is malformed.
         """
         _check_two_dimensions(X)
         check_frame(X, y, "X")
@@ -131,25 +131,31 @@ class TemperatureScaler(
         return self
 
     def transform(self, X: Any) -> Any:  # noqa: N803
-        """The logits over the temperature."""
+        """Logits divided by the temperature, in the shape of X."""
         return self._checked(X) / self.temperature_
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
-        """Calibrated probabilities, shape (n, classes) or (n, classes, height, width)."""
+        """Calibrated probabilities, (n, classes) or (n, classes, height, width)."""
         logits = self._scaled_columns(X)
         probs = torch.softmax(logits, 1)
         return probs if isinstance(X, Tensor) else probs.numpy()
 
     def predict(self, X: Any) -> Any:  # noqa: N803
-        """The label of the largest logit, shape (n,) or (n, height, width); a tensor
-        gives the numbers of columns.
+        """Label of the largest logit, shape (n,) or (n, height, width).
+
+        For a tensor it is the index of the column.
         """
         columns = self._scaled_columns(X).argmax(1)
         return columns if isinstance(X, Tensor) else self.classes_[columns.numpy()]
 
     def wrap(self, network: nn.Module) -> "TemperatureScaled":
-        """A network that returns the logits of this one over the temperature, which is
-        part of its `state_dict`.
+        """A network that returns the given network's logits over the temperature.
+
+        The temperature is part of its `state_dict`.
+
+        Raises:
+            TypeError: If `network` is not a torch module.
+            ValueError: If `network` ends in a softmax or sigmoid.
         """
         check_is_fitted(self)
         if not isinstance(network, nn.Module):
@@ -175,7 +181,7 @@ class TemperatureScaler(
         return logits, labels
 
     def _checked(self, logits: Any) -> Any:
-        """Logits to scale: as many columns as in the fit, and none without a value."""
+        """Logits to scale, refused if malformed or unlike those of the fit."""
         check_is_fitted(self)
         _check_two_dimensions(logits)
         if not isinstance(logits, Tensor):
@@ -186,13 +192,13 @@ class TemperatureScaler(
                 f"X must have shape (n, {self.n_features_in_}, ...), got {shape}"
             )
         _check_values(logits)
-        # A copy: a read-only array makes no tensor without a warning.
+        # The product is a copy: torch warns about read-only arrays.
         rows = torch.as_tensor(logits * 1).movedim(1, -1).flatten(0, -2)
         check_not_probs(rows, name="X")
         return logits
 
     def _scaled_columns(self, logits: Any) -> Tensor:
-        """Scaled logits with a column for each class."""
+        """Scaled logits with one column per class."""
         scaled = torch.as_tensor(self._checked(logits) / self.temperature_)
         if scaled.shape[1] == 1:
             scaled = torch.cat([torch.zeros_like(scaled), scaled], 1)
@@ -216,7 +222,7 @@ def _check_two_dimensions(values: Any) -> None:
 
 def _check_values(logits: Any) -> None:
     """Refuse NaN, inf, and rows in which every class is masked."""
-    # A copy: a read-only array makes no tensor without a warning.
+    # The product is a copy: torch warns about read-only arrays.
     if not all_finite(torch.as_tensor(logits * 1).amax(1)):
         raise ValueError(
             "X must be finite, got a row that holds NaN or inf, or nothing but "
@@ -225,7 +231,7 @@ def _check_values(logits: Any) -> None:
 
 
 def _are_columns(labels: NDArray[Any], columns: int) -> bool:
-    """Whether labels are numbers of columns, or one-hot."""
+    """Whether labels are column indices or one-hot."""
     if labels.ndim == 2 and labels.shape[1] == columns:
         return True
     if labels.dtype.kind not in "iufb":
@@ -234,10 +240,10 @@ def _are_columns(labels: NDArray[Any], columns: int) -> bool:
 
 
 def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The sorted labels, one for each column, and the column of each row's label.
+    """Sorted labels, one per column, and the column of each row's label.
 
-    Numbers that leave gaps may hold one that stands for no class, such as 255: apart
-    from -1 and 1 they are refused.
+    Numbers with gaps are refused, except -1 and 1: one of them may mean no class, as
+    255 does.
     """
     classes, numbers = np.unique(labels, return_inverse=True)
     gaps = classes.dtype.kind in "iuf" and (np.diff(classes) != 1).any()
@@ -252,25 +258,27 @@ def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray
 
 
 class TemperatureScaled(nn.Module):
-    """A network whose logits are divided by a temperature, a scalar buffer; takes what
-    the network takes.
+    """A network whose logits are divided by a temperature, a scalar buffer.
+
+    It takes the arguments of the network.
     """
 
     def __init__(self, network: nn.Module, temperature: float = 1.0) -> None:
         super().__init__()
         self.network = network
-        self._has_logits = False  # As far as a batch that is large enough shows.
+        # Whether a batch of sufficient size has been checked to hold logits.
+        self._has_logits = False
         self.register_buffer("temperature", torch.tensor(float(temperature)))
 
     def forward(self, *arguments: Any, **options: Any) -> Any:
-        """The network's logits over the temperature."""
+        """The network's logits divided by the temperature."""
         logits = self.network(*arguments, **options)
         check_one_tensor(logits, "network", "scaled")
         self._check_first_logits(logits)
         return logits / self.temperature
 
     def _check_first_logits(self, logits: Tensor) -> None:
-        """Refuse a network that returns probabilities, when it is first called."""
+        """Refuse a network that returns probabilities, on its first calls."""
         if torch.compiler.is_compiling():
             return
         if not self._has_logits and logits.ndim >= 2:

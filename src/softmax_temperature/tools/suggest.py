@@ -1,6 +1,4 @@
-"""A default inverse temperature for a cosine classifier on a user's own embeddings,
-without a search or with one.
-"""
+"""The inverse temperature of a cosine classifier on a user's own embeddings."""
 
 import math
 from dataclasses import dataclass, replace
@@ -40,66 +38,86 @@ from softmax_temperature.tools.arrays import (
     whole_numbers,
 )
 
-# Of the rows, to measure accuracy on where there are no test rows.
+# Fraction of the rows to measure accuracy on if there are no test rows.
 HELD_OUT = 0.25
-POINTS = 100  # Of a fraction.
+# Percentage points in a fraction of 1.
+POINTS = 100
 SMALLEST_BATCH = 32
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """The inverse temperature to use, and its cost: losses are points of accuracy
-    against the best inverse temperature, as they are printed.
+    """The inverse temperature to use, and the accuracy that it is expected to lose.
+
+    A loss is the accuracy of the best inverse temperature minus the accuracy of the
+    suggested one, in percentage points.
+
+    Attributes:
+        inverse_temperature: Multiplies the cosines.
+        rule: The rule used: "heuristic" or "best constant", whichever loses less in the
+            study, or "search".
+        expected_loss: Mean loss over the data sets of the study, each of them left out
+            of the fit.
+        inside: Whether all statistics lie in the range of the study; if not, the
+            heuristic is not used.
+        outside: Names of the statistics outside that range.
+        rules: Inverse temperature by rule.
+        lost: Mean, 90th percentile and worst loss in the study, by rule.
+        statistics: The 23 statistics of the paper.
+        study: Number of pairs and data sets in the study, as text.
+        search: Results of the search: `plateau`, `best_accuracy` and `standard_error`
+            (fractions), `test_rows`, `epochs`, and `lost`, the loss by rule on these
+            data. None without a search.
     """
 
-    inverse_temperature: float  # Multiplies the cosines.
-    # The rule used: whichever of "heuristic" and "best constant" loses less; or
-    # "search".
+    inverse_temperature: float
     rule: str
-    # Points of accuracy: mean over the data sets of the study, each left out of the fit.
     expected_loss: float
-    # Whether all statistics lie in the range of the study; outside, the heuristic is
-    # not used.
     inside: bool
-    outside: tuple[str, ...]  # The statistics that do not.
-    rules: dict[str, float]  # Every rule's value.
-    # By rule: mean, 90th percentile and worst loss in the study, in points.
+    outside: tuple[str, ...]
+    rules: dict[str, float]
     lost: dict[str, tuple[float, ...]]
-    statistics: dict[str, float]  # The 23 of the paper.
-    study: str  # How many pairs of how many data sets it rests on.
-    # `plateau`, `best_accuracy` and `standard_error` (fractions), `test_rows`, `epochs`;
-    # `lost`: by rule, on these data, in points.
+    statistics: dict[str, float]
+    study: str
     search: dict[str, Any] | None = None
 
     def __str__(self) -> str:
-        columns = ["points lost in the study: mean", "p90", "worst"]
         table = pd.DataFrame.from_dict(
             {rule: self.lost.get(rule, ()) for rule in self.rules},
-            "index",
-            columns=columns,
+            orient="index",
+            columns=["points lost in the study: mean", "p90", "worst"],
         )
-        if search := self.search:
-            table["here"] = search["lost"]
-            low, high = search["plateau"]
-            accuracy = f"{100 * search['best_accuracy']:.1f} ± {100 * search['standard_error']:.1f} %"
-            head = f"{self.inverse_temperature:g}, the best of {len(SEARCHED)} that were searched "
-            head += f"({low:g} to {high:g} do as well): accuracy {accuracy} on {search['test_rows']:,} rows."
+        if self.search is None:
+            headline = self._headline_of_rule()
         else:
-            name = (
-                "the heuristic's"
-                if self.rule == "heuristic"
-                else "the best constant of the study"
-            )
-            head = f"{self.inverse_temperature:.3g}, {name}: expected to lose {self.expected_loss:.1f} points of "
-            head += "accuracy against the best one; "
-            head += (
-                "inside the fitted range."
-                if self.inside
-                else f"outside the fitted range ({', '.join(self.outside)})."
-            )
+            headline = self._headline_of_search(self.search)
+            table["here"] = self.search["lost"]
         table = table.map(lambda lost: "" if pd.isna(lost) else f"{lost:.1f}")
         table.insert(0, "value", [f"{value:.3g}" for value in self.rules.values()])
-        return f"Inverse temperature {head}\nThe study: {self.study}.\n\n{table}"
+        return f"Inverse temperature {headline}\nThe study: {self.study}.\n\n{table}"
+
+    def _headline_of_rule(self) -> str:
+        name = "the best constant of the study"
+        if self.rule == HEURISTIC:
+            name = "the heuristic's"
+        fitted_range = "inside the fitted range"
+        if not self.inside:
+            fitted_range = f"outside the fitted range ({', '.join(self.outside)})"
+        return (
+            f"{self.inverse_temperature:.3g}, {name}: expected to lose "
+            f"{self.expected_loss:.1f} points of accuracy against the best one; "
+            f"{fitted_range}."
+        )
+
+    def _headline_of_search(self, search: dict[str, Any]) -> str:
+        low, high = search["plateau"]
+        accuracy = f"{100 * search['best_accuracy']:.1f}"
+        error = f"{100 * search['standard_error']:.1f}"
+        return (
+            f"{self.inverse_temperature:g}, the best of {len(SEARCHED)} that were "
+            f"searched ({low:g} to {high:g} do as well): accuracy {accuracy} ± {error} "
+            f"% on {search['test_rows']:,} rows."
+        )
 
 
 def suggest_temperature(
@@ -109,27 +127,30 @@ def suggest_temperature(
     heuristic: RidgeHeuristic | None = None,
     seed: int = 0,
 ) -> Suggestion:
-    """Suggest the inverse temperature of a cosine classifier from statistics of its
-    embeddings.
+    """Suggest the inverse temperature of a cosine classifier for given embeddings.
 
-    Outside the range of the study that the heuristic was fitted on, the value is the
-    best constant of that study.
+    The heuristic predicts it from statistics of the embeddings. If they lie outside the
+    range of the study that the heuristic was fitted on, the suggestion is the best
+    constant of that study.
 
     Args:
         embeddings: Shape (n, dim), a tensor or an array.
         labels: Classes, shape (n,), whole numbers.
-        heuristic: Another one than the one that comes with the package.
-        seed: Of the rows that expensive statistics are computed on.
+        heuristic: Used in place of the heuristic that comes with the package.
+        seed: Seed of the random rows on which expensive statistics are computed.
 
     Raises:
-        ValueError: If an array is not as stated, holds fewer than two classes, or no
-            class has two rows.
+        ValueError: If an array is malformed, holds fewer than two classes, or no class
+            has two rows.
+        TypeError: If `heuristic` is not a RidgeHeuristic.
 
     Examples:
         >>> from sklearn.datasets import load_digits
-        >>> found = suggest_temperature(*load_digits(return_X_y=True))
-        >>> found.inverse_temperature, round(found.expected_loss, 1), found.inside, found.outside
-        (35.0, 1.5, False, ('avg_kurtosis', 'pca_50'))
+        >>> suggestion = suggest_temperature(*load_digits(return_X_y=True))
+        >>> suggestion.inverse_temperature, round(suggestion.expected_loss, 1)
+        (35.0, 1.5)
+        >>> suggestion.inside, suggestion.outside
+        (False, ('avg_kurtosis', 'pca_50'))
     """
     seed = check_count(seed, "seed", least=0)
     if heuristic is not None and not isinstance(heuristic, RidgeHeuristic):
@@ -139,10 +160,13 @@ def suggest_temperature(
     heuristic = heuristic or shipped()
     statistics = describe(*checked_rows(embeddings, labels), seed=seed)
     estimate = heuristic.predict(statistics)
-    values = {HEURISTIC: estimate.predicted} if estimate.inside else {}
+    values = {}
+    if estimate.inside:
+        values[HEURISTIC] = estimate.predicted
     values[CONSTANT] = heuristic.constant
     means = {rule: heuristic.lost.get(rule, (math.nan,))[0] for rule in values}
     rule = min(values, key=means.__getitem__)
+    datasets = len(heuristic.datasets)
     return Suggestion(
         inverse_temperature=values[rule],
         rule=rule,
@@ -151,19 +175,29 @@ def suggest_temperature(
         outside=estimate.outside,
         rules={**values, SQUARE_ROOT: math.sqrt(statistics["dim"])},
         lost={
-            rule: tuple(POINTS * loss for loss in losses)
-            for rule, losses in heuristic.lost.items()
+            name: tuple(POINTS * loss for loss in losses)
+            for name, losses in heuristic.lost.items()
         },
         statistics=statistics,
-        study=f"{heuristic.n_pairs} pairs of a backbone and one of {len(heuristic.datasets)} data sets",
+        study=(
+            f"{heuristic.n_pairs} pairs of a backbone and one of {datasets} data sets"
+        ),
     )
 
 
 def checked_rows(
     embeddings: Any, labels: Any, classes: torch.Tensor | None = None, name: str = ""
 ) -> Rows:
-    """Embeddings, shape (n, dim), float32, and labels as classes, shape (n,), numbered
-    in the order of `classes`.
+    """Checked embeddings, (n, dim), float32, and labels, (n,), as class indices.
+
+    Args:
+        embeddings: Numbers of shape (n, dim).
+        labels: Whole numbers of shape (n,), or one-hot.
+        classes: Sorted labels that class indices refer to; those of `labels` if None.
+        name: Prefix of the arguments' names in messages.
+
+    Raises:
+        ValueError: If an array is malformed, or a label is not in `classes`.
     """
     check_frame(embeddings, labels, f"{name}embeddings")
     raw = as_numpy(embeddings)
@@ -173,7 +207,8 @@ def checked_rows(
             f"got {raw.dtype} {raw.shape}",
             "Give one row of numbers per sample.",
         )
-    with np.errstate(over="ignore"):  # Refused in the next line.
+    # An overflow becomes infinite, which the next check refuses.
+    with np.errstate(over="ignore"):
         values = torch.from_numpy(raw.astype(np.float32))
     check_embeddings(values, f"{name}embeddings")
     raw_labels = as_numpy(labels)
@@ -184,43 +219,40 @@ def checked_rows(
             "Give one row per sample, (n, dim).",
         )
     numbers = class_numbers(raw_labels, values.shape, f"{name}labels")
-    known = numbers.unique() if classes is None else classes
-    if unknown := set(numbers.tolist()) - set(known.tolist()):
+    if classes is None:
+        classes = numbers.unique()
+    unknown = set(numbers.tolist()) - set(classes.tolist())
+    if unknown:
         raise ArgumentError(
             f"{name}labels hold {min(unknown)}, a class that the training rows do not "
             "have",
             "Leave its rows out, or number the classes alike.",
         )
-    check_classes(
-        rows := torch.searchsorted(known, numbers), len(values), f"{name}labels"
-    )
-    return values, rows
+    indices = torch.searchsorted(classes, numbers)
+    check_classes(indices, len(values), f"{name}labels")
+    return values, indices
 
 
 def checked_parts(train: Arrays, test: Arrays | None) -> tuple[Rows, Rows | None]:
-    """Checked rows to train on, and to test on if there are any; both of the same
-    dimensions and classes.
-    """
-    rows = checked_rows(train["embeddings"], train["labels"])
+    """Checked training rows and, if there are any, test rows of the same classes."""
+    train_rows = checked_rows(train["embeddings"], train["labels"])
     if test is None:
-        return rows, None
-    held = checked_rows(
-        test["embeddings"],
-        test["labels"],
-        whole_numbers(train["labels"], "labels").unique(),
-        "test ",
-    )
-    if held[0].shape[1] != rows[0].shape[1]:
+        return train_rows, None
+    classes = whole_numbers(train["labels"], "labels").unique()
+    test_rows = checked_rows(test["embeddings"], test["labels"], classes, "test ")
+    train_dimensions = train_rows[0].shape[1]
+    test_dimensions = test_rows[0].shape[1]
+    if test_dimensions != train_dimensions:
         raise ArgumentError(
-            f"test embeddings have {held[0].shape[1]} dimensions, the others "
-            f"{rows[0].shape[1]}",
+            f"test embeddings have {test_dimensions} dimensions, the others "
+            f"{train_dimensions}",
             "Embed both with the same network.",
         )
-    return rows, held
+    return train_rows, test_rows
 
 
 def searched(
-    found: Suggestion,
+    suggestion: Suggestion,
     train: Rows,
     test: Rows | None,
     *,
@@ -229,12 +261,23 @@ def searched(
     seed: int,
     device: str,
 ) -> Suggestion:
-    """The suggestion led by the best of the paper's grid, which is trained beside each
-    rule's own value.
+    """The suggestion with the best inverse temperature of the paper's grid.
 
-    Accuracy is that on the test rows; None holds out a random quarter of the training
-    rows, and leaves one of each class. Raises ValueError if there is no row to measure it on, or training
-    diverges.
+    Cosine classifiers are trained at all values of the grid and at the value of each
+    rule. Accuracy is measured on the test rows, or else on a random quarter of the
+    training rows, which leaves at least one row of each class to train on.
+
+    Args:
+        suggestion: The suggestion without a search.
+        train: Embeddings (n, dim) and class indices (n,).
+        test: Rows to measure accuracy on, or None.
+        epochs: Training epochs.
+        lr: Learning rate.
+        seed: Seed of the held-out rows and of the training.
+        device: Device of the training.
+
+    Raises:
+        ValueError: If there is no row to measure accuracy on, or training diverges.
     """
     if test is None:
         generator = generator_for(seed, "suggest", "held out")
@@ -253,26 +296,28 @@ def searched(
         "device": device,
     }
     grid = train_temperature_grid(
-        train, test, [*SEARCHED, *found.rules.values()], **settings
+        train, test, [*SEARCHED, *suggestion.rules.values()], **settings
     )
+    test_rows = len(test[1])
     best = TemperatureGrid(
-        SEARCHED, grid.curves[:, : len(SEARCHED)], evaluated=len(test[1])
+        SEARCHED, grid.curves[:, : len(SEARCHED)], evaluated=test_rows
     )
     accuracies = grid.accuracy.double().mean(0).tolist()
     highest = max(accuracies[: len(SEARCHED)])
+    of_rules = accuracies[len(SEARCHED) :]
     search = {
         "plateau": list(best.plateau),
         "best_accuracy": highest,
-        "standard_error": math.sqrt(highest * (1 - highest) / len(test[1])),
-        "test_rows": len(test[1]),
+        "standard_error": math.sqrt(highest * (1 - highest) / test_rows),
+        "test_rows": test_rows,
         "epochs": epochs,
         "lost": {
-            rule: POINTS * (highest - one)
-            for rule, one in zip(found.rules, accuracies[len(SEARCHED) :], strict=True)
+            rule: POINTS * (highest - accuracy)
+            for rule, accuracy in zip(suggestion.rules, of_rules, strict=True)
         },
     }
     return replace(
-        found,
+        suggestion,
         inverse_temperature=best.best_inverse_temperature,
         rule="search",
         search=search,

@@ -1,12 +1,11 @@
-"""Tables of a user: which column is the label, which are the classes, and in which
-order.
+"""Columns of users' tables: the label, and the classes in their order.
 
 Columns are chosen by name, never because they are numeric. The label has one of
-`LABEL_NAMES`. The classes (or dimensions) are either all plain numbers, `0`, `1`, ...,
-or share a prefix before a number, `logit_0`, `logit_1`, ...; they count from 0 or 1
-without a gap, and are taken in the order of these numbers. A binary classifier has one
-column instead, with one of `SINGLE_NAMES`. Any other column is refused by name, unless
-`--columns` says which ones to take.
+`LABEL_NAMES`. The columns of classes (or dimensions) are named by plain numbers, `0`,
+`1`, ..., or by a common prefix and a number, `logit_0`, `logit_1`, ... Numbers count
+from 0 or 1 without a gap, and give the order. A binary classifier has one column, with
+one of `SINGLE_NAMES`. Any other column is refused by name, unless `--columns` names the
+columns to take.
 """
 
 from __future__ import annotations
@@ -44,7 +43,8 @@ SINGLE_NAMES: Mapping[str, Sequence[str]] = {
     "labels": (),
 }
 NUMBERED = re.compile(r"(?P<prefix>.*?)(?P<number>\d+)")
-MOST_NAMED = 5  # Columns that a message lists.
+# Columns that a message lists.
+MOST_NAMED = 5
 
 
 def arrays_of(
@@ -55,10 +55,17 @@ def arrays_of(
     required: Sequence[str],
     columns: Sequence[str] = (),
 ) -> dict[str, NDArray[Any]]:
-    """The matrix and the labels of a table, by name, as far as it has them; InputError
-    names the columns that are neither.
+    """The matrix and the labels of a table, by name, as far as it has them.
 
-    `required` is which of the two are asked for; `columns` are names and patterns.
+    Args:
+        table: The user's table.
+        matrix: Name of the matrix: "logits", "probs" or "embeddings".
+        where: Name of the file in messages.
+        required: The arrays to read, the matrix, "labels", or both.
+        columns: Names and patterns of the classes' columns.
+
+    Raises:
+        InputError: If a column is neither the label nor a class.
     """
     names = [str(name).strip() for name in table.columns]
     table = table.set_axis(names, axis=1)
@@ -93,8 +100,9 @@ def arrays_of(
 def _labels_alone(
     table: pd.DataFrame, names: Sequence[str], where: str
 ) -> NDArray[Any]:
-    """The labels of a table that has no column of this name: its only column, if that
-    has no name, or one-hot columns, numbered.
+    """Labels of a table without a label's name: its only column, or one-hot columns.
+
+    The columns must be numbered.
     """
     if len(names) == 1 and names[0] == "0":
         return _label_column(table, names[0], where)
@@ -182,9 +190,7 @@ def _numbered(
 
 
 def _single(name: str, matrix: str, where: str) -> list[str]:
-    """The one column of a binary classifier, where its name does not speak against
-    it.
-    """
+    """The column of a binary classifier, refused if its name does not say so."""
     if name != "0" and name.lower() not in SINGLE_NAMES[matrix]:
         raise InputError(
             f"has one column, {name[:40]!r}, which does not say that it holds {matrix}",

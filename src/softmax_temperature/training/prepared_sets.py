@@ -115,7 +115,7 @@ def _texts(parts: dict[SplitName, Part], classes: int, text: Text) -> TrainingSe
 def segmentation_sets(
     task: SegmentationTask, root: str, *, seed: int
 ) -> dict[SplitName, ImageSet]:
-    """The images to train on, to fit the temperature on (validation), and to test on."""
+    """Images for training, for fitting the temperature (validation), and testing."""
     form = Form(task.classes, task.void, task.crop, task.size)
     parts = read_segmentation(task.dataset, form, root=Path(root), seed=seed)
     parts["train"] = limited(parts["train"], task.train_limit, seed=seed)

@@ -144,7 +144,8 @@ class Trainer:
     def evaluate(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (n, classes) float32, and norms (n,) of the last layer's inputs.
 
-        The norms are float64, and both are on the CPU. Raises Diverged if a logit is not finite.
+        The norms are float64, and both are on the CPU. Raises Diverged if a logit is
+        not finite.
         """
 
         def compute(rows: Tensor) -> tuple[Tensor, ...]:

@@ -40,8 +40,8 @@ class Watch(Callback):
     A.1), with None for the means of an empty bin.
 
     Epochs count from 1. Evaluated are every `every`-th epoch, the first, the `final`
-    last ones, and those of the two sets. `history` describes the logits as the trainer's
-    loss tempers them. Raises ValueError if samples stand under the name of another
+    last ones, and those of the two sets. `history` describes the logits as the
+    trainer's loss tempers them. Raises ValueError if samples are given as another
     split.
     """
 

@@ -85,7 +85,7 @@ def test_no_place_sees_the_tokens_after_it_and_every_place_sees_the_source(
     assert ((network(changed) - before).abs().amax(1) > 1e-4).all()
 
 
-def test_one_matrix_embeds_and_classifies_and_the_base_model_has_the_size_that_is_printed() -> (
+def test_one_matrix_embeds_and_classifies_and_the_base_model_has_the_printed_size() -> (
     None
 ):
     # Vaswani et al., Table 3: 65 million parameters with 37,000 pieces.
@@ -116,7 +116,7 @@ LOSSES = {
 
 @pytest.fixture
 def trainer(make: Make, pairs: SentencePairs, recipe: Recipe) -> Callable[..., Trainer]:
-    """A training with one of the losses; other arguments replace values of the recipe."""
+    """A training with a loss; other arguments replace values of the recipe."""
 
     def start(
         loss: str = "cross_entropy",

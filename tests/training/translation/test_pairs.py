@@ -24,9 +24,7 @@ def of(*lengths: tuple[int, int]) -> SentencePairs:
     return SentencePairs(*map(Ragged.of, sides), "train")
 
 
-def test_the_decoder_reads_what_stands_before_each_token_and_labels_are_the_tokens_after_it() -> (
-    None
-):
+def test_the_decoder_reads_the_tokens_before_each_label() -> None:
     pairs = of((3, 2), (2, 4))
     assert pairs.teacher_forced(torch.tensor([0, 1])).tolist() == [
         [[10, 11, END, PADDING], [START, 10, PADDING, PADDING]],

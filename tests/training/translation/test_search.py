@@ -121,7 +121,7 @@ def test_translations_are_those_of_the_teacher_forced_network(
 
     @torch.no_grad()
     def step(prefixes: torch.Tensor, sentences: torch.Tensor) -> torch.Tensor:
-        """The last logits of each prefix, as training would have them, one at a time."""
+        """The last logits of each prefix as in training, computed one at a time."""
         rows = []
         for prefix, sentence in zip(prefixes, sentences, strict=True):
             source = pairs.sources.padded(sentence[None])[0]

@@ -1,10 +1,9 @@
-"""The report: self-contained HTML pages made from what results/ holds and the README's
-picture.
+"""The report: self-contained HTML pages made from results/ and the README's picture.
 
-`results/index.html` has the picture and the best evidence for every claim;
-`results/<profile>/index.html` the claims of a profile, beside it `pages/` each paper's
-tables and figures and the records that its numbers link to. What is missing is left
-empty, for the pages to say so.
+`results/index.html` shows the picture and the best evidence for every claim.
+`results/<profile>/index.html` shows the claims of a profile; the folder `pages/` beside
+it has each paper's tables and figures, and the records that its numbers link to.
+Missing results are empty, and the pages say so.
 """
 
 import base64
@@ -12,7 +11,7 @@ import re
 from collections.abc import Sequence
 from functools import partial
 from html import escape, unescape
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,9 +34,8 @@ from softmax_temperature.runner.artifacts import (
     write_text,
 )
 
-PICTURE = Path(
-    "docs/images/summary.png"
-)  # From the folder that holds that of the results.
+# Relative to the folder that holds results/.
+PICTURE = Path("docs/images/summary.png")
 _PAGES = Environment(
     loader=PackageLoader(__name__),
     autoescape=True,
@@ -45,106 +43,138 @@ _PAGES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_PAGES.filters |= {"json": canonical_json, "tally": stored.tally, "texts": texts}
-_PAGES.filters |= {"ranked": partial(sorted, key=stored.rank)}
+_PAGES.filters |= {
+    "json": canonical_json,
+    "ranked": partial(sorted, key=stored.rank),
+    "tally": stored.tally,
+    "texts": texts,
+}
 _PAGES.globals |= {"directions_only": DIRECTIONS_ONLY, "slugs": stored.PAPERS}
-_ELSEWHERE = (
-    "Claims",
-    "Deviations",
-)  # Sections of a notebook that pages show in another way.
-# The tag of cells that are about the notebook itself and its neighbours.
+# Sections of a notebook that the pages show in another way.
+_ELSEWHERE = ("Claims", "Deviations")
+# Tag of cells that explain the notebook itself.
 _OF_NOTEBOOK = "notebook"
 _HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 _TEX = re.compile(r"(\$\$?)([^$]+)\1")
-_TAGS = (
-    *(
-        "a",
-        "b",
-        "blockquote",
-        "br",
-        "code",
-        "del",
-        "details",
-        "div",
-        "em",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "hr",
-        "i",
-        "li",
-    ),
-    *(
-        "ol",
-        "p",
-        "pre",
-        "span",
-        "strong",
-        "sub",
-        "summary",
-        "sup",
-        "table",
-        "tbody",
-        "td",
-        "th",
-        "thead",
-        "tr",
-        "ul",
-    ),
-)
+# Tags and attributes that Markdown and pandas write; all others are removed.
+_TAGS = [
+    "a",
+    "b",
+    "blockquote",
+    "br",
+    "code",
+    "del",
+    "details",
+    "div",
+    "em",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "hr",
+    "i",
+    "li",
+    "ol",
+    "p",
+    "pre",
+    "span",
+    "strong",
+    "sub",
+    "summary",
+    "sup",
+    "table",
+    "tbody",
+    "td",
+    "th",
+    "thead",
+    "tr",
+    "ul",
+]
+_ATTRIBUTES = {
+    "a": ["href", "title"],
+    "td": ["colspan", "rowspan"],
+    "th": ["colspan", "rowspan"],
+    "table": ["id"],
+}
 
 
 class Group(NamedTuple):
-    """Cells of a stage, rows of `records.json`, that differ in the last part of their
-    name, usually the seed.
+    """Cells of a stage whose names differ in the last part only, usually the seed.
+
+    Attributes:
+        stage: Name of the stage.
+        name: The common part of the cells' names, or the whole name if it has one part.
+        title: Heading on the page of records.
+        anchor: Its anchor on the page of records.
+        cells: Rows of `records.json`.
     """
 
     stage: str
-    name: str  # What their names share; the name itself where it has one part.
+    name: str
     title: str
-    anchor: str  # The name of its place on the page of records.
+    anchor: str
     cells: list[dict[str, Any]]
 
 
 class Records(NamedTuple):
-    """The content of `records.json`; empty where the results are older."""
+    """The content of `records.json`; empty if the file is missing.
 
-    stages: dict[str, list[Group]]  # In the order of the pipeline.
+    Attributes:
+        stages: Groups of cells by stage, in the order of the pipeline.
+        parameters: Parameters of the run.
+        code: Code digests.
+        places: Anchor of a cell's group by the digest of the cell's result.
+    """
+
+    stages: dict[str, list[Group]]
     parameters: dict[str, Any]
     code: dict[str, dict[str, str]]
-    places: dict[str, str]  # Digest of a result to the anchor of its cell.
+    places: dict[str, str]
 
     def behind(self, cells: Sequence[str]) -> list[Group]:
-        """The groups that a number comes from, whose names begin with one of `cells`."""
-        starts = tuple(f"{each}/" for each in cells)
-        groups = (group for some in self.stages.values() for group in some)
+        """Groups whose names begin with one of `cells`, from which a number comes."""
+        prefixes = tuple(f"{cell}/" for cell in cells)
         return [
             group
-            for group in groups
-            if f"{group.stage}/{group.name}/".startswith(starts)
+            for group in chain.from_iterable(self.stages.values())
+            if f"{group.stage}/{group.name}/".startswith(prefixes)
         ]
 
 
 class Paper(NamedTuple):
-    """The results of a paper in a profile; what is missing is empty or None."""
+    """The results of a paper in a profile; missing ones are empty or None.
+
+    Attributes:
+        slug: Name of the paper's folder.
+        title: Title of its notebook.
+        about: Data sets and networks of the study.
+        claims: Rows of `claims.json`.
+        content: The notebook as HTML, without its code.
+        downloads: Path of each table, relative to the profile's folder, with its
+            numbers of rows and columns.
+        deviations: Table of deviations.
+        records: Records of the cells.
+        environment: The paper's part of `environment.json`.
+    """
 
     slug: str
-    title: str  # As its notebook has it.
-    about: str  # On which data and with which networks.
+    title: str
+    about: str
     claims: list[dict[str, Any]]
-    content: str  # The notebook as HTML, without its code.
-    downloads: list[
-        tuple[str, int, int]
-    ]  # The path of each table, from the profile's folder, with rows and columns.
+    content: str
+    downloads: list[tuple[str, int, int]]
     deviations: pd.DataFrame | None
     records: Records
-    environment: dict[str, Any] | None  # Its part of `environment.json`.
+    environment: dict[str, Any] | None
 
 
 class Profile(NamedTuple):
-    """The results of a profile: its papers in the project's order, and whether
-    `params.yaml` is there.
+    """The results of a profile.
+
+    Attributes:
+        name: Name of the profile.
+        papers: Its papers, in the project's order.
+        parameters: Whether its `params.yaml` is present.
     """
 
     name: str
@@ -154,136 +184,143 @@ class Profile(NamedTuple):
 
 def read_profile(folder: Path) -> Profile:
     """The results in `results/<profile>`."""
-    environment, parameters = (
-        stored.read_json(folder / stored.ENVIRONMENT) or {},
-        folder / stored.PARAMETERS,
-    )
-    sections = read_yaml(parameters, kind="safe") if parameters.is_file() else {}
+    environment = stored.read_json(folder / stored.ENVIRONMENT) or {}
+    parameters = folder / stored.PARAMETERS
+    sections = {}
+    if parameters.is_file():
+        sections = read_yaml(parameters, kind="safe")
     papers = []
     for slug in stored.PAPERS:
-        if (claims := stored.read_json(folder / slug / stored.CLAIMS)) is None:
+        claims = stored.read_json(folder / slug / stored.CLAIMS)
+        if claims is None:
             continue
-        paths = [
-            *(folder / slug).glob("runs.csv"),
-            *sorted((folder / slug / "tables").glob("*.csv")),
-        ]
-        tables = {path.relative_to(folder).as_posix(): read_csv(path) for path in paths}
-        downloads = [
-            (path, *table.shape) for path, table in tables.items() if table.shape[1]
-        ]
-        if (deviations := tables.get(f"{slug}/tables/deviations.csv")) is not None:
-            # The paper's own modules come first.
-            deviations = deviations.sort_values(
-                "where", key=lambda where: ~where.str.contains(slug), kind="stable"
-            )
-        title, page = slug.replace("_", " ").capitalize(), ""
-        if executed := stored.read_json(folder / slug / "notebook.ipynb"):
-            notebook = clean(to_notebook(executed))
-            title, page = (
-                _HEADING.findall(notebook.cells[0].source)[0],
-                content(notebook),
-            )
-        said, records = about(sections.get(slug, {})), _records(folder / slug / RECORDS)
-        papers.append(
-            Paper(
-                slug,
-                title,
-                said,
-                claims,
-                page,
-                downloads,
-                deviations,
-                records,
-                environment.get(slug),
-            )
-        )
+        section = sections.get(slug, {})
+        papers.append(_read_paper(folder, slug, claims, section, environment.get(slug)))
     return Profile(folder.name, papers, parameters.is_file())
 
 
+def _read_paper(
+    folder: Path,
+    slug: str,
+    claims: list[dict[str, Any]],
+    section: dict[str, Any],
+    environment: dict[str, Any] | None,
+) -> Paper:
+    """The results of a paper in `results/<profile>`."""
+    paths = [
+        *(folder / slug).glob("runs.csv"),
+        *sorted((folder / slug / "tables").glob("*.csv")),
+    ]
+    tables = {path.relative_to(folder).as_posix(): read_csv(path) for path in paths}
+    downloads = [
+        (path, *table.shape) for path, table in tables.items() if table.shape[1]
+    ]
+    deviations = tables.get(f"{slug}/tables/deviations.csv")
+    if deviations is not None:
+        # The paper's own modules come first.
+        deviations = deviations.sort_values(
+            "where", key=lambda where: ~where.str.contains(slug), kind="stable"
+        )
+    title = slug.replace("_", " ").capitalize()
+    page = ""
+    executed = stored.read_json(folder / slug / "notebook.ipynb")
+    if executed:
+        notebook = clean(to_notebook(executed))
+        title = _HEADING.findall(notebook.cells[0].source)[0]
+        page = content(notebook)
+    return Paper(
+        slug=slug,
+        title=title,
+        about=about(section),
+        claims=claims,
+        content=page,
+        downloads=downloads,
+        deviations=deviations,
+        records=_records(folder / slug / RECORDS),
+        environment=environment,
+    )
+
+
 def about(section: dict[str, Any]) -> str:
-    """On which data and with which networks a paper was run, from its section of
-    `params.yaml`.
-    """
+    """Data sets and networks of a paper, from its section of `params.yaml`."""
     parts = [
         part
         for name in ("tasks", "experiments", "sweeps")
         for part in (section.get(name) or {}).values()
     ]
-    said = {
+    names = {
         "data": section.get("datasets") or [part["dataset"] for part in parts],
         "networks": section.get("backbones") or [part["network"] for part in parts],
     }
     return "; ".join(
-        f"{name}: {', '.join(dict.fromkeys(values))}"
-        for name, values in said.items()
+        f"{kind}: {', '.join(dict.fromkeys(values))}"
+        for kind, values in names.items()
         if values
     )
 
 
 def _records(path: Path) -> Records:
-    found = stored.read_json(path) or {"cells": [], "parameters": {}, "code": {}}
-    records = Records({}, found["parameters"], found["code"], {})
-    names = groupby(
-        found["cells"],
-        lambda cell: (cell["stage"], cell["cell"].rpartition("/")[0] or cell["cell"]),
+    """The records of a file, with neighbouring cells grouped by the common name."""
+    stored_records = stored.read_json(path) or {
+        "cells": [],
+        "parameters": {},
+        "code": {},
+    }
+    records = Records(
+        stages={},
+        parameters=stored_records["parameters"],
+        code=stored_records["code"],
+        places={},
     )
-    for (stage, name), some in names:
-        cells, title = list(some), stage.rpartition("/")[2] if name == "." else name
-        title += f" ({len(cells)})" if len(cells) > 1 else ""
-        group = Group(
-            stage,
-            name,
-            title,
-            "cells-" + re.sub(r"[^\w.-]+", "-", f"{stage}-{name}"),
-            cells,
+    for (stage, name), group_cells in groupby(stored_records["cells"], _group_name):
+        cells = list(group_cells)
+        title = stage.rpartition("/")[2] if name == "." else name
+        if len(cells) > 1:
+            title += f" ({len(cells)})"
+        anchor = "cells-" + re.sub(r"[^\w.-]+", "-", f"{stage}-{name}")
+        records.stages.setdefault(stage, []).append(
+            Group(stage, name, title, anchor, cells)
         )
-        records.stages.setdefault(stage, []).append(group)
-        records.places.update((cell["result"], group.anchor) for cell in cells)
+        records.places.update((cell["result"], anchor) for cell in cells)
     return records
 
 
+def _group_name(cell: dict[str, Any]) -> tuple[str, str]:
+    """Stage of a cell, and its name without the last part."""
+    name: str = cell["cell"]
+    return cell["stage"], name.rpartition("/")[0] or name
+
+
 def clean(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The notebook without what could act on a page: no scripts, no styles, no tags but
-    those that Markdown makes.
-    """
-    for data in (
-        output.data
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
-        if "data" in output
-    ):
-        # Links in Markdown are checked only once it is HTML.
-        if "text/markdown" in data:
-            data["text/html"] = _html(data.pop("text/markdown"))
-        if "text/html" in data:
-            data["text/html"] = re.sub(
-                r"<style.*?</style>", "", data["text/html"], flags=re.DOTALL
-            )
-    attributes = {
-        "a": ["href", "title"],
-        "td": ["colspan", "rowspan"],
-        "th": ["colspan", "rowspan"],
-        "table": ["id"],
-    }
+    """The notebook without scripts, styles and tags that are not in `_TAGS`."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if "data" in output:
+                _clean_output(output.data)
+    sanitizer = SanitizeHTML(tags=_TAGS, attributes=_ATTRIBUTES, strip=False)
     cleaned: nbformat.NotebookNode
-    cleaned, _ = SanitizeHTML(
-        tags=list(_TAGS), attributes=attributes, strip=False
-    ).preprocess(notebook, {})
+    cleaned, _ = sanitizer.preprocess(notebook, {})
     return cleaned
 
 
+def _clean_output(data: dict[str, Any]) -> None:
+    """Replace Markdown by HTML, whose links the sanitizer checks, and remove styles."""
+    if "text/markdown" in data:
+        data["text/html"] = _html(data.pop("text/markdown"))
+    if "text/html" in data:
+        html = data["text/html"]
+        data["text/html"] = re.sub(r"<style.*?</style>", "", html, flags=re.DOTALL)
+
+
 def content(notebook: nbformat.NotebookNode) -> str:
-    """The words, tables and figures of a cleaned notebook as HTML, each figure below
-    the words about it.
-    """
-    parts, title = [], ""
+    """The text, tables and figures of a cleaned notebook as HTML, in its order."""
+    parts = []
+    title = ""
     for cell in notebook.cells:
         is_prose = cell.cell_type == "markdown"
-        title = (
-            (_HEADING.findall(cell.source) or [title])[-1].strip()
-            if is_prose
-            else title
-        )
+        if is_prose:
+            headings = _HEADING.findall(cell.source) or [title]
+            title = headings[-1].strip()
         if title in _ELSEWHERE or _OF_NOTEBOOK in cell.metadata.get("tags", []):
             continue
         if is_prose:
@@ -297,34 +334,42 @@ def content(notebook: nbformat.NotebookNode) -> str:
 
 
 def _shown(output: Any, title: str) -> str:
-    """An output as HTML: wider than the window, it is scrolled sideways."""
+    """An output as HTML, in a box that scrolls if it is wider than the window."""
     html = output.data.get("text/html", "")
     if "image/png" in output.data:
         width = output.get("metadata", {}).get("image/png", {}).get("width", "")
         address = "data:image/png;base64," + output.data["image/png"].replace("\n", "")
         html = f'<img src="{address}" alt="{title}" width="{width}" decoding="async">'
+    if not html:
+        return ""
     return (
-        html
-        and f'<div class="scroll" role="region" aria-label="{title}" tabindex="0">{html}</div>'
+        f'<div class="scroll" role="region" aria-label="{title}" tabindex="0">'
+        f"{html}</div>"
     )
 
 
 def _html(text: str) -> str:
-    # Browsers draw MathML themselves; a script for TeX would have to come from a
-    # network.
-    text = _TEX.sub(
-        lambda tex: mathml(
-            unescape(tex[2]), display="block" if tex[1] == "$$" else "inline"
-        ),
-        text,
-    )
-    html: str = markdown2html(text.strip()) if text.strip() else ""
+    """Markdown as HTML, with formulas as MathML."""
+    # Browsers draw MathML themselves; a script for TeX would need a network.
+    text = _TEX.sub(_formula, text).strip()
+    if not text:
+        return ""
+    html: str = markdown2html(text)
     return re.sub(r'<a class="anchor-link".*?</a>', "", html)
 
 
+def _formula(match: re.Match[str]) -> str:
+    """A formula in TeX as MathML."""
+    display = "block" if match[1] == "$$" else "inline"
+    formula: str = mathml(unescape(match[2]), display=display)
+    return formula
+
+
 def write_report(results: Path) -> list[Path]:
-    """Write the pages of every profile in the folder of results, and the one over all;
-    returns its path and theirs.
+    """Write the pages of every profile and the overview into the folder of results.
+
+    Returns:
+        Path of the overview, then of each profile's page.
     """
     profiles = [
         read_profile(results / name) for name in stored.profiles_with_results(results)
@@ -334,42 +379,44 @@ def write_report(results: Path) -> list[Path]:
             _write_paper(results / profile.name / "pages", paper, profile)
     papers: dict[str, dict[str, Any]] = {}
     for slug, claims in stored.best_evidence(results).items():
-        if known := {
+        studies = {
             profile.name: paper
             for profile in profiles
             for paper in profile.papers
             if paper.slug == slug
-        }:
+        }
+        if studies:
+            first_study = next(iter(studies.values()))
             papers[slug] = {
-                "title": next(iter(known.values())).title,
+                "title": first_study.title,
                 "claims": claims,
-                "studies": known,
+                "studies": studies,
             }
-    picture = results.parent / PICTURE
-    drawn = base64.b64encode(picture.read_bytes()).decode() if picture.is_file() else ""
-    overall = _write(
+    picture_file = results.parent / PICTURE
+    picture = ""
+    if picture_file.is_file():
+        picture = base64.b64encode(picture_file.read_bytes()).decode()
+    overview = _write(
         results / "index.html",
         "overview",
         papers=papers,
-        picture=drawn,
+        picture=picture,
         profiles=profiles,
     )
-    return [
-        overall,
-        *(
-            _write(results / each.name / "index.html", "profile", profile=each)
-            for each in profiles
-        ),
+    pages = [
+        _write(results / profile.name / "index.html", "profile", profile=profile)
+        for profile in profiles
     ]
+    return [overview, *pages]
 
 
 def _write_paper(folder: Path, paper: Paper, profile: Profile) -> None:
-    records, lists = f"{paper.slug}-records.html", dict[str, list[Group]]()
+    """Write the page of a paper and the page of its records."""
+    records = f"{paper.slug}-records.html"
+    lists: dict[str, list[Group]] = {}
 
     def address(cells: str) -> str:
-        """Where a number leads: to its group of cells, to a list of them if there are
-        several, or to the page's top.
-        """
+        """Address of a number's group, of a list of its groups, or of the page."""
         groups = paper.records.behind(apart(cells))
         if len(groups) < 2:
             return "#".join([records, *(group.anchor for group in groups)])

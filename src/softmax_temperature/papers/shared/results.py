@@ -1,11 +1,8 @@
-"""The folder `results/`: by profile and paper what a run leaves there, and the
-scorecard of all claims in it.
-"""
+"""The folder `results/`: files of each profile and paper, and the claims in them."""
 
 import json
 from collections import Counter
 from collections.abc import Iterable
-from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,8 +17,10 @@ from softmax_temperature.runner.errors import InputError
 
 PAPERS: tuple[str, ...] = get_args(Paper)
 RESULTS = Path("results")
-PARAMETERS, CLAIMS, ENVIRONMENT = "params.yaml", "claims.json", "environment.json"
-# Beside the papers' folders: of each the contents, which the report is made of.
+PARAMETERS = "params.yaml"
+CLAIMS = "claims.json"
+ENVIRONMENT = "environment.json"
+# Folder beside the papers' folders, with the contents that the report shows.
 SHOWN = "shown"
 
 
@@ -31,67 +30,73 @@ def paper_folder(profile: str, paper: str) -> Path:
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file below results/ holds; None where there is none."""
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    """The content of a JSON file, or None if there is no such file."""
+    if not path.is_file():
+        return None
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def profiles_with_results(results: Path = RESULTS) -> list[str]:
-    """The profiles that have claims of at least one paper, sorted; an `InputError` if
-    there is none.
+    """Sorted names of the profiles that have claims of at least one paper.
+
+    Raises:
+        InputError: If there are none.
     """
-    found = sorted({path.parts[-3] for path in results.glob(f"*/*/{CLAIMS}")})
-    if not found:
+    profiles = sorted({path.parts[-3] for path in results.glob(f"*/*/{CLAIMS}")})
+    if not profiles:
         raise InputError(
             "no results of any paper",
             where=str(results),
             remedy="Run `dvc repro` in the root folder.",
         )
-    return found
+    return profiles
 
 
 def best_evidence(results: Path = RESULTS) -> dict[str, list[list[dict[str, Any]]]]:
-    """By paper, of each claim its rows in all studies, the best evidence first; then
-    the claims, decided ones first.
+    """Claims per paper, each with its rows in all studies, best evidence first.
 
-    A decided row is better than an inconclusive one, and that better than none; of
-    equal ones, that of more values a task. Claims that are equally decided keep their
-    order. Profiles that show directions only are no studies.
+    A decided row comes before an inconclusive one, which comes before an untested one;
+    among equals, the row with more values per task comes first. Decided claims come
+    before open ones, and otherwise keep their order. Profiles that show directions only
+    are not studies.
     """
     studies = [
         profile
         for profile in profiles_with_results(results)
         if profile not in DIRECTIONS_ONLY
     ]
-    found: dict[str, list[list[dict[str, Any]]]] = {}
+    evidence: dict[str, list[list[dict[str, Any]]]] = {}
     for paper in PAPERS:
         claims: dict[str, list[dict[str, Any]]] = {}
-        for row in chain.from_iterable(
-            read_json(results / study / paper / CLAIMS) or [] for study in studies
-        ):
-            claims.setdefault(row["id"], []).append(row)
-        found[paper] = sorted(
-            (sorted(rows, key=rank) for rows in claims.values()),
-            key=lambda rows: rank(rows[0])[0],
-        )
-    return found
+        for study in studies:
+            for row in read_json(results / study / paper / CLAIMS) or []:
+                claims.setdefault(row["id"], []).append(row)
+        ranked = [sorted(rows, key=rank) for rows in claims.values()]
+        evidence[paper] = sorted(ranked, key=_rank_of_claim)
+    return evidence
+
+
+def _rank_of_claim(rows: list[dict[str, Any]]) -> int:
+    """The verdict's rank of a claim, from its ranked rows."""
+    verdict_rank, _ = rank(rows[0])
+    return verdict_rank
 
 
 def rank(row: dict[str, Any]) -> tuple[int, float]:
-    """Sorts rows by their evidence: decided ones come first, then those of more values
-    a task.
-    """
-    return max(0, VERDICTS.index(row["verdict"]) - 1), -(row["n"] or 0) / max(
-        1, task_count(row)
-    )
+    """Sort key of rows: decided verdicts first, then more values per task."""
+    # The first two verdicts are both decided.
+    verdict_rank = max(0, VERDICTS.index(row["verdict"]) - 1)
+    values_per_task = (row["n"] or 0) / max(1, task_count(row))
+    return verdict_rank, -values_per_task
 
 
 def tally(rows: Iterable[dict[str, Any]]) -> str:
-    """How many rows have each verdict, as "5 hold, 2 inconclusive"."""
-    found = Counter(
+    """Number of rows with each verdict, as "5 hold, 2 inconclusive"."""
+    counts = Counter(
         "hold" if row["verdict"] == HOLDS else row["verdict"] for row in rows
     )
     return ", ".join(
-        f"{found[verdict]} {verdict}"
+        f"{counts[verdict]} {verdict}"
         for verdict in ("hold", *VERDICTS)
-        if found[verdict]
+        if counts[verdict]
     )

@@ -1,8 +1,8 @@
-"""What a number comes from: the records of all cells in `records.json`, and the names
-of cells beside the number.
+"""Provenance of numbers: names of cells, which lead to their rows in `records.json`.
 
-A name (stage and own name) stands beside numbers in claims, tables and notebooks. It
-means all cells whose names begin with it: that of several seeds leaves the seed out.
+Claims, tables and notebooks give the names of cells beside their numbers: the stage,
+then the cell's name in it. A name stands for all cells whose names begin with it; the
+common name of several seeds leaves the seed out.
 """
 
 import re
@@ -13,31 +13,28 @@ from urllib.parse import quote, unquote
 
 import pandas as pd
 
-CELLS = "cells"  # The column of a table that says what the numbers of a row come from.
-# The file beside a paper's notebook that has the records of all cells.
+# Column of a table with the names of the cells behind each row.
+CELLS = "cells"
+# File beside a paper's notebook with the records of all cells.
 RECORDS = "records.json"
 _SEPARATOR = "; "
 _ADDRESS = re.compile(rf'href="{re.escape(RECORDS)}#([^"]*)"')
 
 
 class Linked(str):
-    """A text of a table, with the cells behind it as `together` names them; empty where
-    nothing is.
-    """
+    """A text of a table with the names of its cells, as `together` writes them."""
 
     cells: str
 
     def __new__(cls, text: str, cells: str) -> Self:
-        """The text with its cells."""
-        made = super().__new__(cls, text)
-        made.cells = cells
-        return made
+        """The text with the names of its cells, which may be empty."""
+        linked = super().__new__(cls, text)
+        linked.cells = cells
+        return linked
 
 
 def cell_of_each(stage: str, rows: pd.DataFrame, *columns: str) -> list[str]:
-    """The name of the cell of each row of the records; `columns` is what it is named
-    after, in order, without seed.
-    """
+    """Name of each row's cell, made of the stage and the columns without the seed."""
     names = rows[list(columns)].map(
         lambda part: f"{part:g}" if isinstance(part, int | float) else str(part)
     )
@@ -45,31 +42,40 @@ def cell_of_each(stage: str, rows: pd.DataFrame, *columns: str) -> list[str]:
 
 
 def cells_of(stage: str, rows: pd.DataFrame, *columns: str) -> tuple[str, ...]:
-    """The same names, each once."""
+    """The names of `cell_of_each`, without repetitions."""
     return tuple(dict.fromkeys(cell_of_each(stage, rows, *columns)))
 
 
 def together(cells: Iterable[str]) -> str:
-    """The names of several cells, each once, as a table holds them."""
+    """The names of cells as one text of a table, without repetitions."""
     return _SEPARATOR.join(dict.fromkeys(cells))
 
 
 def apart(text: str) -> tuple[str, ...]:
-    """The names that `together` put in one text."""
+    """The names in a text that `together` wrote."""
     return tuple(filter(None, text.split(_SEPARATOR)))
 
 
 def link(html: str, cells: str) -> str:
-    """HTML that leads from a number in a notebook to the records of its cells, named as
-    by `together`.
+    """HTML of a number, with a link to the records of its cells.
+
+    Args:
+        html: The number.
+        cells: Names of its cells, as `together` writes them.
     """
     return f'<a href="{RECORDS}#{quote(cells)}">{html}</a>'
 
 
 def relinked(html: str, address: Callable[[str], str]) -> str:
-    """The HTML with such links leading to other addresses, each made from the cells
-    that the link names.
+    """HTML whose links to records lead to other addresses.
+
+    Args:
+        html: HTML with links that `link` made.
+        address: The new address of a link, from the names of its cells.
     """
-    return _ADDRESS.sub(
-        lambda found: f'href="{escape(address(unquote(found[1])))}"', html
-    )
+
+    def replace(match: re.Match[str]) -> str:
+        cells = unquote(match[1])
+        return f'href="{escape(address(cells))}"'
+
+    return _ADDRESS.sub(replace, html)

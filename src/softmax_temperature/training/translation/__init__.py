@@ -1,3 +1,1 @@
-"""Machine translation, the downstream task of the focal paper (appendix K): vocabulary,
-network, search and scores.
-"""
+"""Machine translation, the downstream task of the focal paper (appendix K)."""

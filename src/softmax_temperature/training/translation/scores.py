@@ -108,8 +108,8 @@ def _pieces(
 def best_temperature(rows: Iterable[dict[str, Any]]) -> float:
     """The temperature of the paper's grid with the least calibration error.
 
-    The grid is 0.1, 0.2, ..., 10.0. `rows` are those of the validation data; test data raise LeakError. Of equal
-    temperatures the first is chosen.
+    The grid is 0.1, 0.2, ..., 10.0. `rows` are those of the validation data; test data
+    raise LeakError. Of equally good temperatures the first is chosen.
     """
     on_grid = []
     for row in rows:

@@ -72,9 +72,7 @@ class Ragged:
 
 @dataclass(frozen=True)
 class SentencePairs:
-    """n sentences and their n translations, as `Vocabulary.encode` returns them: each
-    ends with END.
-    """
+    """Encoded sentences with their translations; each ends with END."""
 
     sources: Ragged
     targets: Ragged
