@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from softmax_temperature.papers.shared.results import CLAIMS
 from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
-from softmax_temperature.runner.cells import run_cells
+from softmax_temperature.runner.cells import WORK, run_cells
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.tools import cli
@@ -44,6 +44,9 @@ def test_a_cell_that_has_run_is_up_to_date_and_what_reads_a_pending_one_has_to_r
     assert after["fetch"].to_run == ()
     assert after["embed"].to_run == before["embed"].to_run != ()
     assert "cells up to date" in summary(list(after.values()), params)
+    shutil.rmtree(WORK)  # As `dvc pull` leaves a fresh clone.
+    pulled = {stage.stage: stage for stage in plan(params)}
+    assert pulled["fetch"].to_run == ()
 
 
 def test_a_flipped_byte_is_named_and_set_aside() -> None:

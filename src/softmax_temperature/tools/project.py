@@ -19,6 +19,7 @@ from softmax_temperature.runner.cells import (
     WORK,
     Cell,
     fingerprint,
+    published_result,
     work_folder,
 )
 from softmax_temperature.runner.checkpoints import Checkpointer
@@ -106,7 +107,9 @@ def _result(
     except ArtifactError:
         return None
     result = work_folder(stage, cell.name, digest) / RESULT
-    return result if (result / MANIFEST).is_file() else None
+    if (result / MANIFEST).is_file():
+        return result
+    return published_result(stage, cell.name, digest)
 
 
 def summary(plans: list[StagePlan], params: Params) -> str:
