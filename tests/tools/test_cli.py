@@ -160,3 +160,25 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(
         r"error: needs the package \S+\. Run: pip install '\.\[pipeline\]'\n",
         capsys.readouterr().err,
     )
+
+
+def test_minutes_are_those_of_the_cells_that_ran_before(project_root: Path) -> None:
+    _, params = render_profile("smoke", project_root / "profiles")
+    folder = Path("results/smoke")
+    (folder / "cooling").mkdir(parents=True)
+    environment = {"cooling": {"cell_minutes": {"prepared": 6.0}}}
+    (folder / "environment.json").write_text(json.dumps(environment))
+    cells = [
+        {"stage": "prepared", "cell": name}
+        for name in ("digits", "phrases", "left-out")
+    ]
+    (folder / "cooling" / "records.json").write_text(json.dumps({"cells": cells}))
+    plans = plan(params)
+    [fetch_plan] = [stage for stage in plans if stage.stage == "fetch"]
+    assert len(fetch_plan.to_run) == 4
+    assert fetch_plan.minutes_to_run == 2 * 2.0, "of digits and phrases"
+    assert fetch_plan.unknown == 2
+    [line] = [line for line in summary(plans, params).splitlines() if "fetch" in line]
+    assert line.endswith("4.0 min on the recorded machine, unknown for 2 cells")
+    last = summary(plans, params).splitlines()[-1]
+    assert "about 2 minutes for the others with 2 at a time" in last

@@ -44,7 +44,7 @@ from softmax_temperature.runner.machine import (
     resolve_device,
     versions,
 )
-from softmax_temperature.runner.progress import Progress, say
+from softmax_temperature.runner.progress import CellProgress, Progress, say
 from softmax_temperature.runner.section import Compute
 
 DATA = Path("data")
@@ -298,7 +298,7 @@ def _run_pending(
     on_gpu = resolve_device(compute.device) != "cpu"
     shares = [task.cell.gpu_share if on_gpu else None for task in pending]
     failures: dict[int, str] = {}
-    progress = Progress()
+    progress = CellProgress(stage, len(tasks), len(pending))
     results = run_tasks(_attempt, pending, compute, shares)
     for done, (number, failure) in enumerate(results, 1):
         if failure:
@@ -307,7 +307,7 @@ def _run_pending(
                 # The other processes may wait within that cell for ever: `torchrun`
                 # ends them when this one exits.
                 break
-        progress(f"{stage}: {done}/{len(pending)} cells")
+        progress(done)
     return {pending[number].cell.name: failures[number] for number in sorted(failures)}
 
 
