@@ -19,12 +19,12 @@ from softmax_temperature.stages import stage
 
 @stage
 def fetch(params: Params) -> Iterator[Cell]:
-    """One cell per data set.
+    """One cell per data set, without those of papers that are left out.
 
     An unknown name raises InputError here; any other fault is an error of its cell.
     """
     root = Path(params.data.root)
-    for name, dataset in params.datasets.items():
+    for name, dataset in params.datasets_to_prepare().items():
         source = dataset.source or name
         sources = source if isinstance(source, list) else [source]
         for archive in sources:

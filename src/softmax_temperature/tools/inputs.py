@@ -79,10 +79,12 @@ def _shown(digest: Digest) -> str:
 def _data_sets(params: Params) -> dict[str, Digest]:
     root = Path(params.data.root)
     items: dict[str, Digest] = {}
-    for name, dataset in params.datasets.items():
+    for name, dataset in params.datasets_to_prepare().items():
         source = dataset.source or name
         for source_name in source if isinstance(source, list) else [source]:
-            items[source_name] = partial(_data_set, source_name, root)
+            # With its own name, so that `fetch` starts for a data set more or less.
+            item = name if source_name == name else f"{name} ({source_name})"
+            items[item] = partial(_data_set, source_name, root)
     return items
 
 
