@@ -182,3 +182,12 @@ def test_minutes_are_those_of_the_cells_that_ran_before(project_root: Path) -> N
     assert line.endswith("4.0 min on the recorded machine, unknown for 2 cells")
     last = summary(plans, params).splitlines()[-1]
     assert "about 2 minutes for the others with 2 at a time" in last
+
+
+def test_a_plan_with_the_code_of_another_checkout_is_refused(
+    project_root: Path,
+) -> None:
+    _, params = render_profile("smoke", project_root / "profiles")
+    Path("src/softmax_temperature").mkdir(parents=True)
+    with pytest.raises(InputError, match="not the package that is imported"):
+        plan(params)

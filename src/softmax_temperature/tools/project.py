@@ -24,6 +24,7 @@ from softmax_temperature.runner.cells import (
 )
 from softmax_temperature.runner.checkpoints import Checkpointer
 from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.fingerprint import PACKAGE
 from softmax_temperature.stages import label, stages_of
 from softmax_temperature.tools.provenance import recorded_stages
 
@@ -61,7 +62,11 @@ class StagePlan:
 
 
 def plan(params: Params) -> list[StagePlan]:
-    """Plan a run of the project in the current folder, without running anything."""
+    """Plan a run of the project in the current folder, without running anything.
+
+    Raises InputError if the package in this folder is not the one that is imported.
+    """
+    _require_package_of_this_folder()
     recorded = recorded_stages(Path("results") / params.profile)
     offline_data = params.data.model_copy(update={"download": False})
     offline = params.model_copy(update={"data": offline_data})
@@ -98,6 +103,18 @@ def plan(params: Params) -> list[StagePlan]:
             )
             plans.append(stage_plan)
     return plans
+
+
+def _require_package_of_this_folder() -> None:
+    """Refuse to plan with the code of another checkout: fingerprints contain the code."""
+    here = Path("src", PACKAGE)
+    imported = Path(__file__).parents[1]
+    if here.is_dir() and not here.samefile(imported):
+        raise InputError(
+            f"is not the package that is imported, which is {imported}",
+            where=str(here),
+            remedy="Run `PYTHONPATH=src softmax-temperature plan`.",
+        )
 
 
 def _result(
