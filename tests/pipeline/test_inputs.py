@@ -191,9 +191,8 @@ def test_dvc_runs_what_reads_a_replaced_image_and_nothing_else() -> None:
     YAML().dump({"stages": stages}, Path("dvc.yaml"))
     shutil.copytree(ROOT / "pipeline", "pipeline")
     text, _ = render_profile("smoke", ROOT / "profiles")
-    Path("params.yaml").write_text(
-        text.replace("\ndatasets:\n", "\ndatasets:\n  leaves: {}\n", 1)
-    )
+    text = text.replace("\ndatasets:\n", "\ndatasets:\n  leaves: {}\n", 1)
+    Path("params.yaml").write_text(text.replace("engine: processes", "engine: serial"))
     dvc("init", "--no-scm", "--quiet")
     assert "Running stage 'fetch'" in dvc("repro")
     assert "Running stage 'fetch'" not in dvc("repro")
@@ -201,7 +200,6 @@ def test_dvc_runs_what_reads_a_replaced_image_and_nothing_else() -> None:
     said = dvc("repro")
     assert "changed: leaves" in said
     assert "prepared: 1 of 5 cells to run" in said
-    assert "Running stage 'fetch'" not in dvc("repro")
 
 
 def dvc(*arguments: str) -> str:

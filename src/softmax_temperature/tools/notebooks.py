@@ -10,7 +10,6 @@ import nbformat
 import papermill
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
-from traitlets import default
 
 from softmax_temperature.runner.artifacts import digest_of_file, write_text
 from softmax_temperature.runner.errors import InputError
@@ -25,9 +24,9 @@ class _KernelOfThisPython(AsyncKernelManager):
     environment.
     """
 
-    @default("kernel_spec_manager")
-    def _without_the_users_kernels(self) -> KernelSpecManager:
-        return KernelSpecManager(kernel_dirs=[])
+    def __init__(self, **options: Any) -> None:
+        manager = KernelSpecManager(kernel_dirs=[])
+        super().__init__(kernel_spec_manager=manager, **options)
 
 
 def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
