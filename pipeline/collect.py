@@ -3,6 +3,7 @@
 import sys
 from importlib import import_module
 
+import own_source  # noqa: F401 - before the package
 import torch
 
 from softmax_temperature.papers.shared.results import PAPERS, paper_folder, read_json

@@ -6,6 +6,8 @@ The executed notebook and the figures are written beside the results.
 import sys
 from pathlib import Path
 
+import own_source  # noqa: F401 - before the package
+
 from softmax_temperature.papers.shared.results import PAPERS, SHOWN, paper_folder
 from softmax_temperature.params import read_params
 from softmax_temperature.tools.notebooks import execute, write_contents

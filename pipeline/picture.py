@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+import own_source  # noqa: F401 - before the package
+
 from softmax_temperature.papers.shared.results import RESULTS
 from softmax_temperature.tools.picture import draw
 from softmax_temperature.tools.programs import run_program

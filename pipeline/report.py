@@ -2,6 +2,8 @@
 
 import sys
 
+import own_source  # noqa: F401 - before the package
+
 from softmax_temperature.papers.html import write_report
 from softmax_temperature.papers.shared.results import RESULTS
 from softmax_temperature.tools.programs import run_program

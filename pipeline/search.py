@@ -2,6 +2,8 @@
 
 import sys
 
+import own_source  # noqa: F401 - before the package
+
 from softmax_temperature.tools.programs import stage_program
 
 if __name__ == "__main__":

@@ -111,17 +111,17 @@ def test_the_plots_are_results_of_mini() -> None:
 
 
 def test_keys_stand_in_one_order_and_the_file_stays_short() -> None:
-    order = ["matrix", "cmd", "deps", "params", "outs"]
+    order = ["matrix", "cmd", "deps", "params", "outs", "always_changed"]
     for stage, content in STAGES.items():
         assert list(content) == [key for key in order if key in content], stage
-    assert len((ROOT / "dvc.yaml").read_text().splitlines()) <= 250
+    assert len((ROOT / "dvc.yaml").read_text().splitlines()) <= 260
 
 
 def test_programs_are_thin_and_each_has_a_stage() -> None:
     paths = sorted((ROOT / "pipeline").glob("*.py"))
-    of_several_profiles = {"picture.py"}
+    without_stage = {"own_source.py", "picture.py"}
     assert {path.name for path in paths} == {
         program(stage).name for stage in STAGES
-    } | of_several_profiles
+    } | without_stage
     for path in paths:
         assert len(path.read_text().splitlines()) < 60, path.name

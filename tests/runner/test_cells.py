@@ -1,5 +1,7 @@
 """Cells run once, fail alone, and publish exactly what was declared."""
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -207,3 +209,57 @@ def test_a_second_process_waits_for_a_lock_and_says_so() -> None:
 def test_a_seed_is_the_digest_of_where_it_is_used() -> None:
     # By hand: `printf 0/s/a | sha256sum`.
     assert seed_of(0, "s", "a") == 0xF52E7C21BA19E36D >> 1 != seed_of(0, "s", "b")
+
+
+def test_a_pulled_run_continues_from_its_published_results() -> None:
+    run(1, 2)
+    expected = open_artifact(OUTPUT / "n-1").digest
+    shutil.rmtree(cells_module.WORK)
+    run(1, 2, 5)
+    assert log() == [1, 2, 5], "1 and 2 did not run again"
+    assert open_artifact(OUTPUT / "n-1").digest == expected
+    assert read_timing(OUTPUT / "n-1") is None
+
+
+def test_published_results_that_are_damaged_or_of_another_fingerprint_run_again() -> (
+    None
+):
+    run(1, 2)
+    shutil.rmtree(cells_module.WORK)
+    (OUTPUT / "n-1" / "square.json").write_text("{}")
+    run(1, 2)
+    assert log() == [1, 2, 1]
+    shutil.rmtree(cells_module.WORK)
+    (OUTPUT / "n-1").rename(OUTPUT / "n-5")
+    run(5, 2)
+    assert log() == [1, 2, 1, 5]
+
+
+def test_results_that_are_links_into_a_cache_are_copied() -> None:
+    run(1)
+    shutil.rmtree(cells_module.WORK)
+    cached = Path("cached.json")
+    published = OUTPUT / "n-1" / "square.json"
+    published.rename(cached)
+    published.symlink_to(cached.resolve())
+    run(1)
+    cached.unlink()
+    assert open_artifact(OUTPUT / "n-1").problems() == []
+    assert log() == [1]
+
+
+def test_a_rank_without_a_world_runs_its_cells() -> None:
+    program = (
+        "from softmax_temperature.runner import distributed; "
+        "print(distributed.is_follower())"
+    )
+    environment = os.environ | {"RANK": "1"}
+    environment.pop("WORLD_SIZE", None)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "False\n"

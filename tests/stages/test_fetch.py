@@ -38,6 +38,9 @@ class SomeParams:
         self.datasets = {name: Dataset(**limits) for name in names}
         self.seed = 0
 
+    def datasets_to_prepare(self) -> dict[str, Dataset]:
+        return self.datasets
+
 
 def fetched(params: SomeParams) -> PreparedData:
     run_cells(fetch.cells(params), output=fetch.output, compute=COMPUTE, seed=0)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from softmax_temperature.papers.shared.files import read_csv
 from softmax_temperature.papers.shared.results import CLAIMS
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
-from softmax_temperature.runner.cells import run_cells
+from softmax_temperature.runner.cells import WORK, run_cells
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.tools import cli
@@ -44,6 +44,9 @@ def test_a_cell_that_has_run_is_up_to_date_and_what_reads_a_pending_one_has_to_r
     assert after["fetch"].to_run == ()
     assert after["embed"].to_run == before["embed"].to_run != ()
     assert "cells up to date" in summary(list(after.values()), params)
+    shutil.rmtree(WORK)  # As `dvc pull` leaves a fresh clone.
+    pulled = {stage.stage: stage for stage in plan(params)}
+    assert pulled["fetch"].to_run == ()
 
 
 def test_a_flipped_byte_is_named_and_set_aside() -> None:
@@ -169,3 +172,34 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(
         r"error: needs the package \S+\. Run: pip install '\.\[pipeline\]'\n",
         capsys.readouterr().err,
     )
+
+
+def test_minutes_are_those_of_the_cells_that_ran_before(project_root: Path) -> None:
+    _, params = render_profile("smoke", project_root / "profiles")
+    folder = Path("results/smoke")
+    (folder / "cooling").mkdir(parents=True)
+    environment = {"cooling": {"cell_minutes": {"prepared": 6.0}}}
+    (folder / "environment.json").write_text(json.dumps(environment))
+    cells = [
+        {"stage": "prepared", "cell": name}
+        for name in ("digits", "phrases", "left-out")
+    ]
+    (folder / "cooling" / "records.json").write_text(json.dumps({"cells": cells}))
+    plans = plan(params)
+    [fetch_plan] = [stage for stage in plans if stage.stage == "fetch"]
+    assert len(fetch_plan.to_run) == 4
+    assert fetch_plan.minutes_to_run == 2 * 2.0, "of digits and phrases"
+    assert fetch_plan.unknown == 2
+    [line] = [line for line in summary(plans, params).splitlines() if "fetch" in line]
+    assert line.endswith("4.0 min on the recorded machine, unknown for 2 cells")
+    last = summary(plans, params).splitlines()[-1]
+    assert "about 2 minutes for the others with 2 at a time" in last
+
+
+def test_a_plan_with_the_code_of_another_checkout_is_refused(
+    project_root: Path,
+) -> None:
+    _, params = render_profile("smoke", project_root / "profiles")
+    Path("src/softmax_temperature").mkdir(parents=True)
+    with pytest.raises(InputError, match="not the package that is imported"):
+        plan(params)

@@ -1,7 +1,9 @@
 """Notebooks run to their end or give one clear error; their sources are short."""
 
 import gc
+import json
 import os
+import sys
 from pathlib import Path
 
 import nbformat
@@ -80,3 +82,18 @@ def test_sources_are_stripped_define_nothing_and_link_the_page_with_the_words(
     assert sum("parameters" in cell.metadata.get("tags", []) for cell in code) == 1
     assert f"](../docs/{paper}.md)" in cells[2].source
     assert (project_root / "docs" / f"{paper}.md").is_file()
+
+
+def test_the_kernel_is_this_python_whatever_kernels_the_user_has(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = folder / "jupyter" / "kernels" / "python3"
+    kernel.mkdir(parents=True)
+    content = {"argv": ["/bin/false"], "display_name": "other", "language": "python"}
+    (kernel / "kernel.json").write_text(json.dumps(content))
+    monkeypatch.setenv("JUPYTER_PATH", str(folder / "jupyter"))
+    cells = [new_code_cell("import sys; sys.executable")]
+    nbformat.write(new_notebook(cells=cells, metadata=KERNEL), "notebooks/a.ipynb")
+    notebooks.execute(Path("notebooks/a.ipynb"), Path("a.ipynb"), {})
+    executed = nbformat.read("a.ipynb", as_version=4)
+    assert executed.cells[-1].outputs[0].data["text/plain"] == repr(sys.executable)

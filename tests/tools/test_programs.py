@@ -2,12 +2,18 @@
 
 import errno
 import os
+import re
+import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from softmax_temperature.runner.errors import CellsFailed, InputError
+from softmax_temperature.runner.fingerprint import PACKAGE
 from softmax_temperature.tools.programs import exit_code, stage_program
 from tests.conftest import ROOT
 
@@ -109,3 +115,40 @@ def test_help_lists_the_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Prepare the data sets." in said
     assert "--params" in said
     assert "--only" in said
+
+
+def test_programs_run_the_package_beside_them(tmp_path: Path) -> None:
+    # Another checkout is installed, and comes first in PYTHONPATH too.
+    tools = tmp_path / "src" / "softmax_temperature" / "tools"
+    tools.mkdir(parents=True)
+    (tools.parent / "__init__.py").touch()
+    (tools / "__init__.py").touch()
+    (tools / "programs.py").write_text(
+        "import os, subprocess, sys\n"
+        "print(__file__, flush=True)\n"
+        "code = 'import softmax_temperature; print(softmax_temperature.__file__)'\n"
+        "subprocess.run([sys.executable, '-c', code], cwd='/', check=True)\n"
+        "def stage_program(*_): return 0\n"
+    )
+    shutil.copytree(ROOT / "pipeline", tmp_path / "pipeline")
+    done = subprocess.run(
+        [sys.executable, "pipeline/fetch.py"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == [
+        str(tools / "programs.py"),
+        str(tools.parent / "__init__.py"),
+    ]
+
+
+def test_every_program_puts_the_package_beside_it_first() -> None:
+    for path in sorted((ROOT / "pipeline").glob("*.py")):
+        imports = re.findall(
+            r"^(?:import|from) ([a-z_]+)", path.read_text(), re.MULTILINE
+        )
+        if path.name != "own_source.py":
+            assert imports.index("own_source") < imports.index(PACKAGE), path.name

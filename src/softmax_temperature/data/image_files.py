@@ -39,7 +39,7 @@ UNREADABLE = (
 _GREY = ("1", "L", "LA")
 _COLOUR = ("P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
 _REPLACE = "Replace the file, or take it out of the folder."
-_RESTORE = "Restore it, or fetch the data set again."
+_RESTORE = "Restore it, or run `dvc repro`, which prepares the data set anew."
 
 
 def image_files(folder: Path) -> list[Path]:
@@ -135,7 +135,7 @@ def read_image(
         raise InputError(
             "changed since the data set was prepared (its sha256 differs)",
             where=str(path),
-            remedy="Restore it, or fetch it again.",
+            remedy=_RESTORE,
         )
     image = _decode(path, content, channels=channels, size_limit=size_limit)
     pixels = np.atleast_3d(np.asarray(image))

@@ -47,7 +47,7 @@ def prepare(
         root: The folder that paths of image files start from.
         output: An existing folder.
         name: The name of the prepared data set, if it differs from the source's.
-        source_sha256: The digest of the user's archive, for the card.
+        source_sha256: The digest of the files that it was read from, for the card.
 
     Raises:
         InputError: If the rules leave too little, or an image file cannot be read.

@@ -16,6 +16,7 @@ from softmax_temperature.data.phrases import PHRASES, read_phrases
 from softmax_temperature.data.raw import RawDataset, RawPart
 from softmax_temperature.data.torchvision_sets import (
     find_torchvision_set,
+    torchvision_digest,
     torchvision_names,
 )
 from softmax_temperature.runner.errors import InputError, nearest
@@ -48,6 +49,22 @@ def find_archive(
         return JsonlArchive(texts)
     if has_class_folders(root, name):
         return ClassFolders(root, name)
+    return None
+
+
+def source_digest(name: str, *, root: Path) -> str | None:
+    """One sha256 over the files in `root` that a data set is read from.
+
+    None if it is built in or missing.
+
+    Raises:
+        InputError: If class folders have a wrong form, or a file cannot be read.
+    """
+    archive = find_archive(name, root=root)
+    if archive:
+        return archive.digest()
+    if name in torchvision_names():
+        return torchvision_digest(name, root=root)
     return None
 
 

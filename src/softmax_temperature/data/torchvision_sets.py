@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmax_temperature.data.class_folders import Files, class_files, part_of
+from softmax_temperature.data.image_files import digest_of_files
 from softmax_temperature.data.raw import RawDataset, RawPart
 from softmax_temperature.runner.errors import InputError
 
@@ -24,12 +25,14 @@ class _Arrays:
 
     Attributes:
         kind: The class in torchvision.datasets.
+        files: The files below data.root that torchvision reads, as a pattern.
         options: Its arguments, except the one for the part.
         part_argument: Its argument for the part.
         parts: The values of that argument for the train and the test part.
     """
 
     kind: str
+    files: str
     options: dict[str, str] = field(default_factory=dict)
     part_argument: str = "train"
     parts: tuple[Any, Any] = (True, False)
@@ -90,6 +93,32 @@ def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset
                 "data.download: false."
             ),
         ) from error
+
+
+def torchvision_digest(name: str, *, root: Path) -> str | None:
+    """One sha256 over the files that a data set is read from, or None without files.
+
+    Raises:
+        InputError: If a file cannot be read.
+    """
+    try:
+        files = _files_of(name, root)
+    except OSError:
+        return None
+    return digest_of_files(root, files) if files else None
+
+
+def _files_of(name: str, root: Path) -> list[str]:
+    """The files of a data set, as paths below data.root; OSError if a part is missing."""
+    if name in _ARRAYS:
+        paths = sorted(root.glob(_ARRAYS[name].files))
+        return [path.relative_to(root).as_posix() for path in paths if path.is_file()]
+    form = _FILES[name]
+    if not (root / form.folder).is_dir():
+        return []
+    listing = form.list_files(root)
+    parts = [listing.train, listing.test or {}]
+    return [file for part in parts for files in part.values() for file in files]
 
 
 def _load(name: str, root: Path, *, download: bool) -> RawDataset:
@@ -206,17 +235,23 @@ def _list_caltech256(root: Path) -> _Listing:
     return _Listing(class_files(root, folder, leave_out="257.clutter"), None)
 
 
+def _emnist(split: str) -> _Arrays:
+    return _Arrays("EMNIST", f"EMNIST/raw/emnist-{split}-*-ubyte", {"split": split})
+
+
 _ARRAYS = {
-    "mnist": _Arrays("MNIST"),
-    "kmnist": _Arrays("KMNIST"),
-    "cifar10": _Arrays("CIFAR10"),
-    "cifar100": _Arrays("CIFAR100"),
-    "svhn": _Arrays("SVHN", part_argument="split", parts=("train", "test")),
-    "fashion_mnist": _Arrays("FashionMNIST"),
-    "emnist_letters": _Arrays("EMNIST", {"split": "letters"}),
-    "emnist_balanced": _Arrays("EMNIST", {"split": "balanced"}),
-    "emnist_digits": _Arrays("EMNIST", {"split": "digits"}),
-    "emnist_byclass": _Arrays("EMNIST", {"split": "byclass"}),
+    "mnist": _Arrays("MNIST", "MNIST/raw/*-ubyte"),
+    "kmnist": _Arrays("KMNIST", "KMNIST/raw/*-ubyte"),
+    "cifar10": _Arrays("CIFAR10", "cifar-10-batches-py/*"),
+    "cifar100": _Arrays("CIFAR100", "cifar-100-python/*"),
+    "svhn": _Arrays(
+        "SVHN", "t*_32x32.mat", part_argument="split", parts=("train", "test")
+    ),
+    "fashion_mnist": _Arrays("FashionMNIST", "FashionMNIST/raw/*-ubyte"),
+    "emnist_letters": _emnist("letters"),
+    "emnist_balanced": _emnist("balanced"),
+    "emnist_digits": _emnist("digits"),
+    "emnist_byclass": _emnist("byclass"),
 }
 _FILES = {
     "dtd": _Files("DTD", "dtd/dtd", images=5640, list_files=_list_dtd),

@@ -73,6 +73,24 @@ class Params(Section):
             for backbone in paper.backbones
         ]
 
+    def datasets_to_prepare(self) -> dict[str, Dataset]:
+        """The data sets without those that only papers use which are left out.
+
+        A data set that no paper names is prepared: the user may be about to use it.
+        """
+        used: set[str] = set()
+        used_elsewhere: set[str] = set()
+        for paper, _, names, valid in self._references():
+            if valid is self.datasets:
+                users = used if paper in self.papers else used_elsewhere
+                users.update(names)
+        left_out = used_elsewhere - used
+        return {
+            name: dataset
+            for name, dataset in self.datasets.items()
+            if name not in left_out
+        }
+
     @model_validator(mode="after")
     def _trains_something(self) -> Self:
         trained: dict[Paper, tuple[str, Collection[str]]] = {

@@ -2,7 +2,8 @@
 
 A cell's result is an artifact in `data/cells/<stage>/<cell>/<fingerprint>/result`.
 While it is intact, the cell is not run again. When every cell of a stage is done, the
-stage's output folder becomes links to exactly these results.
+stage's output folder becomes links to exactly these results. A result that is only
+there, because `dvc pull` brought it, counts too.
 """
 
 import math
@@ -43,7 +44,7 @@ from softmax_temperature.runner.machine import (
     resolve_device,
     versions,
 )
-from softmax_temperature.runner.progress import Progress, say
+from softmax_temperature.runner.progress import CellProgress, Progress, say
 from softmax_temperature.runner.section import Compute
 
 DATA = Path("data")
@@ -196,6 +197,20 @@ def work_folder(stage: str, cell: str, fingerprint: str) -> Path:
     return WORK / stage / cell / fingerprint[:16]
 
 
+def published_result(stage: str, cell: str, fingerprint: str) -> Path | None:
+    """The folder below `data/<stage>` with the cell's result, as `dvc pull` leaves it.
+
+    None unless its fingerprint is the same and all of its files are intact.
+    """
+    folder = DATA / stage / cell
+    with suppress(ArtifactError):
+        artifact = open_artifact(folder, kind=stage)
+        is_same = artifact.about.get("fingerprint") == fingerprint
+        if is_same and not artifact.problems():
+            return folder
+    return None
+
+
 def run_cells(
     cells: Sequence[Cell], *, output: Path, compute: Compute, seed: int
 ) -> None:
@@ -275,12 +290,13 @@ def _run_pending(
 
     Returns the reasons of the failed ones by cell, in the order of the cells.
     """
-    pending = [task for task in tasks if not task.is_done()]
+    unfinished = [task for task in tasks if not task.is_done()]
+    pending = [task for task in unfinished if not _take_published(task)]
     say(f"{stage}: {len(pending)} of {len(tasks)} cells to run")
     on_gpu = resolve_device(compute.device) != "cpu"
     shares = [task.cell.gpu_share if on_gpu else None for task in pending]
     failures: dict[int, str] = {}
-    progress = Progress()
+    progress = CellProgress(stage, len(tasks), len(pending))
     results = run_tasks(_attempt, pending, compute, shares)
     for done, (number, failure) in enumerate(results, 1):
         if failure:
@@ -289,8 +305,18 @@ def _run_pending(
                 # The other processes may wait within that cell for ever: `torchrun`
                 # ends them when this one exits.
                 break
-        progress(f"{stage}: {done}/{len(pending)} cells")
+        progress(done)
     return {pending[number].cell.name: failures[number] for number in sorted(failures)}
+
+
+def _take_published(task: _Task) -> bool:
+    """Link a task's published result into its work folder; whether there is one."""
+    folder = published_result(task.stage, task.cell.name, task.fingerprint)
+    if folder is None:
+        return False
+    with atomic_folder(task.work / RESULT) as new:
+        shutil.copytree(folder, new, copy_function=_link, dirs_exist_ok=True)
+    return True
 
 
 def _attempt(task: _Task) -> str | None:
@@ -361,6 +387,9 @@ def _run(task: _Task) -> None:
 
 
 def _link(source: str, target: str) -> None:
+    if Path(source).is_symlink():  # To DVC's cache, from which files are removed.
+        shutil.copy2(source, target)
+        return
     try:
         os.link(source, target)
     except OSError:  # The file system has no links.

@@ -26,7 +26,8 @@ _PATIENCE = timedelta(hours=1)
 
 def is_follower() -> bool:
     """Whether this is one of the processes that train along with process 0."""
-    return int(os.environ.get("RANK", "0")) > 0
+    # Some schedulers set RANK alone, for jobs that have nothing to do with each other.
+    return PROCESSES > 1 and int(os.environ.get("RANK", "0")) > 0
 
 
 @cache

@@ -3,12 +3,15 @@
 import sys
 import time
 
-SECONDS_BETWEEN_LINES = 5.0
+SECONDS_BETWEEN_LINES = 30.0
+_CLEAR = "\r\x1b[K"
+"""Takes a terminal's cursor to the start of its line, and empties the line."""
 
 
 def say(line: str) -> None:
-    """Print a line on standard error."""
-    print(line, file=sys.stderr, flush=True)
+    """Print a line on standard error, in place of a line that is being rewritten."""
+    clear = _CLEAR if sys.stderr.isatty() else ""
+    print(f"{clear}{line}", file=sys.stderr, flush=True)
 
 
 class Progress:
@@ -23,3 +26,47 @@ class Progress:
         if now - self._last >= SECONDS_BETWEEN_LINES:
             self._last = now
             say(line)
+
+
+class CellProgress:
+    """Prints how many cells of a stage are done, the time that passed, and what is left.
+
+    A terminal shows one line, which is rewritten; a log gets a line now and then, and
+    one at the end.
+    """
+
+    def __init__(self, stage: str, cells: int, to_run: int) -> None:
+        self._stage = stage
+        self._cells = cells
+        self._to_run = to_run
+        self._started = time.monotonic()
+        self._lines = Progress()
+
+    def __call__(self, done: int) -> None:
+        """Show that `done` of the cells that had to run have ended."""
+        line = self._line(done)
+        if done == self._to_run:
+            say(line)
+        elif sys.stderr.isatty():
+            print(f"{_CLEAR}{line}", end="", file=sys.stderr, flush=True)
+        else:
+            self._lines(line)
+
+    def _line(self, done: int) -> str:
+        seconds = time.monotonic() - self._started
+        finished = self._cells - self._to_run + done
+        line = f"{self._stage}: {finished}/{self._cells} cells, {duration(seconds)}"
+        if done == self._to_run:
+            return line
+        left = seconds / done * (self._to_run - done)
+        return f"{line}, about {duration(left)} left"
+
+
+def duration(seconds: float) -> str:
+    """A time in words, such as "40 s", "3 min" or "2 h 5 min"."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"

@@ -1,13 +1,15 @@
 """Stage fetch: find, check and split each data set, and store it for later stages."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from softmax_temperature.data.division import Rules
 from softmax_temperature.data.prepare import prepare
 from softmax_temperature.data.raw import joined
-from softmax_temperature.data.sources import check_known, find_archive, find_dataset
+from softmax_temperature.data.sources import check_known, find_dataset, source_digest
+from softmax_temperature.data.torchvision_sets import torchvision_names
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.cells import Cell, Job
@@ -17,12 +19,12 @@ from softmax_temperature.stages import stage
 
 @stage
 def fetch(params: Params) -> Iterator[Cell]:
-    """One cell per data set.
+    """One cell per data set, without those of papers that are left out.
 
     An unknown name raises InputError here; any other fault is an error of its cell.
     """
     root = Path(params.data.root)
-    for name, dataset in params.datasets.items():
+    for name, dataset in params.datasets_to_prepare().items():
         source = dataset.source or name
         sources = source if isinstance(source, list) else [source]
         for archive in sources:
@@ -34,28 +36,45 @@ def fetch(params: Params) -> Iterator[Cell]:
             "dataset": name,
             "validation_fraction": fraction,
             "image_size_limit": params.fetch.image_size_limit,
-            "archive": _archive_digest(sources, root),
+            "archive": _digest_to_plan(
+                sources, root, download=params.data.download, seed=params.seed
+            ),
             # The project's seed, so that a data set is the same in every stage.
             "seed": params.seed,
         }
         yield Cell(name, _fetch, plan)
 
 
-def _archive_digest(sources: list[str], root: Path) -> str | None:
-    """One digest over the archives of the sources, or None without an archive.
+def sources_digest(sources: list[str], root: Path) -> str | None:
+    """One digest over the files of all sources, or None without files.
 
-    It is None, too, for class folders of a wrong form, which the cell will refuse.
+    Raises:
+        InputError: If class folders have a wrong form, or a file cannot be read.
     """
-    try:
-        archives = [find_archive(source, root=root) for source in sources]
-        digests = [archive.digest() for archive in archives if archive]
-    except InputError:
+    digests = [source_digest(source, root=root) for source in sources]
+    present = [digest for digest in digests if digest]
+    if not present:
         return None
-    if not digests:
-        return None
-    if len(digests) == 1:
-        return digests[0]
-    return digest_of_text("".join(digests))
+    if len(present) == 1:
+        return present[0]
+    return digest_of_text("".join(present))
+
+
+def _digest_to_plan(
+    sources: list[str], root: Path, *, download: bool, seed: int
+) -> str | None:
+    """The digest of the sources, downloaded first if they may be.
+
+    None if there is something wrong with them: the cell will tell.
+    """
+    with suppress(InputError):
+        for source in sources:
+            is_missing = source_digest(source, root=root) is None
+            if download and is_missing and source in torchvision_names():
+                # Otherwise the next run, which sees the files, would begin anew.
+                find_dataset(source, root=root, download=True, seed=seed)
+        return sources_digest(sources, root)
+    return None
 
 
 def _fetch(
@@ -70,7 +89,7 @@ def _fetch(
 ) -> None:
     """Prepare the data sets in `source`, joined, as `dataset`.
 
-    `archive` is the digest of the user's archive.
+    `archive` is the digest of the files that they are read from.
     """
     seed = rules["seed"]
     parts = [

@@ -39,7 +39,7 @@ def needed(params: Params, *, download: bool) -> dict[str, Check]:
     """
     root = Path(params.data.root)
     checks: dict[str, Check] = {}
-    for key, dataset in params.datasets.items():
+    for key, dataset in params.datasets_to_prepare().items():
         source = dataset.source or key
         for name in source if isinstance(source, list) else [source]:
             checks[name] = partial(_dataset, name, root, download)

@@ -8,11 +8,25 @@ from typing import Any
 
 import nbformat
 import papermill
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
 
 from softmax_temperature.runner.artifacts import digest_of_file, write_text
 from softmax_temperature.runner.errors import InputError
 
 TIMEOUT_SECONDS = 600
+
+
+class _KernelOfThisPython(AsyncKernelManager):
+    """Starts the interpreter of this process.
+
+    A kernel "python3" in JUPYTER_PATH or the user's settings may be of another
+    environment.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        manager = KernelSpecManager(kernel_dirs=[])
+        super().__init__(kernel_spec_manager=manager, **options)
 
 
 def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
@@ -52,6 +66,7 @@ def _executed(source: Path, parameters: Mapping[str, Any]) -> nbformat.NotebookN
                 None,
                 dict(parameters),
                 kernel_name="python3",
+                kernel_manager_class=_KernelOfThisPython,
                 progress_bar=False,
                 cwd=".",
                 execution_timeout=TIMEOUT_SECONDS,

@@ -19,12 +19,14 @@ from softmax_temperature.runner.cells import (
     WORK,
     Cell,
     fingerprint,
+    published_result,
     work_folder,
 )
 from softmax_temperature.runner.checkpoints import Checkpointer
 from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.fingerprint import PACKAGE
 from softmax_temperature.stages import label, stages_of
-from softmax_temperature.tools.provenance import recorded_minutes
+from softmax_temperature.tools.provenance import recorded_stages
 
 # Cells to run that a plan lists by name.
 NAMES_SHOWN = 5
@@ -40,26 +42,32 @@ class StagePlan:
         stage: Name of the stage.
         cells: Number of its cells; None if it has none, or they cannot be listed.
         to_run: Names of the cells that would run.
-        minutes: Minutes of all its cells, one after the other, when the profile last
-            ran; None if they are not recorded.
+        minutes_per_cell: Mean over its cells when the profile last ran; None if it is
+            not recorded.
+        unknown: Number of cells that would run and were not part of that run.
         note: The reason why the cells cannot be listed.
     """
 
     stage: str
     cells: int | None
     to_run: tuple[str, ...] = ()
-    minutes: float | None = None
+    minutes_per_cell: float | None = None
+    unknown: int = 0
     note: str = ""
 
     @property
     def minutes_to_run(self) -> float:
-        """The recorded minutes, times the share of cells that would run."""
-        return (self.minutes or 0) * len(self.to_run) / (self.cells or 1)
+        """Minutes of the cells that would run and ran before, one after the other."""
+        return (self.minutes_per_cell or 0) * (len(self.to_run) - self.unknown)
 
 
 def plan(params: Params) -> list[StagePlan]:
-    """Plan a run of the project in the current folder, without running anything."""
-    minutes = recorded_minutes(Path("results") / params.profile / "environment.json")
+    """Plan a run of the project in the current folder, without running anything.
+
+    Raises InputError if the package in this folder is not the one that is imported.
+    """
+    _require_package_of_this_folder()
+    recorded = recorded_stages(Path("results") / params.profile)
     offline_data = params.data.model_copy(update={"download": False})
     offline = params.model_copy(update={"data": offline_data})
     # From the folder in which a cell is published to the folder of its result, or None
@@ -84,10 +92,29 @@ def plan(params: Params) -> list[StagePlan]:
             for cell_name, result in results_of_stage.items():
                 results[stage.output / cell_name] = result
             to_run = [cell for cell, result in results_of_stage.items() if not result]
-            plans.append(
-                StagePlan(stage.name, len(cells), tuple(to_run), minutes.get(output))
+            before = recorded.get(output)
+            cells_before = before.cells if before else frozenset()
+            stage_plan = StagePlan(
+                stage.name,
+                len(cells),
+                tuple(to_run),
+                minutes_per_cell=before.minutes_per_cell if before else None,
+                unknown=len(set(to_run) - cells_before),
             )
+            plans.append(stage_plan)
     return plans
+
+
+def _require_package_of_this_folder() -> None:
+    """Refuse to plan with the code of another checkout: fingerprints contain the code."""
+    here = Path("src", PACKAGE)
+    imported = Path(__file__).parents[1]
+    if here.is_dir() and not here.samefile(imported):
+        raise InputError(
+            f"is not the package that is imported, which is {imported}",
+            where=str(here),
+            remedy="Run `PYTHONPATH=src softmax-temperature plan`.",
+        )
 
 
 def _result(
@@ -106,7 +133,9 @@ def _result(
     except ArtifactError:
         return None
     result = work_folder(stage, cell.name, digest) / RESULT
-    return result if (result / MANIFEST).is_file() else None
+    if (result / MANIFEST).is_file():
+        return result
+    return published_result(stage, cell.name, digest)
 
 
 def summary(plans: list[StagePlan], params: Params) -> str:
@@ -115,6 +144,8 @@ def summary(plans: list[StagePlan], params: Params) -> str:
     for stage in plans:
         minutes = stage.minutes_to_run
         timing = f", {minutes:.1f} min on the recorded machine" if minutes else ""
+        if stage.unknown:
+            timing += f", unknown for {_count(stage.unknown)}"
         lines.append(f"{stage.stage:{NAME_WIDTH}} {_state(stage)}{timing}")
         count = len(stage.to_run)
         if 0 < count < (stage.cells or 0):
@@ -139,14 +170,22 @@ def _total(plans: list[StagePlan], params: Params) -> str:
     total = f"{to_run} of {cells} cells to run"
     workers = 1 if params.compute.engine == "serial" else params.compute.workers
     minutes = sum(stage.minutes_to_run for stage in plans) / workers
+    unknown = sum(stage.unknown for stage in plans)
+    if unknown:
+        total += f", minutes unknown for {_count(unknown)}"
     if not minutes:
         return total
     rounded = max(1, round(minutes))
     unit = "minute" if rounded == 1 else "minutes"
+    of_others = "for the others " if unknown else ""
     return (
-        f"{total}, about {rounded} {unit} with {workers} at a time, as recorded for "
-        "this profile"
+        f"{total}, about {rounded} {unit} {of_others}with {workers} at a time, as "
+        "recorded for this profile"
     )
+
+
+def _count(cells: int) -> str:
+    return "1 cell" if cells == 1 else f"{cells} cells"
 
 
 class Verified(NamedTuple):

@@ -4,7 +4,7 @@ minutes in `environment.json`.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.papers.shared.results import (
@@ -167,16 +167,35 @@ def _with_earlier(
     return {"machines": machines, "cell_minutes": minutes}
 
 
-def recorded_minutes(path: Path) -> dict[str, float | None]:
-    """Minutes of all cells of each stage, by its label, as the last run of the profile
-    recorded them.
+class RecordedStage(NamedTuple):
+    """The cells of a stage when a profile last ran.
+
+    Attributes:
+        cells: Names of its cells.
+        minutes: Minutes of all these cells, one after the other.
     """
-    papers = (read_json(path) or {}).values()
-    return {
-        stage: minutes
-        for paper in papers
-        for stage, minutes in paper["cell_minutes"].items()
-    }
+
+    cells: frozenset[str]
+    minutes: float
+
+    @property
+    def minutes_per_cell(self) -> float:
+        """The mean over its cells."""
+        return self.minutes / len(self.cells)
+
+
+def recorded_stages(folder: Path) -> dict[str, RecordedStage]:
+    """The stages in a profile's folder of results whose minutes are known, by label."""
+    stages = {}
+    for paper, environment in (read_json(folder / ENVIRONMENT) or {}).items():
+        names: dict[str, set[str]] = {}
+        records = read_json(folder / paper / RECORDS) or {"cells": []}
+        for cell in records["cells"]:
+            names.setdefault(cell["stage"], set()).add(cell["cell"])
+        for stage, minutes in environment["cell_minutes"].items():
+            if minutes is not None and stage in names:
+                stages[stage] = RecordedStage(frozenset(names[stage]), minutes)
+    return stages
 
 
 def _environment(

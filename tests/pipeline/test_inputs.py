@@ -1,0 +1,217 @@
+"""`dvc repro` and `plan` notice every file of the user's that a cell reads."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from ruamel.yaml import YAML
+
+from softmax_temperature.params import Params, read_yaml
+from softmax_temperature.stages.fetch import fetch
+from softmax_temperature.tools.inputs import MISSING, input_digests, write_inputs
+from softmax_temperature.tools.profiles import render_profile
+from softmax_temperature.tools.project import plan
+from tests.conftest import ROOT
+from tests.pipeline.whole_runs import changed, run
+
+RAW = Path("data/raw")
+
+
+@pytest.fixture(scope="module")
+def params() -> Params:
+    """Profile smoke with a file of the user's of every kind."""
+    _, smoke = render_profile("smoke", ROOT / "profiles")
+    backbones = smoke.model_dump()["backbones"]
+    of_file = backbones["untrained-16"] | {"weights": "file", "file": "net.pt"}
+    changes = {
+        "datasets/": {"birds": {}, "leaves": {}, "dtd": {}, "cifar10": {}},
+        "backbones/": {"untrained-16": of_file},
+        "focal/tasks/phrases/": {"embeddings": {"file": "glove.txt", "step": 0.0}},
+        "focal/tasks/digits/": {"dataset": "cifar10", "gaussian_noise": 0.1},
+        "focal/tasks/digits-as-written/dataset": "cifar10",
+        "focal/translation/dataset": "multi30k",
+        "cooling/segmentation/dataset": "camvid",
+    }
+    return changed(smoke, changes)
+
+
+@pytest.fixture(autouse=True)
+def _with_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_birds(0)
+    for name in (
+        "net.pt",
+        "glove.txt",
+        "CIFAR-10-C/gaussian_noise.npy",
+        "CIFAR-10-C/labels.npy",
+        "cifar-10-batches-py/data_batch_1",
+        "dtd/dtd/labels/test1.txt",
+        "dtd/dtd/images/dotted/1.jpg",
+    ):
+        write(name)
+    for split in ("train", "validation", "test"):
+        write(f"multi30k/{split}.en")
+        write(f"multi30k/{split}.de")
+    for kind, ending in (("images", "jpg"), ("labels", "png")):
+        write(f"camvid/{kind}/train/1.{ending}")
+        write(f"camvid/{kind}/test/2.{ending}")
+    for leaf in ("oak", "elm"):
+        for number in range(12):
+            path = RAW / "leaves" / "all" / leaf / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("L", (8, 8), number).save(path)
+
+
+def write(name: str, text: str = "first\n") -> None:
+    path = RAW / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def write_birds(pixel: int) -> None:
+    RAW.mkdir(parents=True, exist_ok=True)
+    images = np.full((24, 4, 4, 3), pixel, dtype=np.uint8)
+    labels = np.arange(24) % 4
+    np.savez(
+        RAW / "birds.npz",
+        x_train=images,
+        y_train=labels,
+        x_test=images,
+        y_test=labels,
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "program", "item"),
+    [
+        ("birds.npz", "fetch", "birds"),
+        ("leaves/all/oak/3.png", "fetch", "leaves"),
+        ("dtd/dtd/images/dotted/1.jpg", "fetch", "dtd"),
+        ("cifar-10-batches-py/data_batch_1", "fetch", "cifar10"),
+        ("net.pt", "embed", "untrained-16"),
+        ("glove.txt", "train_focal", "glove.txt"),
+        ("CIFAR-10-C/labels.npy", "train_focal", "CIFAR-10-C"),
+        ("multi30k/test.de", "train_focal", "multi30k"),
+        ("camvid/labels/test/2.png", "train_cooling", "camvid"),
+    ],
+)
+def test_a_replaced_or_removed_file_changes_what_its_program_depends_on(
+    params: Params, file: str, program: str, item: str
+) -> None:
+    assert write_inputs(params) == [], "nothing was listed before"
+    first = input_digests(params)
+    assert len(first[program][item]) == 64
+    write(file, "second\n")
+    assert write_inputs(params) == [item]
+    second = input_digests(params)
+    (RAW / file).unlink()
+    assert write_inputs(params) == [item]
+    third = input_digests(params)
+    entries = {entry[program][item] for entry in (first, second, third)}
+    assert len(entries) == 3
+    for name in first.keys() - {program}:
+        assert first[name] == second[name] == third[name]
+
+
+def test_a_file_that_no_parameter_names_changes_nothing(params: Params) -> None:
+    write_inputs(params)
+    write("other.npz")
+    write("leaves/README.txt")
+    assert write_inputs(params) == []
+
+
+def test_files_of_a_paper_that_is_left_out_are_not_read(params: Params) -> None:
+    only_cooling = params.model_copy(update={"papers": ["cooling"]})
+    digests = input_digests(only_cooling)
+    assert digests["train_focal"] == digests["embed"] == {}
+    assert set(digests["train_cooling"]) == {"camvid"}
+    # Those of cooling, and those that no paper names.
+    assert set(digests["fetch"]) == {"digits", "birds", "leaves", "dtd"}
+    assert {cell.name for cell in fetch.cells(only_cooling)} == set(digests["fetch"])
+
+
+def test_an_absent_data_root_is_listed_as_missing(params: Params) -> None:
+    shutil.rmtree(RAW)
+    digests = input_digests(params)
+    assert digests["fetch"]["birds"] == digests["embed"]["untrained-16"] == MISSING
+
+
+def replace_archive() -> None:
+    write_birds(9)
+
+
+def replace_image() -> None:
+    Image.new("L", (8, 8), 200).save(RAW / "leaves/all/oak/3.png")
+
+
+def remove_image() -> None:
+    (RAW / "leaves/all/oak/3.png").unlink()
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (replace_archive, "birds"),
+        (replace_image, "leaves"),
+        (remove_image, "leaves"),
+    ],
+)
+def test_plan_and_fetch_notice_a_changed_file(
+    change: Callable[[], None], name: str
+) -> None:
+    shutil.copy(ROOT / "dvc.yaml", ".")
+    _, smoke = render_profile("smoke", ROOT / "profiles")
+    own = changed(smoke, {"datasets/": {"birds": {}, "leaves": {}}})
+    run(own, fetch)
+    before = fetch.result(name).digest
+    assert planned(own) == ()
+    change()
+    assert planned(own) == (name,)
+    run(own, fetch)
+    assert fetch.result(name).digest != before
+    assert planned(own) == ()
+
+
+def planned(params: Params) -> tuple[str, ...]:
+    [stage] = [stage for stage in plan(params) if stage.stage == "fetch"]
+    return stage.to_run
+
+
+def test_dvc_runs_what_reads_a_replaced_image_and_nothing_else() -> None:
+    graph = read_yaml(ROOT / "dvc.yaml")
+    stages = {name: graph["stages"][name] for name in ("inputs", "fetch")}
+    for stage in stages.values():
+        stage["deps"] = [dep for dep in stage["deps"] if not dep.startswith("src/")]
+    YAML().dump({"stages": stages}, Path("dvc.yaml"))
+    shutil.copytree(ROOT / "pipeline", "pipeline")
+    text, _ = render_profile("smoke", ROOT / "profiles")
+    text = text.replace("\ndatasets:\n", "\ndatasets:\n  leaves: {}\n", 1)
+    Path("params.yaml").write_text(text.replace("engine: processes", "engine: serial"))
+    dvc("init", "--no-scm", "--quiet")
+    assert "Running stage 'fetch'" in dvc("repro")
+    assert "Running stage 'fetch'" not in dvc("repro")
+    replace_image()
+    said = dvc("repro")
+    assert "changed: leaves" in said
+    assert "prepared: 1 of 5 cells to run" in said
+
+
+def dvc(*arguments: str) -> str:
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "dvc", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
