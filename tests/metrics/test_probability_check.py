@@ -41,7 +41,7 @@ FORMS = {
 ENTRIES: dict[str, Callable[[Tensor], object]] = {
     "calibrate": lambda scores: calibrate(scores, LABELS, bootstrap=0),
     "validation": lambda scores: calibrate(
-        logits(), LABELS, bootstrap=0, validation=(scores, LABELS)
+        logits() + 1, LABELS, bootstrap=0, validation=(scores, LABELS)
     ),
     "fit": lambda scores: TemperatureScaler().fit(scores, LABELS),
     "fit of an array": lambda scores: TemperatureScaler().fit(

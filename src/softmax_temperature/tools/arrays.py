@@ -300,7 +300,7 @@ def check_frame(values: Any, labels: Any, name: str) -> None:
 def _is_of_pandas(values: Any) -> bool:
     """Whether values are a data frame or a series, without importing pandas."""
     is_named = type(values).__name__ in ("DataFrame", "Series")
-    return is_named and type(values).__module__.startswith("pandas.")
+    return is_named and type(values).__module__.partition(".")[0] == "pandas"
 
 
 def _is_reordered(index: Any, other: Any) -> bool:
