@@ -37,9 +37,7 @@ def fits(make_trainer: Callable[..., Any]) -> dict[str, Callable[[], Any]]:
         "Cooling of pixels": lambda: PixelCoolingCallback(
             trainer.network, small.segmented(4, split="test"), **pixels
         ),
-        "the norm of a start": lambda: start_norm(
-            trainer, TEST_IMAGES, "plain", inverse_temperature=1.0
-        ),
+        "the norm of a start": lambda: start_norm(trainer, TEST_IMAGES, "plain"),
         "the best epoch": lambda: BestEpoch(scores).after_epoch(trainer),
         "a temperature of translations": lambda: best_temperature([row]),
     }

@@ -299,6 +299,9 @@ def _together(parts: Sequence[Runs], shapes: Mapping[str, Sequence[str]]) -> Run
         for rows in measurements
         if len(rows)
     ]
+    if not plain:
+        # Every run is lost.
+        plain = measurements[:1]
     return Runs(
         pd.concat(tables, ignore_index=True).rename_axis(index=RUN),
         pd.concat(plain, ignore_index=True),
