@@ -221,7 +221,7 @@ def test_batch_normalisation_is_refused_before_anything_runs(tiny: Params) -> No
     with pytest.raises(
         InputError,
         match=(
-            r"networks: normalised: .*batch normalisation, got BatchNorm2d.*one without"
+            r"networks: normalised: .*batch normalisation, got BatchNorm2d.*network without"
         ),
     ):
         early_learning.cells(edited(tiny, networks={"normalised": 1}))
