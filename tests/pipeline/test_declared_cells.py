@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from softmax_temperature.papers.focal.collect import declared_runs
 from softmax_temperature.params import Params
 from softmax_temperature.stages import Stage
 from softmax_temperature.stages.classifier_temperature import search
@@ -113,3 +114,15 @@ def test_more_or_fewer_of_one_thing_change_no_other_cell(
     )
     assert before.keys() ^ after.keys() == different
     assert all(before[name] == after[name] for name in before.keys() & after.keys())
+
+
+@pytest.mark.parametrize("section", ["linear", "translation"])
+def test_an_appendix_that_is_left_out_has_no_cell_and_no_run(
+    section: str, tiny: Params
+) -> None:
+    stage = {"linear": focal_linear, "translation": train_translation}[section]
+    without = changed(tiny, {f"focal/{section}": None})
+    assert list(stage.cells(tiny))
+    assert not list(stage.cells(without))
+    tasks = {run.factors["task"] for run in declared_runs(without)}
+    assert tasks == {"classification", "linear", "translation"} - {section}

@@ -250,7 +250,7 @@ class Translation(TranslationTask):
 class Focal(Section):
     """The paper `focal`: every task with each of its arms, `seeds` times.
 
-    If `translation` is null, appendix K is left out.
+    If `linear` is null, appendix C is left out; if `translation` is, appendix K.
     """
 
     recipe: Recipe
@@ -259,7 +259,7 @@ class Focal(Section):
     seeds: PositiveInt
     watching: Watching
     evaluation: Evaluation
-    linear: Linear
+    linear: Linear | None
     translation: Translation | None
 
     def arms_of(self, task: str) -> list[str]:

@@ -37,8 +37,11 @@ def focal_linear(params: Params) -> Iterator[Cell]:
     """One cell per loss and seed.
 
     The losses of one seed see the same data, so that their differences are paired.
+    There is none where the parameters leave the section out.
     """
     linear = params.focal.linear
+    if linear is None:
+        return
     for arm, seed in linear.trainings():
         plan = {
             "task": part_of(linear, LinearTraining),

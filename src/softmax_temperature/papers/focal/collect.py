@@ -155,8 +155,10 @@ def declared_classifiers(params: Params) -> Iterator[DeclaredRun]:
 
 
 def declared_linear(params: Params) -> Iterator[DeclaredRun]:
-    """The linear models of appendix C."""
+    """The linear models of appendix C; none where the section is left out."""
     section = params.focal.linear
+    if section is None:
+        return
     parameters = {cell.name: cell.parameters for cell in focal_linear.cells(params)}
     for name, seed in section.trainings():
         gamma = section.gammas[name]
