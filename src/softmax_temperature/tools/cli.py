@@ -432,7 +432,7 @@ def scorecard(
         ),
     ] = None,
 ) -> None:
-    """Print the verdict on every claim, decided claims first."""
+    """Print the verdict on every claim, and what other studies say of it."""
     from softmax_temperature.tools import verdicts
 
     if write is not None:
@@ -457,6 +457,19 @@ def rejudge(
 
     changes = verdicts.rejudge(profiles or ())
     print("\n".join([*changes, f"{len(changes)} verdicts changed"]))
+
+
+@command
+def register() -> None:
+    """Add new and changed claims to data/registered_claims.csv.
+
+    For use before a study runs, and after a change of a claim, each with its line in
+    docs/protocol.md: it prints the digest that the line must name.
+    """
+    from softmax_temperature.tools import verdicts
+
+    lines = verdicts.register()
+    print("\n".join([*lines, f"{len(lines)} rows added"]))
 
 
 def main() -> None:

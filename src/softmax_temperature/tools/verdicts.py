@@ -1,15 +1,25 @@
-"""The scorecard of all claims in `results/`, and rejudging from the records there."""
+"""The scorecard of all claims in `results/`, rejudging from the records there, and the
+register of what must not change.
+"""
 
 import textwrap
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
 
-from softmax_temperature.papers.shared import results
+import pandas as pd
+
+from softmax_temperature.papers.shared import registry, results
 from softmax_temperature.papers.shared.claims import NOT_TESTED, texts
-from softmax_temperature.papers.shared.records import write_derived
-from softmax_temperature.papers.shared.results import RESULTS, best_evidence, tally
+from softmax_temperature.papers.shared.files import write_csv
+from softmax_temperature.papers.shared.records import claims_of, write_derived
+from softmax_temperature.papers.shared.results import (
+    RESULTS,
+    Evidence,
+    evidence,
+    study_label,
+    tally,
+)
 from softmax_temperature.runner.artifacts import write_text
 from softmax_temperature.runner.errors import InputError, nearest
 
@@ -17,20 +27,30 @@ OPEN = "<!-- scorecard -->"
 CLOSE = "<!-- /scorecard -->"
 # Columns of a terminal.
 WIDTH = 80
-_COLUMNS = ["verdict", "claim", "where", "printed", "ours", "must lie", "study", "also"]
+_COLUMNS = [
+    "verdict",
+    "claim",
+    "where",
+    "printed",
+    "ours",
+    "must lie",
+    "power",
+    "study",
+    "others",
+]
 _EMPTY = "–"
 
 
 def scorecard(results: Path = RESULTS) -> str:
-    """A Markdown table for each paper, with one row per claim and its best evidence."""
+    """A Markdown table for each paper, with one row per claim."""
     parts = []
-    for paper, claims in best_evidence(results).items():
+    for paper, claims in evidence(results).items():
         parts.append(f"### {_heading(paper, claims)}")
         if not claims:
             continue
         lines = [_COLUMNS, ["---"] * len(_COLUMNS)]
-        for rows in claims:
-            fields = _fields(rows)
+        for claim in claims:
+            fields = _fields(claim)
             fields["verdict"] = f"**{fields['verdict']}**"
             lines.append([fields[column].replace("|", "/") for column in _COLUMNS])
         parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
@@ -40,47 +60,52 @@ def scorecard(results: Path = RESULTS) -> str:
 def scorecard_text(results: Path = RESULTS) -> str:
     """The scorecard for a terminal: a paragraph per claim, at most 80 columns wide."""
     parts = []
-    for paper, claims in best_evidence(results).items():
+    for paper, claims in evidence(results).items():
         heading = _heading(paper, claims)
         parts.append(f"{heading}\n{'=' * len(heading)}")
-        parts += [_paragraph(_fields(rows)) for rows in claims]
+        parts += [_paragraph(_fields(claim)) for claim in claims]
     return "\n\n".join(parts)
 
 
-def _heading(paper: str, claims: Sequence[Sequence[dict[str, Any]]]) -> str:
+def _heading(paper: str, claims: Sequence[Evidence]) -> str:
     """Name of a paper, with the number of claims for each verdict."""
     title = paper.replace("_", " ").capitalize()
-    counts = tally(rows[0] for rows in claims)
-    return f"{title}: {counts or 'no study'}"
+    return f"{title}: {tally(claims) or 'no study'}"
 
 
-def _fields(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Texts of a claim by column, from its rows in all studies, best evidence first."""
-    best, *others = rows
-    fields = texts(best)
-    fields["study"] = best["profile"]
-    if best["n"] is None:
+def _fields(claim: Evidence) -> dict[str, str]:
+    """Texts of a claim by column, from its rows in all studies."""
+    primary = claim.primary
+    fields = texts(primary)
+    fields["study"] = primary["profile"]
+    if primary["n"] is None:
         fields["ours"] = fields["note"]
+    if claim.disputed_by:
+        fields["verdict"] += f", disputed by {', '.join(claim.disputed_by)}"
+    if primary["derived"]:
+        fields["claim"] += " (our derivation)"
+    fields["power"] = fields["power"] or _EMPTY
     verdicts = []
-    for row in others:
+    for row in claim.others:
         if row["verdict"] != NOT_TESTED:
             other = texts(row)
-            verdicts.append(f"{row['profile']}: {other['verdict']}, {other['ours']}")
-    fields["also"] = "; ".join(verdicts) or _EMPTY
+            study = study_label(row["profile"])
+            verdicts.append(f"{study}: {other['verdict']}, {other['ours']}")
+    fields["others"] = "; ".join(verdicts) or _EMPTY
     return fields
 
 
 def _paragraph(fields: dict[str, str]) -> str:
     """Verdict and claim, then the other columns that have a text, indented."""
-    verdict, bracket, needed = fields["verdict"].partition(" (")
-    claim = f"{verdict.upper()}{bracket}{needed}: {fields['claim']} ({fields['where']})"
+    verdict, comma, dispute = fields["verdict"].partition(", ")
+    claim = f"{verdict.upper()}{comma}{dispute}: {fields['claim']} ({fields['where']})"
     wrapper = textwrap.TextWrapper(
         WIDTH, subsequent_indent="  ", break_on_hyphens=False
     )
     lines = wrapper.wrap(claim)
     wrapper.initial_indent = "  "
     wrapper.subsequent_indent = " " * 12
-    for column in ("ours", "must lie", "printed", "study", "also"):
+    for column in ("ours", "must lie", "printed", "power", "study", "others"):
         if fields[column] != _EMPTY:
             lines += wrapper.wrap(f"{column + ':':<10}{fields[column]}")
     return "\n".join(lines)
@@ -139,3 +164,43 @@ def rejudge(profiles: Sequence[str] = ()) -> list[str]:
             if old != new:
                 changes.append(f"{profile}/{paper}, {claim}: {old} -> {new}")
     return changes
+
+
+def state(root: Path = Path()) -> pd.DataFrame:
+    """The present state of every claim in every study, in the register's columns.
+
+    A claim is in each study of its paper that has results, and in its primary study.
+    """
+    rows = []
+    folder = root / results.RESULTS
+    studies = results.studies_with_results(folder)
+    for paper in results.PAPERS:
+        judged = {}
+        for study in studies:
+            for row in results.read_json(folder / study / paper / results.CLAIMS) or []:
+                judged[row["id"], study] = row
+        of_paper = dict.fromkeys(study for _, study in judged)
+        for claim in claims_of(paper):
+            for study in dict.fromkeys([claim.primary, *of_paper]):
+                row = judged.get((claim.id, study))
+                rows.append(registry.current_row(claim, paper, study, row))
+    return pd.DataFrame(rows, columns=list(registry.COLUMNS))
+
+
+def register(root: Path = Path()) -> list[str]:
+    """Add what is new or changed to the register.
+
+    Returns:
+        One line for every row that was added, with what docs/protocol.md must name.
+    """
+    known = registry.registered(root)
+    added = registry.changed(known, state(root))
+    together = pd.concat([known, added], ignore_index=True)
+    write_csv(root / registry.REGISTERED, together)
+    needing = registry.needing_history(together)
+    lines = []
+    for place, row in added.set_index(known.index.size + added.index).iterrows():
+        needs = "; needs a line in docs/protocol.md" if place in needing.index else ""
+        name = f"{row['study']}/{row['paper']}, {row['claim']}"
+        lines.append(f"{name}: {row['digest']} {row['result']}{needs}")
+    return lines

@@ -143,7 +143,6 @@ TABLE_1_AND_OTHERS = any_of(TABLE_1_LOSSES) | OTHER_LOSSES
 CLASSIFICATION = where(task="classification")
 MAIN = (CLASSIFICATION & where(variant=None)).called("the main recipe")
 VARIANTS = CLASSIFICATION & ~where(variant=None)
-ON_TEXTS = (MAIN & ~where(embeddings=None)).called("the main recipe on texts")
 SELECTED_BY_VALIDATION = where(select="best_validation")
 LINEAR = where(task="linear").called("the linear model")
 TRANSLATION = where(task="translation", diverged=False).called("translation")

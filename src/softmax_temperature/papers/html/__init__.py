@@ -1,6 +1,6 @@
 """The report: self-contained HTML pages made from results/ and the README's picture.
 
-`results/index.html` shows the picture and the best evidence for every claim.
+`results/index.html` shows the picture and the verdict on every claim.
 `results/<profile>/index.html` shows the claims of a profile; the folder `pages/` beside
 it has each paper's tables and figures, and the records that its numbers link to.
 Missing results are empty, and the pages say so.
@@ -45,11 +45,17 @@ _PAGES = Environment(
 )
 _PAGES.filters |= {
     "json": canonical_json,
-    "ranked": partial(sorted, key=stored.rank),
+    "alone": partial(map, stored.alone),
+    "ranked": stored.ranked,
+    "study_label": stored.study_label,
     "tally": stored.tally,
     "texts": texts,
 }
-_PAGES.globals |= {"directions_only": DIRECTIONS_ONLY, "slugs": stored.PAPERS}
+_PAGES.globals |= {
+    "archived": stored.ARCHIVED,
+    "directions_only": DIRECTIONS_ONLY,
+    "slugs": stored.PAPERS,
+}
 # Sections of a notebook that the pages show in another way.
 _ELSEWHERE = ("Claims", "Deviations")
 # Tag of cells that explain the notebook itself.
@@ -378,7 +384,7 @@ def write_report(results: Path) -> list[Path]:
         for paper in profile.papers:
             _write_paper(results / profile.name / "pages", paper, profile)
     papers: dict[str, dict[str, Any]] = {}
-    for slug, claims in stored.best_evidence(results).items():
+    for slug, claims in stored.evidence(results).items():
         studies = {
             profile.name: paper
             for profile in profiles

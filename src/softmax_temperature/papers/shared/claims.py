@@ -1,15 +1,20 @@
 """Claims: sentences of a paper, each with a contrast and the criterion it is judged by.
 
-A claim holds if the 90 % interval of its contrast lies in the region that its criterion
+A claim holds if the interval of its contrast lies in the region that its criterion
 names, is contradicted if the interval lies outside, and is inconclusive if the interval
 lies across a bound. Where nothing was measured it is not tested. Every claim of a paper
 has a row in `claims.json`: none is silently absent.
+
+Each claim names its primary study, whose verdict is the claim's, and how often the data
+of a study were looked at before they were judged: data that were looked at k times are
+judged at the level 1 - 0.10 / k. docs/protocol.md has the rules, `registry` what is
+registered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import inf, isfinite
 from typing import Any, Self
 
@@ -18,10 +23,16 @@ import pandas as pd
 from softmax_temperature.papers.shared.contrasts import (
     Contrast,
     Measurement,
+    joined,
     not_tested,
 )
 from softmax_temperature.papers.shared.display import in_points
-from softmax_temperature.papers.shared.statistics import LEVEL, Ends, Quantity
+from softmax_temperature.papers.shared.registry import design_digest
+from softmax_temperature.papers.shared.statistics import (
+    LEVEL,
+    Ends,
+    Quantity,
+)
 
 __all__ = ["Measurement", "not_tested"]
 
@@ -64,10 +75,10 @@ class Criterion:
             row["some"],
         )
 
-    def row(self) -> dict[str, Any]:
+    def row(self, level: float = LEVEL) -> dict[str, Any]:
         """The criterion's fields of `claims.json`."""
         return {
-            "criterion": self.sentence(),
+            "criterion": self.sentence(level=level),
             "kind": self.kind,
             "region": [end if isfinite(end) else None for end in (self.low, self.high)],
             "bounds": self.bounds,
@@ -86,6 +97,11 @@ class Criterion:
         """The distance of a value from the nearest bound; negative outside."""
         return min(value - self.low, self.high - value)
 
+    def distances(self, value: float) -> list[float]:
+        """The distance of a value inside from each finite bound."""
+        ends = (value - self.low, self.high - value)
+        return [distance for distance in ends if isfinite(distance)]
+
     @property
     def bounds(self) -> list[float]:
         """The finite ends."""
@@ -101,9 +117,11 @@ class Criterion:
             side = "below"
         return f"{side} {' and '.join(f'{scale * bound:g}' for bound in self.bounds)}"
 
-    def sentence(self, scale: float = 1, unit: str = "") -> str:
+    def sentence(
+        self, scale: float = 1, unit: str = "", *, level: float = LEVEL
+    ) -> str:
         """The rule, with the region as in `where`."""
-        interval = "the 90 % interval"
+        interval = f"the {percent(level)} interval"
         if self.some:
             interval = "some part's interval, at a level corrected for their number,"
         region = f"{self.where(scale)}{unit}"
@@ -157,8 +175,15 @@ class Claim:
         contrast: The runs that are compared, and the number they are compared by.
         criterion: The region in which the contrast's interval must lie.
         published: The printed number that the contrast corresponds to.
-        primary: The study that is made for the claim; a study that lacks the runs
-            names it.
+        primary: The study whose verdict is the claim's: the nearest to the paper's
+            setting, whatever its numbers.
+        looks: How often the data of a study had been looked at, when more were added,
+            before they were judged; 1 where nothing is said.
+        n: The number of values that a study is registered with before it has run.
+        stand_in: The data that stand in for the paper's, by the study that has them.
+        derived: Whether the sentence is our own derivation, not the paper's.
+        same_everywhere: Whether all studies have the same data for it: then the
+            primary study alone shows them.
     """
 
     id: str
@@ -168,7 +193,20 @@ class Claim:
     contrast: Contrast
     criterion: Criterion
     published: float | None = None
-    primary: str = ""
+    primary: str
+    looks: Mapping[str, int] = field(default_factory=dict)
+    n: Mapping[str, int] = field(default_factory=dict)
+    stand_in: Mapping[str, str] = field(default_factory=dict)
+    derived: bool = False
+    same_everywhere: bool = False
+
+    def looks_at(self, study: str) -> int:
+        """How often the data of a study were looked at."""
+        return self.looks.get(study, 1)
+
+    def level(self, study: str) -> float:
+        """The level at which a study is judged, of a claim with one part."""
+        return 1 - (1 - LEVEL) / self.looks_at(study)
 
 
 @dataclass(frozen=True)
@@ -180,8 +218,13 @@ class Judged:
         note: Remarks, with their numbers.
         n: The number of values behind the interval.
         each: What n counts.
+        counts: The number of values of each part.
         level: The level of the interval.
-        n_needed: The n at which an open claim would be decided.
+        detectable: The distance of the true value from the bound, or of a margin from
+            0, that the design detects with 80 % power.
+        planned: The effect that `n_for_power` is about: the printed one if there is
+            one, no effect where the claim is that there is none, else the measured one.
+        n_for_power: The n with which the planned effect is detected with 80 % power.
         note_template: The note with {} for each number.
         note_values: The numbers of the note.
         tasks: The estimate of each task of each part.
@@ -196,7 +239,10 @@ class Judged:
     level: float | None = None
     n: int | None = None
     each: str | None = None
-    n_needed: int | None = None
+    counts: list[int] = field(default_factory=list)
+    detectable: float | None = None
+    planned: float | None = None
+    n_for_power: int | None = None
     unit: str | None = None
     note_template: str | None = None
     note_values: list[float] = field(default_factory=list)
@@ -212,26 +258,43 @@ def judge_all(
     Tasks that the paper does not have are pooled in the profiles that show directions
     only, and nowhere else.
     """
-    rows = []
-    for claim in claims:
-        measurement = claim.contrast.measure(runs)
-        judged = judge(
-            claim.criterion,
-            measurement,
-            all_tasks=profile in DIRECTIONS_ONLY,
-            elsewhere="" if claim.primary == profile else claim.primary,
+    return [_judged_row(paper, claim, runs, profile) for claim in claims]
+
+
+def _judged_row(paper: str, claim: Claim, runs: Any, profile: str) -> dict[str, Any]:
+    directions = profile in DIRECTIONS_ONLY
+    if claim.same_everywhere and not directions and profile != claim.primary:
+        measurement = not_tested(
+            f"the data are those of {claim.primary}, where they are judged"
         )
-        about = {
-            "id": claim.id,
-            "where": claim.where,
-            "statement": claim.statement,
-            "compares": claim.compares,
-            "published": claim.published,
-            "paper": paper,
-            "profile": profile,
-        }
-        rows.append(about | claim.criterion.row() | asdict(judged))
-    return rows
+        elsewhere = ""
+    else:
+        measurement = claim.contrast.measure(runs)
+        elsewhere = "" if claim.primary == profile else claim.primary
+    level = claim.level(profile)
+    judged = judge(
+        claim.criterion,
+        measurement,
+        all_tasks=directions,
+        elsewhere=elsewhere,
+        level=level,
+        published=claim.published,
+    )
+    about = {
+        "id": claim.id,
+        "where": claim.where,
+        "statement": claim.statement,
+        "compares": claim.compares,
+        "published": claim.published,
+        "paper": paper,
+        "profile": profile,
+        "primary": claim.primary,
+        "looks": claim.looks_at(profile),
+        "stand_in": claim.stand_in.get(profile),
+        "derived": claim.derived,
+        "digest": design_digest(claim, profile),
+    }
+    return about | claim.criterion.row(level) | asdict(judged)
 
 
 def judge(
@@ -241,6 +304,7 @@ def judge(
     all_tasks: bool = False,
     elsewhere: str = "",
     level: float = LEVEL,
+    published: float | None = None,
 ) -> Judged:
     """The verdict on a measurement.
 
@@ -250,15 +314,17 @@ def judge(
         all_tasks: Whether tasks that the paper does not have are pooled, too.
         elsewhere: A study that could decide what this one does not test.
         level: The level of the interval of a claim with one part.
+        published: The printed number.
     """
-    tasks = _task_rows(measurement)
+    tasks = _task_rows(measurement, level)
     parts = {}
     for name, part in measurement.parts.items():
         pooled = part if all_tasks else part.of_paper()
         if pooled is not None:
             parts[name] = pooled
     if parts:
-        return _decided(criterion, parts, measurement, tasks, level)
+        judged = _decided(criterion, parts, measurement, tasks, level)
+        return replace(judged, **_planning(criterion, parts, judged, published))
     reasons = list(dict.fromkeys(measurement.missing.values()))
     reason = "; ".join(reasons) or "none of the paper's own tasks is in this profile"
     if elsewhere:
@@ -267,13 +333,51 @@ def judge(
     return Judged(note="; ".join(filter(None, (reason, remark))), tasks=tasks)
 
 
-def _task_rows(measurement: Measurement) -> list[dict[str, Any]]:
+def _planning(
+    criterion: Criterion,
+    parts: Mapping[str, Quantity],
+    judged: Judged,
+    published: float | None,
+) -> dict[str, Any]:
+    """What the design of the part that is shown can detect with 80 % power."""
+    name = (judged.unit or "").partition(", ")[2]
+    part = parts[name] if len(parts) > 1 else next(iter(parts.values()))
+    # Of the two tests at a level: both must succeed, or the one that decides.
+    level = judged.level or LEVEL
+    sides = len(criterion.bounds)
+    planned = _planned_effect(criterion, judged.value, published)
+    n_for_power = None
+    if planned is not None:
+        n_for_power = part.n_for(criterion.distances(planned), level)
+    return {
+        "detectable": part.detectable(level, sides=sides),
+        "planned": planned,
+        "n_for_power": n_for_power,
+    }
+
+
+def _planned_effect(
+    criterion: Criterion, value: float | None, published: float | None
+) -> float | None:
+    """The effect that a study of the claim should find; None if the claim speaks of no
+    size, and the measured one speaks against it.
+    """
+    known = [published, value]
+    if len(criterion.bounds) == 2:
+        known.insert(1, sum(criterion.bounds) / 2)
+    for effect in known:
+        if effect is not None and criterion.margin(effect) > 0:
+            return effect
+    return None
+
+
+def _task_rows(measurement: Measurement, level: float) -> list[dict[str, Any]]:
     """The estimate of each task of each part; a single part has no name."""
     several = len(measurement.parts) > 1
     rows = []
     for name, part in measurement.parts.items():
         about = {"part": name if several else ""}
-        rows += [about | task for task in part.by_task()]
+        rows += [about | task for task in part.by_task(level)]
     return rows
 
 
@@ -296,8 +400,8 @@ def _decided(
     else:
         inside_level = level
         outside_level = corrected
-    inside = _lying(parts, criterion.contains, inside_level)
-    outside = _lying(parts, criterion.excludes, outside_level)
+    inside = _lying(parts, criterion.contains, criterion.excludes, inside_level)
+    outside = _lying(parts, criterion.excludes, criterion.contains, outside_level)
     verdict, candidates = _verdict(criterion, parts, measurement, inside, outside)
 
     values = {name: float(part.estimate().value) for name, part in parts.items()}
@@ -316,26 +420,25 @@ def _decided(
     shown_level = inside_level
     if ends and criterion.excludes(ends):
         shown_level = outside_level
-    needed = None
-    is_open = verdict == INCONCLUSIVE and name not in (
-        outside if criterion.some else inside
-    )
-    if is_open:
-        counts = (
-            part.needed(criterion.contains, inside_level),
-            part.needed(criterion.excludes, outside_level),
-        )
-        needed = min((count for count in counts if count is not None), default=None)
     unit = measurement.unit
     if len(parts) > 1:
         unit = f"{unit}, {name}"
-    template, numbers = _note(measurement, values, shown_level, ends)
+    template, numbers = _note(
+        measurement, values, (level, shown_level), has_interval=ends is not None
+    )
+    disagreeing = [
+        name for name, part in parts.items() if _disagree(criterion, part, level)
+    ]
+    if disagreeing:
+        words = joined("tasks decide differently", *disagreeing)
+        template = "; ".join(filter(None, (template, words)))
+    estimates = {name: part.estimate(shown_level) for name, part in parts.items()}
     return Judged(
         verdict=verdict,
-        **asdict(part.estimate(shown_level)),
+        **asdict(estimates[name]),
         level=shown_level,
         each=part.each,
-        n_needed=needed,
+        counts=[estimate.n for estimate in estimates.values()],
         unit=unit,
         note=in_note(template, numbers),
         note_template=template,
@@ -374,24 +477,47 @@ def _others(everything: list[str], decided: list[str]) -> list[str]:
 
 
 def _lying(
-    parts: Mapping[str, Quantity], there: Callable[[Ends], bool], level: float
+    parts: Mapping[str, Quantity],
+    there: Callable[[Ends], bool],
+    opposite: Callable[[Ends], bool],
+    level: float,
 ) -> list[str]:
-    """The parts whose interval at a level lies there."""
+    """The parts whose interval at a level lies there.
+
+    A mean over several tasks decides nothing where one of them by itself decides the
+    opposite.
+    """
     names = []
     for name, part in parts.items():
         ends = part.estimate(level).ends
-        if ends and there(ends):
+        if ends and there(ends) and not any(map(opposite, part.alone(level))):
             names.append(name)
     return names
+
+
+def _disagree(criterion: Criterion, part: Quantity, level: float) -> bool:
+    """Whether one task of a part holds by itself, and another contradicts."""
+    alone = part.alone(level)
+    holds = any(map(criterion.contains, alone))
+    return holds and any(map(criterion.excludes, alone))
 
 
 def _note(
     measurement: Measurement,
     values: Mapping[str, float],
-    level: float,
-    ends: Ends | None,
+    levels: tuple[float, float],
+    *,
+    has_interval: bool,
 ) -> tuple[str, list[float]]:
-    """The remarks beside the numbers: a template, and the numbers for its places."""
+    """The remarks beside the numbers: a template, and the numbers for its places.
+
+    Args:
+        measurement: What was measured.
+        values: The value of each part.
+        levels: The level of the claim, and that of the interval that is shown.
+        has_interval: Whether it has one.
+    """
+    level, shown_level = levels
     notes = [measurement.note]
     numbers = list(measurement.beside)
     if len(values) > 1:
@@ -400,11 +526,22 @@ def _note(
     if measurement.missing:
         reasons = "; ".join(map(": ".join, measurement.missing.items()))
         notes.append(f"not judged: {reasons}")
-    if not ends:
+    if not has_interval:
         notes.append("one value has no interval")
+    causes = []
     if level != LEVEL:
-        notes.append(f"interval of {100 * level:.3g} %, for {len(values)} parts")
+        looks = round((1 - LEVEL) / (1 - level))
+        causes.append(f"{looks} looks at the data")
+    if shown_level != level:
+        causes.append(f"{len(values)} parts")
+    if causes:
+        notes.append(f"interval of {percent(shown_level)}, for {' and '.join(causes)}")
     return "; ".join(filter(None, notes)), numbers
+
+
+def percent(level: float) -> str:
+    """A level in percent, with as many digits as it needs, at most three."""
+    return f"{100 * level:.3g} %"
 
 
 def in_note(template: str, values: Sequence[float], *, points: bool = False) -> str:
@@ -446,6 +583,7 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
     out.
     """
     region = Criterion.of(row)
+    level = 1 - (1 - LEVEL) / row["looks"]
     shown = {
         "claim": row["statement"],
         "where": row["where"],
@@ -454,8 +592,13 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
         "printed": _NOTHING_SHOWN,
         "ours": _NOTHING_SHOWN,
         "must lie": _NOTHING_SHOWN,
-        "criterion": f"{row['compares']} {region.sentence()}",
+        "criterion": f"{row['compares']} {region.sentence(level=level)}",
+        "power": "",
     }
+    if row["stand_in"]:
+        shown["note"] = "; ".join(filter(None, (row["note"], _stand_in(row))))
+        if row["verdict"] != NOT_TESTED:
+            shown["verdict"] += " (stand-in data)"
     if row["value"] is None:
         return shown
     unit = row["unit"]
@@ -465,22 +608,48 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
         unit = points
         scale = 100
         shown["note"] = in_note(row["note_template"], row["note_values"], points=True)
-        rule = region.sentence(scale, f" {unit.partition(',')[0]}")
+        rule = region.sentence(scale, f" {unit.partition(',')[0]}", level=level)
         shown["criterion"] = f"{row['compares']} {rule}"
-    several_tasks = task_count(row) > 1
-    if row["n_needed"] is not None:
-        per_task = " per task" if several_tasks else ""
-        needed = f"{row['n_needed']} {row['each']}{per_task}"
-        shown["verdict"] += f" ({needed} would decide)"
-    shown["note"] = "; ".join(filter(None, (shown["note"], _not_counted(row))))
+    shown["power"] = _power_text(row, scale, unit)
+    extra = (shown["note"], _stand_in(row) if points else "", _not_counted(row))
+    shown["note"] = "; ".join(filter(None, extra))
     counts = f"n = {row['n']} {row['each']}"
-    if several_tasks:
-        counts += f" of {task_count(row)} tasks"
+    if task_count(row) > 1:
+        counts += f" of these {task_count(row)} tasks"
     shown["ours"] = f"{_estimate_text(row, scale)} {unit} ({counts})"
     shown["must lie"] = region.where(scale)
     if row["published"] is not None:
         shown["printed"] = f"{scale * row['published']:g}"
     return shown
+
+
+def _power_text(row: dict[str, Any], scale: float, unit: str) -> str:
+    """What the design can detect, and the n that the planned effect needs."""
+    bare = unit.partition(", ")[0]
+    if row["detectable"] is None:
+        return ""
+    of = "a margin" if len(row["bounds"]) == 2 else "an effect"
+    beyond = "" if len(row["bounds"]) == 2 else " beyond the bound"
+    text = (
+        f"This design finds {of} of {_short(scale * row['detectable'])} {bare}{beyond} "
+        "with 80 % power"
+    )
+    if row["planned"] is not None:
+        needs = row["n_for_power"] or "more than 1,000"
+        text += (
+            f"; the effect of {_short(scale * row['planned'])} needs n = {needs} "
+            f"{row['each']}"
+        )
+    return f"{text}."
+
+
+def _short(number: float) -> str:
+    """A number with three digits."""
+    return f"{number:.3g}"
+
+
+def _stand_in(row: dict[str, Any]) -> str:
+    return f"stand-in data: {row['stand_in']}" if row["stand_in"] else ""
 
 
 def _not_counted(row: dict[str, Any]) -> str:

@@ -33,10 +33,13 @@ from softmax_temperature.papers.shared.statistics import (
     Quantity,
     Share,
     Task,
+    on_common_seeds,
 )
 from softmax_temperature.runner.errors import InputError
 
 TASK = ("dataset", "network")
+"""The factors that two trainings with one seed share if they begin alike."""
+NO_COMMON_SEED = "no seed that every arm of the comparison has"
 OWN = "own"
 """Column of `Runs.table`: whether the paper has the run's data set."""
 
@@ -93,11 +96,20 @@ class Computed(Contrast):
 
 @dataclass(frozen=True)
 class Evidence:
-    """The estimates of some parts, why others are missing, and the runs behind them."""
+    """The estimates of some parts, why others are missing, and the runs behind them.
+
+    Attributes:
+        parts: The estimates.
+        missing: Why other parts have none.
+        runs: The runs behind the estimates.
+        on_all_seeds: The values of parts that have more seeds than are compared, by
+            words that say so.
+    """
 
     parts: Mapping[str, Quantity]
     missing: Mapping[str, str]
     runs: pd.DataFrame
+    on_all_seeds: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +166,9 @@ class Declared(Contrast):
             for part in other.parts.values():
                 notes.append(f"{name} {{}}")
                 numbers.append(float(part.estimate().value))
+        for name, value in evidence.on_all_seeds.items():
+            notes.append(f"{name} {{}}")
+            numbers.append(value)
         notes += self.remarks(runs, evidence.runs)
         name_cells = self.cells or cells_of_runs
         return Measurement(
@@ -191,7 +206,7 @@ class Declared(Contrast):
                 missing[joined(name, inner)] = reason
         if not behind:
             return self._whole(runs)
-        return Evidence(parts, missing, all_runs(behind))
+        return compared(parts, missing, all_runs(behind))
 
     @abstractmethod
     def _whole(self, runs: Runs) -> Evidence:
@@ -206,15 +221,25 @@ class Declared(Contrast):
         return replace(self, among=self.among & to, each=None)
 
     def _over_tasks(self, numbers: pd.Series[float], runs: pd.DataFrame) -> OverTasks:
-        """The mean over tasks of numbers that are indexed by the tasks' factors."""
+        """The mean over tasks of numbers that are indexed by the tasks' factors.
+
+        Where the index has the seed, tasks on the same data and network share it.
+        """
         keys = list(self.tasks)
-        own = runs.drop_duplicates(keys).set_index(keys)[OWN]
+        about = _about_tasks(runs, keys)
+        has_seeds = SEED in numbers.index.names
         tasks = []
         for key, values in numbers.groupby(level=keys, sort=False):
             place = key if isinstance(key, tuple) else (key,)
-            name = ", ".join(map(value_label, keys, place))
-            is_own = bool(own.loc[place if len(keys) > 1 else place[0]])
-            tasks.append(Task(name, tuple(values.tolist()), is_own))
+            own, shares = about[place]
+            task = Task(
+                ", ".join(map(value_label, keys, place)),
+                tuple(values.tolist()),
+                own,
+                tuple(values.index.get_level_values(SEED)) if has_seeds else (),
+                shares,
+            )
+            tasks.append(task)
         return OverTasks(
             tuple(tasks),
             each=self.counted,
@@ -296,7 +321,7 @@ class Difference(Declared):
             return Evidence({}, {"": self._why_none(runs)}, behind)
         if self.averaged_over:
             keys = [*self.tasks, *self.paired_by]
-            differences = differences.groupby(keys).mean()
+            differences = _averaged(differences, keys, self.tasks)
         return Evidence({"": self._over_tasks(differences, first)}, {}, behind)
 
     def _sides(self, runs: Runs) -> tuple[pd.DataFrame, ...]:
@@ -365,7 +390,7 @@ class Mean(Declared):
         if numbers.empty:
             return Evidence({}, {"": self._why_none(runs)}, chosen)
         if self.averaged_over:
-            numbers = numbers.groupby([*self.tasks, *self.by]).mean()
+            numbers = _averaged(numbers, [*self.tasks, *self.by], self.tasks)
         return Evidence({"": self._over_tasks(numbers, chosen)}, {}, chosen)
 
 
@@ -391,7 +416,10 @@ class Proportion(Declared):
         if chosen.empty:
             return Evidence({}, {"": self._why_none(runs)}, chosen)
         is_hit = self.of.where.mask(chosen)
-        hits = is_hit.groupby([chosen[key] for key in self.trials]).all()
+        by_trial = is_hit.groupby([chosen[key] for key in self.trials])
+        # A trial that lacks one of the runs says nothing about all of them.
+        is_whole = by_trial.size() == by_trial.size().max()
+        hits = by_trial.all()[is_whole]
         own = bool(chosen[OWN].iloc[0])
         share = Share(int(hits.sum()), len(hits), own=own, each=self.counted)
         return Evidence({"": share}, {}, chosen)
@@ -432,12 +460,14 @@ class Parts(Contrast):
             # The reasons of the parts differ in the part alone.
             return not_tested(next(iter(evidence.missing.values())))
         first = next(iter(self.contrasts.values()))
+        notes = [f"{name} {{}}" for name in evidence.on_all_seeds]
         return Measurement(
             evidence.parts,
             self.unit_as or first.unit,
-            "; ".join(first.remarks(runs, evidence.runs)),
+            "; ".join([*notes, *first.remarks(runs, evidence.runs)]),
             evidence.missing if self.required else {},
             cells_of_runs(evidence.runs),
+            tuple(evidence.on_all_seeds.values()),
         )
 
     def evidence(self, runs: Runs) -> Evidence:
@@ -454,7 +484,7 @@ class Parts(Contrast):
                 missing[joined(name, inner)] = reason
         if parts and self.absent:
             missing = dict.fromkeys(missing, self.absent)
-        return Evidence(parts, missing, all_runs(behind))
+        return compared(parts, missing, all_runs(behind))
 
 
 def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
@@ -479,6 +509,53 @@ def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
         where=f"{chosen['cell'][first]} and {chosen['cell'][second]}",
         remedy="Leave one of them out of the profile, or give it another role.",
     )
+
+
+def compared(
+    parts: Mapping[str, Quantity], missing: Mapping[str, str], behind: pd.DataFrame
+) -> Evidence:
+    """The parts of one comparison on the seeds that all have, and the values on all
+    seeds of parts that have more.
+    """
+    same = on_common_seeds(parts)
+    without = dict.fromkeys(parts.keys() - same.keys(), NO_COMMON_SEED)
+    more = {}
+    for name, part in same.items():
+        on_all = parts[name].estimate()
+        if on_all.n > part.estimate().n:
+            words = joined(name, f"on all {on_all.n} {part.each}")
+            more[words] = float(on_all.value)
+    return Evidence(same, {**missing, **without}, behind, more)
+
+
+def _averaged(
+    numbers: pd.Series[float], keys: Sequence[str], tasks: Sequence[str]
+) -> pd.Series[float]:
+    """The mean of the numbers with the same keys, of those that have all of them.
+
+    A seed that lacks some of what is averaged would be compared with other numbers.
+    """
+    groups = numbers.groupby(list(keys))
+    counts = groups.size()
+    whole = counts == counts.groupby(list(tasks)).transform("max")
+    return groups.mean()[whole]
+
+
+def _about_tasks(
+    runs: pd.DataFrame, keys: Sequence[str]
+) -> dict[tuple[Any, ...], tuple[bool, str]]:
+    """Whether the paper has each task, and the data and network that it shares.
+
+    A task of several networks shares nothing that could be named.
+    """
+    known = [name for name in TASK if name in runs]
+    about = {}
+    for key, rows in runs.groupby(list(keys), sort=False, dropna=False):
+        place = key if isinstance(key, tuple) else (key,)
+        shared = rows[known].drop_duplicates()
+        shares = ", ".join(map(str, shared.iloc[0])) if len(shared) == 1 else ""
+        about[place] = (bool(rows[OWN].iloc[0]), shares)
+    return about
 
 
 def reasons(missing: Mapping[str, str]) -> str:

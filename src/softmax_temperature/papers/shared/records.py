@@ -4,7 +4,7 @@ Its notebook, the report and a reader without data start from this folder.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from softmax_temperature.papers.shared import results
-from softmax_temperature.papers.shared.claims import judge_all
+from softmax_temperature.papers.shared.claims import Claim, judge_all
 from softmax_temperature.papers.shared.files import rounded, write_csv
 from softmax_temperature.papers.shared.runs import Runs, write_runs
 from softmax_temperature.params.implementations import REGISTRIES
@@ -80,11 +80,10 @@ def write_derived(folder: Path, paper: str, profile: str) -> list[dict[str, Any]
     folder; returns the claims.
     """
     runs = read_study(folder, paper)
-    claims = import_module(_PART.format(paper, "claims"))
     for name, make in makers_of_tables(paper):
         write_csv(table_path(folder, name), make(runs))
     rows: list[dict[str, Any]] = rounded(
-        judge_all(paper, claims.CLAIMS, runs, profile=profile)
+        judge_all(paper, claims_of(paper), runs, profile=profile)
     )
     write_json(folder / results.CLAIMS, rows)
     metrics = {
@@ -92,6 +91,12 @@ def write_derived(folder: Path, paper: str, profile: str) -> list[dict[str, Any]
     }
     write_json(folder / "metrics.json", metrics)
     return rows
+
+
+def claims_of(paper: str) -> Sequence[Claim]:
+    """The claims of a paper."""
+    claims: Sequence[Claim] = import_module(_PART.format(paper, "claims")).CLAIMS
+    return claims
 
 
 def read_study(folder: Path, paper: str) -> Any:

@@ -2,15 +2,18 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 from softmax_temperature.papers.shared.claims import (
+    CONTRADICTED,
     DIRECTIONS_ONLY,
     HOLDS,
-    VERDICTS,
-    task_count,
+    INCONCLUSIVE,
+    NOT_TESTED,
+    Judged,
 )
 from softmax_temperature.params import Paper
 from softmax_temperature.runner.errors import InputError
@@ -22,6 +25,48 @@ CLAIMS = "claims.json"
 ENVIRONMENT = "environment.json"
 # Folder beside the papers' folders, with the contents that the report shows.
 SHOWN = "shown"
+ARCHIVED = ("cifar10_cpu_cooling",)
+"""Studies that no profile declares any more, and that stay as evidence."""
+STAND_IN = "on stand-in data"
+_OPPOSITE = {HOLDS: CONTRADICTED, CONTRADICTED: HOLDS}
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A claim in all studies.
+
+    Attributes:
+        primary: The row of `claims.json` of the study whose verdict is the claim's.
+        others: The rows of the other studies.
+    """
+
+    primary: Row
+    others: tuple[Row, ...]
+
+    @property
+    def disputed_by(self) -> list[str]:
+        """The other studies that decide the opposite of a decided claim."""
+        opposite = _OPPOSITE.get(self.primary["verdict"])
+        return [row["profile"] for row in self.others if row["verdict"] == opposite]
+
+    @property
+    def counted_as(self) -> str:
+        """The word under which the claim is counted."""
+        verdict = str(self.primary["verdict"])
+        if verdict not in _OPPOSITE:
+            return verdict
+        if self.primary["stand_in"]:
+            return STAND_IN
+        if self.disputed_by:
+            return "disputed"
+        return "hold" if verdict == HOLDS else verdict
+
+
+def study_label(study: str) -> str:
+    """The name of a study, with a word if it is archived."""
+    return f"{study} (archived)" if study in ARCHIVED else study
 
 
 def paper_folder(profile: str, paper: str) -> Path:
@@ -52,51 +97,77 @@ def profiles_with_results(results: Path = RESULTS) -> list[str]:
     return profiles
 
 
-def best_evidence(results: Path = RESULTS) -> dict[str, list[list[dict[str, Any]]]]:
-    """Claims per paper, each with its rows in all studies, best evidence first.
-
-    A decided row comes before an inconclusive one, which comes before an untested one;
-    among equals, the row with more values per task comes first. Decided claims come
-    before open ones, and otherwise keep their order. Profiles that show directions only
-    are not studies.
-    """
-    studies = [
+def studies_with_results(results: Path = RESULTS) -> list[str]:
+    """Sorted names of the studies: profiles that show directions only are none."""
+    return [
         profile
         for profile in profiles_with_results(results)
         if profile not in DIRECTIONS_ONLY
     ]
-    evidence: dict[str, list[list[dict[str, Any]]]] = {}
+
+
+def evidence(results: Path = RESULTS) -> dict[str, list[Evidence]]:
+    """Claims per paper, each with its rows in all studies: decided ones first.
+
+    Among equals, claims keep their order.
+    """
+    studies = studies_with_results(results)
+    by_paper: dict[str, list[Evidence]] = {}
     for paper in PAPERS:
-        claims: dict[str, list[dict[str, Any]]] = {}
+        claims: dict[str, list[Row]] = {}
         for study in studies:
             for row in read_json(results / study / paper / CLAIMS) or []:
                 claims.setdefault(row["id"], []).append(row)
-        ranked = [sorted(rows, key=rank) for rows in claims.values()]
-        evidence[paper] = sorted(ranked, key=_rank_of_claim)
-    return evidence
+        by_paper[paper] = ranked(map(of_claim, claims.values()))
+    return by_paper
 
 
-def _rank_of_claim(rows: list[dict[str, Any]]) -> int:
-    """The verdict's rank of a claim, from its ranked rows."""
-    verdict_rank, _ = rank(rows[0])
-    return verdict_rank
+def of_claim(rows: Sequence[Row]) -> Evidence:
+    """The rows of one claim, of any study, by what they are to it."""
+    primaries = [row for row in rows if row["profile"] == row["primary"]]
+    others = [row for row in rows if row["profile"] != row["primary"]]
+    primary = primaries[0] if primaries else _not_run(rows[0])
+    return Evidence(primary, tuple(others))
 
 
-def rank(row: dict[str, Any]) -> tuple[int, float]:
-    """Sort key of rows: decided verdicts first, then more values per task."""
-    # The first two verdicts are both decided.
-    verdict_rank = max(0, VERDICTS.index(row["verdict"]) - 1)
-    values_per_task = (row["n"] or 0) / max(1, task_count(row))
-    return verdict_rank, -values_per_task
+def alone(row: Row) -> Evidence:
+    """A row by itself, as the study that has it judges it."""
+    return Evidence(row, ())
 
 
-def tally(rows: Iterable[dict[str, Any]]) -> str:
-    """Number of rows with each verdict, as "5 hold, 2 inconclusive"."""
-    counts = Counter(
-        "hold" if row["verdict"] == HOLDS else row["verdict"] for row in rows
-    )
-    return ", ".join(
-        f"{counts[verdict]} {verdict}"
-        for verdict in ("hold", *VERDICTS)
-        if counts[verdict]
-    )
+def _not_run(row: Row) -> Row:
+    """The row of a claim whose primary study has no results yet."""
+    study = row["primary"]
+    empty = asdict(Judged(note=f"its primary study, {study}, has not been run"))
+    stands = {"profile": study, "stand_in": None, "looks": 1}
+    return {**row, **empty, **stands}
+
+
+def ranked(claims: Iterable[Evidence]) -> list[Evidence]:
+    """Decided claims first, then open ones, then those that were not tested."""
+    order = {HOLDS: 0, CONTRADICTED: 0, INCONCLUSIVE: 1, NOT_TESTED: 2}
+    return sorted(claims, key=lambda claim: order[claim.primary["verdict"]])
+
+
+def tally(claims: Iterable[Evidence]) -> str:
+    """Number of claims with each verdict, as "5 hold, 2 inconclusive".
+
+    A disputed verdict, one on data that stand in for the paper's, and a sentence that
+    is our own derivation are counted apart: none of them is the paper's claim decided.
+    """
+    of_paper: Counter[str] = Counter()
+    derived: Counter[str] = Counter()
+    for claim in claims:
+        counts = derived if claim.primary["derived"] else of_paper
+        counts[claim.counted_as] += 1
+    texts = [_counts(of_paper)]
+    if derived:
+        texts.append(f"of our derivation {_counts(derived)}")
+    return "; ".join(filter(None, texts))
+
+
+_COUNTED = ("hold", CONTRADICTED, "disputed", INCONCLUSIVE, STAND_IN, NOT_TESTED)
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{counts[name]} {name}" for name in _COUNTED if name in counts)

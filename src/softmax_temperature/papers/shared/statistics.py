@@ -10,12 +10,15 @@ from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-LEVEL = 0.90  # Of every interval in this package, as in the focal paper's figures.
-MOST = 1000  # Values per task: a comparison that needs more is not decided by seeds.
+LEVEL = 0.90
+"""Level of every interval in this package, as in the focal paper's figures."""
+POWER = 0.80
+"""The chance with which a study should find the effect that it is planned for."""
+MOST = 1000
+"""Values per task: a comparison that needs more is not decided by seeds."""
 
 Values = NDArray[np.float64]
 Ends = tuple[float, float]
@@ -47,54 +50,97 @@ class Quantity(ABC):
     own: bool = True  # Whether the paper has its task.
 
     @abstractmethod
-    def estimate(self, level: float = LEVEL, n: int | None = None) -> Estimate:
-        """Value and interval; the latter as it would be with n values (of each task),
-        value and spread being as now.
+    def estimate(self, level: float = LEVEL) -> Estimate:
+        """Value and interval."""
+
+    @abstractmethod
+    def power(
+        self, distances: Sequence[float], level: float, n: int | None = None
+    ) -> float:
+        """The chance that the interval of such a study clears its bounds.
+
+        Args:
+            distances: The distance of the true value from each bound, one or two.
+            level: The level of the interval.
+            n: The number of values (of each task), spread being as now; by default as
+                many as now.
         """
 
-    def needed(
-        self, is_decided: Callable[[Ends], bool], level: float = LEVEL
-    ) -> int | None:
-        """The least n from 2 to MOST at which the interval decides; None if none does."""
+    def detectable(self, level: float = LEVEL, *, sides: int = 1) -> float | None:
+        """The least distance of the true value from the bound, or from each of two
+        bounds, that such a study finds with a chance of `POWER`.
+
+        None if the values have no spread to judge by.
+        """
+
+        def found(distance: float) -> float:
+            return self.power([distance] * sides, level)
+
+        return _least(found)
+
+    def n_for(self, distances: Sequence[float], level: float = LEVEL) -> int | None:
+        """The least n from 2 to `MOST` that finds true values at these distances with
+        a chance of `POWER`; None if none does.
+        """
+        if min(distances, default=0.0) <= 0:
+            return None
         counts = [*range(2, 100), *range(100, MOST + 1, 25)]
         return next(
-            (
-                n
-                for n in counts
-                if (ends := self.estimate(level, n).ends) and is_decided(ends)
-            ),
-            None,
+            (n for n in counts if self.power(distances, level, n) >= POWER), None
         )
 
+    def alone(self, level: float = LEVEL) -> list[Ends]:  # noqa: ARG002
+        """The interval of each task by itself, if there are several."""
+        return []
+
     def of_paper(self) -> Self | None:
-        """What of it is about the paper's own tasks."""
+        """The part of it that is about the paper's own tasks."""
         return self if self.own else None
 
-    def by_task(self) -> list[dict[str, Any]]:
+    def by_task(self, level: float = LEVEL) -> list[dict[str, Any]]:  # noqa: ARG002
         """Value, sd, interval and n of each task, where the values are of tasks."""
         return []
 
 
 @dataclass(frozen=True)
 class Task:
-    """Independent values of one task, one per seed; `own` if the paper has it: others
-    are shown and not pooled.
+    """Values of one task, one per seed.
+
+    Attributes:
+        name: Its name.
+        values: Its values.
+        own: Whether the paper has it: others are shown and not pooled.
+        seeds: The seed of each value, if the values are of seeds.
+        shares: The data and network of the task. The values of tasks with the same
+            ones are dependent if their seeds are equal: such trainings begin alike.
+            "" if the task shares nothing.
     """
 
     name: str
     values: tuple[float, ...]
     own: bool = True
+    seeds: tuple[Any, ...] = ()
+    shares: str = ""
+
+    def at(self, seeds: Collection[Any]) -> "Task":
+        """The task with the values of some seeds only."""
+        kept = [place for place, seed in enumerate(self.seeds) if seed in seeds]
+        return replace(
+            self,
+            values=tuple(self.values[place] for place in kept),
+            seeds=tuple(self.seeds[place] for place in kept),
+        )
 
 
 @dataclass(frozen=True)
 class OverTasks(Quantity):
-    """The mean over tasks of their means over seeds.
+    """The mean over tasks of their means over seeds, all tasks weighing the same.
 
-    Seeds of one task are no independent draws of a task. So each task's mean is one
-    value, all weigh the same, and the interval is Student's over tasks, which has both
-    variances in it. Of two or three tasks that is very wide; it need not be wider than
-    from the lowest to the highest end of the tasks' own intervals, which hold the mean
-    of these tasks whenever they hold the tasks' means.
+    Tasks that share data, network and seeds (the schedules of one network, say) are
+    dependent. They are averaged within each seed that all of them have, and these
+    means are the values. Over tasks that share nothing the interval is that of the
+    fixed effect: it is about these tasks, and says nothing of others. Its variance is
+    the sum of theirs, its degrees of freedom are Welch's.
     """
 
     tasks: tuple[Task, ...]
@@ -104,70 +150,142 @@ class OverTasks(Quantity):
     # (2003).
     left_out: bool = False
 
-    def estimate(self, level: float = LEVEL, n: int | None = None) -> Estimate:
-        """The sd is over tasks, or over the seeds of the only one. With n seeds the
-        variance between tasks stays.
+    def estimate(self, level: float = LEVEL) -> Estimate:
+        """The sd is over tasks that share nothing, or over the seeds of a single one."""
+        blocks = self.independent()
+        means = np.array([np.mean(values) for values in blocks])
+        count = sum(map(len, blocks))
+        value = float(means.mean())
+        if len(blocks) > 1:
+            sd = float(means.std(ddof=1))
+        else:
+            (values,) = blocks
+            sd = self._sd(values, left_out=False)
+        error = self._error()
+        if error is None:
+            return Estimate(value, count, sd)
+        half = _quantile(level, error[1]) * error[0]
+        return Estimate(value, count, sd, value - half, value + half)
+
+    def power(
+        self, distances: Sequence[float], level: float, n: int | None = None
+    ) -> float:
+        """By Student's t, not central."""
+        error = self._error(n)
+        if error is None:
+            return 0.0
+        return _power_of_t(distances, *error, level)
+
+    def alone(self, level: float = LEVEL) -> list[Ends]:
+        """The interval of the tasks that share nothing with others, each by itself."""
+        blocks = self.independent()
+        if len(blocks) < 2:
+            return []
+        parts = [replace(self, tasks=(Task("", values),)) for values in blocks]
+        intervals = [part.estimate(level).ends for part in parts]
+        return [ends for ends in intervals if ends is not None]
+
+    def independent(self) -> list[tuple[float, ...]]:
+        """Values by what they share: those of one block are independent, and so are
+        blocks.
         """
-        means = np.array([np.mean(task.values) for task in self.tasks])
-        counts = [len(task.values) for task in self.tasks]
-        sds = [self._sd(task.values, left_out=self.left_out) for task in self.tasks]
-        value, several = float(means.mean()), len(means) > 1
-        sd = (
-            float(means.std(ddof=1))
-            if several
-            else self._sd(self.tasks[0].values, left_out=False)
-        )
-        total, variance = sum(counts), float(means.var(ddof=1)) if several else 0.0
-        if n is not None:
-            if None in sds:
-                return Estimate(value, total, sd)
-            squares = np.array(sds, np.float64) ** 2
-            between = max(0.0, variance - float(np.mean(squares / counts)))
-            counts, variance = [n] * len(counts), between + float(np.mean(squares)) / n
-        halves = [
-            _half_width(sd, count, level)
-            for sd, count in zip(sds, counts, strict=True)
-            if sd is not None
+        blocks: dict[str, list[Task]] = {}
+        for place, task in enumerate(self.tasks):
+            shared = bool(task.shares and task.seeds)
+            blocks.setdefault(task.shares if shared else f"{place}", []).append(task)
+        return [_averaged_by_seed(tasks) for tasks in blocks.values()]
+
+    def at(self, seeds: Mapping[str, Collection[Any]]) -> Self | None:
+        """The same of some seeds, by what tasks share; None if no task has any."""
+        tasks = [
+            task.at(seeds[task.shares]) if task.shares in seeds else task
+            for task in self.tasks
         ]
-        ends = (
-            (float((means - halves).min()), float((means + halves).max()))
-            if None not in sds
-            else None
-        )
-        if several:
-            half = _half_width(math.sqrt(variance), len(means), level)
-            ends = (
-                ends
-                if ends and ends[1] - ends[0] < 2 * half
-                else (value - half, value + half)
-            )
-        return Estimate(value, total, sd, *(ends or (None, None)))
+        kept = tuple(task for task in tasks if task.values)
+        return replace(self, tasks=kept) if kept else None
+
+    def _error(self, n: int | None = None) -> tuple[float, float] | None:
+        """The standard error and its degrees of freedom; None if there is none.
+
+        Where a task has one value only, the error is that of the tasks' means.
+        """
+        blocks = self.independent()
+        sds = [self._sd(values, left_out=self.left_out) for values in blocks]
+        counts = [n or len(values) for values in blocks]
+        known = [sd for sd in sds if sd is not None]
+        if len(known) == len(blocks):
+            return _fixed_effect(known, counts)
+        if len(blocks) < 2:
+            return None
+        means = [float(np.mean(values)) for values in blocks]
+        return float(np.std(means, ddof=1)) / math.sqrt(len(means)), len(means) - 1
 
     def of_paper(self) -> Self | None:
         """The mean over the paper's own tasks."""
-        return (
-            replace(self, tasks=own)
-            if (own := tuple(task for task in self.tasks if task.own))
-            else None
-        )
+        own = tuple(task for task in self.tasks if task.own)
+        return replace(self, tasks=own) if own else None
 
-    def by_task(self) -> list[dict[str, Any]]:
+    def by_task(self, level: float = LEVEL) -> list[dict[str, Any]]:
         """A row for each task."""
-        estimates = (
-            (task, replace(self, tasks=(task,)).estimate()) for task in self.tasks
-        )
-        return [
-            {"task": task.name, **asdict(one), "pooled": task.own}
-            for task, one in estimates
-        ]
+        rows = []
+        for task in self.tasks:
+            estimate = replace(self, tasks=(task,)).estimate(level)
+            rows.append({"task": task.name, **asdict(estimate), "pooled": task.own})
+        return rows
 
     def _sd(self, values: Sequence[float], *, left_out: bool) -> float | None:
-        if (n := len(values)) < 2:
+        n = len(values)
+        if n < 2:
             return None
         correction = math.sqrt(1 + n / (n - 1)) if left_out else 1.0
-        return max(
-            float(np.std(values, ddof=1)) * correction, self.resolution / math.sqrt(12)
-        )
+        sd = float(np.std(values, ddof=1)) * correction
+        return max(sd, self.resolution / math.sqrt(12))
+
+
+def _averaged_by_seed(tasks: Sequence[Task]) -> tuple[float, ...]:
+    """The mean over some tasks of each seed that all of them have."""
+    if len(tasks) == 1:
+        return tasks[0].values
+    seeds = common_seeds(tasks)
+    if not seeds:
+        # Nothing is paired: one value, without an interval.
+        return (float(np.mean([np.mean(task.values) for task in tasks])),)
+    by_seed = [dict(zip(task.seeds, task.values, strict=True)) for task in tasks]
+    return tuple(float(np.mean([values[seed] for values in by_seed])) for seed in seeds)
+
+
+def common_seeds(tasks: Sequence[Task]) -> list[Any]:
+    """The seeds that all of some tasks have, in the order of the first."""
+    first, *others = tasks
+    return [seed for seed in first.seeds if all(seed in task.seeds for task in others)]
+
+
+def _fixed_effect(sds: Sequence[float], counts: Sequence[int]) -> tuple[float, float]:
+    """The standard error of a mean of means, and Welch's degrees of freedom."""
+    squares = np.array(sds) ** 2 / np.array(counts)
+    total = float(squares.sum())
+    if total == 0:
+        return 0.0, float(min(counts) - 1)
+    degrees = total**2 / float((squares**2 / (np.array(counts) - 1)).sum())
+    return math.sqrt(total) / len(counts), degrees
+
+
+def on_common_seeds(parts: Mapping[str, Quantity]) -> dict[str, Quantity]:
+    """The parts of one comparison, on the seeds that all of them have.
+
+    Only tasks that share data and network are compared: others keep their seeds. A
+    task without a common seed is left out, and so is a part without tasks.
+    """
+    means = {name: part for name, part in parts.items() if isinstance(part, OverTasks)}
+    sharing: dict[str, list[Task]] = {}
+    for part in means.values():
+        for task in part.tasks:
+            if task.shares and task.seeds:
+                sharing.setdefault(task.shares, []).append(task)
+    kept = {shared: common_seeds(tasks) for shared, tasks in sharing.items()}
+    restricted = {name: part.at(kept) for name, part in means.items()}
+    together = {name: restricted.get(name, part) for name, part in parts.items()}
+    return {name: part for name, part in together.items() if part is not None}
 
 
 @dataclass(frozen=True)
@@ -179,13 +297,30 @@ class Share(Quantity):
     hits: int
     n: int
 
-    def estimate(self, level: float = LEVEL, n: int | None = None) -> Estimate:
-        """With other n the share stays."""
-        n, tail = n or self.n, (1 - level) / 2
-        hits = round(self.hits / self.n * n)
-        low = float(stats.beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
-        high = float(stats.beta.ppf(1 - tail, hits + 1, n - hits)) if hits < n else 1.0
+    def estimate(self, level: float = LEVEL) -> Estimate:
+        """The share with its exact interval."""
+        low, high = _exact_interval(self.hits, self.n, level)
         return Estimate(self.hits / self.n, self.n, None, low, high)
+
+    def power(
+        self, distances: Sequence[float], level: float, n: int | None = None
+    ) -> float:
+        """The chance of a share that is above a bound of one half by the distance."""
+        count = n or self.n
+        bound = 0.5
+        true_share = min(1.0, bound + min(distances))
+        hits = np.arange(count + 1)
+        clears = [_exact_interval(int(hit), count, level)[0] > bound for hit in hits]
+        return float(stats.binom.pmf(hits, count, true_share)[clears].sum())
+
+
+@lru_cache(maxsize=10_000)
+def _exact_interval(hits: int, n: int, level: float) -> Ends:
+    """The interval of Clopper and Pearson."""
+    tail = (1 - level) / 2
+    low = float(stats.beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
+    high = float(stats.beta.ppf(1 - tail, hits + 1, n - hits)) if hits < n else 1.0
+    return low, high
 
 
 @dataclass(frozen=True)
@@ -197,26 +332,28 @@ class Fitted(Quantity):
     degrees: int
     n: int  # What a repetition would multiply, say the seeds.
 
-    def estimate(self, level: float = LEVEL, n: int | None = None) -> Estimate:
+    def estimate(self, level: float = LEVEL) -> Estimate:
+        """The coefficient; its sd is that of one of the n."""
+        if self.error is None or self.degrees < 1:
+            return Estimate(self.value, self.n)
+        half = self.error * _quantile(level, self.degrees)
+        sd = self.error * math.sqrt(self.n)
+        return Estimate(self.value, self.n, sd, self.value - half, self.value + half)
+
+    def power(
+        self, distances: Sequence[float], level: float, n: int | None = None
+    ) -> float:
         """With n as if the standard error fell with its root, and the degrees of
         freedom grew with it.
         """
         if self.error is None or self.degrees < 1:
-            return Estimate(self.value, self.n)
-        half, degrees = (
-            self.error * math.sqrt(self.n / (n or self.n)),
-            float(self.degrees),
-        )
+            return 0.0
+        degrees = float(self.degrees)
+        error = self.error
         if n is not None:
-            degrees = self.degrees * n / self.n if self.degrees >= self.n else n - 1
-        half *= _quantile(level, degrees)
-        return Estimate(
-            self.value,
-            self.n,
-            self.error * math.sqrt(self.n),
-            self.value - half,
-            self.value + half,
-        )
+            error *= math.sqrt(self.n / n)
+            degrees = degrees * n / self.n if self.degrees >= self.n else n - 1
+        return _power_of_t(distances, error, degrees, level)
 
 
 @dataclass(frozen=True)
@@ -229,19 +366,19 @@ class Drawn(Quantity):
     draws: tuple[float, ...]
     n: int
 
-    def estimate(self, level: float = LEVEL, n: int | None = None) -> Estimate:
-        """The interval holds the value; with n as if it narrowed with its root."""
-        low, high = map(
-            float, np.quantile(self.draws, [(1 - level) / 2, (1 + level) / 2])
-        )
-        low, high = min(low, self.value), max(high, self.value)
-        if n is not None:
-            scale = math.sqrt(self.n / n)
-            low, high = (
-                self.value - scale * (self.value - low),
-                self.value + scale * (high - self.value),
-            )
+    def estimate(self, level: float = LEVEL) -> Estimate:
+        """The interval holds the value."""
+        ends = np.quantile(self.draws, [(1 - level) / 2, (1 + level) / 2])
+        low = min(float(ends[0]), self.value)
+        high = max(float(ends[1]), self.value)
         return Estimate(self.value, self.n, float(np.std(self.draws)), low, high)
+
+    def power(
+        self, distances: Sequence[float], level: float, n: int | None = None
+    ) -> float:
+        """As if the draws were normal, and narrowed with the root of n."""
+        error = float(np.std(self.draws)) * math.sqrt(self.n / (n or self.n))
+        return _power_of_t(distances, error, math.inf, level)
 
 
 def pooled(
@@ -255,37 +392,51 @@ def pooled(
     )
 
 
-def is_part(dataset: str, of: Collection[str]) -> bool:
-    """Whether a data set is one of these, or a part of one as "cifar10-5000", or the
-    whole as "newsgroups20_all".
+def _power_of_t(
+    distances: Sequence[float], error: float, degrees: float, level: float
+) -> float:
+    """The chance that an interval by Student's t clears bounds at some distances from
+    the true value; of two bounds at least that both are cleared.
     """
-    return dataset.partition("-")[0].removesuffix("_all") in of
+    missed = 0.0
+    for distance in distances:
+        if error == 0:
+            missed += distance <= 0
+            continue
+        quantile = _quantile(level, degrees)
+        shift = distance / error
+        if math.isinf(degrees):
+            missed += float(stats.norm.cdf(quantile - shift))
+        elif shift < FAR * quantile:
+            missed += float(stats.nct.cdf(quantile, degrees, shift))
+    return max(0.0, 1 - missed)
 
 
-def paired(
-    rows: pd.DataFrame,
-    one: str,
-    other: str,
-    value: str,
-    *,
-    by: Sequence[str],
-    across: str = "arm",
-) -> pd.DataFrame:
-    """A number of one arm minus that of another where both trained with the same seed:
-    columns `by`, difference.
-    """
-    both = (
-        rows.pivot(index=list(by), columns=across, values=value)
-        .reindex(columns=[one, other])
-        .dropna()
-    )
-    return (both[one] - both[other]).rename("difference").reset_index()
+FAR = 5.0
+"""Multiples of the interval's half width: even a study of two values finds an effect of
+this size with near certainty.
+"""
 
 
-def _half_width(sd: float, n: int, level: float) -> float:
-    return _quantile(level, n - 1) * sd / math.sqrt(n)
+def _least(found: Callable[[float], float]) -> float | None:
+    """The least distance with a chance of `POWER`, to three digits."""
+    high = 1e-6
+    while found(high) < POWER:
+        high *= 2
+        if high > 1e6:
+            return None
+    low = high / 2 if high > 1e-6 else 0.0
+    while high - low > 1e-4 * high:
+        middle = (low + high) / 2
+        if found(middle) < POWER:
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 @lru_cache(maxsize=10_000)
 def _quantile(level: float, degrees: float) -> float:
+    if math.isinf(degrees):
+        return float(stats.norm.ppf((1 + level) / 2))
     return float(stats.t.ppf((1 + level) / 2, degrees))

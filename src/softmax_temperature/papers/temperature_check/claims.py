@@ -67,6 +67,8 @@ _SLOPE = (
 )
 _THEORY = "theory behind the abstract, derived again"
 _STUDY = "temperature_check"
+_LOOKS_AT_SWEEPS = {_STUDY: 3}
+"""Ten seeds, then twenty, then thirty of the sweeps of inverse temperatures."""
 
 
 def _accuracy(first: Choice, second: Choice, among: Where) -> ChosenDifference:
@@ -148,9 +150,13 @@ SPREAD_OVER_SEEDS = SlopeOfSpread(
 
 
 def _theory(
-    name: str, statement: str, *predictions: Prediction, among: Where = ALL
+    name: str,
+    statement: str,
+    *predictions: Prediction,
+    among: Where = ALL,
+    looks: int = 1,
 ) -> Claim:
-    """A claim about predicted slopes."""
+    """A claim about predicted slopes, which are our own derivation."""
     return Claim(
         id=name,
         where=_THEORY,
@@ -159,6 +165,8 @@ def _theory(
         contrast=slopes_of(predictions, among),
         criterion=equivalent(MARGIN),
         primary=_STUDY,
+        looks={_STUDY: looks},
+        derived=True,
     )
 
 
@@ -171,6 +179,7 @@ CLAIMS: tuple[Claim, ...] = (
         contrast=EFFECT_OF_TEMPERATURE,
         criterion=above(STRONG),
         primary=_STUDY,
+        looks=_LOOKS_AT_SWEEPS,
     ),
     Claim(
         id="accuracy-depends-weakly-on-logit-norm",
@@ -183,6 +192,7 @@ CLAIMS: tuple[Claim, ...] = (
         contrast=EFFECT_OF_NORM,
         criterion=below(),
         primary=_STUDY,
+        looks=_LOOKS_AT_SWEEPS,
     ),
     Claim(
         id="not-a-matter-of-confidence",
@@ -195,6 +205,7 @@ CLAIMS: tuple[Claim, ...] = (
         contrast=EFFECT_ON_SCALED_NLL,
         criterion=above(),
         primary=_STUDY,
+        looks=_LOOKS_AT_SWEEPS,
     ),
     Claim(
         id="not-a-matter-of-confidence-at-the-start",
@@ -216,6 +227,7 @@ CLAIMS: tuple[Claim, ...] = (
         contrast=GAIN_OVER_1,
         criterion=above(),
         primary=_STUDY,
+        looks=_LOOKS_AT_SWEEPS,
     ),
     Claim(
         id="best-depends-on-architecture",
@@ -227,6 +239,7 @@ CLAIMS: tuple[Claim, ...] = (
         contrast=PLACE_OF_THE_BEST,
         criterion=above(some=True),
         primary=_STUDY,
+        looks=_LOOKS_AT_SWEEPS,
     ),
     Claim(
         id="small-peaks-higher",
@@ -237,6 +250,7 @@ CLAIMS: tuple[Claim, ...] = (
         contrast=GAIN_BELOW_1,
         criterion=above(some=True),
         primary=_STUDY,
+        looks=_LOOKS_AT_SWEEPS,
     ),
     Claim(
         id="small-spreads-more",
@@ -248,6 +262,7 @@ CLAIMS: tuple[Claim, ...] = (
         contrast=SPREAD_OVER_SEEDS,
         criterion=below(),
         primary=_STUDY,
+        looks=_LOOKS_AT_SWEEPS,
     ),
     _theory(
         "early-collapse",
@@ -269,6 +284,8 @@ CLAIMS: tuple[Claim, ...] = (
         "a tenth of the norm and to fit have slope 1 in it.",
         TENTH_LARGE,
         FIT_LARGE,
+        # Three seeds, then six.
+        looks=2,
     ),
     _theory(
         "early-drift",

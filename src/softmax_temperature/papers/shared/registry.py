@@ -1,0 +1,206 @@
+"""What is registered of each claim in each study, and whether it is still so.
+
+`data/registered_claims.csv` has a row per claim and study, and one more whenever that
+changed: rows are added, never edited. A row holds the digest of the design (statement,
+criterion, contrast, study, looks and n), and the result that the design had when it was
+registered: an estimator whose code changes shows in the result. Every row but the first
+of a claim and study needs a line in the history of docs/protocol.md that names the claim
+and the digest; the first result of a registered design does not.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from softmax_temperature.papers.shared.factors import Condition, Where
+from softmax_temperature.runner.artifacts import canonical_json, digest_of_text
+
+if TYPE_CHECKING:
+    from softmax_temperature.papers.shared.claims import Claim
+
+REGISTERED = Path("data/registered_claims.csv")
+COLUMNS = ("paper", "claim", "study", "n", "looks", "digest", "result")
+KEY = ["paper", "claim", "study"]
+Row = Mapping[str, Any]
+WITHDRAWN = "withdrawn"
+"""The digest of a claim that is no longer there, or no longer judged in a study."""
+_DIGITS = 12
+
+
+def design_digest(claim: Claim, study: str) -> str:
+    """The digest of what must not change once it is registered.
+
+    The number of values is registered beside it: before a study has run, the claim
+    says it.
+    """
+    design = {
+        "claim": claim.id,
+        "statement": claim.statement,
+        "compares": claim.compares,
+        "criterion": described(claim.criterion),
+        "contrast": described(claim.contrast),
+        "study": study,
+        "primary": claim.primary == study,
+        "looks": claim.looks_at(study),
+        "n": claim.n.get(study),
+    }
+    return digest_of_text(canonical_json(design))[:_DIGITS]
+
+
+def counts_text(counts: Sequence[int]) -> str:
+    """The numbers of values of the parts: one number if all are equal."""
+    distinct = list(dict.fromkeys(counts))
+    return ", ".join(map(str, counts if len(distinct) > 1 else distinct))
+
+
+@functools.singledispatch
+def described(value: Any) -> Any:
+    """A value as JSON that depends on its content alone.
+
+    Functions, and predicates, are their names with what they enclose. Fields with
+    their default value are left out, so that a new one changes nothing.
+
+    Raises:
+        TypeError: If a value of this type has no description.
+    """
+    if not is_dataclass(value) or isinstance(value, type):
+        raise TypeError(f"no description of a {type(value).__name__}: {value!r}")
+    own = {
+        one.name: described(getattr(value, one.name))
+        for one in fields(value)
+        if not _is_default(one, getattr(value, one.name))
+    }
+    return {"kind": type(value).__name__, **own}
+
+
+@described.register(bool)
+@described.register(int)
+@described.register(str)
+@described.register(types.NoneType)
+def _(value: Any) -> Any:
+    return value
+
+
+@described.register
+def _(value: float) -> str:
+    return f"{value:.9g}"
+
+
+@described.register(list)
+@described.register(tuple)
+def _(value: Sequence[Any]) -> list[Any]:
+    return [described(item) for item in value]
+
+
+@described.register(Mapping)
+def _(value: Mapping[Any, Any]) -> list[Any]:
+    return [[str(key), described(item)] for key, item in value.items()]
+
+
+@described.register
+def _(value: types.FunctionType) -> list[Any]:
+    cells = [cell.cell_contents for cell in value.__closure__ or ()]
+    return [value.__qualname__, *map(described, cells)]
+
+
+@described.register
+def _(value: Where) -> Any:
+    # The words of a predicate may be others than those of its factors.
+    return described(value.mask)
+
+
+@described.register
+def _(value: Condition) -> str:
+    return value.text
+
+
+def _is_default(one: Field[Any], value: Any) -> bool:
+    if one.default is not MISSING:
+        return bool(value == one.default)
+    if one.default_factory is not MISSING:
+        return bool(value == one.default_factory())
+    return False
+
+
+def result_text(row: Mapping[str, Any]) -> str:
+    """The verdict of a row of `claims.json` with its numbers; "" if it has none."""
+    if row["value"] is None:
+        return ""
+    numbers = [row["value"], row["low"], row["high"]]
+    value, *ends = [f"{number:.4g}" for number in numbers if number is not None]
+    interval = f" [{', '.join(ends)}]" if ends else ""
+    return f"{row['verdict']} {value}{interval}"
+
+
+def current_row(claim: Claim, paper: str, study: str, row: Row | None) -> Row:
+    """The present state of a claim in a study, in the columns of the register.
+
+    Args:
+        claim: The claim.
+        paper: Its paper.
+        study: The study.
+        row: The row of `claims.json`; None if the study has not run.
+    """
+    planned = claim.n.get(study)
+    n = "" if planned is None else str(planned)
+    return {
+        "paper": paper,
+        "claim": claim.id,
+        "study": study,
+        "n": (counts_text(row["counts"]) if row else "") or n,
+        "looks": str(claim.looks_at(study)),
+        "digest": design_digest(claim, study),
+        "result": result_text(row) if row else "",
+    }
+
+
+def registered(root: Path = Path()) -> pd.DataFrame:
+    """All rows of the register, in their order; empty if there is no such file."""
+    path = root / REGISTERED
+    if not path.is_file():
+        return pd.DataFrame(columns=list(COLUMNS))
+    return pd.read_csv(path, dtype=str, keep_default_na=False)
+
+
+def changed(register: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
+    """The rows that the register lacks: what is new, changed or withdrawn."""
+    last = register.drop_duplicates(KEY, keep="last").set_index(KEY)
+    missing = []
+    for row in now.to_dict("records"):
+        key = tuple(row[name] for name in KEY)
+        known = last.loc[key] if key in last.index else None
+        if known is None or any(known[name] != row[name] for name in last.columns):
+            missing.append(row)
+    present = set(map(tuple, now[KEY].to_numpy().tolist()))
+    for key, known in last.iterrows():
+        if key not in present and known["digest"] != WITHDRAWN:
+            gone = dict(zip(KEY, key, strict=True))
+            missing.append({**gone, "digest": WITHDRAWN})
+    table = pd.DataFrame(missing, columns=list(COLUMNS))
+    return table.fillna("")
+
+
+def needing_history(register: pd.DataFrame) -> pd.DataFrame:
+    """The rows that need a line in the history of docs/protocol.md.
+
+    They are all but the first of a claim and study, and but the first result of a
+    design.
+    """
+    needing = []
+    for _, rows in register.groupby(KEY, sort=False):
+        before = rows.shift()
+        is_later = before["digest"].notna()
+        is_first_result = (
+            (before["result"] == "")
+            & ((before["n"] == rows["n"]) | (before["n"] == ""))
+            & (before["digest"] == rows["digest"])
+        )
+        needing.append(rows[is_later & ~is_first_result])
+    return pd.concat(needing) if needing else register
