@@ -1,4 +1,6 @@
-"""The scorecard has one row per claim, with its best evidence."""
+"""The scorecard has one row per claim: the verdict of its primary study, and what the
+other studies say.
+"""
 
 import json
 from pathlib import Path
@@ -6,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from softmax_temperature.papers.shared.results import best_evidence
+from softmax_temperature.papers.shared.results import evidence
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.verdicts import (
     scorecard,
@@ -14,35 +16,37 @@ from softmax_temperature.tools.verdicts import (
     write_scorecard,
 )
 
+FOUND = {"value": 0.25, "sd": 0.1, "low": 0.1, "high": 0.4, "n": 5}
 ROW: dict[str, Any] = {
     "paper": "focal",
     "id": "a",
     "where": "Table 1",
     "statement": "A beats B.",
     "note": "",
-}
-ROW |= {
     "compares": "A minus B.",
     "kind": "superiority",
     "region": [0.0, None],
+    "bounds": [0.0],
     "some": False,
     "note_template": "",
-}
-ROW |= {
     "note_values": [],
-    "profile": "study",
+    "profile": "two",
+    "primary": "two",
+    "looks": 1,
+    "stand_in": None,
+    "derived": False,
     "published": 0.5,
     "each": "seeds",
     "unit": "ECE",
     "verdict": "holds",
-}
-FOUND = {"value": 0.25, "sd": 0.1, "low": 0.1, "high": 0.4, "n": 5}
-ROW |= {
+    "detectable": 0.15,
+    "planned": 0.5,
+    "n_for_power": 3,
     **FOUND,
-    "n_needed": None,
     "tasks": [{"part": "", "task": "t", "pooled": True, **FOUND}],
 }
-OPEN = {"verdict": "inconclusive", "low": -0.1, "n": 9, "n_needed": 12}
+OPEN = {"verdict": "inconclusive", "low": -0.1, "n": 9}
+AGAINST = {"verdict": "contradicted", "value": -0.25, "low": -0.4, "high": -0.1}
 UNTESTED = {
     "verdict": "not tested",
     "value": None,
@@ -51,6 +55,7 @@ UNTESTED = {
     "high": None,
     "n": None,
     "note": "no run",
+    "detectable": None,
 }
 
 
@@ -63,25 +68,86 @@ def write(results: Path, profile: str, *rows: dict[str, Any]) -> Path:
     return results
 
 
+def cells(results: Path, claim: int = 0) -> list[str]:
+    rows = [line for line in scorecard(results).splitlines() if line.startswith("| **")]
+    return [cell.strip() for cell in rows[claim].split("|")[1:-1]]
+
+
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     write(tmp_path, "mini", {"value": 0.99})
     write(tmp_path, "one", OPEN, {"id": "b", **OPEN}, {"id": "c", **UNTESTED})
-    return write(tmp_path, "two", {}, {"id": "b", **UNTESTED}, {"id": "c", **UNTESTED})
+    return write(tmp_path, "two", {}, {"id": "b", **OPEN}, {"id": "c", **UNTESTED})
 
 
-def test_a_row_has_the_best_evidence_and_names_the_others(results: Path) -> None:
-    rows = [line for line in scorecard(results).splitlines() if line.startswith("| **")]
-    cells = [cell.strip() for cell in rows[0].split("|")]
-    assert (len(rows), cells[1]) == (3, "**holds**")
-    assert cells[5:8] == [
+def test_a_row_has_the_verdict_of_the_primary_study_and_names_the_others(
+    results: Path,
+) -> None:
+    row = cells(results)
+    assert row[0] == "**holds**"
+    assert row[4:8] == [
         "25.00 ± 10.00 [10.00, 40.00] points of ECE (n = 5 seeds)",
         "above 0",
+        (
+            "This design finds an effect of 15 points of ECE beyond the bound with 80 % "
+            "power; the effect of 50 needs n = 3 seeds."
+        ),
         "two",
     ]
-    assert cells[8].startswith(
-        "one: inconclusive (12 seeds would decide), 25.00 ± 10.00 [-10.00, 40.00] "
-        "points of ECE"
+    assert row[8] == (
+        "one: inconclusive, 25.00 ± 10.00 [-10.00, 40.00] points of ECE (n = 9 seeds)"
+    )
+
+
+def test_the_primary_study_decides_although_another_has_more_seeds_or_a_verdict(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, "another", {"n": 50})
+    write(tmp_path, "two", OPEN)
+    assert cells(tmp_path)[0] == "**inconclusive**"
+    assert "### Focal: 1 inconclusive\n" in scorecard(tmp_path)
+
+
+def test_a_study_that_decides_the_opposite_makes_a_verdict_disputed(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, "another", AGAINST)
+    write(tmp_path, "third", OPEN)
+    write(tmp_path, "two", {})
+    assert cells(tmp_path)[0] == "**holds, disputed by another**"
+    assert "### Focal: 1 disputed\n" in scorecard(tmp_path)
+
+
+def test_without_its_primary_study_a_claim_is_not_tested_whatever_others_say(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, "another", {"primary": "full"})
+    row = cells(tmp_path)
+    assert row[0] == "**not tested**"
+    assert row[4] == "its primary study, full, has not been run"
+    assert row[8].startswith("another: holds")
+    assert "### Focal: 1 not tested\n" in scorecard(tmp_path)
+
+
+def test_an_archived_study_is_shown_as_such_and_disputes(tmp_path: Path) -> None:
+    write(tmp_path, "cifar10_cpu_cooling", AGAINST)
+    write(tmp_path, "two", {})
+    row = cells(tmp_path)
+    assert row[0] == "**holds, disputed by cifar10_cpu_cooling**"
+    assert row[8].startswith("cifar10_cpu_cooling (archived): contradicted")
+
+
+def test_stand_in_data_and_our_derivations_are_marked_and_counted_apart(
+    tmp_path: Path,
+) -> None:
+    stand_in = {"stand_in": "CamVid in place of ADE20K", **AGAINST}
+    derived = {"id": "b", "derived": True}
+    write(tmp_path, "two", stand_in, derived, {"id": "c"})
+    assert cells(tmp_path, 0)[0] == "**contradicted (stand-in data)**"
+    assert cells(tmp_path, 1)[1] == "A beats B. (our derivation)"
+    assert (
+        "### Focal: 1 hold, 1 on stand-in data; of our derivation 1 hold\n"
+        in scorecard(tmp_path)
     )
 
 
@@ -95,15 +161,16 @@ def test_a_row_says_over_how_many_tasks_of_the_part_shown_its_interval_is(
         ("against B", "v", True),
     ]
     tasks = [{"part": part, "task": task, "pooled": own} for part, task, own in of]
-    write(tmp_path, "study", {**OPEN, "unit": "ECE, against A", "tasks": tasks})
-    assert "points of ECE, against A (n = 9 seeds of 2 tasks) |" in scorecard(tmp_path)
-    assert "inconclusive (12 seeds per task would decide)" in scorecard(tmp_path)
+    write(tmp_path, "two", {**OPEN, "unit": "ECE, against A", "tasks": tasks})
+    assert "points of ECE, against A (n = 9 seeds of these 2 tasks) |" in scorecard(
+        tmp_path
+    )
 
 
 def test_decided_claims_come_before_open_ones_and_these_before_untested(
     results: Path,
 ) -> None:
-    assert [rows[0]["verdict"] for rows in best_evidence(results)["focal"]] == [
+    assert [claim.primary["verdict"] for claim in evidence(results)["focal"]] == [
         "holds",
         "inconclusive",
         "not tested",
@@ -118,18 +185,20 @@ def test_the_terminal_shows_every_claim_within_80_columns(project_root: Path) ->
     text = scorecard_text(results)
     assert max(map(len, text.splitlines())) <= 80
     shown = " ".join(text.split())
-    for claims in best_evidence(results).values():
-        for best, *_ in claims:
-            assert best["statement"] in shown
+    for claims in evidence(results).values():
+        for claim in claims:
+            assert claim.primary["statement"] in shown
 
 
 def test_the_terminal_shows_a_claim_with_its_numbers(results: Path) -> None:
     _, _, first, *_ = scorecard_text(results).split("\n\n")
-    assert first.splitlines()[:5] == [
+    assert first.splitlines()[:7] == [
         "HOLDS: A beats B. (Table 1)",
         "  ours:     25.00 ± 10.00 [10.00, 40.00] points of ECE (n = 5 seeds)",
         "  must lie: above 0",
         "  printed:  50",
+        "  power:    This design finds an effect of 15 points of ECE beyond the bound",
+        "            with 80 % power; the effect of 50 needs n = 3 seeds.",
         "  study:    two",
     ]
 
@@ -152,18 +221,3 @@ def test_the_page_shows_the_committed_results(project_root: Path) -> None:
     page = (project_root / "docs" / "scorecard.md").read_text()
     shown = scorecard(project_root / "results")
     assert f"<!-- scorecard -->\n{shown}\n<!-- /scorecard -->" in page
-
-
-def test_of_equal_verdicts_the_study_with_more_values_a_task_stands_first(
-    tmp_path: Path,
-) -> None:
-    parts = [{"part": part, "task": part, "pooled": True} for part in ("A", "B", "C")]
-    write(tmp_path, "a-few-seeds", {"n": 2, "unit": "accuracy, A", "tasks": parts[:2]})
-    write(tmp_path, "more-seeds", {"n": 4, "unit": "accuracy, A", "tasks": parts})
-    write(
-        tmp_path,
-        "of-two-tasks",
-        {"n": 6, "tasks": [{**each, "part": ""} for each in parts[:2]]},
-    )
-    found = [row["profile"] for row in best_evidence(tmp_path)["focal"][0]]
-    assert found == ["more-seeds", "of-two-tasks", "a-few-seeds"]

@@ -61,8 +61,8 @@ def scorecard_text(results: Path = RESULTS) -> str:
     """The scorecard for a terminal: a paragraph per claim, at most 80 columns wide."""
     parts = []
     for paper, claims in evidence(results).items():
-        heading = _heading(paper, claims)
-        parts.append(f"{heading}\n{'=' * len(heading)}")
+        lines = textwrap.wrap(_heading(paper, claims), WIDTH)
+        parts.append("\n".join([*lines, "=" * max(map(len, lines))]))
         parts += [_paragraph(_fields(claim)) for claim in claims]
     return "\n\n".join(parts)
 

@@ -61,6 +61,7 @@ def claim(criterion: Criterion, found: Measurement) -> Claim:
         contrast=Computed(lambda _: found),
         criterion=criterion,
         published=0.5,
+        primary="paper",
     )
 
 
@@ -156,18 +157,91 @@ def test_the_part_that_decides_is_shown_at_the_level_that_decides() -> None:
     assert row["low"] < 0 < row["high"]
 
 
-def test_an_inconclusive_row_says_how_many_seeds_would_decide() -> None:
+def test_a_row_says_what_its_design_detects_and_what_its_effect_needs() -> None:
     row = judged(above(), seeds(0.1))
-    half = {n: stats.t.ppf(0.95, n - 1) * 0.1 / n**0.5 for n in (4, 5)}
-    assert half[4] > 0.1 > half[5]
-    assert (row["verdict"], row["n_needed"], row["each"]) == (INCONCLUSIVE, 5, "seeds")
-    assert claims_table([row])["verdict"].tolist() == [
-        "inconclusive (5 seeds would decide)"
-    ]
-    assert judged(most(), Share(4, 4))["n_needed"] == 5
-    assert judged(above(), seeds(0.0))["n_needed"] is None, (
-        "a mean on the bound is never decided"
+    # Three values of sd 0.1: the noncentral t beyond t(0.95, 2) = 2.92 at 0.8.
+    found = stats.nct.sf(2.919986, 2, row["detectable"] / (0.1 / 3**0.5))
+    assert found == pytest.approx(0.8, abs=1e-3)
+    # The printed effect is 0.5, five standard deviations.
+    assert (row["planned"], row["n_for_power"]) == (0.5, 3)
+    assert row["verdict"] == INCONCLUSIVE
+    assert texts(row)["power"] == (
+        "This design finds an effect of 23 points of accuracy beyond the bound with "
+        "80 % power; the effect of 50 needs n = 3 seeds."
     )
+
+
+def test_an_equivalence_is_planned_for_no_effect_and_a_share_for_its_own() -> None:
+    row = judged(equivalent(0.2), seeds(0.1))
+    margin = row["detectable"]
+    # Two tests that may each fail one time in ten.
+    found = stats.nct.sf(2.919986, 2, margin / (0.1 / 3**0.5))
+    assert found == pytest.approx(0.9, abs=1e-3)
+    # The printed 0.5 is no equivalence; three seeds of sd 0.1 are too few, four are not.
+    assert (row["planned"], row["n_for_power"]) == (0.0, 4)
+    share = judged(most(), Share(4, 4))
+    # All of five at 90 %: 0.5 ** 5 < 0.05.
+    assert (share["planned"], share["n_for_power"]) == (1.0, 5)
+    assert share["detectable"] is None, "four of four are not enough"
+    assert judged(above(), seeds(-0.1))["planned"] == 0.5
+
+
+def test_data_that_were_looked_at_several_times_are_judged_at_a_higher_level() -> None:
+    # t(0.95, 2) = 2.92, t(0.975, 2) = 4.30, t(0.9833, 2) = 5.34: of sd 0.1 and three
+    # values the half widths are 0.169, 0.248 and 0.308.
+    measured = Measurement({"": seeds(0.2)}, "nats")
+    verdicts = []
+    for looks in (1, 2, 3):
+        asked = replace(claim(above(), measured), looks={"study": looks})
+        (row,) = judge_all("focal", [asked], 0, profile="study")
+        verdicts.append((row["verdict"], round(row["level"], 4), row["looks"]))
+        assert row["criterion"] == asked.criterion.sentence(level=asked.level("study"))
+    assert verdicts == [
+        (HOLDS, 0.9, 1),
+        (INCONCLUSIVE, 0.95, 2),
+        (INCONCLUSIVE, 0.9667, 3),
+    ]
+    assert row["note"] == "interval of 96.7 %, for 3 looks at the data"
+    assert "if the 96.7 % interval lies above 0." in texts(row)["criterion"]
+    (row,) = judge_all("focal", [asked], 0, profile="another")
+    assert (row["verdict"], row["looks"]) == (HOLDS, 1)
+
+
+def test_looks_and_parts_correct_a_contradiction_together() -> None:
+    asked = replace(
+        claim(above(), Measurement({"a": seeds(-0.5), "b": seeds(0.5)}, "nats")),
+        looks={"study": 2},
+    )
+    (row,) = judge_all("focal", [asked], 0, profile="study")
+    assert (row["verdict"], row["level"]) == (CONTRADICTED, pytest.approx(0.975))
+    assert "interval of 97.5 %, for 2 looks at the data and 2 parts" in row["note"]
+
+
+def test_data_that_are_the_same_everywhere_stand_once() -> None:
+    asked = replace(
+        claim(above(), Measurement({"": seeds(0.5)}, "nats")), same_everywhere=True
+    )
+    rows = [
+        judge_all("focal", [asked], 0, profile=profile)[0]
+        for profile in ("paper", "another", "mini")
+    ]
+    assert [row["verdict"] for row in rows] == [HOLDS, NOT_TESTED, HOLDS]
+    assert rows[1]["note"] == "the data are those of paper, where they are judged"
+
+
+def test_stand_in_data_are_marked_and_said() -> None:
+    asked = replace(
+        claim(above(), Measurement({"": seeds(0.5)}, "accuracy")),
+        stand_in={"paper": "CamVid in place of ADE20K"},
+    )
+    rows = [
+        judge_all("focal", [asked], 0, profile=profile)[0]
+        for profile in ("paper", "another")
+    ]
+    said = texts(rows[0])
+    assert said["verdict"] == "holds (stand-in data)"
+    assert said["note"] == "stand-in data: CamVid in place of ADE20K"
+    assert texts(rows[1])["verdict"] == "holds"
 
 
 def test_intervals_are_as_a_hand_computes_them() -> None:
@@ -178,20 +252,59 @@ def test_intervals_are_as_a_hand_computes_them() -> None:
     )
     # Of all of n: the lower end p solves p^n = 0.05.
     assert Share(4, 4).estimate().low == pytest.approx(0.05**0.25)
-    # Means 0.1, 0.2, 0.6: their mean is 0.3, their variance (0.04 + 0.01 + 0.09) / 2 =
-    # 0.07.
+    # Three tasks of two values, each of variance 2 * 0.81 and so of error 0.9: the
+    # mean has the error 0.9 / sqrt(3), and one degree of freedom for each task.
     found = OverTasks(
         tuple(Task(str(mean), (mean - 0.9, mean + 0.9)) for mean in (0.1, 0.2, 0.6))
     ).estimate()
-    half = 2.919986 * (0.07 / 3) ** 0.5
+    half = 2.353363 * 0.9 / 3**0.5
     assert [found.value, found.sd, found.low, found.high] == pytest.approx(
         [0.3, 0.07**0.5, 0.3 - half, 0.3 + half]
     )
     assert found.n == 6
-    # Two tasks that agree are not lost to one degree of freedom: from the lowest end to
-    # the highest.
-    half = 2.919986 * 0.1 / 3**0.5
-    assert seeds(0.3, 0.6).estimate().ends == pytest.approx((0.3 - half, 0.6 + half))
+    # Without a spread within tasks there is that of their means, 0.1, 0.2, 0.6.
+    found = OverTasks(tuple(Task(str(mean), (mean,)) for mean in (0.1, 0.2, 0.6)))
+    half = 2.919986 * (0.07 / 3) ** 0.5
+    assert found.estimate().ends == pytest.approx((0.3 - half, 0.3 + half))
+
+
+def test_tasks_with_unequal_spreads_have_welchs_degrees_of_freedom() -> None:
+    values = np.random.default_rng(0).normal(size=(2, 6))
+    first, second = values[0, :4], 10 * values[1]
+    part = OverTasks((Task("a", tuple(first)), Task("b", tuple(second))))
+    # The mean of two is half of the sum, and a sum is a difference with one sign
+    # reversed: scipy's Welch.
+    welch = stats.ttest_ind(first, -second, equal_var=False)
+    expected = np.array(welch.confidence_interval(0.9)) / 2
+    assert part.estimate().ends == pytest.approx(tuple(expected))
+
+
+def test_tasks_that_share_seeds_are_averaged_within_a_seed() -> None:
+    # Two schedules whose differences are the same luck of each seed: no more than the
+    # three values of one.
+    luck = (0.1, 0.2, 0.4)
+    one = Task("cosine", luck, seeds=(0, 1, 2), shares="digits, vgg")
+    same = OverTasks((one, replace(one, name="linear")))
+    assert same.estimate() == OverTasks((one,)).estimate()
+    # Of unequal seeds those that both have: here the means 0.15 and 0.3.
+    other = Task("linear", (0.2, 0.4, 9.0), seeds=(0, 1, 5), shares="digits, vgg")
+    found = OverTasks((one, other)).estimate()
+    assert (found.value, found.n) == (pytest.approx(0.225), 2)
+    assert found.ends == pytest.approx(
+        OverTasks((Task("", (0.15, 0.3)),)).estimate().ends
+    )
+    # The same seeds on other data are other luck.
+    elsewhere = replace(other, shares="glyphs, vgg")
+    assert OverTasks((one, elsewhere)).estimate().n == 6
+
+
+def test_a_mean_decides_nothing_where_one_of_its_tasks_decides_the_opposite() -> None:
+    apart = seeds(-0.5, 1.0)
+    assert apart.estimate().low == pytest.approx(0.25 - 2.131847 * 0.1 / 6**0.5)
+    row = judged(above(), apart)
+    assert row["verdict"] == INCONCLUSIVE
+    assert row["note"] == "its tasks decide differently"
+    assert judged(above(), seeds(0.05, 1.0))["verdict"] == HOLDS, "one task is open"
 
 
 def test_values_of_a_grid_and_of_choices_on_the_others_have_wider_intervals() -> None:
@@ -215,7 +328,7 @@ def test_a_task_that_the_paper_lacks_is_shown_and_not_pooled() -> None:
     assert [task["pooled"] for task in row["tasks"]] == [True, False]
     assert texts(row)["note"] == "not in the paper and so not counted: task at -0.5"
     row = judged(above(), part, profile="mini")
-    assert (row["n"], texts(row)["note"]) == (6, ""), (
+    assert (row["n"], texts(row)["note"]) == (6, "its tasks decide differently"), (
         "directions are shown on what is there"
     )
 
@@ -228,12 +341,11 @@ def test_only_one_of_several_parts_has_a_name() -> None:
 
 def test_a_missing_part_leaves_a_claim_open_but_not_a_contradiction() -> None:
     row = judged(above(), seeds(0.5), cosine="not trained")
-    assert (row["verdict"], row["n_needed"]) == (INCONCLUSIVE, None)
+    assert row["verdict"] == INCONCLUSIVE
     assert row["note"] == "not judged: cosine: not trained"
     assert judged(above(), seeds(-0.5), cosine="not trained")["verdict"] == CONTRADICTED
-    assert (
-        judged(above(some=True), seeds(-0.5), cosine="not trained")["n_needed"] is None
-    ), "more would not decide it"
+    row = judged(above(some=True), seeds(-0.5), cosine="not trained")
+    assert row["verdict"] == INCONCLUSIVE
 
 
 def test_every_claim_has_a_row_in_its_order() -> None:
@@ -245,7 +357,10 @@ def test_every_claim_has_a_row_in_its_order() -> None:
         profile="smoke",
     )
     assert [row["verdict"] for row in rows] == [HOLDS, NOT_TESTED]
-    assert (rows[1]["value"], rows[1]["note"]) == (None, "one repeat")
+    assert (rows[1]["value"], rows[1]["note"]) == (
+        None,
+        "one repeat; profile paper would test it",
+    )
     assert len({frozenset(row) for row in rows}) == 1, "all rows have the same keys"
     table = claims_table(rows)
     assert "verdict (directions only)" in table

@@ -23,7 +23,6 @@ import pandas as pd
 from softmax_temperature.papers.shared.contrasts import (
     Contrast,
     Measurement,
-    joined,
     not_tested,
 )
 from softmax_temperature.papers.shared.display import in_points
@@ -430,7 +429,9 @@ def _decided(
         name for name, part in parts.items() if _disagree(criterion, part, level)
     ]
     if disagreeing:
-        words = joined("tasks decide differently", *disagreeing)
+        words = "its tasks decide differently"
+        if len(parts) > 1:
+            words = f"tasks decide differently: {', '.join(disagreeing)}"
         template = "; ".join(filter(None, (template, words)))
     estimates = {name: part.estimate(shown_level) for name, part in parts.items()}
     return Judged(

@@ -183,7 +183,7 @@ def changed(register: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
         if key not in present and known["digest"] != WITHDRAWN:
             gone = dict(zip(KEY, key, strict=True))
             missing.append({**gone, "digest": WITHDRAWN})
-    table = pd.DataFrame(missing, columns=list(COLUMNS))
+    table = pd.DataFrame(missing, columns=list(COLUMNS), dtype=object)
     return table.fillna("")
 
 
