@@ -91,7 +91,7 @@ def _values(run: Run) -> Rows:
 
 def judged(runs: Runs, *names: str) -> dict[str, dict[str, Any]]:
     claims = [claim for claim in CLAIMS if claim.id in names or not names]
-    rows = judge_all("cooling", claims, runs, profile="study")
+    rows = judge_all("cooling", claims, runs, profile="cooling_full")
     return {row["id"]: row for row in rows}
 
 

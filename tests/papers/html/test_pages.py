@@ -22,7 +22,11 @@ from softmax_temperature.papers.html import (
     write_report,
 )
 from softmax_temperature.papers.shared.files import read_csv
-from softmax_temperature.papers.shared.results import PAPERS, profiles_with_results
+from softmax_temperature.papers.shared.results import (
+    ARCHIVED,
+    PAPERS,
+    profiles_with_results,
+)
 from softmax_temperature.papers.shared.sources import CELLS, apart, link, relinked
 from softmax_temperature.runner.errors import InputError
 from tests.conftest import ROOT
@@ -44,7 +48,13 @@ CLAIM |= {
     "published": -0.25,
     "unit": "ECE",
     "each": "seeds",
-    "n_needed": None,
+    "primary": "toy",
+    "looks": 1,
+    "stand_in": None,
+    "derived": False,
+    "detectable": 0.02,
+    "planned": -0.25,
+    "n_for_power": 2,
     "verdict": "holds",
     "note": "",
 }
@@ -52,6 +62,7 @@ CLAIM |= {
     "compares": f"Difference & {HOSTILE}.",
     "kind": "superiority",
     "region": [None, 0.0],
+    "bounds": [0.0],
     "some": False,
 }
 CLAIM |= {
@@ -311,6 +322,28 @@ def test_the_first_page_has_the_picture_the_counts_and_every_claim(
         assert said in found.text
 
 
+def test_another_study_that_decides_the_opposite_is_named_beside_the_claim(
+    results: Path,
+) -> None:
+    (results / "other" / "focal").mkdir(parents=True)
+    against = CLAIM | {"verdict": "contradicted", "profile": "other"}
+    (results / "other" / "focal" / "claims.json").write_text(json.dumps([against]))
+    shown = page(results, "index.html").text
+    assert "✓ holds disputed by other" in shown
+    assert "In other: contradicted, -12.50" in shown
+    assert "1 disputed, 1 inconclusive, 1 not tested" in shown
+
+
+def test_a_claim_whose_primary_study_has_not_run_is_not_tested(results: Path) -> None:
+    claims = results / "toy" / "focal" / "claims.json"
+    claims.write_text(
+        claims.read_text().replace('"primary": "toy"', '"primary": "full"')
+    )
+    shown = page(results, "index.html").text
+    assert "3 not tested. toy" in shown
+    assert "its primary study, full, has not been run In toy: holds" in shown
+
+
 def test_a_profile_that_shows_directions_only_says_so_and_is_no_evidence(
     results: Path,
 ) -> None:
@@ -463,7 +496,7 @@ def test_every_cell_that_a_committed_table_or_page_names_is_recorded(
         }
         linked: set[str] = set()
         relinked(paper.content, lambda cells: linked.add(cells) or "")  # noqa: B023
-        assert linked, paper.slug
+        assert linked or profile in ARCHIVED, paper.slug
         for cells in named | linked:
             assert apart(cells)
             assert all(paper.records.behind([name]) for name in apart(cells)), (

@@ -171,6 +171,12 @@ def test_a_row_says_what_its_design_detects_and_what_its_effect_needs() -> None:
     )
 
 
+def test_values_without_a_spread_detect_anything_and_one_value_nothing() -> None:
+    equal = OverTasks((Task("", (0.5, 0.5, 0.5)),))
+    assert equal.detectable() == pytest.approx(0, abs=1e-8)
+    assert OverTasks((Task("", (0.5,)),)).detectable() is None
+
+
 def test_an_equivalence_is_planned_for_no_effect_and_a_share_for_its_own() -> None:
     row = judged(equivalent(0.2), seeds(0.1))
     margin = row["detectable"]

@@ -419,13 +419,19 @@ this size with near certainty.
 
 
 def _least(found: Callable[[float], float]) -> float | None:
-    """The least distance with a chance of `POWER`, to three digits."""
-    high = 1e-6
+    """The least distance with a chance of `POWER`, to four digits; None if none has.
+
+    Values without a spread find the least distance that is looked at.
+    """
+    least = 1e-9
+    high = least
     while found(high) < POWER:
         high *= 2
         if high > 1e6:
             return None
-    low = high / 2 if high > 1e-6 else 0.0
+    if high == least:
+        return least
+    low = high / 2
     while high - low > 1e-4 * high:
         middle = (low + high) / 2
         if found(middle) < POWER:
