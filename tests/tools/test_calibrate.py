@@ -18,7 +18,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from softmax_temperature.metrics import calibration_report
-from softmax_temperature.papers.shared.plots import encoded_untrimmed
+from softmax_temperature.papers.shared.figures import encoded_untrimmed
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.scaling import (
     apply_temperature,

@@ -16,7 +16,7 @@ from softmax_temperature.papers.cooling import study as cooling
 from softmax_temperature.papers.cooling.claims import gain_on_each_schedule
 from softmax_temperature.papers.cooling.tables import printed_table_1
 from softmax_temperature.papers.focal import study as focal
-from softmax_temperature.papers.shared import plots
+from softmax_temperature.papers.shared import figures
 from softmax_temperature.papers.shared.contrasts import Mean
 from softmax_temperature.papers.shared.display import MODES, SCHEDULES
 from softmax_temperature.papers.shared.factors import dataset_in
@@ -55,7 +55,7 @@ _SCALINGS = {
 }
 """The printed metric, the hue and the shift of each."""
 _CROSS: Any = {
-    "color": plots.BLACK,
+    "color": figures.BLACK,
     "zorder": 4,
     "marker": "x",
     "ls": "none",
@@ -64,16 +64,16 @@ _CROSS: Any = {
 }
 
 
-@plots.style()
+@figures.style()
 def draw(results: Path, folder: Path) -> Path:
     """Draw `summary.svg` and `summary.png` into a folder from the folder of all
     results; returns the latter's path.
     """
-    figure, grid = plots.panels(3, width=10.5, row=3.6)
+    figure, grid = figures.panels(3, width=10.5, row=3.6)
     _losses(grid[0], focal.read(results / FOCAL))
     _rules(grid[1], collection.read(results / RULES))
     _modes(grid[2], cooling.read(results / COOLING))
-    plots.save(figure, folder, NAME)
+    figures.save(figure, folder, NAME)
     return folder / f"{NAME}.png"
 
 
@@ -89,7 +89,7 @@ def _losses(axes: Axes, runs: Runs) -> None:
     parts = calibration(runs)
     for scaling, (metric, hue, shift) in _SCALINGS.items():
         dots = [parts.get((scaling, loss)) for loss in losses]
-        _dots(axes, dots, shift, label=scaling, color=plots.HUES[hue])
+        _dots(axes, dots, shift, label=scaling, color=figures.HUES[hue])
         _crosses(axes, [crosses[metric, loss] for loss in losses], shift)
     title = f"Calibration by loss\nCIFAR-10, {_seeds(parts)}"
     unit = "expected calibration error (%)"
@@ -126,7 +126,7 @@ def _rules(axes: Axes, runs: Runs) -> None:
     rules = runs.tables["rules"]
     lost = rules.groupby(["rule", "dataset"])["accuracy_lost"].mean()
     parts = [OverTasks(pooled({rule: lost[rule]})) for rule in _RULES]
-    _dots(axes, parts, 0.0, color=plots.HUES[0])
+    _dots(axes, parts, 0.0, color=figures.HUES[0])
     datasets = rules["dataset"].nunique()
     title = f"Cosine classifier by rule for T\n{datasets} data sets"
     _finish(axes, [*_RULES.values()], "accuracy lost (points)", title)
@@ -145,7 +145,7 @@ def _modes(axes: Axes, runs: Runs) -> None:
     printed = printed_table_1().pivot(
         index="schedule", columns="mode", values="published"
     )
-    gained = plots.PERCENT * printed.sub(printed["none"], axis="index")
+    gained = figures.PERCENT * printed.sub(printed["none"], axis="index")
     for number, mode in enumerate(reversed(cooling.MODES)):
         shift = 0.22 - 0.22 * number
         _dots(
@@ -153,10 +153,10 @@ def _modes(axes: Axes, runs: Runs) -> None:
             [parts.get((mode, SCHEDULES[name])) for name in schedules],
             shift,
             label=MODES[mode].lower(),
-            color=plots.HUES[number],
+            color=figures.HUES[number],
         )
         _crosses(axes, gained.loc[[*schedules], mode].tolist(), shift)
-    axes.axvline(0, color=plots.BLACK, linewidth=0.7)
+    axes.axvline(0, color=figures.BLACK, linewidth=0.7)
     title = f"Cooling on each schedule\nCIFAR-10, {_seeds(parts)}"
     shown = [_SCHEDULES[name] for name in schedules]
     _finish(axes, shown, "accuracy gained (points)", title, "printed")
@@ -177,9 +177,9 @@ def _dots(
     ends = np.array(
         [one.ends or (one.value, one.value) for one in known.values()]
     ).reshape(-1, 2)
-    reach = plots.PERCENT * np.abs(ends.T - values)
+    reach = figures.PERCENT * np.abs(ends.T - values)
     axes.errorbar(
-        plots.PERCENT * values,
+        figures.PERCENT * values,
         [*known],
         xerr=reach,
         fmt="o",

@@ -36,11 +36,11 @@ from softmax_temperature.papers.cooling.study import (
 )
 from softmax_temperature.papers.cooling.tables import STANDARD_MODES
 from softmax_temperature.papers.cooling.text import CROSSED
-from softmax_temperature.papers.shared import plots
+from softmax_temperature.papers.shared import figures
 from softmax_temperature.papers.shared.display import HUES, MODES, SCHEDULES
 from softmax_temperature.papers.shared.factors import Where, where
+from softmax_temperature.papers.shared.figures import PERCENT, entry
 from softmax_temperature.papers.shared.metrics import at_last_epoch
-from softmax_temperature.papers.shared.plots import PERCENT, entry
 from softmax_temperature.papers.shared.printed import published
 from softmax_temperature.papers.shared.runs import Runs
 
@@ -49,13 +49,13 @@ PLAIN = "none"
 PERIODIC = "periodic"
 LAST = "last_layer"
 SETTING = ["dataset", "network"]
-COLOURS = {mode: plots.colour(HUES[label]) for mode, label in MODES.items()}
+COLOURS = {mode: figures.colour(HUES[label]) for mode, label in MODES.items()}
 _PRINTED: Any = {
     "ls": "none",
     "marker": "+",
     "markersize": 9,
     "markeredgewidth": 1.6,
-    "color": plots.WARNING,
+    "color": figures.WARNING,
 }
 _DOT: Any = {"linewidth": 1.2, "marker": "o", "markersize": 3.5}
 _SEED: Any = {
@@ -80,7 +80,7 @@ _CLASSES = np.concatenate(
 )
 
 
-@plots.style()
+@figures.style()
 def figure_1(runs: Runs) -> Figure | None:
     """Test accuracy against the factor of last layer Cooling without a schedule; its
     scale is for factors up to 1.
@@ -101,7 +101,7 @@ def figure_1(runs: Runs) -> Figure | None:
                 mean - sd, mean + sd, color=COLOURS[PLAIN], alpha=0.12, linewidth=0
             )
         cooled, hot = rows.query("factor <= 1"), rows.query("factor > 1")
-        plots.seeds(axes, cooled, "factor", "accuracy", color=COLOURS[LAST])
+        figures.seeds(axes, cooled, "factor", "accuracy", color=COLOURS[LAST])
         values, bottom = PERCENT * hot["accuracy"], axes.get_ylim()[0]
         axes.plot(
             hot["factor"],
@@ -144,7 +144,7 @@ def figure_1(runs: Runs) -> Figure | None:
     return _by_setting(rows, "factor", "Cooling factor", panel, entries, width=0.65)
 
 
-@plots.style()
+@figures.style()
 def learning_rates(runs: Runs) -> Figure | None:
     """Ours: test accuracy against the learning rate, with and without last layer
     Cooling, and no schedule.
@@ -154,7 +154,7 @@ def learning_rates(runs: Runs) -> Figure | None:
         axes.set(xscale="log", xmargin=0.15)
         for mode in (PLAIN, LAST):
             some = rows[(rows["mode"] == mode) & ~rows["lost"]]
-            plots.seeds(axes, some, "learning_rate", "accuracy", color=COLOURS[mode])
+            figures.seeds(axes, some, "learning_rate", "accuracy", color=COLOURS[mode])
 
     entries = [
         entry(f"{MODES[mode]}, mean", color=COLOURS[mode], **_DOT)
@@ -194,8 +194,8 @@ def _by_setting(
     settings = [some for _, some in rows.groupby(SETTING, sort=False)]
     if not settings:
         return None
-    count, width = len(settings), min(1.0, width * len(settings)) * plots.WIDTH
-    figure, grid = plots.panels(count, columns=count, width=width, row=3.1)
+    count, width = len(settings), min(1.0, width * len(settings)) * figures.WIDTH
+    figure, grid = figures.panels(count, columns=count, width=width, row=3.1)
     for axes, some in zip(grid, settings, strict=True):
         draw(axes, some)
         counts = (
@@ -228,10 +228,10 @@ def _by_setting(
         axes.minorticks_off()
         axes.set(title=_title(some), xlabel=label)
     grid[0].set_ylabel("test accuracy (%)")
-    return plots.legend_below(figure, entries, columns=2)
+    return figures.legend_below(figure, entries, columns=2)
 
 
-@plots.style()
+@figures.style()
 def figure_2(runs: Runs) -> Figure | None:
     """The last layer's temperature over epochs: with factor 0.75, and periodically
     redistributed with factor 1.
@@ -248,8 +248,8 @@ def figure_2(runs: Runs) -> Figure | None:
         rows[["limit", "total", "reached", "kept"]].to_numpy(),
     )
     modes = [mode for mode in (LAST, PERIODIC) if mode in set(rows["mode"])]
-    width = plots.WIDTH * (0.3 + 0.35 * len(modes))
-    figure, grid = plots.panels(
+    width = figures.WIDTH * (0.3 + 0.35 * len(modes))
+    figure, grid = figures.panels(
         len(modes), row=2.6, extra=0.8, width=width, sharex=True, sharey=True
     )
     dotted: Any = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
@@ -281,7 +281,7 @@ def figure_2(runs: Runs) -> Figure | None:
     )
     if rows["reset"].any():
         falls = "redistributed: falls to the reset temperature"
-        entries += [entry(falls, ls="none", marker="v", ms=3.5, color=plots.WARNING)]
+        entries += [entry(falls, ls="none", marker="v", ms=3.5, color=figures.WARNING)]
         entries += [
             entry(
                 "product of all corrections",
@@ -290,7 +290,7 @@ def figure_2(runs: Runs) -> Figure | None:
                 color=COLOURS[PERIODIC],
             )
         ]
-    return plots.legend_below(figure, entries, columns=2, title=_title(rows))
+    return figures.legend_below(figure, entries, columns=2, title=_title(rows))
 
 
 def _temperatures(axes: Axes, rows: pd.DataFrame, look: Any) -> None:
@@ -311,11 +311,11 @@ def _temperatures(axes: Axes, rows: pd.DataFrame, look: Any) -> None:
             )
     resets = rows[rows["reset"]]
     axes.plot(
-        resets["epoch"], resets["reached"], "v", color=plots.WARNING, markersize=3.5
+        resets["epoch"], resets["reached"], "v", color=figures.WARNING, markersize=3.5
     )
 
 
-@plots.style()
+@figures.style()
 def training_curves(runs: Runs) -> Figure | None:
     """Accuracy over epochs by mode, a row per schedule; scales leave out the rise of
     the first third.
@@ -324,7 +324,7 @@ def training_curves(runs: Runs) -> Figure | None:
     if shown.empty:
         return None
     schedules = [name for name in SCHEDULES if name in set(shown["schedule"])]
-    figure, grid = plots.panels(
+    figure, grid = figures.panels(
         2 * len(schedules), columns=2, row=1.4, extra=0.8, sharex=True, sharey="col"
     )
     for column, (split, title) in enumerate(
@@ -344,7 +344,7 @@ def training_curves(runs: Runs) -> Figure | None:
     return _over_epochs(figure, grid, shown, _title(shown))
 
 
-@plots.style()
+@figures.style()
 def effects(runs: Runs) -> Figure | None:
     """Norms of weights, gradients and logits, and the calibration error, by mode over
     epochs without a schedule.
@@ -364,7 +364,7 @@ def effects(runs: Runs) -> Figure | None:
         "logit_norm": "(c) logits, validation data",
         "ece": "(d) ECE, test data",
     }
-    figure, grid = plots.panels(4, columns=2, row=2.3, sharex=True)
+    figure, grid = figures.panels(4, columns=2, row=2.3, sharex=True)
     for axes, (column, title) in zip(grid, titles.items(), strict=True):
         is_norm = column != "ece"
         axes.set(
@@ -387,7 +387,7 @@ def _shown(runs: Runs) -> pd.DataFrame:
 
 def _by_mode(axes: Axes, rows: pd.DataFrame, column: str, *, scale: float) -> None:
     for mode in MODES:
-        plots.band(
+        figures.band(
             axes,
             rows[rows["mode"] == mode],
             "epoch",
@@ -402,10 +402,10 @@ def _by_mode(axes: Axes, rows: pd.DataFrame, column: str, *, scale: float) -> No
 def _over_epochs(
     figure: Figure, grid: list[Axes], runs: pd.DataFrame, title: str
 ) -> Figure:
-    plots.label_outside(grid, columns=2, x="epoch")
+    figures.label_outside(grid, columns=2, x="epoch")
     modes = [mode for mode in MODES if mode in set(runs["mode"])]
     entries = [entry(MODES[mode], color=COLOURS[mode], linewidth=1.1) for mode in modes]
-    return plots.legend_below(figure, entries, columns=len(MODES), title=title)
+    return figures.legend_below(figure, entries, columns=len(MODES), title=title)
 
 
 def _title(rows: pd.DataFrame) -> str:
@@ -425,7 +425,7 @@ def _label_few_decades(axes: Axes) -> None:
         axes.yaxis.set_minor_locator(NullLocator())
 
 
-@plots.style()
+@figures.style()
 def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
     """A column per image: the image, its labels, and the predictions without and with
     last layer Cooling; first seed.
@@ -442,7 +442,7 @@ def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
     void = None if (largest := labels.max()) in predictions else largest
     count, height, width = labels.shape
     cell, box = (
-        plots.WIDTH / max(count, 4),
+        figures.WIDTH / max(count, 4),
         {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8},
     )
     size: Any = {
@@ -450,7 +450,7 @@ def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
         "row": cell * height / width,
         "extra": 0.2,
     }
-    figure, axes = plots.panels(4 * count, columns=count, **size)
+    figure, axes = figures.panels(4 * count, columns=count, **size)
     grid = np.reshape(np.array(axes, dtype=object), (4, count))
     shown = zip(grid.T, arrays["images"], labels, *predictions, strict=True)
     for (top, second, *below), image, label, *answers in shown:
@@ -481,7 +481,7 @@ def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
         if void is not None
         else []
     )
-    plots.legend_below(figure, marks, columns=6, fontsize=7)
+    figures.legend_below(figure, marks, columns=6, fontsize=7)
     for each in axes:
         each.set(xticks=[], yticks=[])
         each.spines[:].set_visible(False)

@@ -10,8 +10,8 @@ from IPython.display import HTML, Image, Markdown
 from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
+from softmax_temperature.papers.shared.figures import WIDTH, encoded, save
 from softmax_temperature.papers.shared.layout import MISSING
-from softmax_temperature.papers.shared.plots import WIDTH, encoded, save
 from softmax_temperature.papers.shared.sources import CELLS, Linked, link
 from softmax_temperature.papers.shared.tables import NOT_RUN
 
