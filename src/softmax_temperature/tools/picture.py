@@ -22,7 +22,7 @@ from softmax_temperature.papers.shared.display import MODES, SCHEDULES
 from softmax_temperature.papers.shared.factors import dataset_in
 from softmax_temperature.papers.shared.printed import published
 from softmax_temperature.papers.shared.runs import Runs
-from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, pooled
+from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, Task
 
 NAME = "summary"
 FOCAL, COOLING, RULES = (
@@ -125,7 +125,7 @@ def _rules(axes: Axes, runs: Runs) -> None:
     """
     rules = runs.tables["rules"]
     lost = rules.groupby(["rule", "dataset"])["accuracy_lost"].mean()
-    parts = [OverTasks(pooled({rule: lost[rule]})) for rule in _RULES]
+    parts = [OverTasks((Task(rule, tuple(lost[rule])),)) for rule in _RULES]
     _dots(axes, parts, 0.0, color=figures.HUES[0])
     datasets = rules["dataset"].nunique()
     title = f"Cosine classifier by rule for T\n{datasets} data sets"

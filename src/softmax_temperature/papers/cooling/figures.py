@@ -1,5 +1,7 @@
-"""Figures 1 and 2, a sweep of learning rates of ours, what happens during training, and
-images of section 4.4.
+"""The figures of the Cooling paper, and some of ours.
+
+They are Figures 1 and 2, a sweep of learning rates, curves over a training, and images
+of section 4.4.
 
 Each function takes the records and returns a figure, or None where nothing was trained
 for it.
@@ -82,8 +84,9 @@ _CLASSES = np.concatenate(
 
 @figures.style()
 def figure_1(runs: Runs) -> Figure | None:
-    """Test accuracy against the factor of last layer Cooling without a schedule; its
-    scale is for factors up to 1.
+    """Test accuracy against the factor of last layer Cooling, without a schedule.
+
+    The scale is made for factors up to 1.
     """
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
@@ -146,8 +149,9 @@ def figure_1(runs: Runs) -> Figure | None:
 
 @figures.style()
 def learning_rates(runs: Runs) -> Figure | None:
-    """Ours: test accuracy against the learning rate, with and without last layer
-    Cooling, and no schedule.
+    """Ours: test accuracy against the learning rate, without a schedule.
+
+    One line is with last layer Cooling, one without.
     """
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
@@ -188,8 +192,9 @@ def _by_setting(
     *,
     width: float,
 ) -> Figure | None:
-    """A panel per data set and network, with crosses below everything else that count
-    what was lost.
+    """A panel per data set and network.
+
+    Crosses below everything else count the runs that were lost.
     """
     settings = [some for _, some in rows.groupby(SETTING, sort=False)]
     if not settings:
@@ -233,8 +238,10 @@ def _by_setting(
 
 @figures.style()
 def figure_2(runs: Runs) -> Figure | None:
-    """The last layer's temperature over epochs: with factor 0.75, and periodically
-    redistributed with factor 1.
+    """The last layer's temperature over epochs.
+
+    One mode keeps the factor 0.75 in the last layer; the other redistributes
+    periodically, with factor 1.
 
     Of the first data set and network that has either; the plus sign, if the maximal
     temperature is the printed one.
@@ -317,8 +324,9 @@ def _temperatures(axes: Axes, rows: pd.DataFrame, look: Any) -> None:
 
 @figures.style()
 def training_curves(runs: Runs) -> Figure | None:
-    """Accuracy over epochs by mode, a row per schedule; scales leave out the rise of
-    the first third.
+    """Accuracy over epochs by mode, a row per schedule.
+
+    The scales leave out the rise of the first third.
     """
     shown = _shown(runs)
     if shown.empty:
@@ -346,8 +354,9 @@ def training_curves(runs: Runs) -> Figure | None:
 
 @figures.style()
 def effects(runs: Runs) -> Figure | None:
-    """Norms of weights, gradients and logits, and the calibration error, by mode over
-    epochs without a schedule.
+    """Norms and calibration error over epochs, by mode, without a schedule.
+
+    The norms are those of weights, gradients and logits.
     """
     shown = _shown(runs).query("schedule == 'none'")
     if shown.empty:
@@ -413,8 +422,9 @@ def _title(rows: pd.DataFrame) -> str:
 
 
 def _label_few_decades(axes: Axes) -> None:
-    """Several numbers, written out, also on a logarithmic axis that holds few powers of
-    ten.
+    """Label several numbers, written out.
+
+    A logarithmic axis may hold too few powers of ten.
     """
     low, high = axes.get_ylim()
     if axes.get_yscale() == "log" and high < 100 * low:
@@ -427,8 +437,9 @@ def _label_few_decades(axes: Axes) -> None:
 
 @figures.style()
 def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
-    """A column per image: the image, its labels, and the predictions without and with
-    last layer Cooling; first seed.
+    """Images, their labels, and the predictions of the first seed, a column per image.
+
+    The predictions are those without Cooling and with last layer Cooling.
 
     The largest label, if nobody predicts it, is that of pixels without a class: black.
     Below the names of the arms is the mean IoU over all test images of the same

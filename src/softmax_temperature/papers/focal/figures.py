@@ -1,5 +1,4 @@
-"""Figures of what happens during training, and of the theory: 1 to 3, A.1, B.1, C.1, C.2 and
-I.1.
+"""Figures over a training, and of the theory: 1 to 3, A.1, B.1, C.1, C.2 and I.1.
 
 Figures of training show the first experiment with the main recipe. Lines are means over
 seeds, bands one standard deviation; runs that diverged are not in them, and where all
@@ -87,8 +86,9 @@ def finished(runs: Runs, losses: Mapping[str, Where], among: Where) -> pd.DataFr
 
 
 def of_runs(table: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a table that belong to chosen runs, in their order, with the columns
-    `arm` and `seed`.
+    """The rows of a table that belong to chosen runs, in the order of the runs.
+
+    The columns `arm` and `seed` are added.
     """
     about = chosen[["arm", "seed"]]
     return about.join(table.set_index("run"), how="inner").rename_axis(index="run")
@@ -124,8 +124,9 @@ def curves(axes: Axes, rows: pd.DataFrame, column: str, **labels: Any) -> None:
 
 @figures.style()
 def figure_1(runs: Runs) -> Figure | None:
-    """NLL and entropy of right and wrong samples, errors and ECE, while cross-entropy
-    trains.
+    """NLL, entropy, errors and ECE while cross-entropy trains.
+
+    NLL and entropy are shown of all, of right and of wrong samples.
     """
     sides = [f"{name}{end}" for name in ("nll", "entropy") for _, end, _ in _SIDES]
     train, test = (
@@ -163,7 +164,7 @@ def figure_1(runs: Runs) -> Figure | None:
 
 
 def _nll_and_entropy(axes: Axes, rows: pd.DataFrame, text: str) -> None:
-    """Draw the NLL (a line) and the entropy (dashed) of all, right and wrong samples."""
+    """Draw the NLL (a line) and the entropy (dashed), of all, right and wrong samples."""
     for kind, suffix, colour in _SIDES:
         nll = f"nll{suffix}"
         entropy = f"entropy{suffix}"
@@ -182,8 +183,9 @@ def _nll_and_entropy(axes: Axes, rows: pd.DataFrame, text: str) -> None:
 
 @figures.style()
 def figure_2(runs: Runs) -> Figure | None:
-    """Test NLL, that of right and wrong samples, entropy of wrong ones and the last
-    layer's weight norm, by loss.
+    """Test NLL, entropy of wrong samples, and the last layer's weight norm, by loss.
+
+    The NLL is shown of all, of right and of wrong samples.
     """
     test = curves_of(
         runs,
@@ -213,8 +215,9 @@ def figure_2(runs: Runs) -> Figure | None:
 
 @figures.style()
 def figure_3a() -> Figure:
-    """g(p, γ), focal loss's gradient over that of the cross-entropy, with the p0 where
-    it falls through 1.
+    """g(p, γ), the gradient of focal loss over that of cross-entropy.
+
+    Dots mark p0, where it falls through 1.
     """
     probs = torch.linspace(0, 1, _POINTS, dtype=torch.float64)
     figure, (axes,) = figures.panels(1, width=0.75 * figures.WIDTH, row=3.2)
@@ -242,8 +245,9 @@ def figure_3a() -> Figure:
 
 @figures.style()
 def figure_3bcd(runs: Runs) -> Figure | None:
-    """Histograms of the last layer's gradient norm over training samples, one panel per
-    epoch, seeds together.
+    """Histograms of the last layer's gradient norm over training samples.
+
+    There is one panel per epoch; seeds are taken together.
     """
     shown = finished(runs, CURVE_LOSSES, in_first_experiment(runs))
     table = of_runs(runs.tables["gradient_norms"], shown)
@@ -293,8 +297,9 @@ def figure_3bcd(runs: Runs) -> Figure | None:
 
 @figures.style()
 def figure_a1(runs: Runs) -> Figure | None:
-    """Reliability on training data at a few epochs (25 bins), above the share of
-    samples in each bin; first seed.
+    """Reliability on training data at a few epochs, of the first seed, in 25 bins.
+
+    Below it is the share of samples in each bin.
     """
     shown = finished(runs, _CROSS_ENTROPY, in_first_experiment(runs))
     table = of_runs(runs.tables["reliability"], shown)
@@ -335,8 +340,9 @@ def figure_a1(runs: Runs) -> Figure | None:
 
 @figures.style()
 def figure_b1() -> Figure:
-    """The predicted probability that minimises each loss, against the class's
-    probability, for two classes.
+    """The predicted probability that minimises each loss, for two classes.
+
+    It is drawn against the true probability of the class.
     """
     chances = np.linspace(0, 1, _POINTS)
     figure, (axes,) = figures.panels(1, width=0.6 * figures.WIDTH, row=3.6)
@@ -361,8 +367,9 @@ def figure_b1() -> Figure:
 
 @figures.style()
 def figure_c1(runs: Runs) -> Figure | None:
-    """Norms of the linear model's logits and weights over training: mean ± sd over
-    seeds.
+    """Norms of the linear model's logits and weights over training.
+
+    Lines are means over seeds, bands one standard deviation.
     """
     rows = of_runs(
         runs.wide("logit_norm", "weight_norm", split="test"), runs.select(LINEAR)
@@ -385,8 +392,9 @@ def figure_c1(runs: Runs) -> Figure | None:
 
 @figures.style()
 def figure_c2(runs: Runs) -> Figure | None:
-    """Confidence of the linear model's mistakes over all seeds, and the decision
-    regions of seed 0, by loss.
+    """Confidence of the linear model's mistakes, and its decision regions, by loss.
+
+    Mistakes are those of all seeds, regions those of seed 0.
     """
     models = runs.select(LINEAR)
     mistakes = of_runs(runs.tables["linear_mistakes"], models)
@@ -457,8 +465,9 @@ def figure_i1(runs: Runs) -> Figure | None:
 def _regions(
     axes: Axes, points: pd.DataFrame, weights: NDArray[np.float64]
 ) -> AxesImage:
-    """Probability of label 1 over the plane, the lines of one half and of 90 %
-    confidence, and the points.
+    """Draw the probability of label 1 over the plane, and the points.
+
+    Lines mark a probability of one half and a confidence of 90 %.
     """
     places = points[["x_0", "x_1"]].to_numpy()
     labels = points["label"]

@@ -1,5 +1,6 @@
-"""Figures of what a trained network does: 4, G.1 to G.4, H.1, K.1, the ROC curves of Table
-3, and two of ours.
+"""Figures of trained networks: 4, G.1 to G.4, H.1, K.1, and three of ours.
+
+The ROC curves of Table 3 are one of these.
 
 Bars, points and curves are means over seeds, error bars of points and bands one
 standard deviation, crosses what the paper prints. `written` are the tables of the
@@ -87,8 +88,9 @@ def _evaluation(
 
 @figures.style()
 def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
-    """ECE, AdaECE and Classwise-ECE with 90 % intervals, before and after scaling; G.1
-    to G.4 for other experiments.
+    """ECE, AdaECE and Classwise-ECE before and after scaling, with 90 % intervals.
+
+    G.1 to G.4 show the same for other experiments.
     """
     chosen = finished(runs, TABLE_1_LOSSES, MAIN & where(experiment=experiment))
     if chosen.empty:
@@ -133,8 +135,9 @@ def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
 
 @figures.style()
 def calibration_summary(runs: Runs, written: Written) -> Figure:
-    """Ours: ECE of every loss before and after scaling, with the temperature, a panel
-    per experiment on one scale.
+    """Ours: ECE of every loss before and after scaling, with the temperature.
+
+    There is a panel per experiment; all have one scale.
     """
     main = runs.select(MAIN)
     experiments = main["experiment"].unique().tolist()
@@ -234,8 +237,9 @@ def figure_shift(runs: Runs, written: Written, experiment: str) -> Figure | None
 
 @figures.style()
 def figure_h1(runs: Runs, pixels: Path, experiment: str) -> Figure | None:
-    """Test images with their label and what four losses predict, before and after
-    scaling; first seed.
+    """Test images with their label and the predictions of four losses.
+
+    Predictions are those of the first seed, before and after scaling.
 
     Images that all losses classify correctly come first, those that all get wrong last;
     in the file of pixels they are in the order of `panels`.
@@ -287,8 +291,9 @@ def _predicted(
 
 @figures.style()
 def roc_curves(runs: Runs, experiment: str) -> Figure | None:
-    """ROC curves of telling out-of-distribution samples by entropy, before and after
-    scaling: mean curves and AUROC over seeds.
+    """ROC curves of telling out-of-distribution samples by entropy.
+
+    Curves and AUROC are means over seeds, before and after scaling.
     """
     chosen = finished(runs, TABLE_1_LOSSES, MAIN & where(experiment=experiment))
     curves = of_runs(runs.tables["roc"], chosen)
@@ -361,8 +366,9 @@ def _areas(axes: Axes, areas: Any) -> None:
 
 @figures.style()
 def figure_k1(runs: Runs) -> Figure | None:
-    """Test BLEU above validation ECE over temperatures, by loss: mean over seeds, and
-    each seed as dots.
+    """Test BLEU above validation ECE over temperatures, by loss.
+
+    Lines are means over seeds; dots are single seeds.
 
     The larger marks are the highest BLEU and the least ECE of the mean; the vertical
     line is temperature 1. The axis of BLEU need not begin at 0.
@@ -433,8 +439,9 @@ def _by_metric(rows: pd.DataFrame, order: Sequence[str]) -> dict[Any, pd.DataFra
 def _dots(
     axes: Axes, table: pd.DataFrame, shift: float, *, fmt: str = "o", **look: Any
 ) -> None:
-    """Draw a point per method with its sd over seeds, and a cross where a value is
-    printed, one below the other.
+    """Draw a point per method with its sd over seeds, one below the other.
+
+    A cross marks a printed value.
     """
     numbers = PERCENT * table[["ours", "ours_sd", "published"]].astype(float)
     for y, (arm, ours, sd, printed) in enumerate(numbers.itertuples(name=None)):

@@ -1,9 +1,8 @@
-"""Gathering the runs of a study: from the cells on this machine, and from the rows that
-another machine has recorded.
+"""Gathering the runs of a study from the cells here and from recorded rows.
 
 A study grows: a run that is recorded in the paper's folder, and that the parameters
-still declare, stays where this machine does not have its cell. So rows of a GPU and of a
-CPU make one table.
+still declare, stays where this machine does not have its cell. So rows of a GPU and of
+a CPU make one table.
 """
 
 from __future__ import annotations
@@ -128,11 +127,11 @@ def gather(
         else:
             missing.append(run)
     if missing:
+        count = f"{_count(missing)} of {_count(declared)} runs"
         raise InputError(
-            f"{_count(missing)} of {_count(declared)} runs are neither in a cell here nor "
-            "recorded",
+            f"{count} are neither in a cell here nor recorded",
             where=f"{missing[0].stage.output / missing[0].cell}",
-            remedy="Run `dvc repro`, or bring the results of the machine that has them.",
+            remedy="Run `dvc repro`, or copy the results of the machine that ran them.",
         )
     say(
         f"{folder}: {counts['here']} runs from cells on this machine, "

@@ -22,12 +22,14 @@ from softmax_temperature.papers.shared.tables import (
 
 MISSING = "–"
 _REMARKS = ("embeddings", "differs")
-"""Columns that say how our run differs from the paper's: they name a row of ours, too."""
+"""Columns on how our run differs from the paper's; they name a row of ours, too."""
 
 
 def number(value: Any, *, percent: bool = False) -> str:
-    """Four digits after the point, from 10 on five in all; of a percentage two after
-    the point. NaN is a dash.
+    """A number as text; NaN is a dash.
+
+    A percentage has two digits after the point, a number below 10 four, and a larger
+    one five digits in all.
     """
     if pd.isna(value):
         return MISSING
@@ -42,8 +44,9 @@ def number(value: Any, *, percent: bool = False) -> str:
 
 
 def wide(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
-    """A comparison, made or read back, as texts: ours as mean ± sd, linked to its
-    cells; beside it what is printed.
+    """The texts of a comparison: ours as mean ± sd, beside the printed number.
+
+    Ours is linked to its cells.
 
     Each value of the name `across` has columns of its own; the other names are the
     rows.
@@ -90,8 +93,9 @@ def wide(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
 
 
 def _with_texts(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
-    """The rows with names and metrics as texts, whether a number is ours (`here`) and a
-    `percent`, and differences.
+    """The rows with names and metrics as texts, and with differences.
+
+    `here` says whether there is a number of ours, `percent` whether it is a share.
     """
     rows = table.assign(
         **{STATUS: table.get(STATUS, MEASURED), METRIC: table.get(METRIC, "")}
@@ -115,9 +119,7 @@ def _with_texts(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
 
 
 def _texts_of_number(row: dict[Any, Any]) -> dict[str, str]:
-    """Ours, if it is here, and the printed one, if there is one, by the column that
-    each stands in.
-    """
+    """Our number and the printed one, where they exist, by column."""
     found: dict[str, str] = {}
     if row["here"]:
         ours = _with_sd(row, OURS, row[STATUS] == DIVERGED)

@@ -76,8 +76,10 @@ def _remove_others(folder: Path, names: Set[str]) -> None:
 
 
 def write_derived(folder: Path, paper: str, profile: str) -> list[dict[str, Any]]:
-    """Write the tables, claims and metrics that follow from the runs in a paper's
-    folder; returns the claims.
+    """Write tables, claims and metrics from the runs in a paper's folder.
+
+    Returns:
+        The claims.
     """
     runs = read_study(folder, paper)
     claims = import_module(_PART.format(paper, "claims"))
@@ -106,8 +108,10 @@ def makers_of_tables(paper: str) -> list[tuple[str, Callable[[Any], pd.DataFrame
 
 
 def deviations(modules: Iterable[str]) -> pd.DataFrame:
-    """Every `# Deviation:` comment of some modules and of what they import: columns
-    where (module) and what.
+    """Every `# Deviation:` comment of some modules and of the modules they import.
+
+    Returns:
+        The columns `where`, a module, and `what`.
     """
     excluded = frozenset({"runner"})
     names = {

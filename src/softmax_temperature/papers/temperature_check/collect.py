@@ -216,8 +216,9 @@ def _declared_flows(params: Params) -> Iterator[DeclaredRun]:
 
 
 def _curves(inverse_temperatures: list[float]) -> Iterator[dict[str, Any]]:
-    """The factors of courses from logits of 0: the linearised one knows no inverse
-    temperature.
+    """The factors of courses from logits of 0.
+
+    The linearised course has no inverse temperature.
     """
     start = {"start": "zero", "start_norm": 0.0}
     yield {**start, "dynamics": "linearised", "inverse_temperature": None}
