@@ -268,13 +268,13 @@ def _as_runs(
         {**run.factors, **factors, DEVICE: device, **measured.facts, CELL: run.name}
         for factors in run.each
     ]
-    values = pd.DataFrame([{RUN: 0, "scaled": False, **one} for one in measured.rows])
+    values = pd.DataFrame([{RUN: 0, "scaled": False, **row} for row in measured.rows])
     if values.empty:
         values = pd.DataFrame(columns=KEYS)
     tables = {}
     for name, columns in shapes.items():
-        others = [{RUN: 0, **one} for one in measured.tables.get(name, ())]
-        tables[name] = pd.DataFrame(others, columns=[RUN, *columns])
+        numbered = [{RUN: 0, **row} for row in measured.tables.get(name, ())]
+        tables[name] = pd.DataFrame(numbered, columns=[RUN, *columns])
     table = pd.DataFrame(rows).rename_axis(index=RUN)
     return Runs(table, long_form(values), tables)
 

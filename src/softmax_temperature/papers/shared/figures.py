@@ -215,16 +215,21 @@ def band(
     if is_logarithmic:
         numbers = np.log(numbers)
     groups = pd.Series(numbers).groupby(rows[x].to_numpy())
-    mean = groups.mean()
+    lines = pd.DataFrame({"mean": groups.mean()})
     sd = groups.std()
-    low = mean - sd
-    high = mean + sd
+    lines["low"] = lines["mean"] - sd
+    lines["high"] = lines["mean"] + sd
     if is_logarithmic:
-        mean, low, high = np.exp(mean), np.exp(low), np.exp(high)
-    axes.plot(mean.index, mean, **{"linewidth": 1.2, **look})
+        lines = lines.map(np.exp)
+    axes.plot(lines.index, lines["mean"], **{"linewidth": 1.2, **look})
     if sd.notna().any():
         axes.fill_between(
-            mean.index, low, high, color=look["color"], alpha=0.15, linewidth=0
+            lines.index,
+            lines["low"],
+            lines["high"],
+            color=look["color"],
+            alpha=0.15,
+            linewidth=0,
         )
 
 
@@ -312,11 +317,11 @@ def _use_matplotlibs_own_fonts() -> None:
     Other releases of a font draw letters differently, and a stale list of fonts warns.
     """
     fonts = font_manager.fontManager
-    own = {
-        str(path) for path in Path(mpl.get_data_path(), "fonts", "ttf").glob("*.ttf")
-    }
+    folder = Path(mpl.get_data_path(), "fonts", "ttf")
+    shipped = {str(path) for path in folder.glob("*.ttf")}
     fonts.ttflist = [
-        each for each in fonts.ttflist if each.name != FONT or each.fname in own
+        font for font in fonts.ttflist if font.name != FONT or font.fname in shipped
     ]
-    for path in sorted(own - {each.fname for each in fonts.ttflist}):
+    listed = {font.fname for font in fonts.ttflist}
+    for path in sorted(shipped - listed):
         fonts.addfont(path)

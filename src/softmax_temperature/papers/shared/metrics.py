@@ -15,7 +15,8 @@ import pandas as pd
 
 from softmax_temperature.papers.shared.runs import Runs
 
-DIVERGED, STUCK = "diverged", "stuck"
+DIVERGED = "diverged"
+STUCK = "stuck"
 LOST = (DIVERGED, STUCK)
 """The columns of `Runs.table` that say whether a run is lost, one per outcome."""
 JUDGED = 10

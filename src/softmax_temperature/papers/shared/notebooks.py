@@ -114,8 +114,10 @@ def _html(texts: pd.DataFrame, name: str) -> str:
     is_empty = texts.isin(["", MISSING]).all()
     styler = Styler(texts.loc[:, ~is_empty], cell_ids=False)
     styler = styler.format_index(escape="html", axis=1).hide(axis="index")
-    left = {"selector": "th, td", "props": "text-align: left"}
-    return styler.set_uuid(name).set_table_styles([left]).to_html()
+    styler = styler.set_uuid(name).set_table_styles(
+        [{"selector": "th, td", "props": "text-align: left"}]
+    )
+    return styler.to_html()
 
 
 def _text(value: Any, cells: Any, digits: int | None, is_percent: bool) -> str:

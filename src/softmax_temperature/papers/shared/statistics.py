@@ -76,7 +76,8 @@ class Quantity(ABC):
         self, is_decided: Callable[[Ends], bool], level: float = LEVEL
     ) -> int | None:
         """The least n from 2 to MOST whose interval decides; None if none does."""
-        for n in [*range(2, 100), *range(100, MOST + 1, 25)]:
+        counts: list[int] = [*range(2, 100), *range(100, MOST + 1, 25)]
+        for n in counts:
             ends = self.estimate(level, n).ends
             if ends is not None and is_decided(ends):
                 return n
