@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from softmax_temperature.data.logits import read_logits
+from softmax_temperature.data.logits import LOGITS, read_logits
 from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.early_learning.flows import FIT, LEARNED, TENTH, UNIT, WHOLE
 from softmax_temperature.heuristic.ridge import RidgeHeuristic, shipped
@@ -36,7 +36,7 @@ from softmax_temperature.params.temperature_check import (
 )
 from softmax_temperature.runner.artifacts import MANIFEST, Artifact, open_artifact
 from softmax_temperature.scaling import apply_temperature, fit_temperature
-from softmax_temperature.stages import HEURISTIC, LOGITS
+from softmax_temperature.stages import HEURISTIC
 from softmax_temperature.stages.early_learning import early_learning
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.temperature_check import (
