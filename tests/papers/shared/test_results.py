@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 from safetensors.numpy import load_file
 
-from softmax_temperature.papers.shared import records
+from softmax_temperature.papers.shared import provenance, records
 from softmax_temperature.papers.shared.files import read_csv, rounded, write_csv
 from softmax_temperature.papers.shared.printed import published
+from softmax_temperature.papers.shared.provenance import record_run
 from softmax_temperature.papers.shared.records import (
     deviations,
     table_path,
@@ -20,9 +21,7 @@ from softmax_temperature.papers.shared.records import (
 )
 from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.tools import provenance
 from softmax_temperature.tools.notebooks import write_contents
-from softmax_temperature.tools.provenance import record_run
 
 FOLDER = Path("results/mini")
 
