@@ -14,10 +14,9 @@ epoch, and the medians of ratios and of speeds over the rounds count, because on
 shared machine speed may change by a fifth from one minute to the next.
 """
 
-import argparse
-import json
 import multiprocessing
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
@@ -34,6 +33,7 @@ from torchvision import transforms
 
 from benchmarks import timing
 from benchmarks.precision import fastest_precision
+from benchmarks.program import print_result
 from softmax_temperature.losses import make_loss
 from softmax_temperature.networks.registry import build_network
 from softmax_temperature.params.network import Network
@@ -245,6 +245,4 @@ def plain_epoch(
 
 
 if __name__ == "__main__":
-    reader = argparse.ArgumentParser(description=__doc__)
-    reader.add_argument("--quick", action="store_true", help="small sizes, seconds")
-    print(json.dumps(measure(quick=reader.parse_args().quick), indent=1))
+    sys.exit(print_result(measure, __doc__))

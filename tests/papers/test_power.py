@@ -315,7 +315,7 @@ def test_flat_sweeps_from_one_start_rarely_hold() -> None:
 
 
 @pytest.mark.slow
-def test_a_norm_that_matters_half_as_much_as_the_temperature_rarely_passes_for_weak() -> (
+def test_a_norm_with_half_the_effect_of_the_temperature_rarely_passes_for_weak() -> (
     None
 ):
     def at_bound(generator: np.random.Generator) -> Runs:
@@ -392,7 +392,7 @@ def test_unrelated_statistics_rarely_hold(name: str) -> None:
 @pytest.mark.slow
 def test_a_correlation_on_the_bound_rarely_passes_for_weak() -> None:
     def at_bound(generator: np.random.Generator) -> Any:
-        """Twelve data sets by eight backbones: the dimension has a correlation of 0.3."""
+        """Twelve data sets by eight backbones; r of the dimension is 0.3."""
         return unrelated(generator, dim=0.3 / (1 - 0.3**2) ** 0.5)
 
     assert held(classifier.CLAIMS, "dimension-is-weak", at_bound, 400) <= limit(400)

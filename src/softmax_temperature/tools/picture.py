@@ -1,5 +1,6 @@
-"""The picture on the front page: three findings from the committed studies, printed
-values as crosses.
+"""The picture on the front page: three findings from the committed studies.
+
+Crosses are printed values.
 
 Its numbers are those that the claims are judged by, or those of the papers' tables.
 """
@@ -25,12 +26,10 @@ from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, Task
 
 NAME = "summary"
-FOCAL, COOLING, RULES = (
-    "focal_cifar10/focal",
-    "cooling_cifar10/cooling",
-    "collection/classifier_temperature",
-)
-"""Where below results/ the numbers of the panels come from."""
+FOCAL = "focal_cifar10/focal"
+COOLING = "cooling_cifar10/cooling"
+RULES = "collection/classifier_temperature"
+"""The folders below results/ with the numbers of the panels."""
 
 _RULES = {
     "none (1)": "no scaling",
@@ -66,8 +65,14 @@ _CROSS: Any = {
 
 @figures.style()
 def draw(results: Path, folder: Path) -> Path:
-    """Draw `summary.svg` and `summary.png` into a folder from the folder of all
-    results; returns the latter's path.
+    """Draw `summary.svg` and `summary.png` into a folder.
+
+    Args:
+        folder: The folder of the pictures.
+        results: The folder of all results.
+
+    Returns:
+        The path of `summary.png`.
     """
     figure, grid = figures.panels(3, width=10.5, row=3.6)
     _losses(grid[0], focal.read(results / FOCAL))
@@ -78,8 +83,9 @@ def draw(results: Path, folder: Path) -> Path:
 
 
 def _losses(axes: Axes, runs: Runs) -> None:
-    """Calibration error of each loss after the last epoch, before scaling and at the
-    temperature with the least.
+    """Draw the calibration error of each loss, before and after scaling.
+
+    It is measured after the last epoch; scaling takes the temperature of least error.
     """
     printed = published("focal", "Table 1").query(
         "dataset == 'CIFAR-10' and model == 'ResNet-50'"
@@ -98,8 +104,9 @@ def _losses(axes: Axes, runs: Runs) -> None:
 
 
 def calibration(runs: Runs) -> dict[tuple[str, str], Quantity]:
-    """The test ECE by scaling and loss, of finished trainings with the main recipe on
-    CIFAR-10 or a part of it.
+    """The test ECE by scaling and loss, of finished trainings.
+
+    They are those with the main recipe on CIFAR-10 or a part of it.
     """
     metrics = {
         BEFORE_SCALING: focal.ECE,
@@ -165,23 +172,30 @@ def _modes(axes: Axes, runs: Runs) -> None:
 def _dots(
     axes: Axes, parts: Sequence[Quantity | None], shift: float, **look: Any
 ) -> None:
-    """Values with their 90 % intervals, in percent, one below the other; nothing where
-    there is no value.
+    """Draw values with their 90 % intervals, in percent, one below the other.
+
+    A missing value is not drawn.
     """
-    known = {
-        shift - place: part.estimate()
-        for place, part in enumerate(parts)
-        if part is not None
-    }
-    values = np.array([one.value for one in known.values()])
-    ends = np.array(
-        [one.ends or (one.value, one.value) for one in known.values()]
-    ).reshape(-1, 2)
-    reach = figures.PERCENT * np.abs(ends.T - values)
+    heights = []
+    values = []
+    reaches = []
+    for place, part in enumerate(parts):
+        if part is None:
+            continue
+        estimate = part.estimate()
+        low, high = estimate.ends or (estimate.value, estimate.value)
+        heights.append(shift - place)
+        values.append(figures.PERCENT * estimate.value)
+        reaches.append(
+            (
+                figures.PERCENT * abs(low - estimate.value),
+                figures.PERCENT * abs(high - estimate.value),
+            )
+        )
     axes.errorbar(
-        figures.PERCENT * values,
-        [*known],
-        xerr=reach,
+        values,
+        heights,
+        xerr=np.reshape(reaches, (-1, 2)).T,
         fmt="o",
         markersize=4,
         linewidth=1.2,
@@ -194,8 +208,12 @@ def _crosses(axes: Axes, values: Sequence[float], shift: float) -> None:
 
 
 def _seeds(parts: Mapping[Any, Quantity]) -> str:
-    counts = sorted({task["n"] for part in parts.values() for task in part.by_task()})
-    return f"{' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} seeds"
+    counts = [task["n"] for part in parts.values() for task in part.by_task()]
+    fewest = min(counts)
+    most = max(counts)
+    if fewest == most:
+        return f"{fewest} seeds"
+    return f"{fewest} to {most} seeds"
 
 
 def _finish(

@@ -106,7 +106,7 @@ def plan(params: Params) -> list[StagePlan]:
 
 
 def _require_package_of_this_folder() -> None:
-    """Refuse to plan with the code of another checkout: fingerprints contain the code."""
+    """Refuse to plan with another checkout's code, because fingerprints contain it."""
     here = Path("src", PACKAGE)
     imported = Path(__file__).parents[1]
     if here.is_dir() and not here.samefile(imported):

@@ -164,7 +164,7 @@ def figure_1(runs: Runs) -> Figure | None:
 
 
 def _nll_and_entropy(axes: Axes, rows: pd.DataFrame, text: str) -> None:
-    """Draw the NLL (a line) and the entropy (dashed), of all, right and wrong samples."""
+    """Draw the NLL as a line and the entropy dashed, by kind of sample."""
     for kind, suffix, colour in _SIDES:
         nll = f"nll{suffix}"
         entropy = f"entropy{suffix}"
