@@ -28,11 +28,18 @@ NORMAL = 1.6449  # 95 % of a normal variable lie below.
 
 
 class Moments(NamedTuple):
-    """Sums over weighted samples, for one arm; a row for each weighting."""
+    """Means over weighted samples in each bin, of one arm; a row for each weighting.
 
-    means: Floats  # Of right minus confidence in each bin, shape (rows, bins).
-    squares: Floats  # Of its square.
-    shares: Floats  # Of the samples.
+    Attributes:
+        means: Means of right minus confidence, shape (rows, bins).
+        squares: Means of its square, shape (rows, bins).
+        shares: Shares of the samples, shape (rows, bins).
+        samples: The number of samples.
+    """
+
+    means: Floats
+    squares: Floats
+    shares: Floats
     samples: int
 
     @property

@@ -23,12 +23,11 @@ Part = Sequence[dict[str, Any]]
 
 
 def power_table(rows: Sequence[dict[str, Any]], *, repeats: int = 2000) -> pd.DataFrame:
-    """How often each criterion says "holds" where there is no effect, and where there
-    is one.
+    """Rates at which each criterion says "holds", without an effect and with one.
 
     Each judged row of `claims.json` is simulated `repeats` times with its own design:
-    as many tasks, seeds and parts, and as much spread over the seeds of each task, as
-    were at hand. The effect is the printed one, or, where none is printed, the measured
+    as many tasks, seeds and parts as the study has, and the same spread over the seeds
+    of each task. The effect is the printed one, or, where none is printed, the measured
     one, or 0 where the claim is that there is none; "–" where none of these lies in the
     region.
     Of several parts all have it, or each its own measured one. Without an effect means

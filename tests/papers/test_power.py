@@ -399,9 +399,7 @@ def test_a_correlation_on_the_bound_rarely_passes_for_weak() -> None:
 
 
 def noisy_curves(generator: np.random.Generator) -> Runs:
-    """Two losses without a difference: 8 epochs of noisy ECE, of which validation data
-    choose.
-    """
+    """Two equal losses with a noisy ECE; validation data choose among 8 epochs."""
     table = [
         run("cifar10-net", arm, seed, dataset="cifar10", epochs_done=8)
         for arm in ("CE", "FLSD-53")

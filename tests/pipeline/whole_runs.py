@@ -71,7 +71,7 @@ def finish(folder: Path, work: Callable[[], Any]) -> Path:
 
 
 class Killed(BaseException):
-    """Stands for a kill: nothing catches it."""
+    """Simulates a kill: no code catches it."""
 
 
 def with_kills(work: Callable[[], Any], kills: int) -> list[int]:

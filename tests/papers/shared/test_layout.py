@@ -1,6 +1,4 @@
-"""Tables of ours beside the printed numbers: by hand, laid out, and those of the
-committed results.
-"""
+"""Tables beside the printed numbers: by hand, laid out, and the committed ones."""
 
 from pathlib import Path
 

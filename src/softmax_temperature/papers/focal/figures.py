@@ -491,7 +491,7 @@ def _regions(
     # Labels have the colours of their regions: others are mistakes.
     for label, marker, colour in ((0, "o", "#2166ac"), (1, "^", figures.WARNING)):
         x, y = places[labels == label].T
-        # As a picture: thousands of elements would make the SVG large.
+        # Rasterised, because thousands of elements would make the SVG large.
         axes.scatter(
             x,
             y,

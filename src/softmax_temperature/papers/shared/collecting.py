@@ -216,7 +216,7 @@ def _rows_of(recorded: Runs, run: DeclaredRun) -> Runs:
     chosen = table.index
     measurements = recorded.measurements
     return Runs(
-        # As declared: a file does not tell the gamma "3" from 3.0.
+        # The declared factors: a file does not tell the gamma "3" from 3.0.
         table.drop(columns="study").assign(**run.factors),
         measurements[measurements[RUN].isin(chosen)],
         {name: rows[rows[RUN].isin(chosen)] for name, rows in recorded.tables.items()},

@@ -288,7 +288,7 @@ def _values(
 def _evaluation(
     artifact: Artifact, inverse_temperature: float
 ) -> Iterator[dict[str, Any]]:
-    """What the held-out logits of a training say, with and without post-hoc scaling."""
+    """Scores of the held-out logits of a training, before and after scaling."""
     stored = read_logits(artifact, LOGITS)
     validation_logits, validation_labels = stored["validation"].for_fitting()
     test_logits, test_labels = stored["test"].for_evaluation()
