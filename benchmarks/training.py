@@ -52,6 +52,22 @@ IMAGES = {
     "cuda": {"vgg": 50_000, "resnet50": 20_000},
 }
 ROUNDS = {"vgg": 15, "resnet50": 5}
+RECIPE = {
+    "epochs": 100,
+    "planned_epochs": 100,
+    "optimizer": "sgd",
+    "lr": 0.01,
+    "momentum": 0.9,
+    "weight_decay": 5e-4,
+    "epsilon": 1e-8,
+    "schedule": {"name": "constant"},
+    "reduction": "mean",
+    "clip_norm": None,
+    "crop_padding": 4,
+    "flip": True,
+    "mean": MEAN,
+    "std": STD,
+}
 # In a process that `side` started: the function that trains an epoch of its side.
 _sides: list[Callable[[], None]] = []
 
@@ -143,24 +159,7 @@ def our_epoch(
     """
     keep_freed_memory()
     recipe = Recipe.model_validate(
-        {
-            "epochs": 100,
-            "planned_epochs": 100,
-            "batch_size": batch_size,
-            "optimizer": "sgd",
-            "lr": 0.01,
-            "momentum": 0.9,
-            "weight_decay": 5e-4,
-            "epsilon": 1e-8,
-            "schedule": {"name": "constant"},
-            "reduction": "mean",
-            "clip_norm": None,
-            "crop_padding": 4,
-            "flip": True,
-            "mean": MEAN,
-            "std": STD,
-            "precision": fastest_precision(),
-        }
+        RECIPE | {"batch_size": batch_size, "precision": fastest_precision()}
     )
     channels_first = torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy())
     images = ImageSet(channels_first, torch.from_numpy(labels), "train")

@@ -51,7 +51,9 @@ class Part:
     index: Tensor
 
     def __post_init__(self) -> None:
-        rows, labels, indices = len(self.data), len(self.labels), len(self.index)
+        rows = len(self.data)
+        labels = len(self.labels)
+        indices = len(self.index)
         if not rows == labels == indices:
             lengths = f"{rows} rows, {labels} labels, {indices} indices"
             raise ValueError(f"{self.dataset}/{self.split}: {lengths}")

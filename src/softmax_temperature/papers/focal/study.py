@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -127,10 +129,7 @@ WRITTEN_LABELS = {"MMCE-written": "MMCE"}
 
 def any_of(losses: Mapping[str, Where]) -> Where:
     """The runs with one of several losses."""
-    first, *others = losses.values()
-    together = first
-    for loss in others:
-        together = together | loss
+    together = reduce(or_, losses.values())
     return together.called(", ".join(losses))
 
 

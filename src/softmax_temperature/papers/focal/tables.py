@@ -190,10 +190,10 @@ def _named(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _with_remarks(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
     """Add the source of word vectors, and remarks on what differs from the paper."""
-    known = runs.select(MAIN).drop_duplicates("experiment").set_index("experiment")
-    differs = {name: _differs(row) for name, row in known.iterrows()}
+    runs_of = runs.select(MAIN).drop_duplicates("experiment").set_index("experiment")
+    differs = {name: _differs(row) for name, row in runs_of.iterrows()}
     remarks = {
-        "embeddings": table["task"].map(known["embeddings"]),
+        "embeddings": table["task"].map(runs_of["embeddings"]),
         "differs": table["task"].map(differs),
     }
     columns = [*table.columns[:-2], *_REMARKS, STATUS, CELLS]
