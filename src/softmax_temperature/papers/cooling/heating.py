@@ -49,7 +49,7 @@ class EpochsApart(Contrast):
                 "no seed of this profile tells which exceeds the maximal temperature "
                 f"first: {self.first} or {self.second}"
             )
-        is_own = epochs.groupby(list(TASK))["own"].first()
+        is_own = epochs.groupby(list(TASK))["own"].first().to_dict()
         tasks = []
         for place, rows in pairs.groupby(list(TASK), sort=False):
             name = ", ".join(map(value_label, TASK, place))
