@@ -1,7 +1,8 @@
 # What a reader types; `make` alone lists it.
 #
-# Every target sets up what it needs, once: Python 3.11 to 3.13 (`make PYTHON=python3.12 ...` to choose one) and, the
-# first time, a package index. Nothing is compiled, and after that nothing is fetched.
+# The first target sets up the environment, once. That needs Python 3.11 to 3.13 (choose
+# one with `make PYTHON=python3.12 ...`) and a package index. Nothing is compiled, and
+# later nothing is downloaded.
 
 PYTHON ?= python3
 SHELL := bash
@@ -10,8 +11,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 
-# Stages say `python`, and it has to be the environment's. The path may hold spaces: it stays out of make's word lists.
-# Bytecode is kept even where a machine's settings say not to: without it every process compiles torch's sources anew.
+# Stages call `python`, which has to be the environment's. The path may contain spaces,
+# so it stays out of make's word lists. Bytecode is kept even if a machine's settings
+# forbid it: without it every process compiles torch's sources anew.
 ENTER := PYTHONDONTWRITEBYTECODE= PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
@@ -28,12 +30,12 @@ repro: $(READY) ## Rebuild every table and figure of params.yaml; only what chan
 	  print(f"\nThe report: results/{read_params(Path("params.yaml")).profile}/index.html")'
 	@test ! -e .git || $(ENTER) $(BIN)/softmax-temperature compare || true
 
-report: $(READY) ## Rebuild the picture and the HTML report of every profile from results/ alone: no data, no GPU
+report: $(READY) ## Rebuild the picture and the HTML report from results/: no data, no GPU
 	$(ENTER) $(BIN)/python pipeline/picture.py
 	$(ENTER) $(BIN)/python pipeline/report.py
 
-# Each test has one thread, so as many run side by side as there are cores, up to four: a process of tests takes up to
-# 3 GiB. Those of one file share what they prepare, and stay together.
+# Each test uses one thread, so that one process per core runs tests. There are at most
+# four, because each takes up to 3 GiB. Tests of one file share fixtures and stay together.
 test: $(READY) ## Run the tests (ARGS="-k name" to choose)
 	$(ENTER) $(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile $(ARGS)
 
@@ -45,20 +47,20 @@ lint: $(READY) ## Check formatting, style and types
 	$(BIN)/ruff check .
 	$(ENTER) $(BIN)/mypy
 
-docs: $(READY) ## Write the docs and the API, from docstrings, as pages that read offline: site/index.html
+docs: $(READY) ## Write the docs and the API as pages that read offline: site/index.html
 	$(BIN)/python -m mkdocs build --quiet --strict
 
-bench: $(READY) ## Measure the speed promises into benchmarks/results.json (ARGS="--only NAME" or "--quick")
+bench: $(READY) ## Measure the promised speed (ARGS="--only NAME" or "--quick")
 	$(ENTER) $(BIN)/python -m benchmarks $(ARGS)
 
-gpu-check: $(READY) ## Check this machine's GPU in five minutes: its tests, then speed and memory of 100 steps
+gpu-check: $(READY) ## Check this machine's GPU in five minutes: tests, speed and memory
 	$(ENTER) $(BIN)/python -m benchmarks.gpu_check
 
 profile: $(READY) ## Write params.yaml from a profile: make profile PROFILE=mini
 	@test -n "$(PROFILE)" || { echo "Which? make profile PROFILE=NAME, one of:" $$(cd profiles && ls *.yaml | sed 's/\.yaml//; /^defaults$$/d'); exit 2; }
 	@$(BIN)/softmax-temperature profile "$(PROFILE)"
 
-data: $(READY) ## List and check the data of a profile: make data PROFILE=text (DOWNLOAD=1 gets what can be got)
+data: $(READY) ## List and check a profile's data (PROFILE=text; DOWNLOAD=1 to fetch it)
 	@test -n "$(PROFILE)" || { echo "Which? make data PROFILE=NAME"; exit 2; }
 	@$(BIN)/python -m softmax_temperature.tools.needed_data "$(PROFILE)" $(if $(DOWNLOAD),--download)
 
@@ -70,10 +72,11 @@ clean: ## Remove the environment and the tools' caches; data and results stay
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist site
 	find src tests pipeline benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
-# setuptools comes first, and from the lock: one dependency of DVC's is a (pure Python) source distribution, and without
-# build isolation neither it nor the package itself asks an index for anything that is not pinned. uv, likewise from the
-# lock, installs the rest in a third of pip's time; but it does not read pip's settings, so where only those know the way
-# to the packages, pip installs them.
+# setuptools comes first, from the lock. One dependency of DVC is a pure Python source
+# distribution; without build isolation, neither it nor the package itself asks an index
+# for anything that is not pinned. uv, also from the lock, installs the rest in a third
+# of pip's time. It does not read pip's settings: if only these name the index, pip
+# installs the packages.
 INSTALL_ALL := --quiet --require-hashes --no-build-isolation --requirement requirements.lock
 
 $(READY): requirements.lock pyproject.toml

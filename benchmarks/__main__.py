@@ -7,7 +7,6 @@ one set of versions; when either differs from what the file says, the section st
 anew. `--quick` measures small sizes, on which no promise is made, and writes nothing.
 """
 
-import argparse
 import importlib
 import json
 import multiprocessing
@@ -16,11 +15,13 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+import typer
 
 from softmax_temperature.runner.artifacts import canonical_json, write_json
-from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.machine import machine, versions
+from softmax_temperature.tools.programs import require_choice, run_program
 
 RESULTS = Path(__file__).resolve().parent / "results.json"
 LIBRARIES = (
@@ -124,36 +125,23 @@ PROMISES: dict[str, tuple[Promise, ...]] = {
 }
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the benchmarks and return the exit code.
-
-    0 if every judged promise is met, 1 if not, 2 after an error of the user's.
-    """
-    options = parser().parse_args(arguments)
-    run = show if options.quick else record
-    try:
-        met = [run(name) for name in options.only or BENCHMARKS]
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0 if all(met) else 1
-
-
-def parser() -> argparse.ArgumentParser:
-    """The command line."""
-    reader = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    reader.add_argument(
-        "--only",
-        action="append",
-        choices=BENCHMARKS,
-        help="measure this benchmark; may be repeated",
-    )
-    reader.add_argument(
-        "--quick",
-        action="store_true",
-        help="small sizes, seconds; prints and writes nothing",
-    )
-    return reader
+def main(
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="A benchmark; may be repeated. Without it, all of them."),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Print small sizes, and write nothing.")
+    ] = False,
+) -> None:
+    """Run benchmarks; exit with 1 if a judged promise is not met."""
+    names = only or BENCHMARKS
+    for name in names:
+        require_choice("--only", name, BENCHMARKS)
+    run = show if quick else record
+    met = [run(name) for name in names]
+    if not all(met):
+        raise typer.Exit(1)
 
 
 def show(name: str) -> bool:
@@ -234,4 +222,4 @@ def read(path: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_program(main, __doc__))

@@ -22,8 +22,7 @@ them here, in less than half of netcal's time. Only netcal offers the adaptive e
 and bins each resample anew.
 """
 
-import argparse
-import json
+import sys
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -40,6 +39,7 @@ from torchmetrics.functional.classification import (
     multiclass_calibration_error,
 )
 
+from benchmarks.program import print_result
 from softmax_temperature.metrics import calibration_report
 from softmax_temperature.metrics.report import SCORES
 from softmax_temperature.scaling import TEMPERATURE_GRID, fit_temperature
@@ -63,8 +63,8 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     Returns:
         name, size, ours_seconds (the median of three runs), and for each peer its
         seconds (one run, as it takes a minute), its ratio (peer over ours), and the
-        largest distance of its intervals of the scores from ours, in widths of ours. The sides draw
-        different resamples.
+        largest distance of its intervals of the scores from ours, in widths of ours.
+        The sides draw different resamples.
 
     Raises:
         RuntimeError: If a peer's search ends at another temperature than ours.
@@ -245,8 +245,9 @@ def resampled_rows(samples: int, resamples: int) -> Iterator[Integers]:
 def intervals_of(
     resampled: list[dict[str, float]],
 ) -> dict[str, tuple[float, float]]:
-    """The 5th and 95th percentile of each metric over the resamples, which are all
-    entries but the first.
+    """The 5th and 95th percentile of each metric over the resamples.
+
+    The first entry is no resample.
     """
     intervals = {}
     for name in resampled[0]:
@@ -282,6 +283,4 @@ def seconds(
 
 
 if __name__ == "__main__":
-    reader = argparse.ArgumentParser(description=__doc__)
-    reader.add_argument("--quick", action="store_true", help="small sizes, seconds")
-    print(json.dumps(measure(quick=reader.parse_args().quick), indent=1))
+    sys.exit(print_result(measure, __doc__))

@@ -7,8 +7,7 @@ changes to the network and the optimizer. Epochs and steps take turns, mode by m
 median over the rounds counts. Networks train in the fastest precision of the machine.
 """
 
-import argparse
-import json
+import sys
 from functools import partial
 from statistics import median
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import torch
 
 from benchmarks.precision import fastest_precision
+from benchmarks.program import print_result
 from benchmarks.timing import seconds
 from softmax_temperature.data.splits import SplitName
 from softmax_temperature.losses import make_loss
@@ -135,6 +135,4 @@ def cooled(
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small sizes, seconds")
-    print(json.dumps(measure(quick=parser.parse_args().quick), indent=1))
+    sys.exit(print_result(measure, __doc__))

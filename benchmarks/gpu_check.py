@@ -13,7 +13,7 @@ import torch
 
 from benchmarks.__main__ import PROMISES, measured
 from benchmarks.timing import gpu_gibibytes, seconds
-from benchmarks.training import MEAN, NETWORKS, STD, random_images
+from benchmarks.training import NETWORKS, RECIPE, random_images
 from softmax_temperature.losses import make_loss
 from softmax_temperature.networks.registry import build_network
 from softmax_temperature.params.network import Network
@@ -22,23 +22,6 @@ from softmax_temperature.runner.machine import machine, prepare_torch
 from softmax_temperature.training import ImageSet, Trainer
 
 STEPS = 100
-RECIPE = {
-    "epochs": 100,
-    "planned_epochs": 100,
-    "optimizer": "sgd",
-    "lr": 0.01,
-    "momentum": 0.9,
-    "weight_decay": 5e-4,
-    "epsilon": 1e-8,
-    "schedule": {"name": "constant"},
-    "reduction": "mean",
-    "clip_norm": None,
-    "crop_padding": 4,
-    "flip": True,
-    "mean": MEAN,
-    "std": STD,
-    "precision": "bfloat16",
-}
 TRAININGS = {
     **NETWORKS,
     "wrn-16-4": (
@@ -117,7 +100,9 @@ def training(network: Network, batch_size: int, device: str) -> Trainer:
     pixels, labels = random_images(STEPS * batch_size)
     channels_first = torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy())
     images = ImageSet(channels_first, torch.from_numpy(labels), "train")
-    recipe = Recipe.model_validate(RECIPE | {"batch_size": batch_size})
+    recipe = Recipe.model_validate(
+        RECIPE | {"batch_size": batch_size, "precision": "bfloat16"}
+    )
     model = build_network(network, classes=10, seed=0)
     objective = make_loss("cross_entropy", {})
     return Trainer(model, objective, images, recipe, seed=0, device=device)

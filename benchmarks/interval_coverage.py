@@ -1,5 +1,7 @@
-"""Coverage of the 90 % intervals of calibration errors, by simulation: `python -m
-benchmarks.interval_coverage` writes the tables of docs/calibration_intervals.md.
+"""Coverage of the 90 % intervals of calibration errors, by simulation.
+
+`python -m benchmarks.interval_coverage` writes the tables of
+docs/calibration_intervals.md.
 
 Logits are normal with a standard deviation, labels are drawn from softmax(z / T0). The
 report is that of `calibrate` with its defaults: the temperature is fitted on a random
@@ -9,13 +11,14 @@ from 200,000 fresh logits, of which the probability of every label is known, so 
 label is drawn. It takes seven minutes of one core.
 """
 
-import argparse
 import re
+import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import torch
+import typer
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -26,6 +29,7 @@ from softmax_temperature.metrics.calibration import (
     class_cells,
     equal_width_bins,
 )
+from softmax_temperature.tools.programs import run_program
 
 Floats = NDArray[np.float64]
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "calibration_intervals.md"
@@ -161,8 +165,9 @@ def _target(method: str) -> str:
 
 
 def population_errors(setting: Setting, fitted: Floats) -> dict[str, Floats]:
-    """The true errors before, after and their change, for each fitted temperature, shape
-    (temperatures, 3).
+    """The true errors before and after scaling, and their change.
+
+    There is a row for each fitted temperature; the shape is (temperatures, 3).
     """
     grid = np.linspace(fitted.min(), fitted.max(), GRID)
     grid = np.sort(np.append(grid, setting.temperature))
@@ -217,8 +222,9 @@ def true_errors(setting: Setting, temperatures: list[float]) -> dict[str, list[f
 
 def tables(measured: dict[Setting, Coverage]) -> str:
     """The Markdown of the page, between its markers."""
+    columns = ["before", "after", "change", "width before", "after", "change"]
     lines = [
-        "| interval of the ECE | before | after | change | width before | after | change |",
+        f"| interval of the ECE | {' | '.join(columns)} |",
         "|---|---|---|---|---|---|---|",
     ]
     names = next(iter(measured.values())).methods
@@ -304,11 +310,12 @@ def _method_row(name: str, shares: Floats, widths: Floats) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def main() -> None:
+def main(
+    repetitions: Annotated[
+        int, typer.Option(min=1, help="Samples drawn from each population.")
+    ] = REPETITIONS,
+) -> None:
     """Simulate every setting and write the page."""
-    reader = argparse.ArgumentParser(description=__doc__)
-    reader.add_argument("--repetitions", type=int, default=REPETITIONS)
-    repetitions = reader.parse_args().repetitions
     torch.set_num_threads(1)
     measured = {}
     for setting in SETTINGS:
@@ -318,4 +325,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_program(main, __doc__))

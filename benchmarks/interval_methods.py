@@ -1,5 +1,6 @@
-"""Intervals of the expected calibration error that the library does not use, for
-comparison (`benchmarks.interval_coverage`).
+"""Intervals of the expected calibration error that the library does not use.
+
+`benchmarks.interval_coverage` compares them with ours.
 
 All of them take the bins of the ECE and two arms of one sample, before and after
 scaling, and give the interval of each arm's error and of the change.
@@ -27,11 +28,18 @@ NORMAL = 1.6449  # 95 % of a normal variable lie below.
 
 
 class Moments(NamedTuple):
-    """Sums over weighted samples, for one arm; a row for each weighting."""
+    """Means over weighted samples in each bin, of one arm; a row for each weighting.
 
-    means: Floats  # Of right minus confidence in each bin, shape (rows, bins).
-    squares: Floats  # Of its square.
-    shares: Floats  # Of the samples.
+    Attributes:
+        means: Means of right minus confidence, shape (rows, bins).
+        squares: Means of its square, shape (rows, bins).
+        shares: Shares of the samples, shape (rows, bins).
+        samples: The number of samples.
+    """
+
+    means: Floats
+    squares: Floats
+    shares: Floats
     samples: int
 
     @property
@@ -65,8 +73,9 @@ class Moments(NamedTuple):
 
     @property
     def squared(self) -> Floats:
-        """The debiased squared error (Broecker 2012, Ferro and Fricker 2012; Sun et al.
-        2024), shape (rows,).
+        """The debiased squared error, shape (rows,).
+
+        Broecker 2012; Ferro and Fricker 2012; Sun et al. 2024.
         """
         shares = np.maximum(self.shares, 1 / self.samples)
         corrected: Floats = (self.means**2 - self.deviations**2) / shares
@@ -181,8 +190,10 @@ def _studentised(here: Pair, resampled: Pair) -> list[Interval]:
 
 
 def _squared(here: Pair) -> list[Interval]:
-    """Normal, around the debiased squared error: its standard error is the sum of that
-    of a miscalibrated model, 1 / sqrt(n), and that of a calibrated one, 1 / n.
+    """Normal intervals around the debiased squared error.
+
+    Its standard error is the sum of that of a miscalibrated model, which falls as
+    1 / sqrt(n), and that of a calibrated one, which falls as 1 / n.
     """
     variances = []
     for arm in (here.before, here.after):
@@ -199,8 +210,10 @@ def _squared(here: Pair) -> list[Interval]:
 
 
 def _band(here: Pair) -> list[Interval]:
-    """The largest lower and the largest upper end over the filled bins, each of which
-    holds its gap together with all others; of the change, the ends' differences.
+    """The largest lower and the largest upper end over the filled bins.
+
+    The intervals of the bins contain all gaps simultaneously. The interval of the
+    change is made of the differences of ends.
     """
     ends = []
     for arm in (here.before, here.after):
@@ -214,9 +227,11 @@ def _band(here: Pair) -> list[Interval]:
 
 
 def _inverted(here: Pair, seed: int) -> list[Interval]:
-    """The true errors at which the observed one is between the 5th and the 95th
-    percentile of simulated ones; true gaps are the observed ones, each shrunk by the
-    same number of standard errors. Of the change there is no such line of gaps.
+    """The true errors for which the observed error is not extreme.
+
+    It then lies between the 5th and the 95th percentile of simulated errors. True gaps
+    are the observed gaps, all shrunk by the same number of standard errors. The change
+    has no interval of this kind.
     """
     generator = np.random.default_rng(seed)
     found = []
@@ -252,8 +267,9 @@ def _shrunk(gaps: Floats, deviations: Floats, total: float) -> Floats:
 
 
 def _halves(samples: int, seed: int) -> Tensor:
-    """Random halves of the samples: a half varies about the whole as the whole does
-    about the truth.
+    """Intervals from random halves of the samples.
+
+    A half varies about the whole as the whole varies about the truth.
     """
     generator = torch.Generator().manual_seed(seed)
     order = torch.rand(RESAMPLES, samples, generator=generator).argsort(dim=1)

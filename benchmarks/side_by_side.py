@@ -7,9 +7,8 @@ thread, for the networks that the profiles sweep without batch normalisation (wh
 running estimates vmap cannot stack).
 """
 
-import argparse
 import copy
-import json
+import sys
 from collections.abc import Callable
 from statistics import median
 from typing import Any
@@ -18,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from benchmarks.program import print_result
 from benchmarks.timing import seconds
 from softmax_temperature.networks.registry import build_network
 from softmax_temperature.params.network import Network
@@ -127,6 +127,4 @@ def difference(networks: list[nn.Module], stacked: dict[str, Any]) -> float:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one round, seconds")
-    print(json.dumps(measure(quick=parser.parse_args().quick), indent=1))
+    sys.exit(print_result(measure, __doc__))

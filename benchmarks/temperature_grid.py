@@ -11,8 +11,7 @@ median counts, so that other work on the machine weighs on all three alike. Prin
 measurement as JSON.
 """
 
-import argparse
-import json
+import sys
 from functools import partial
 from statistics import median
 from typing import Any
@@ -22,6 +21,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from benchmarks.precision import fastest_precision
+from benchmarks.program import print_result
 from benchmarks.timing import gpu_gibibytes, seconds
 from softmax_temperature.cosine_classifier import TemperatureGridTrainer, normalise
 
@@ -213,8 +213,4 @@ def seconds_of_a_flop(dtype: torch.dtype, device: torch.device) -> float:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--quick", action="store_true", help="a small size, seconds instead of a minute"
-    )
-    print(json.dumps(measure(quick=parser.parse_args().quick), indent=1))
+    sys.exit(print_result(measure, __doc__))

@@ -14,10 +14,9 @@ epoch, and the medians of ratios and of speeds over the rounds count, because on
 shared machine speed may change by a fifth from one minute to the next.
 """
 
-import argparse
-import json
 import multiprocessing
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
@@ -34,6 +33,7 @@ from torchvision import transforms
 
 from benchmarks import timing
 from benchmarks.precision import fastest_precision
+from benchmarks.program import print_result
 from softmax_temperature.losses import make_loss
 from softmax_temperature.networks.registry import build_network
 from softmax_temperature.params.network import Network
@@ -52,6 +52,22 @@ IMAGES = {
     "cuda": {"vgg": 50_000, "resnet50": 20_000},
 }
 ROUNDS = {"vgg": 15, "resnet50": 5}
+RECIPE = {
+    "epochs": 100,
+    "planned_epochs": 100,
+    "optimizer": "sgd",
+    "lr": 0.01,
+    "momentum": 0.9,
+    "weight_decay": 5e-4,
+    "epsilon": 1e-8,
+    "schedule": {"name": "constant"},
+    "reduction": "mean",
+    "clip_norm": None,
+    "crop_padding": 4,
+    "flip": True,
+    "mean": MEAN,
+    "std": STD,
+}
 # In a process that `side` started: the function that trains an epoch of its side.
 _sides: list[Callable[[], None]] = []
 
@@ -143,24 +159,7 @@ def our_epoch(
     """
     keep_freed_memory()
     recipe = Recipe.model_validate(
-        {
-            "epochs": 100,
-            "planned_epochs": 100,
-            "batch_size": batch_size,
-            "optimizer": "sgd",
-            "lr": 0.01,
-            "momentum": 0.9,
-            "weight_decay": 5e-4,
-            "epsilon": 1e-8,
-            "schedule": {"name": "constant"},
-            "reduction": "mean",
-            "clip_norm": None,
-            "crop_padding": 4,
-            "flip": True,
-            "mean": MEAN,
-            "std": STD,
-            "precision": fastest_precision(),
-        }
+        RECIPE | {"batch_size": batch_size, "precision": fastest_precision()}
     )
     channels_first = torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy())
     images = ImageSet(channels_first, torch.from_numpy(labels), "train")
@@ -245,6 +244,4 @@ def plain_epoch(
 
 
 if __name__ == "__main__":
-    reader = argparse.ArgumentParser(description=__doc__)
-    reader.add_argument("--quick", action="store_true", help="small sizes, seconds")
-    print(json.dumps(measure(quick=reader.parse_args().quick), indent=1))
+    sys.exit(print_result(measure, __doc__))

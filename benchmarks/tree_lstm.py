@@ -7,8 +7,7 @@ Sentiment Treebank. The plain form is the one with which the tests compare outpu
 gradients. Both compute the same loss over all labelled nodes.
 """
 
-import argparse
-import json
+import sys
 from collections.abc import Callable
 from statistics import median
 from typing import Any
@@ -17,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from benchmarks.program import print_result
 from benchmarks.timing import gpu_gibibytes, seconds
 from softmax_temperature.data.trees import LABEL, UNLABELLED, encode_trees, parse_tree
 from softmax_temperature.networks.tree_lstm import TreeLSTM
@@ -113,6 +113,4 @@ def step(
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few trees, one round")
-    print(json.dumps(measure(quick=parser.parse_args().quick), indent=1))
+    sys.exit(print_result(measure, __doc__))

@@ -6,6 +6,7 @@ from importlib import import_module
 import own_source  # noqa: F401 - before the package
 import torch
 
+from softmax_temperature.papers.shared.provenance import provenance, record_run
 from softmax_temperature.papers.shared.results import PAPERS, paper_folder, read_json
 from softmax_temperature.papers.shared.runs import cells_of
 from softmax_temperature.papers.shared.sources import RECORDS
@@ -18,7 +19,6 @@ from softmax_temperature.tools.programs import (
     require_choice,
     run_program,
 )
-from softmax_temperature.tools.provenance import provenance, record_run
 
 
 def main(paper: Paper, params: ParamsFile = PARAMS) -> None:

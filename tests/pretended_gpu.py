@@ -192,7 +192,7 @@ class _Functions(TorchFunctionMode):
 def _on_cpu(
     func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[torch.device | None, Any, Any]:
-    """The device that is asked for, and the arguments with the CPU in its place."""
+    """The requested device, and the arguments with the CPU in its place."""
     if func is Tensor.cpu:
         return CPU, args, kwargs
     if func is Tensor.cuda:

@@ -1,6 +1,7 @@
 """Promises are judged, machines are never mixed, and timed sides do the same work."""
 
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -11,10 +12,12 @@ import pytest
 import torch
 
 from benchmarks import gpu_check, precision, side_by_side, temperature_grid, training
-from benchmarks.__main__ import BENCHMARKS, PROMISES, Promise, merged
+from benchmarks.__main__ import BENCHMARKS, PROMISES, Promise, main, merged
+from benchmarks.program import print_result
 from softmax_temperature.cosine_classifier.products import Products, RoundedProducts
 from softmax_temperature.networks.registry import build_network
 from softmax_temperature.params.network import Network
+from softmax_temperature.tools.programs import run_program
 from tests.pretended_gpu import pretended_gpu
 
 CPU = torch.device("cpu")
@@ -110,6 +113,33 @@ def test_the_plain_loop_trains_the_same_vgg_in_the_usual_order() -> None:
     assert [*dict(ours.named_parameters())] == [*dict(plain.named_parameters())]
     for name, parameter in ours.named_parameters():
         assert torch.equal(parameter.grad, plain.get_parameter(name).grad), name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--only", "statistic"],
+            "unknown name 'statistic'. Did you mean 'statistics'",
+        ),
+        (["--onyl", "statistics"], "No such option"),
+    ],
+)
+def test_an_unknown_benchmark_or_option_measures_nothing(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_program(main, None, ["--quick", *arguments]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert message in printed.err
+
+
+def test_a_program_prints_the_result_of_its_benchmark(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["ratio.py", "--quick"])
+    assert print_result(lambda *, quick: {"quick": quick}, None) == 0
+    assert json.loads(capsys.readouterr().out) == {"quick": True}
 
 
 def test_without_a_gpu_its_check_is_one_line(project_root: Path) -> None:

@@ -197,7 +197,7 @@ def test_a_training_goes_on_where_another_device_left_it(
     )
     back = small.vgg("cpu", optimizer=optimizer, lr=0.002)
     resumed.trainer.epoch()
-    # As a checkpoint that is read onto the CPU.
+    # A checkpoint is read onto the CPU.
     state = torch.utils._pytree.tree_map(
         lambda leaf: leaf.cpu() if isinstance(leaf, Tensor) else leaf,
         copy.copy(resumed.trainer.state_dict()),

@@ -198,7 +198,7 @@ def test_with_no_defined_fold_the_summary_says_none() -> None:
     # a falling line.
     assert summary["pooled_r"] == pytest.approx(-1)
     assert summary["mean_absolute_error"] == pytest.approx((30 + 15 + 45) / 3)
-    # Predictions 40, 35, 15; the plateaus hold the first one only.
+    # Of the predictions 40, 35 and 15 only the first lies on its plateau.
     pairs = three_datasets().assign(plateau_low=[5, 20, 20], plateau_high=[40, 30, 100])
     assert leave_one_dataset_out(pairs).share_on_plateau == pytest.approx(1 / 3)
 

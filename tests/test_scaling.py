@@ -108,7 +108,7 @@ def test_data_without_an_optimum_are_told_apart_at_every_scale(scale: float) -> 
     ):
         fit = fit_temperature(logits, labels)
         assert (fit.at_bound, fit.separable) == (True, is_separable)
-        # As near as the bound is: margins are `scale`, over the temperature.
+        # The fit ends as near as the bound: margins are `scale` over the temperature.
         near = 1e-3 + (0 if is_separable else scale / fit.temperature)
         assert fit.value == pytest.approx(value, abs=near)
 

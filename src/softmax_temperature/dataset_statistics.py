@@ -166,8 +166,8 @@ def _in_content_order(embeddings: Tensor, labels: Tensor) -> tuple[Array, Indice
 
 def _raw_moments(raw: Array) -> dict[str, float]:
     # Deviation: the paper describes mean and train_mean in the same words, and also var
-    # and train_std. We read mean and var as those of the classifier's input, train_mean
-    # and train_std as those of the extractor's output.
+    # and train_std. We take mean and var from the classifier's input, train_mean and
+    # train_std from the extractor's output.
     train_std, train_mean = torch.std_mean(torch.from_numpy(raw), correction=0)
     return {"train_mean": float(train_mean), "train_std": float(train_std)}
 

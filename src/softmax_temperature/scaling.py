@@ -214,7 +214,7 @@ def _check_range(margins: Tensor, masked: Tensor) -> None:
         raise ArgumentError(
             f"logits of a row must differ by at least {SMALLEST_MARGIN:g} somewhere, "
             f"got {largest:g} at most",
-            "Multiply all logits by a constant; the temperature is multiplied by it too.",
+            "Multiply all logits by a constant, which multiplies the temperature, too.",
         )
 
 

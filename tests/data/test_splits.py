@@ -115,7 +115,7 @@ def test_test_data_fit_nothing_and_held_out_texts_make_no_vocabulary(
         assert part.for_evaluation() == (part.data, part.labels)
         if split == "test":
             with pytest.raises(
-                LeakError, match="birds: the test split was asked for to fit something"
+                LeakError, match="birds: nothing may be fitted to the test split"
             ):
                 part.for_fitting()
         else:
@@ -126,7 +126,7 @@ def test_test_data_fit_nothing_and_held_out_texts_make_no_vocabulary(
         else:
             with pytest.raises(
                 LeakError,
-                match=f"birds: the {split} split was asked for to make a vocabulary",
+                match=f"birds: no vocabulary may be made from the {split} split",
             ):
                 part.for_vocabulary()
 

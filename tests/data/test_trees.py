@@ -1,6 +1,4 @@
-"""Trees in brackets are read node by node; as numbers, the words are those of the
-training trees.
-"""
+"""Bracketed trees are read node by node; only words of training trees have numbers."""
 
 import pytest
 import torch

@@ -271,7 +271,7 @@ def test_flat_sweeps_from_one_start_rarely_hold() -> None:
 
 
 @pytest.mark.slow
-def test_a_norm_that_matters_half_as_much_as_the_temperature_rarely_passes_for_weak() -> (
+def test_a_norm_with_half_the_effect_of_the_temperature_rarely_passes_for_weak() -> (
     None
 ):
     def at_bound(generator: np.random.Generator) -> Runs:
@@ -348,16 +348,14 @@ def test_unrelated_statistics_rarely_hold(name: str) -> None:
 @pytest.mark.slow
 def test_a_correlation_on_the_bound_rarely_passes_for_weak() -> None:
     def at_bound(generator: np.random.Generator) -> Any:
-        """Twelve data sets by eight backbones: the dimension has a correlation of 0.3."""
+        """Twelve data sets by eight backbones; r of the dimension is 0.3."""
         return unrelated(generator, dim=0.3 / (1 - 0.3**2) ** 0.5)
 
     assert held(classifier.CLAIMS, "dimension-is-weak", at_bound, 400) <= limit(400)
 
 
 def noisy_curves(generator: np.random.Generator) -> Runs:
-    """Two losses without a difference: 8 epochs of noisy ECE, of which validation data
-    choose.
-    """
+    """Two equal losses with a noisy ECE; validation data choose among 8 epochs."""
     table = [
         run("cifar10-net", arm, seed, dataset="cifar10", epochs_done=8)
         for arm in ("CE", "FLSD-53")

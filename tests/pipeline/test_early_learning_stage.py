@@ -218,12 +218,8 @@ def test_courses_from_a_norm_have_the_times_of_their_events(tiny: Params) -> Non
 
 
 def test_batch_normalisation_is_refused_before_anything_runs(tiny: Params) -> None:
-    with pytest.raises(
-        InputError,
-        match=(
-            r"networks: normalised: .*batch normalisation, got BatchNorm2d.*network without"
-        ),
-    ):
+    message = "normalised: .*batch normalisation, got BatchNorm2d.*network without"
+    with pytest.raises(InputError, match=message):
         early_learning.cells(edited(tiny, networks={"normalised": 1}))
 
 

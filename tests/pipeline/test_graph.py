@@ -72,10 +72,10 @@ def test_what_makes_records_and_notebooks_of_a_paper_is_named(paper: str) -> Non
         "collect": ("collect", "tables", "claims"),
         "notebook": ("figures", "tables"),
     }
-    tools = {"collect": "tools.provenance", "notebook": "tools.notebooks"}
+    shared = {"collect": "papers.shared.provenance", "notebook": "tools.notebooks"}
     for stage, parts in needs.items():
         deps = [dep.replace("${item.paper}", paper) for dep in STAGES[stage]["deps"]]
-        names = [f"papers.{paper}.{part}" for part in parts] + [tools[stage]]
+        names = [f"papers.{paper}.{part}" for part in parts] + [shared[stage]]
         for module in {
             each
             for name in names

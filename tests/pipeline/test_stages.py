@@ -24,6 +24,7 @@ from softmax_temperature.papers.classifier_temperature.study import (
     searches,
 )
 from softmax_temperature.papers.shared.factors import where
+from softmax_temperature.papers.shared.provenance import provenance
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import open_artifact, write_json
 from softmax_temperature.runner.errors import InputError
@@ -34,7 +35,6 @@ from softmax_temperature.stages.classifier_temperature import (
 )
 from softmax_temperature.stages.embeddings import embed
 from softmax_temperature.stages.heuristic import heuristic
-from softmax_temperature.tools.provenance import provenance
 from tests.pipeline.whole_runs import (
     WholePaper,
     changed,

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from safetensors.torch import load_file, save_file
 
+from softmax_temperature.papers.shared.provenance import provenance
 from softmax_temperature.papers.shared.records import makers_of_tables
 from softmax_temperature.params import Params, validate
 from softmax_temperature.runner.artifacts import (
@@ -23,7 +24,6 @@ from softmax_temperature.runner.artifacts import (
     open_artifact,
 )
 from softmax_temperature.runner.cells import Cell, Job, run_cells
-from softmax_temperature.tools.provenance import provenance
 
 VERDICTS = {"holds", "contradicted", "inconclusive", "not tested"}
 
@@ -71,7 +71,7 @@ def finish(folder: Path, work: Callable[[], Any]) -> Path:
 
 
 class Killed(BaseException):
-    """Stands for a kill: nothing catches it."""
+    """Simulates a kill: no code catches it."""
 
 
 def with_kills(work: Callable[[], Any], kills: int) -> list[int]:

@@ -59,7 +59,7 @@ def test_saving_is_a_twentieth_of_the_time_at_most_unless_every_state_is_wanted(
 
     def state() -> dict[str, Any]:
         nonlocal now
-        now += 1.0  # As long as it takes.
+        now += 1.0  # The seconds that it takes.
         saved.append(now)
         return STATE
 

@@ -165,6 +165,39 @@ def test_a_new_loss_runs_the_cells_of_its_own_arm_and_an_edited_one_those_of_its
     }
 
 
+REGISTERED = """REGISTRY = (
+    Registration(
+        name="count",
+        program="count",
+        module="count",
+        paper=None,
+        output=Path("data/count"),
+    ),
+"""
+STAGE = """
+from softmax_temperature.stages import stage
+
+
+@stage
+def count(params):
+    return []
+"""
+
+
+def test_a_new_stage_makes_no_cell_of_another_stage_stale(package: Path) -> None:
+    before = _cells(package)
+    stages = package / PACKAGE / "stages"
+    (stages / "count.py").write_text(STAGE)
+    registry = stages / "__init__.py"
+    text = registry.read_text()
+    changed = text.replace("REGISTRY = (\n", REGISTERED, 1)
+    assert changed != text
+    registry.write_text(changed)
+    assert _cells(package) == before
+    registry.write_text(text)
+    (stages / "count.py").unlink()
+
+
 def test_an_edited_network_is_code_of_the_cells_that_name_it_alone() -> None:
     _, smoke = render_profile("smoke", ROOT / "profiles")
     vgg = NETWORKS["vgg"]

@@ -73,9 +73,7 @@ def test_the_rate_of_the_highest_mean_accuracy_is_chosen_and_rescaled(
 
 
 def test_a_network_whose_units_are_out_is_not_described() -> None:
-    """As large rates leave it: its logits are finite, so that it has not diverged, and
-    its features are 0.
-    """
+    """Large rates do this: the features are 0, and the logits still finite."""
     spec = Network(
         architecture="wide_resnet",
         arguments={"depth": 8, "width": 1, "batch_norm": False},

@@ -18,7 +18,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from softmax_temperature.metrics import calibration_report
-from softmax_temperature.papers.shared.plots import encoded_untrimmed
+from softmax_temperature.papers.shared.figures import encoded_untrimmed
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.scaling import (
     apply_temperature,
@@ -189,7 +189,7 @@ def test_maps_are_reported_on_the_pixels_that_have_a_class(kind: str) -> None:
 
 
 def test_narrow_labels_are_not_mistaken_for_void_ones() -> None:
-    # As a signed byte 156 is -100, torch's index of what is ignored.
+    # 156 read as a signed byte is -100, the label that torch ignores.
     logits = drawn(300, 1.0, classes=200)[0]
     labels = torch.full((300,), 156, dtype=torch.uint8)
     labels[:150] = 3

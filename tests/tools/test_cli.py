@@ -44,7 +44,7 @@ def test_a_cell_that_has_run_is_up_to_date_and_what_reads_a_pending_one_has_to_r
     assert after["fetch"].to_run == ()
     assert after["embed"].to_run == before["embed"].to_run != ()
     assert "cells up to date" in summary(list(after.values()), params)
-    shutil.rmtree(WORK)  # As `dvc pull` leaves a fresh clone.
+    shutil.rmtree(WORK)  # The state of a fresh clone after `dvc pull`.
     pulled = {stage.stage: stage for stage in plan(params)}
     assert pulled["fetch"].to_run == ()
 

@@ -89,8 +89,8 @@ def test_a_row_has_the_verdict_of_the_primary_study_and_names_the_others(
         "25.00 ± 10.00 [10.00, 40.00] points of ECE (n = 5 seeds)",
         "above 0",
         (
-            "This design finds an effect of 15 points of ECE beyond the bound with 80 % "
-            "power; the effect of 50 needs n = 3 seeds."
+            "This design finds an effect of 15 points of ECE beyond the bound with "
+            "80 % power; the effect of 50 needs n = 3 seeds."
         ),
         "two",
     ]

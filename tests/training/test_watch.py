@@ -111,8 +111,7 @@ def test_gradient_norms_are_those_of_a_real_layer_one_sample_at_a_time(
 def test_where_a_loss_couples_samples_their_shares_make_up_its_gradient() -> None:
     logits, labels = batch(12)
     objective, leaf = make_loss("mmce", {}), logits.double().requires_grad_()
-    # With features that are one-hot, each sample has a column of the weights' gradient
-    # for itself.
+    # With one-hot features, each sample has its own column of the weights' gradient.
     layer = nn.Linear(12, 4, bias=False).double()
     with torch.no_grad():
         layer.weight.copy_(leaf.T)

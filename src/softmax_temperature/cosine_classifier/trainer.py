@@ -27,7 +27,7 @@ from softmax_temperature.metrics.checks import (
 INITIAL_WEIGHTS = 0
 BATCH_ORDER = 1
 
-# Entries of a state that must equal those of the trainer that resumes from it.
+# A trainer resumes only from a state in which these entries equal its own.
 SHARED_STATE = ("seed", "inverse_temperatures")
 
 

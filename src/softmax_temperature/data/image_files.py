@@ -102,7 +102,7 @@ def inspect_image(
     Args:
         path: The file.
         size_limit: Pixels of the shorter side above which the image is shrunk; None
-            reads it as it is.
+            keeps the size.
 
     Raises:
         InputError: If the file is not a readable image.
@@ -122,7 +122,7 @@ def read_image(
         sha256: The digest that it must have; None accepts any.
         channels: 1 for grey, 3 for RGB.
         size_limit: Pixels of the shorter side above which the image is shrunk; None
-            reads it as it is.
+            keeps the size.
 
     Returns:
         Pixels, shape (channels, height, width), uint8.

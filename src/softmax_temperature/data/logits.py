@@ -16,6 +16,11 @@ from torch import Tensor
 from softmax_temperature.data.splits import SPLITS, SplitName, refuse_test
 from softmax_temperature.runner.artifacts import Artifact
 
+LOGITS = "logits.safetensors"
+"""The file with the logits that are evaluated."""
+LAST_LOGITS = "last-logits.safetensors"
+"""The file with the logits of the last epoch, if another epoch was selected."""
+
 
 @dataclass(frozen=True)
 class Logits:

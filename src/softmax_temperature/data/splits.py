@@ -22,13 +22,13 @@ HELD_OUT = SPLITS[1:]
 
 
 class LeakError(Exception):
-    """Test data were asked for to fit something."""
+    """Test data would have been used to fit something."""
 
 
 def refuse_test(split: SplitName, data: str) -> None:
-    """Raise LeakError if data of the test split are asked for to fit something."""
+    """Raise LeakError if the data that something is fitted to are test data."""
     if split == "test":
-        raise LeakError(f"{data}: the test split was asked for to fit something")
+        raise LeakError(f"{data}: nothing may be fitted to the test split")
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,9 @@ class Part:
     index: Tensor
 
     def __post_init__(self) -> None:
-        rows, labels, indices = len(self.data), len(self.labels), len(self.index)
+        rows = len(self.data)
+        labels = len(self.labels)
+        indices = len(self.index)
         if not rows == labels == indices:
             lengths = f"{rows} rows, {labels} labels, {indices} indices"
             raise ValueError(f"{self.dataset}/{self.split}: {lengths}")
@@ -84,8 +86,7 @@ class Part:
         """All texts that words may be counted in; raises LeakError unless training."""
         if self.split != "train":
             raise LeakError(
-                f"{self.dataset}: the {self.split} split was asked for to make a "
-                "vocabulary"
+                f"{self.dataset}: no vocabulary may be made from the {self.split} split"
             )
         if isinstance(self.labels, Tensor):
             return tuple(self.data)

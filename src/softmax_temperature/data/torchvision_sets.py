@@ -109,7 +109,11 @@ def torchvision_digest(name: str, *, root: Path) -> str | None:
 
 
 def _files_of(name: str, root: Path) -> list[str]:
-    """The files of a data set, as paths below data.root; OSError if a part is missing."""
+    """The files of a data set, as paths below data.root.
+
+    Raises:
+        OSError: If a part is missing.
+    """
     if name in _ARRAYS:
         paths = sorted(root.glob(_ARRAYS[name].files))
         return [path.relative_to(root).as_posix() for path in paths if path.is_file()]

@@ -187,7 +187,8 @@ def pearson(first: Floats, second: Floats) -> Correlation | None:
     from scipy.stats import pearsonr
 
     result = pearsonr(first, second)
-    low, high = -1.0, 1.0
+    low = -1.0
+    high = 1.0
     if len(first) > 3:
         # Fisher's z has no standard error at three points: SciPy warns or gives NaN.
         low, high = result.confidence_interval(LEVEL)

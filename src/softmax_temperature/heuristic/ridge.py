@@ -201,7 +201,7 @@ def score_rules(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> pd.DataFrame:
         choices[HEURISTIC][test] = predicted(regression, study.statistics[test])
         choices[CONSTANT][test] = study.best_constant(train)
         choices[MEDIAN][test] = np.median(optima[train])
-    # As in attention.
+    # The temperature of attention.
     choices[SQUARE_ROOT] = np.sqrt(floats(pairs, "dim"))
     if "inverse_temperature_validation" in pairs:
         choices[VALIDATION] = floats(pairs, "inverse_temperature_validation")

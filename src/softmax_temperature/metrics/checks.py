@@ -363,7 +363,7 @@ def check_gamma(gamma: float | Tensor) -> None:
 
 
 def may_be_read(tensor: Tensor) -> bool:
-    """Whether looking at values neither stalls an accelerator nor stops a compilation."""
+    """Whether reading values neither stalls a GPU nor breaks a compilation."""
     return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
 
 

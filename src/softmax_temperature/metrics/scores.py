@@ -17,7 +17,7 @@ def top_accuracy(logits: Tensor, labels: Tensor, *, top: int = 5) -> Tensor:
     """Share of samples whose label is among the `top` largest logits.
 
     Args:
-        logits: Shape (n, classes). Of equal logits, the lower class ranks first.
+        logits: Shape (n, classes). Among equal logits, the lower class ranks first.
         labels: True classes, shape (n,), integers.
         top: Number of classes that count, at least 1.
 

@@ -58,8 +58,8 @@ class Experiment(Section):
 
     `recipe` replaces values of the section's recipe. `seeds` replaces the section's
     number of seeds (null keeps it), and `schedule_seeds` that number for single
-    schedules. `change` names the change of an ablation. `printed_model` is the paper's
-    name for the network, if its tables have numbers for it.
+    schedules. `printed_model` is the paper's name for the network, if its tables have
+    numbers for it.
     """
 
     dataset: Name
@@ -70,7 +70,6 @@ class Experiment(Section):
     seeds: PositiveInt | None = None
     schedule_seeds: dict[Name, PositiveInt] = {}
     role: Literal["table_1", "table_2", "figure_1", "figure_2", "ablation", "ours"]
-    change: str = ""
     printed_model: str | None = None
 
 

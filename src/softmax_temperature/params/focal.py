@@ -31,7 +31,7 @@ class ArmChange(Section):
 
 
 class Arm(Section):
-    """A loss with its `options`; `recipe` replaces values of the task's."""
+    """A loss with its `options`; `recipe` replaces values of the task's recipe."""
 
     loss: LossName
     options: dict[str, Any] = {}

@@ -89,13 +89,12 @@ class Sweep(Section):
     `logit_norms`, the tempered logits start with these mean norms (see
     `CorrelatedPair`). `cooled` adds trainings at inverse temperature 1 with last-layer
     Cooling. `confirm` fresh seeds are trained with the rate that is best on validation
-    data. `architecture` is a reader's name for the network. `recipe` replaces values of
-    the section's recipe, and `seeds` its number of seeds (null keeps it).
+    data. `recipe` replaces values of the section's recipe, and `seeds` its number of
+    seeds (null keeps it).
     """
 
     dataset: Name
     network: Name
-    architecture: str
     inverse_temperatures: Annotated[list[PositiveFloat], Field(min_length=1)]
     learning_rates: Rates | Annotated[list[Rates], Field(min_length=1)]
     correlations: list[Annotated[float, Field(ge=0, le=1)]] = []

@@ -182,7 +182,7 @@ def _join(ray: Any, compute: Compute) -> None:
     address = compute.ray_address or os.environ.get("RAY_ADDRESS") or "local"
     options: dict[str, Any] = {}
     if address == "local":
-        # As many cells at a time on this machine as the parameters say.
+        # This machine runs at most `workers` cells at a time.
         options["num_cpus"] = compute.workers * compute.threads_per_cell
         options["include_dashboard"] = False
     handler = signal.getsignal(signal.SIGTERM)

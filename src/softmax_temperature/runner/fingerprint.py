@@ -3,7 +3,8 @@
 It covers the modules that the cell's function imports, directly or not, and the
 versions of the libraries that they use. Comments and docstrings do not count, so that a
 better explanation does not make results stale. Modules that run cells, validate
-parameters or report results do not count either: see `EXCLUDED`.
+parameters or report results do not count either (see `EXCLUDED`), nor does the registry
+of stages: registering a stage makes no cell of another stage stale.
 """
 
 import ast
@@ -28,6 +29,8 @@ them.
 """
 # Packages whose __init__ only names things for users, and imports them when asked.
 _NAMES_FOR_USERS = frozenset({PACKAGE, f"{PACKAGE}.losses"})
+# The registry declares cells; whatever of it reaches one is in the cell's plan.
+_NOT_COUNTED = _NAMES_FOR_USERS | {f"{PACKAGE}.stages"}
 # Libraries that are not named like their modules.
 _DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "ruamel": "ruamel.yaml"}
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -41,15 +44,15 @@ def import_closure(
 
     The closure includes `module` and its packages, and for a module of the project (one
     beside params.yaml) the project's other modules that it imports. It leaves out
-    packages that only export names for users, excluded rooms, and imports for type
-    checking.
+    packages that only export names for users, the registry of stages, excluded rooms,
+    and imports for type checking.
     """
     if not _in_package(module):
         return _closure_of_project_module(module, excluded)
     upstream = _graph(excluded).find_upstream_modules(module)
     modules = {module, *filter(_in_package, upstream)}
     parents = {parent for name in modules for parent in _parents(name)}
-    return tuple(sorted((modules | parents) - _NAMES_FOR_USERS))
+    return tuple(sorted((modules | parents) - _NOT_COUNTED))
 
 
 def _closure_of_project_module(
@@ -70,7 +73,7 @@ def _closure_of_project_module(
         for imported in _imported_names(name):
             if imported in known or _in_project(imported):
                 pending.append(imported)
-    return tuple(sorted(modules - _NAMES_FOR_USERS))
+    return tuple(sorted(modules - _NOT_COUNTED))
 
 
 @cache

@@ -29,7 +29,7 @@ class Progress:
 
 
 class CellProgress:
-    """Prints how many cells of a stage are done, the time that passed, and what is left.
+    """Prints the number of finished cells, the time that passed, and the time left.
 
     A terminal shows one line, which is rewritten; a log gets a line now and then, and
     one at the end.

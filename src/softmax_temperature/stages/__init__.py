@@ -35,11 +35,6 @@ SWEEPS = Path("data/temperature_check/training")
 CONFIRMATION = Path("data/temperature_check/confirmation")
 EARLY_LEARNING = Path("data/temperature_check/early_learning")
 
-LOGITS = "logits.safetensors"
-"""The file with the logits that are evaluated."""
-LAST_LOGITS = "last-logits.safetensors"
-"""The file with the logits of the last epoch, if another epoch was selected."""
-
 
 class Registration(NamedTuple):
     """The place of a stage.

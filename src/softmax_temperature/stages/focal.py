@@ -14,6 +14,7 @@ from softmax_temperature.data.gaussian_noise import (
     archive_digest,
     read_archive,
 )
+from softmax_temperature.data.logits import LAST_LOGITS, LOGITS
 from softmax_temperature.data.prepared import open_prepared
 from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.data.splits import HELD_OUT, SplitName
@@ -26,8 +27,6 @@ from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.stages import (
-    LAST_LOGITS,
-    LOGITS,
     PREPARED,
     part_of,
     stage,

@@ -6,7 +6,12 @@ from typing import Any
 from torch import Tensor
 
 from softmax_temperature import metrics
-from softmax_temperature.data.logits import Logits, read_logits
+from softmax_temperature.data.logits import (
+    LAST_LOGITS,
+    LOGITS,
+    Logits,
+    read_logits,
+)
 from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.data.splits import HELD_OUT
 from softmax_temperature.params import Params
@@ -16,8 +21,6 @@ from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.scaling import fit_temperature
 from softmax_temperature.stages import (
     FOCAL_TRAINING,
-    LAST_LOGITS,
-    LOGITS,
     stage,
 )
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from softmax_temperature import dataset_statistics
-from softmax_temperature.data.logits import read_logits
+from softmax_temperature.data.logits import LOGITS, read_logits
 from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.data.splits import HELD_OUT
 from softmax_temperature.losses.tempered_cross_entropy import (
@@ -28,7 +28,6 @@ from softmax_temperature.params.temperature_check import (
 from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.stages import (
-    LOGITS,
     PREPARED,
     part_of,
     stage,

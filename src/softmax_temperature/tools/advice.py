@@ -6,6 +6,8 @@ The text report, the HTML page and the JSON file all take the advice from here.
 import math
 from typing import NamedTuple
 
+_LEAVE = "No miscalibration found; leave the logits as they are"
+
 
 class Evidence(NamedTuple):
     """Numbers of a report from which the advice follows; errors are fractions.
@@ -65,10 +67,7 @@ def advise(evidence: Evidence) -> Advice:
         if not may_be_one:
             # The likelihood finds what the ECE of so few rows does not show.
             reason = f"by NLL, T = {temperature}, but {reason}; more rows may decide"
-        return Advice(
-            scale=False,
-            sentence=f"No miscalibration found; leave the logits as they are: {reason}.",
-        )
+        return Advice(scale=False, sentence=f"{_LEAVE}: {reason}.")
     state = "Overconfident" if evidence.temperature > 1 else "Underconfident"
     after = f"{100 * evidence.after:.1f}"
     return Advice(

@@ -200,7 +200,7 @@ def _by_name(content: Any, unnamed: str) -> Arrays:
 
 
 def _other_name(name: str, arrays: Arrays, path: Path) -> str | None:
-    """Another name under which a file holds an array that is asked for."""
+    """Another name under which a file holds a required array."""
     others = [other for other in OTHER_NAMES[name] if other in arrays]
     if name == "probs" and not others:
         # Probabilities are often saved under a name for logits; values are checked.
@@ -222,7 +222,7 @@ def _absent(
     content: Any,
     path: Path,
 ) -> InputError:
-    """The error for a file without all the arrays that are asked for."""
+    """The error for a file that lacks required arrays."""
     if arrays:
         holds = ", ".join(arrays)
     elif isinstance(content, dict):

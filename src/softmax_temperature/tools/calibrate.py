@@ -24,7 +24,7 @@ from softmax_temperature.metrics import (
     reliability_bins,
 )
 from softmax_temperature.metrics.checks import ArgumentError, check_count
-from softmax_temperature.papers.shared.plots import encoded, encoded_untrimmed
+from softmax_temperature.papers.shared.figures import encoded, encoded_untrimmed
 from softmax_temperature.runner.artifacts import (
     atomic_file,
     digest_of_file,

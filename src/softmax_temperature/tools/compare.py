@@ -1,4 +1,4 @@
-"""How two states of the results differ: a run and a commit, or two studies."""
+"""Differences between two states of the results: a run and a commit, or two studies."""
 
 import csv
 import io

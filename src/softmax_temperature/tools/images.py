@@ -177,7 +177,7 @@ def _timm_weights(name: str) -> tuple[str, int]:
 
 
 def _torchvision_weights(architecture: str, tag: str) -> tuple[str, int]:
-    """Tag and image size of the weights of a network of torchvision."""
+    """The tag and image size of a torchvision network's weights."""
     weights = models.get_model_weights(architecture)
     chosen = weights[tag or weights.DEFAULT.name]
     return chosen.name, torchvision_preprocess(chosen).size

@@ -1,4 +1,4 @@
-"""Execution of a paper's notebook, the same from run to run, and a list of results."""
+"""Run a paper's notebook so that equal results give equal bytes, and list results."""
 
 import os
 import tempfile

@@ -1,5 +1,6 @@
-"""The picture on the front page: three findings from the committed studies, printed
-values as crosses.
+"""The picture on the front page: three findings from the committed studies.
+
+Crosses are printed values.
 
 Its numbers are those that the claims are judged by, or those of the papers' tables.
 """
@@ -16,21 +17,19 @@ from softmax_temperature.papers.cooling import study as cooling
 from softmax_temperature.papers.cooling.claims import gain_on_each_schedule
 from softmax_temperature.papers.cooling.tables import printed_table_1
 from softmax_temperature.papers.focal import study as focal
-from softmax_temperature.papers.shared import plots
+from softmax_temperature.papers.shared import figures
 from softmax_temperature.papers.shared.contrasts import Mean
 from softmax_temperature.papers.shared.display import MODES, SCHEDULES
 from softmax_temperature.papers.shared.factors import dataset_in
 from softmax_temperature.papers.shared.printed import published
 from softmax_temperature.papers.shared.runs import Runs
-from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, pooled
+from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, Task
 
 NAME = "summary"
-FOCAL, COOLING, RULES = (
-    "focal_cifar10/focal",
-    "cooling_cifar10/cooling",
-    "collection/classifier_temperature",
-)
-"""Where below results/ the numbers of the panels come from."""
+FOCAL = "focal_cifar10/focal"
+COOLING = "cooling_cifar10/cooling"
+RULES = "collection/classifier_temperature"
+"""The folders below results/ with the numbers of the panels."""
 
 _RULES = {
     "none (1)": "no scaling",
@@ -55,7 +54,7 @@ _SCALINGS = {
 }
 """The printed metric, the hue and the shift of each."""
 _CROSS: Any = {
-    "color": plots.BLACK,
+    "color": figures.BLACK,
     "zorder": 4,
     "marker": "x",
     "ls": "none",
@@ -64,22 +63,29 @@ _CROSS: Any = {
 }
 
 
-@plots.style()
+@figures.style()
 def draw(results: Path, folder: Path) -> Path:
-    """Draw `summary.svg` and `summary.png` into a folder from the folder of all
-    results; returns the latter's path.
+    """Draw `summary.svg` and `summary.png` into a folder.
+
+    Args:
+        folder: The folder of the pictures.
+        results: The folder of all results.
+
+    Returns:
+        The path of `summary.png`.
     """
-    figure, grid = plots.panels(3, width=10.5, row=3.6)
+    figure, grid = figures.panels(3, width=10.5, row=3.6)
     _losses(grid[0], focal.read(results / FOCAL))
     _rules(grid[1], collection.read(results / RULES))
     _modes(grid[2], cooling.read(results / COOLING))
-    plots.save(figure, folder, NAME)
+    figures.save(figure, folder, NAME)
     return folder / f"{NAME}.png"
 
 
 def _losses(axes: Axes, runs: Runs) -> None:
-    """Calibration error of each loss after the last epoch, before scaling and at the
-    temperature with the least.
+    """Draw the calibration error of each loss, before and after scaling.
+
+    It is measured after the last epoch; scaling takes the temperature of least error.
     """
     printed = published("focal", "Table 1").query(
         "dataset == 'CIFAR-10' and model == 'ResNet-50'"
@@ -89,7 +95,7 @@ def _losses(axes: Axes, runs: Runs) -> None:
     parts = calibration(runs)
     for scaling, (metric, hue, shift) in _SCALINGS.items():
         dots = [parts.get((scaling, loss)) for loss in losses]
-        _dots(axes, dots, shift, label=scaling, color=plots.HUES[hue])
+        _dots(axes, dots, shift, label=scaling, color=figures.HUES[hue])
         _crosses(axes, [crosses[metric, loss] for loss in losses], shift)
     title = f"Calibration by loss\nCIFAR-10, {_seeds(parts)}"
     unit = "expected calibration error (%)"
@@ -98,8 +104,9 @@ def _losses(axes: Axes, runs: Runs) -> None:
 
 
 def calibration(runs: Runs) -> dict[tuple[str, str], Quantity]:
-    """The test ECE by scaling and loss, of finished trainings with the main recipe on
-    CIFAR-10 or a part of it.
+    """The test ECE by scaling and loss, of finished trainings.
+
+    They are those with the main recipe on CIFAR-10 or a part of it.
     """
     metrics = {
         BEFORE_SCALING: focal.ECE,
@@ -125,8 +132,8 @@ def _rules(axes: Axes, runs: Runs) -> None:
     """
     rules = runs.tables["rules"]
     lost = rules.groupby(["rule", "dataset"])["accuracy_lost"].mean()
-    parts = [OverTasks(pooled({rule: lost[rule]})) for rule in _RULES]
-    _dots(axes, parts, 0.0, color=plots.HUES[0])
+    parts = [OverTasks((Task(rule, tuple(lost[rule])),)) for rule in _RULES]
+    _dots(axes, parts, 0.0, color=figures.HUES[0])
     datasets = rules["dataset"].nunique()
     title = f"Cosine classifier by rule for T\n{datasets} data sets"
     _finish(axes, [*_RULES.values()], "accuracy lost (points)", title)
@@ -145,7 +152,7 @@ def _modes(axes: Axes, runs: Runs) -> None:
     printed = printed_table_1().pivot(
         index="schedule", columns="mode", values="published"
     )
-    gained = plots.PERCENT * printed.sub(printed["none"], axis="index")
+    gained = figures.PERCENT * printed.sub(printed["none"], axis="index")
     for number, mode in enumerate(reversed(cooling.MODES)):
         shift = 0.22 - 0.22 * number
         _dots(
@@ -153,10 +160,10 @@ def _modes(axes: Axes, runs: Runs) -> None:
             [parts.get((mode, SCHEDULES[name])) for name in schedules],
             shift,
             label=MODES[mode].lower(),
-            color=plots.HUES[number],
+            color=figures.HUES[number],
         )
         _crosses(axes, gained.loc[[*schedules], mode].tolist(), shift)
-    axes.axvline(0, color=plots.BLACK, linewidth=0.7)
+    axes.axvline(0, color=figures.BLACK, linewidth=0.7)
     title = f"Cooling on each schedule\nCIFAR-10, {_seeds(parts)}"
     shown = [_SCHEDULES[name] for name in schedules]
     _finish(axes, shown, "accuracy gained (points)", title, "printed")
@@ -165,23 +172,30 @@ def _modes(axes: Axes, runs: Runs) -> None:
 def _dots(
     axes: Axes, parts: Sequence[Quantity | None], shift: float, **look: Any
 ) -> None:
-    """Values with their 90 % intervals, in percent, one below the other; nothing where
-    there is no value.
+    """Draw values with their 90 % intervals, in percent, one below the other.
+
+    A missing value is not drawn.
     """
-    known = {
-        shift - place: part.estimate()
-        for place, part in enumerate(parts)
-        if part is not None
-    }
-    values = np.array([one.value for one in known.values()])
-    ends = np.array(
-        [one.ends or (one.value, one.value) for one in known.values()]
-    ).reshape(-1, 2)
-    reach = plots.PERCENT * np.abs(ends.T - values)
+    heights = []
+    values = []
+    reaches = []
+    for place, part in enumerate(parts):
+        if part is None:
+            continue
+        estimate = part.estimate()
+        low, high = estimate.ends or (estimate.value, estimate.value)
+        heights.append(shift - place)
+        values.append(figures.PERCENT * estimate.value)
+        reaches.append(
+            (
+                figures.PERCENT * abs(low - estimate.value),
+                figures.PERCENT * abs(high - estimate.value),
+            )
+        )
     axes.errorbar(
-        plots.PERCENT * values,
-        [*known],
-        xerr=reach,
+        values,
+        heights,
+        xerr=np.reshape(reaches, (-1, 2)).T,
         fmt="o",
         markersize=4,
         linewidth=1.2,
@@ -194,8 +208,12 @@ def _crosses(axes: Axes, values: Sequence[float], shift: float) -> None:
 
 
 def _seeds(parts: Mapping[Any, Quantity]) -> str:
-    counts = sorted({task["n"] for part in parts.values() for task in part.by_task()})
-    return f"{' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} seeds"
+    counts = [task["n"] for part in parts.values() for task in part.by_task()]
+    fewest = min(counts)
+    most = max(counts)
+    if fewest == most:
+        return f"{fewest} seeds"
+    return f"{fewest} to {most} seeds"
 
 
 def _finish(

@@ -1,4 +1,4 @@
-"""What the programs in `pipeline/` share: arguments, exit codes, and running cells."""
+"""Shared by the programs in `pipeline/`: arguments, exit codes, and running cells."""
 
 import signal
 import sys

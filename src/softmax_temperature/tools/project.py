@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from softmax_temperature.papers.shared.provenance import recorded_stages
 from softmax_temperature.params import Params, read_yaml
 from softmax_temperature.runner.artifacts import (
     MANIFEST,
@@ -26,7 +27,6 @@ from softmax_temperature.runner.checkpoints import Checkpointer
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.fingerprint import PACKAGE
 from softmax_temperature.stages import label, stages_of
-from softmax_temperature.tools.provenance import recorded_stages
 
 # Cells to run that a plan lists by name.
 NAMES_SHOWN = 5
@@ -106,7 +106,7 @@ def plan(params: Params) -> list[StagePlan]:
 
 
 def _require_package_of_this_folder() -> None:
-    """Refuse to plan with the code of another checkout: fingerprints contain the code."""
+    """Refuse to plan with another checkout's code, because fingerprints contain it."""
     here = Path("src", PACKAGE)
     imported = Path(__file__).parents[1]
     if here.is_dir() and not here.samefile(imported):

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from softmax_temperature.metrics import ReliabilityBins
-from softmax_temperature.papers.shared.plots import HUES, WIDTH, style
+from softmax_temperature.papers.shared.figures import HUES, WIDTH, style
 
 # Inches per panel, so that a single panel is not stretched over the page.
 MOST_WIDTH = 3.4

@@ -1,5 +1,6 @@
-"""The scorecard of all claims in `results/`, rejudging from the records there, and the
-register of what must not change.
+"""The scorecard of all claims, rejudging them, and the register.
+
+All three read `results/`; the register holds what must not change.
 """
 
 import textwrap

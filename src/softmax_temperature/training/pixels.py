@@ -42,8 +42,8 @@ class PixelCrossEntropyLoss(Loss):
         epoch: float | None = None,  # noqa: ARG002
     ) -> Tensor:
         """The loss of a batch: logits (b, classes, height, width)."""
-        # As a table: with channels last nothing moves, and torch's loss of maps has no
-        # deterministic form on a GPU.
+        # A table of pixels: with channels last no data is copied, and torch's loss of
+        # maps is not deterministic on a GPU.
         table = pixel_table(logits)
         classes = labels.flatten().long()
         total = F.cross_entropy(table, classes, ignore_index=self.void, reduction="sum")

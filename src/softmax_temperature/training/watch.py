@@ -151,7 +151,8 @@ class BestEpoch(Callback):
         """Keep the network if it is better than all before."""
         score = self._score(self._scores.validation_row())
         if score > self.best:
-            self.epoch, self.best = trainer.epochs_done, score
+            self.best = score
+            self.epoch = trainer.epochs_done
             self.weights = copy.deepcopy(trainer.network.state_dict())
 
     def restore(self, trainer: Trainer) -> None:

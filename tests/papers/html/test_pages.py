@@ -129,15 +129,15 @@ def notebook() -> nbformat.NotebookNode:
             source, outputs=[new_output("display_data", data=data)], execution_count=1
         )
 
-    html = '<style>#T_table-1 td {color: red}</style><table id="T_table-1"><tbody><tr><td>1</td></tr></tbody></table>'
+    style = "<style>#T_table-1 td {color: red}</style>"
+    rows = "<tbody><tr><td>1</td></tr></tbody>"
+    html = f'{style}<table id="T_table-1">{rows}</table>'
     cells = [
         new_markdown_cell("# Focal loss, checked", metadata={"tags": ["notebook"]}),
         new_markdown_cell("## What the study shows\n\nIn this profile."),
         code(
             "Markdown(words)",
-            {
-                "text/markdown": f"**ECE** of {HOSTILE} and [a link](javascript:alert(2))"
-            },
+            {"text/markdown": f"**ECE** of {HOSTILE} and [a](javascript:alert(2))"},
         ),
         new_markdown_cell("## Claims\n\nJudged here."),
         new_markdown_cell(
@@ -270,9 +270,7 @@ def test_equations_are_mathml(paper: str) -> None:
     ], "about the notebook"
 
 
-def test_words_tables_and_figures_stand_in_the_order_of_the_notebook_and_nothing_acts() -> (
-    None
-):
+def test_the_page_keeps_the_order_of_the_notebook_and_nothing_acts() -> None:
     html = content(clean(notebook()))
     parts = [
         "In this profile.",
@@ -375,7 +373,7 @@ def test_a_page_says_which_data_and_networks() -> None:
     assert about({}) == ""
 
 
-def test_a_claim_links_to_the_cells_behind_it_which_stand_together_where_they_differ_in_their_seed(
+def test_a_claim_links_to_the_cells_behind_it_with_all_seeds_together(
     results: Path,
 ) -> None:
     place = "pages/focal-records.html#claim-better"

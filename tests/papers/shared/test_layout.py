@@ -1,6 +1,4 @@
-"""Tables of ours beside the printed numbers: by hand, laid out, and those of the
-committed results.
-"""
+"""Tables beside the printed numbers: by hand, laid out, and the committed ones."""
 
 from pathlib import Path
 
@@ -45,9 +43,14 @@ def made(
         "published_sd": 0.03,
     }
     return beside_printed(
-        pd.DataFrame([ours]), pd.DataFrame(printed), KEYS, columns=COLUMNS, profile=lambda *_: "paper",
-        printed_runs=printed_runs, printed_only=printed_only,
-    )  # fmt: skip
+        pd.DataFrame([ours]),
+        pd.DataFrame(printed),
+        KEYS,
+        columns=COLUMNS,
+        profile=lambda *_: "paper",
+        printed_runs=printed_runs,
+        printed_only=printed_only,
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,9 +74,7 @@ def test_the_difference_is_in_standard_errors(
     )
 
 
-def test_printed_numbers_that_were_not_run_come_last_and_ours_alone_may_be_left_out() -> (
-    None
-):
+def test_printed_numbers_that_were_not_run_come_last_or_are_left_out() -> None:
     last = made().iloc[1][["task", "dataset", "published", "seeds", "status"]]
     assert last.tolist() == ["", "b", 0.5, 0, "not run: profile paper"]
     assert made(dataset="ours")["task"].tolist() == ["toy", "", ""]

@@ -14,9 +14,7 @@ from softmax_temperature.papers.shared.notebooks import drawn, found, shown
 from softmax_temperature.papers.shared.sources import Linked
 
 
-def test_numbers_are_equal_from_run_to_run_say_percent_and_are_not_shown_as_nothing() -> (
-    None
-):
+def test_numbers_of_a_table_are_equal_in_each_run_and_none_is_shown_as_0() -> None:
     row = {
         "rule": "x",
         "accuracy": 0.123456,

@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 from safetensors.numpy import load_file
 
-from softmax_temperature.papers.shared import records
+from softmax_temperature.papers.shared import provenance, records
 from softmax_temperature.papers.shared.files import read_csv, rounded, write_csv
 from softmax_temperature.papers.shared.printed import published
+from softmax_temperature.papers.shared.provenance import record_run
 from softmax_temperature.papers.shared.records import (
     deviations,
     table_path,
@@ -20,9 +21,7 @@ from softmax_temperature.papers.shared.records import (
 )
 from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.tools import provenance
 from softmax_temperature.tools.notebooks import write_contents
-from softmax_temperature.tools.provenance import record_run
 
 FOLDER = Path("results/mini")
 
@@ -125,10 +124,16 @@ def test_minutes_and_machines_are_written_again_only_where_the_records_changed(
 def test_deviations_are_listed_each_joined_over_its_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = "x = 1\n    # Deviation: the paper says so,\n    # we say this.\ny = 2  # not this\n"
-    (tmp_path / "some.py").write_text(
-        source + "# Deviation: one line.\nz = 3\n# other\n"
-    )
+    lines = [
+        "x = 1",
+        "    # Deviation: the paper says so,",
+        "    # we say this.",
+        "y = 2  # not this",
+        "# Deviation: one line.",
+        "z = 3",
+        "# other\n",
+    ]
+    (tmp_path / "some.py").write_text("\n".join(lines))
     monkeypatch.setattr(records, "import_closure", lambda name, **_: [name])
     monkeypatch.setattr(records, "source_path", lambda _: tmp_path / "some.py")
     expected = [["some", "the paper says so, we say this."], ["some", "one line."]]

@@ -1,4 +1,4 @@
-"""Runs are read as they were written, every value belongs to one run, and a study grows."""
+"""Runs are read as written, every value belongs to one run, and a study grows."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

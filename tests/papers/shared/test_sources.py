@@ -10,6 +10,7 @@ import pytest
 
 from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.papers.shared import sources
+from softmax_temperature.papers.shared.provenance import provenance
 from softmax_temperature.papers.shared.sources import (
     apart,
     cell_of_each,
@@ -25,7 +26,6 @@ from softmax_temperature.runner.artifacts import (
 from softmax_temperature.runner.cells import Cell, Job, run_cells
 from softmax_temperature.runner.fingerprint import code_digest
 from softmax_temperature.runner.section import Compute
-from softmax_temperature.tools.provenance import provenance
 
 ROWS = pd.DataFrame(
     {

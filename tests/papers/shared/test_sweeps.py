@@ -1,5 +1,7 @@
-"""Contrasts along a swept factor: values are chosen on the other seeds' validation data,
-slopes and correlations are those that scipy computes.
+"""Contrasts along a swept factor, beside scipy.
+
+Values are chosen on the validation data of the other seeds; slopes and correlations are
+those that scipy computes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -116,12 +118,12 @@ def test_runs_that_may_not_be_compared_are_no_choice_and_are_named() -> None:
     rows = swept(TEST, VALIDATION_NUMBERS)
     rows = [row | {"inside": row[BETA] == 0.1} for row in rows]
     measurement = replace(GAP, compared=INSIDE).measure(runs_of(rows))
-    assert measurement.missing == {
-        "": "only the runs at inverse temperature 0.1 have a learning rate inside its grid"
-    }
+    inside = "a learning rate inside its grid"
+    only = f"only the runs at inverse temperature 0.1 have {inside}"
+    assert measurement.missing == {"": only}
     rows = [row | {"inside": False} for row in rows]
     measurement = replace(GAP, compared=INSIDE).measure(runs_of(rows))
-    assert measurement.missing == {"": "no run has a learning rate inside its grid"}
+    assert measurement.missing == {"": f"no run has {inside}"}
 
 
 def test_one_seed_or_one_value_leaves_nothing_to_choose() -> None:

@@ -177,9 +177,7 @@ def test_a_sweep_that_cannot_be_judged_leaves_the_claim_open() -> None:
     )
 
 
-def test_a_sweep_on_other_data_is_looked_at_only_where_there_is_none_of_the_papers() -> (
-    None
-):
+def test_a_sweep_on_other_data_counts_only_if_there_is_none_of_the_papers() -> None:
     other = noisy("gru", FLAT, seed=1, dataset="digits")
     assert judged(DEPENDENCE, noisy("wrn", WRN), other)["verdict"] == HOLDS
     (task,) = judged(DEPENDENCE, other)["tasks"]

@@ -27,7 +27,6 @@ def test_a_sweep_that_is_called_gru_is_what_it_trains() -> None:
     assert {run.factors["architecture"] for run in runs} == {"wide_resnet"}
     label = architecture_label(runs[0].factors)
     assert label == "Wide-ResNet with batch norm"
-    assert "GRU" in mislabelled["architecture"]  # The profile says otherwise.
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,7 @@ from softmax_temperature.papers.temperature_check.study import (
 from .conftest import SEEDS, confirmed, make_runs, pair, training
 
 
-def test_the_learning_rate_is_chosen_on_validation_data_and_of_equal_ones_the_lowest() -> (
-    None
-):
+def test_the_lowest_learning_rate_that_is_best_on_validation_data_is_chosen() -> None:
     rows = [training("wrn", 1.0, 0.1, seed, 0.7) for seed in SEEDS]
     rows = [{**row, "test": {"accuracy": 0.9}} for row in rows]
     better = [

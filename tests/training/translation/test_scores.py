@@ -88,7 +88,7 @@ def test_the_best_temperature_is_that_of_temperature_scaling(
     tokens: tuple[torch.Tensor, torch.Tensor],
 ) -> None:
     fitted = fit_temperature(*tokens, criterion="ece")
-    # Between those of the grid others are asked for, too; they do not count.
+    # Temperatures between those of the grid are computed, too, but never chosen.
     rows = calibration_by_temperature(
         [tokens], sorted({*TEMPERATURE_GRID, *(t + 0.05 for t in TEMPERATURE_GRID)})
     )

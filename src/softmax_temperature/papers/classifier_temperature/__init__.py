@@ -1,3 +1,4 @@
-"""Fine-tune your classifier: finding correlations with temperature (Chamand et al.
-2022).
+"""Fine-tune your classifier: finding correlations with temperature.
+
+Chamand et al. 2022.
 """

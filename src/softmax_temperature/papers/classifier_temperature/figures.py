@@ -18,7 +18,7 @@ from softmax_temperature.papers.classifier_temperature.study import (
     pairs,
     searches,
 )
-from softmax_temperature.papers.shared.plots import (
+from softmax_temperature.papers.shared.figures import (
     HUES,
     PERCENT,
     entry,

@@ -45,11 +45,12 @@ SHAPES = {"pairs": PAIR_COLUMNS}
 FITTED = ("correlations", "predictions", "leave_one_out", "folds", "rules")
 """Tables of the stage `heuristic`, which belong to no run.
 
-correlations: statistic: its correlation with the best inverse temperature.
-predictions: pair: best inverse temperature, and predicted with and without its data set.
-leave_one_out: row of Table 1 × subset of pairs × method. folds: the same × left-out data
-    set.
-rules: rule for choosing a temperature × pair: the accuracy it gives, and what it loses.
+correlations: of each statistic with the best inverse temperature.
+predictions: of each pair, the best inverse temperature and the predicted ones, by a fit
+    with the pair's data set and by one without.
+leave_one_out: by row of Table 1, subset of pairs and method.
+folds: the same, by left-out data set.
+rules: by rule for choosing a temperature and pair, the accuracy and the loss of it.
 """
 TABLES = (*SHAPES, *FITTED)
 SEARCH_STAGE = stages.label(stages.SEARCH)

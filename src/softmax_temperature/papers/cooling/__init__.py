@@ -1,1 +1,1 @@
-"""How to keep cool while training (2022)."""
+"""The paper "How to keep cool while training" (2022)."""

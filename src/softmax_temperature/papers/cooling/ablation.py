@@ -76,8 +76,9 @@ LINKED = (*_HEADINGS.values(), "seeds")
 
 
 def table(runs: Runs, *, role: str) -> pd.DataFrame:
-    """Test accuracy with and without Cooling for every change, means over the last
-    epochs.
+    """Test accuracy with and without Cooling for every change.
+
+    Accuracies are means over the last epochs.
 
     The main recipe comes first, with an empty change. Means are over the seeds that
     finished both sides, or, if there is none, each over those that finished it.

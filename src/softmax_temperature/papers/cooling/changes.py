@@ -51,8 +51,9 @@ def _main_of(run: pd.Series[Any], main: pd.DataFrame) -> pd.DataFrame:
 
 
 def change(run: pd.Series[Any], main: pd.DataFrame) -> str:
-    """The change of one run from the main runs of its task: of the recipe, or else of
-    Cooling.
+    """The change of one run from the main runs of its task.
+
+    It is a change of the recipe or, if there is none, of Cooling.
     """
     if main.empty:
         return "no main recipe to compare with"

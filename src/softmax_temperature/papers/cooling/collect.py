@@ -143,8 +143,9 @@ def _declared_segmentation(params: Params) -> Iterator[DeclaredRun]:
 
 
 def cooling_factors(arm: Arm) -> dict[str, Any]:
-    """The loss and the Cooling of an arm; settings that its mode does not use are
-    empty.
+    """The loss and the Cooling of an arm.
+
+    Settings that its mode does not use are empty.
     """
     used: tuple[str, ...] = ()
     if arm.mode != NO_COOLING:

@@ -1,5 +1,7 @@
-"""Figures 1 and 2, a sweep of learning rates of ours, what happens during training, and
-images of section 4.4.
+"""The figures of the Cooling paper, and some of ours.
+
+They are Figures 1 and 2, a sweep of learning rates, curves over a training, and images
+of section 4.4.
 
 Each function takes the records and returns a figure, or None where nothing was trained
 for it.
@@ -16,6 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, ScalarFormatter
+from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from softmax_temperature.papers.cooling.study import (
@@ -36,11 +39,11 @@ from softmax_temperature.papers.cooling.study import (
 )
 from softmax_temperature.papers.cooling.tables import STANDARD_MODES
 from softmax_temperature.papers.cooling.text import CROSSED
-from softmax_temperature.papers.shared import plots
+from softmax_temperature.papers.shared import figures
 from softmax_temperature.papers.shared.display import HUES, MODES, SCHEDULES
 from softmax_temperature.papers.shared.factors import Where, where
+from softmax_temperature.papers.shared.figures import PERCENT, entry
 from softmax_temperature.papers.shared.metrics import at_last_epoch
-from softmax_temperature.papers.shared.plots import PERCENT, entry
 from softmax_temperature.papers.shared.printed import published
 from softmax_temperature.papers.shared.runs import Runs
 
@@ -49,13 +52,13 @@ PLAIN = "none"
 PERIODIC = "periodic"
 LAST = "last_layer"
 SETTING = ["dataset", "network"]
-COLOURS = {mode: plots.colour(HUES[label]) for mode, label in MODES.items()}
+COLOURS = {mode: figures.colour(HUES[label]) for mode, label in MODES.items()}
 _PRINTED: Any = {
     "ls": "none",
     "marker": "+",
     "markersize": 9,
     "markeredgewidth": 1.6,
-    "color": plots.WARNING,
+    "color": figures.WARNING,
 }
 _DOT: Any = {"linewidth": 1.2, "marker": "o", "markersize": 3.5}
 _SEED: Any = {
@@ -71,55 +74,37 @@ _LOST: Any = {
     "marker": "x",
     "markersize": 6,
 }
-SHOWN = 6  # Images at most.
-# Neighbours in these maps are shades of one hue, so that every second colour comes
-# first.
+_REDISTRIBUTED = (
+    entry(
+        "redistributed: falls to the reset temperature",
+        ls="none",
+        marker="v",
+        ms=3.5,
+        color=figures.WARNING,
+    ),
+    entry(
+        "product of all corrections",
+        linestyle="--",
+        linewidth=0.7,
+        color=COLOURS[PERIODIC],
+    ),
+)
+SHOWN = 6
+"""The most images of section 4.4 that are shown."""
+_SQUARE: Any = {"ls": "none", "marker": "s"}
+# Neighbours in these maps are shades of one hue: every second colour comes first.
 _ORDER = [*range(0, 20, 2), *range(1, 20, 2)]
 _CLASSES = np.concatenate(
     [colormaps[name](_ORDER)[:, :3] for name in ("tab20", "tab20b", "tab20c")]
 )
 
 
-@plots.style()
+@figures.style()
 def figure_1(runs: Runs) -> Figure | None:
-    """Test accuracy against the factor of last layer Cooling without a schedule; its
-    scale is for factors up to 1.
+    """Test accuracy against the factor of last layer Cooling, without a schedule.
+
+    The scale is made for factors up to 1.
     """
-
-    def panel(axes: Axes, rows: pd.DataFrame) -> None:
-        left, right, rows = (
-            rows["factor"].min(),
-            rows["factor"].max(),
-            rows[~rows["lost"]],
-        )
-        accuracies = PERCENT * rows[rows["mode"] == PLAIN]["accuracy"]
-        mean, sd = accuracies.mean(), accuracies.std()
-        if len(accuracies):
-            axes.axhline(mean, color=COLOURS[PLAIN], linewidth=1.2, linestyle="--")
-        if len(accuracies) > 1:
-            axes.axhspan(
-                mean - sd, mean + sd, color=COLOURS[PLAIN], alpha=0.12, linewidth=0
-            )
-        cooled, hot = rows.query("factor <= 1"), rows.query("factor > 1")
-        plots.seeds(axes, cooled, "factor", "accuracy", color=COLOURS[LAST])
-        values, bottom = PERCENT * hot["accuracy"], axes.get_ylim()[0]
-        axes.plot(
-            hot["factor"],
-            values.where(values > bottom),
-            "o",
-            ms=3.5,
-            mfc="none",
-            color=COLOURS[LAST],
-        )
-        axes.plot(
-            hot["factor"],
-            values.where(values <= bottom) * 0 + bottom,
-            "v",
-            ms=5,
-            color=COLOURS[LAST],
-        )
-        axes.set_xlim(left - 0.15, right + 0.15)
-
     entries = [
         entry(f"{MODES[LAST]} Cooling, mean", color=COLOURS[LAST], **_DOT),
         entry(color=COLOURS[LAST], **_SEED),
@@ -141,20 +126,50 @@ def figure_1(runs: Runs) -> Figure | None:
     rows = _with_accuracy(runs, FIGURE_1 & (NO_COOLING | ANY_FACTOR))
     # Networks whose baseline was trained for the figure come first.
     rows = rows.sort_values("mode", ascending=False, kind="stable")
-    return _by_setting(rows, "factor", "Cooling factor", panel, entries, width=0.65)
+    return _by_setting(
+        rows, "factor", "Cooling factor", _by_factor, entries, width=0.65
+    )
 
 
-@plots.style()
+def _by_factor(axes: Axes, rows: pd.DataFrame) -> None:
+    """Draw accuracy against the factor; a line is the mean without Cooling."""
+    factors = rows["factor"]
+    rows = rows[~rows["lost"]]
+    plain = PERCENT * rows[rows["mode"] == PLAIN]["accuracy"]
+    mean = plain.mean()
+    if len(plain):
+        axes.axhline(mean, color=COLOURS[PLAIN], linewidth=1.2, linestyle="--")
+    if len(plain) > 1:
+        low = mean - plain.std()
+        high = mean + plain.std()
+        axes.axhspan(low, high, color=COLOURS[PLAIN], alpha=0.12, linewidth=0)
+    cooled = rows[rows["factor"] <= 1]
+    figures.seeds(axes, cooled, "factor", "accuracy", color=COLOURS[LAST])
+    # Factors above 1 do not widen the scale: points below it become triangles.
+    bottom = axes.get_ylim()[0]
+    heated = rows[rows["factor"] > 1]
+    values = PERCENT * heated["accuracy"]
+    inside = values.where(values > bottom)
+    below = values.where(values <= bottom) * 0 + bottom
+    axes.plot(heated["factor"], inside, "o", ms=3.5, mfc="none", color=COLOURS[LAST])
+    axes.plot(heated["factor"], below, "v", ms=5, color=COLOURS[LAST])
+    axes.set_xlim(factors.min() - 0.15, factors.max() + 0.15)
+
+
+@figures.style()
 def learning_rates(runs: Runs) -> Figure | None:
-    """Ours: test accuracy against the learning rate, with and without last layer
-    Cooling, and no schedule.
+    """Ours: test accuracy against the learning rate, without a schedule.
+
+    One line is with last layer Cooling, one without.
     """
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
         axes.set(xscale="log", xmargin=0.15)
         for mode in (PLAIN, LAST):
-            some = rows[(rows["mode"] == mode) & ~rows["lost"]]
-            plots.seeds(axes, some, "learning_rate", "accuracy", color=COLOURS[mode])
+            finished = rows[(rows["mode"] == mode) & ~rows["lost"]]
+            figures.seeds(
+                axes, finished, "learning_rate", "accuracy", color=COLOURS[mode]
+            )
 
     entries = [
         entry(f"{MODES[mode]}, mean", color=COLOURS[mode], **_DOT)
@@ -188,68 +203,71 @@ def _by_setting(
     *,
     width: float,
 ) -> Figure | None:
-    """A panel per data set and network, with crosses below everything else that count
-    what was lost.
+    """A panel per data set and network.
+
+    Crosses below everything else count the runs that were lost.
     """
-    settings = [some for _, some in rows.groupby(SETTING, sort=False)]
-    if not settings:
+    groups = rows.groupby(SETTING, sort=False)
+    count = len(groups)
+    if count == 0:
         return None
-    count, width = len(settings), min(1.0, width * len(settings)) * plots.WIDTH
-    figure, grid = plots.panels(count, columns=count, width=width, row=3.1)
-    for axes, some in zip(grid, settings, strict=True):
-        draw(axes, some)
-        counts = (
-            some.groupby(["mode", x])["lost"]
-            .agg(["sum", "size"])
-            .query("sum > 0")
-            .reset_index()
-        )
-        modes = [mode for mode in MODES if mode in set(counts["mode"])]
-        low, high = axes.get_ylim()
-        axes.set_ylim(low - 0.1 * len(modes) * (high - low), high)
-        at_bottom = axes.get_xaxis_transform()
-        for mode, at, lost, runs in counts.itertuples(index=False, name=None):
-            place, look = (
-                (at, 0.04 + 0.07 * modes.index(mode)),
-                {"color": COLOURS[mode]},
-            )
-            axes.plot(*place, "x", markersize=6, transform=at_bottom, **look)
-            look |= {
-                "textcoords": "offset points",
-                "fontsize": 6.5,
-                "ha": "right",
-                "va": "center",
-            }
-            axes.annotate(
-                f"{lost} of {runs}", place, (-6, 0), xycoords=at_bottom, **look
-            )
-        places = sorted(some[x].dropna().unique())
-        axes.set_xticks(places, [f"{place:g}" for place in places])
+    inches = min(1.0, width * count) * figures.WIDTH
+    figure, grid = figures.panels(count, columns=count, width=inches, row=3.1)
+    for axes, (_, group) in zip(grid, groups, strict=True):
+        draw(axes, group)
+        _count_lost(axes, group, x)
+        ticks = sorted(group[x].dropna().unique())
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.minorticks_off()
-        axes.set(title=_title(some), xlabel=label)
+        axes.set(title=_title(group), xlabel=label)
     grid[0].set_ylabel("test accuracy (%)")
-    return plots.legend_below(figure, entries, columns=2)
+    return figures.legend_below(figure, entries, columns=2)
 
 
-@plots.style()
+def _count_lost(axes: Axes, rows: pd.DataFrame, x: str) -> None:
+    """Make room below a panel for a line per mode, and count its lost runs there."""
+    lost = rows.groupby(["mode", x])["lost"]
+    counts = lost.agg(["sum", "size"]).query("sum > 0").reset_index()
+    modes = [mode for mode in MODES if mode in set(counts["mode"])]
+    low, high = axes.get_ylim()
+    axes.set_ylim(low - 0.1 * len(modes) * (high - low), high)
+    at_bottom = axes.get_xaxis_transform()
+    for mode, value, lost_runs, runs in counts.itertuples(index=False, name=None):
+        height = 0.04 + 0.07 * modes.index(mode)
+        color = COLOURS[mode]
+        axes.plot(value, height, "x", markersize=6, transform=at_bottom, color=color)
+        axes.annotate(
+            f"{lost_runs} of {runs}",
+            (value, height),
+            (-6, 0),
+            xycoords=at_bottom,
+            textcoords="offset points",
+            fontsize=6.5,
+            ha="right",
+            va="center",
+            color=color,
+        )
+
+
+@figures.style()
 def figure_2(runs: Runs) -> Figure | None:
-    """The last layer's temperature over epochs: with factor 0.75, and periodically
-    redistributed with factor 1.
+    """The last layer's temperature over epochs.
 
-    Of the first data set and network that has either; the plus sign, if the maximal
-    temperature is the printed one.
+    One mode keeps the factor 0.75 in the last layer; the other redistributes
+    periodically, with factor 1.
+
+    Shown is the first data set and network that has either. A plus sign marks the
+    printed epoch, if the maximal temperature is the printed one.
     """
     rows = growth(runs)
     if rows.empty:
         return None
     rows = rows.merge(rows[SETTING].head(1))
-    limit, shown = (
-        rows["limit"].iloc[0],
-        rows[["limit", "total", "reached", "kept"]].to_numpy(),
-    )
+    limit = rows["limit"].iloc[0]
+    shown = rows[["limit", "total", "reached", "kept"]].to_numpy()
     modes = [mode for mode in (LAST, PERIODIC) if mode in set(rows["mode"])]
-    width = plots.WIDTH * (0.3 + 0.35 * len(modes))
-    figure, grid = plots.panels(
+    width = figures.WIDTH * (0.3 + 0.35 * len(modes))
+    figure, grid = figures.panels(
         len(modes), row=2.6, extra=0.8, width=width, sharex=True, sharey=True
     )
     dotted: Any = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
@@ -260,7 +278,7 @@ def figure_2(runs: Runs) -> Figure | None:
             linewidth=1.1,
         )
     ]
-    entries += [entry("maximal temperature of the periodic mode", **dotted)]
+    entries.append(entry("maximal temperature of the periodic mode", **dotted))
     for axes, mode in zip(grid, modes, strict=True):
         factor = SLOW_FACTOR if mode == LAST else 1
         axes.set(
@@ -276,29 +294,23 @@ def figure_2(runs: Runs) -> Figure | None:
             axes.plot(texts[CROSSED[mode]], limit, **_PRINTED)
     grid[0].set_ylabel("temperature of the last layer")
     _label_few_decades(grid[0])
-    entries += (
-        [entry("first above 100, as printed", **_PRINTED)] if limit == LIMIT else []
-    )
+    if limit == LIMIT:
+        entries.append(entry("first above 100, as printed", **_PRINTED))
     if rows["reset"].any():
-        falls = "redistributed: falls to the reset temperature"
-        entries += [entry(falls, ls="none", marker="v", ms=3.5, color=plots.WARNING)]
-        entries += [
-            entry(
-                "product of all corrections",
-                linestyle="--",
-                linewidth=0.7,
-                color=COLOURS[PERIODIC],
-            )
-        ]
-    return plots.legend_below(figure, entries, columns=2, title=_title(rows))
+        entries += _REDISTRIBUTED
+    return figures.legend_below(figure, entries, columns=2, title=_title(rows))
 
 
 def _temperatures(axes: Axes, rows: pd.DataFrame, look: Any) -> None:
     for _, seed in rows.groupby(["experiment", "seed"], sort=False):
-        epochs, values = [0.0], [1.0]
+        epochs = [0.0]
+        values = [1.0]
         for row in seed.to_dict("records"):
-            epochs += [row["epoch"]] * (1 + row["reset"])
-            values += [row["reached"], row["kept"]][: 1 + row["reset"]]
+            epochs.append(row["epoch"])
+            values.append(row["reached"])
+            if row["reset"]:
+                epochs.append(row["epoch"])
+                values.append(row["kept"])
         axes.plot(epochs, values, linewidth=1.1, **look)
         if seed["reset"].any():
             axes.plot(
@@ -311,43 +323,42 @@ def _temperatures(axes: Axes, rows: pd.DataFrame, look: Any) -> None:
             )
     resets = rows[rows["reset"]]
     axes.plot(
-        resets["epoch"], resets["reached"], "v", color=plots.WARNING, markersize=3.5
+        resets["epoch"], resets["reached"], "v", color=figures.WARNING, markersize=3.5
     )
 
 
-@plots.style()
+@figures.style()
 def training_curves(runs: Runs) -> Figure | None:
-    """Accuracy over epochs by mode, a row per schedule; scales leave out the rise of
-    the first third.
+    """Accuracy over epochs by mode, a row per schedule.
+
+    The scales leave out the rise of the first third.
     """
     shown = _shown(runs)
     if shown.empty:
         return None
     schedules = [name for name in SCHEDULES if name in set(shown["schedule"])]
-    figure, grid = plots.panels(
+    figure, grid = figures.panels(
         2 * len(schedules), columns=2, row=1.4, extra=0.8, sharex=True, sharey="col"
     )
-    for column, (split, title) in enumerate(
-        (("test", "test accuracy (%)"), ("train", "training accuracy (%)"))
-    ):
+    titles = {"test": "test accuracy (%)", "train": "training accuracy (%)"}
+    for column, (split, title) in enumerate(titles.items()):
         rows = shown.merge(runs.wide("accuracy", split=split), on="run")
         for axes, schedule in zip(grid[column::2], schedules, strict=True):
-            _by_mode(
-                axes, rows[rows["schedule"] == schedule], "accuracy", scale=PERCENT
-            )
+            here = rows[rows["schedule"] == schedule]
+            _by_mode(axes, here, "accuracy", scale=PERCENT)
         later = rows[rows["epoch"] > rows["epoch"].max() / 3]
-        grid[column].set(
-            title=title, ylim=(PERCENT * later["accuracy"].min() - 2, None)
-        )
+        bottom = PERCENT * later["accuracy"].min() - 2
+        grid[column].set(title=title, ylim=(bottom, None))
     for axes, schedule in zip(grid[::2], schedules, strict=True):
         axes.set_ylabel(f"schedule:\n{SCHEDULES[schedule]}")
     return _over_epochs(figure, grid, shown, _title(shown))
 
 
-@plots.style()
+@figures.style()
 def effects(runs: Runs) -> Figure | None:
-    """Norms of weights, gradients and logits, and the calibration error, by mode over
-    epochs without a schedule.
+    """Norms and calibration error over epochs, by mode, without a schedule.
+
+    The norms are those of weights, gradients and logits.
     """
     shown = _shown(runs).query("schedule == 'none'")
     if shown.empty:
@@ -364,7 +375,7 @@ def effects(runs: Runs) -> Figure | None:
         "logit_norm": "(c) logits, validation data",
         "ece": "(d) ECE, test data",
     }
-    figure, grid = plots.panels(4, columns=2, row=2.3, sharex=True)
+    figure, grid = figures.panels(4, columns=2, row=2.3, sharex=True)
     for axes, (column, title) in zip(grid, titles.items(), strict=True):
         is_norm = column != "ece"
         axes.set(
@@ -387,7 +398,7 @@ def _shown(runs: Runs) -> pd.DataFrame:
 
 def _by_mode(axes: Axes, rows: pd.DataFrame, column: str, *, scale: float) -> None:
     for mode in MODES:
-        plots.band(
+        figures.band(
             axes,
             rows[rows["mode"] == mode],
             "epoch",
@@ -402,10 +413,10 @@ def _by_mode(axes: Axes, rows: pd.DataFrame, column: str, *, scale: float) -> No
 def _over_epochs(
     figure: Figure, grid: list[Axes], runs: pd.DataFrame, title: str
 ) -> Figure:
-    plots.label_outside(grid, columns=2, x="epoch")
+    figures.label_outside(grid, columns=2, x="epoch")
     modes = [mode for mode in MODES if mode in set(runs["mode"])]
     entries = [entry(MODES[mode], color=COLOURS[mode], linewidth=1.1) for mode in modes]
-    return plots.legend_below(figure, entries, columns=len(MODES), title=title)
+    return figures.legend_below(figure, entries, columns=len(MODES), title=title)
 
 
 def _title(rows: pd.DataFrame) -> str:
@@ -413,8 +424,9 @@ def _title(rows: pd.DataFrame) -> str:
 
 
 def _label_few_decades(axes: Axes) -> None:
-    """Several numbers, written out, also on a logarithmic axis that holds few powers of
-    ten.
+    """Label several numbers, written out.
+
+    A logarithmic axis may hold too few powers of ten.
     """
     low, high = axes.get_ylim()
     if axes.get_yscale() == "log" and high < 100 * low:
@@ -425,74 +437,96 @@ def _label_few_decades(axes: Axes) -> None:
         axes.yaxis.set_minor_locator(NullLocator())
 
 
-@plots.style()
+@figures.style()
 def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
-    """A column per image: the image, its labels, and the predictions without and with
-    last layer Cooling; first seed.
+    """Images, their labels, and the predictions of the first seed, a column per image.
 
-    The largest label, if nobody predicts it, is that of pixels without a class: black.
-    Below the names of the arms is the mean IoU over all test images of the same
-    weights, those after the last epoch; on each prediction is the share of right
-    pixels. `pixels` is a file, or not there.
+    The predictions are those without Cooling and with last layer Cooling. On each is
+    the share of right pixels, and beside them the mean IoU over all test images of the
+    same weights, those after the last epoch.
+
+    The largest label, if no network predicts it, is that of pixels without a class;
+    they are black.
+
+    Args:
+        runs: The runs.
+        pixels: The file of the pictures, which may be missing.
     """
     if not pixels.is_file():
         return None
     arrays = {name: array[:SHOWN] for name, array in load_file(pixels).items()}
-    labels, predictions = arrays["labels"], np.stack([arrays[PLAIN], arrays[LAST]])
-    void = None if (largest := labels.max()) in predictions else largest
+    labels = arrays["labels"]
+    predictions = np.stack([arrays[PLAIN], arrays[LAST]])
+    void = _label_without_class(labels, predictions)
     count, height, width = labels.shape
-    cell, box = (
-        plots.WIDTH / max(count, 4),
-        {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8},
+    side = figures.WIDTH / max(count, 4)
+    figure, axes = figures.panels(
+        4 * count,
+        columns=count,
+        width=count * side + 0.4,
+        row=side * height / width,
+        extra=0.2,
     )
-    size: Any = {
-        "width": count * cell + 0.4,
-        "row": cell * height / width,
-        "extra": 0.2,
-    }
-    figure, axes = plots.panels(4 * count, columns=count, **size)
     grid = np.reshape(np.array(axes, dtype=object), (4, count))
-    shown = zip(grid.T, arrays["images"], labels, *predictions, strict=True)
-    for (top, second, *below), image, label, *answers in shown:
-        known = label != void
+    columns = zip(grid.T, arrays["images"], labels, *predictions, strict=True)
+    for (top, second, *below), image, label, *answers in columns:
+        has_class = label != void
         top.imshow(image)
-        top.set_title(f"{len(np.unique(label[known]))} classes", fontsize=7)
-        second.imshow(np.where(known[..., None], _CLASSES[label % len(_CLASSES)], 0))
-        for each, answer in zip(below, answers, strict=True):
-            each.imshow(_CLASSES[answer % len(_CLASSES)])
-            share = (answer == label)[known].mean() if known.any() else np.nan
-            each.text(
-                0.02,
-                0.03,
-                f"{PERCENT * share:.0f} %",
-                transform=each.transAxes,
-                fontsize=6.5,
-                bbox=box,
-            )
-    classes = [each for each in np.union1d(labels, predictions) if each != void]
+        top.set_title(f"{len(np.unique(label[has_class]))} classes", fontsize=7)
+        second.imshow(np.where(has_class[..., None], _class_colours(label), 0))
+        for panel, answer in zip(below, answers, strict=True):
+            _show_prediction(panel, answer, label, has_class)
+    classes = np.union1d(labels, predictions)
     marks = [
-        entry(
-            f"class {each}", ls="none", marker="s", color=_CLASSES[each % len(_CLASSES)]
-        )
-        for each in classes
+        entry(f"class {number}", color=_class_colours(number), **_SQUARE)
+        for number in classes[classes != void]
     ]
-    marks += (
-        [entry("no class", ls="none", marker="s", color="black")]
-        if void is not None
-        else []
+    if void is not None:
+        marks.append(entry("no class", color="black", **_SQUARE))
+    figures.legend_below(figure, marks, columns=6, fontsize=7)
+    for panel in axes:
+        panel.set(xticks=[], yticks=[])
+        panel.spines[:].set_visible(False)
+    names = ("image", "label", *_scored_arms(runs))
+    for panel, name in zip(grid[:, 0], names, strict=True):
+        panel.set_ylabel(name, fontsize=8)
+    return figure
+
+
+def _label_without_class(labels: NDArray[Any], predictions: NDArray[Any]) -> Any:
+    """The label of pixels without a class; None if there is none."""
+    largest = labels.max()
+    return None if largest in predictions else largest
+
+
+def _class_colours(numbers: Any) -> Any:
+    """The colours of classes, (..., 3)."""
+    return _CLASSES[numbers % len(_CLASSES)]
+
+
+def _show_prediction(
+    axes: Axes, answer: NDArray[Any], label: NDArray[Any], has_class: NDArray[np.bool_]
+) -> None:
+    """Draw a prediction, with the share of its right pixels."""
+    axes.imshow(_class_colours(answer))
+    is_right = (answer == label)[has_class]
+    share = is_right.mean() if has_class.any() else np.nan
+    axes.text(
+        0.02,
+        0.03,
+        f"{PERCENT * share:.0f} %",
+        transform=axes.transAxes,
+        fontsize=6.5,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8},
     )
-    plots.legend_below(figure, marks, columns=6, fontsize=7)
-    for each in axes:
-        each.set(xticks=[], yticks=[])
-        each.spines[:].set_visible(False)
+
+
+def _scored_arms(runs: Runs) -> list[str]:
+    """The names of both arms, with the mean IoU of the first seed."""
     trained = runs.select(SEGMENTATION)
     first = trained[trained["seed"] == trained["seed"].min()]
     scores = at_last_epoch(MEAN_IOU_OF_FINISHED).of(runs, first).dropna()
-    said = {
-        first["mode"][run]: f"mIoU {PERCENT * score:.1f} %"
-        for run, score in scores.items()
-    }
-    arms = [f"{MODES[arm]}\n{said.get(arm, 'diverged')}" for arm in (PLAIN, LAST)]
-    for each, name in zip(grid[:, 0], ("image", "label", *arms), strict=True):
-        each.set_ylabel(name, fontsize=8)
-    return figure
+    texts = dict.fromkeys((PLAIN, LAST), "diverged")
+    for run, score in scores.items():
+        texts[first["mode"][run]] = f"mIoU {PERCENT * score:.1f} %"
+    return [f"{MODES[mode]}\n{texts[mode]}" for mode in (PLAIN, LAST)]

@@ -49,12 +49,12 @@ class EpochsApart(Contrast):
                 "no seed of this profile tells which exceeds the maximal temperature "
                 f"first: {self.first} or {self.second}"
             )
-        own = epochs.groupby(list(TASK))["own"].first().to_dict()
+        is_own = epochs.groupby(list(TASK))["own"].first().to_dict()
         tasks = []
         for place, rows in pairs.groupby(list(TASK), sort=False):
             name = ", ".join(map(value_label, TASK, place))
             values = tuple(rows["difference"].tolist())
-            tasks.append(Task(name, values, bool(own[place])))
+            tasks.append(Task(name, values, bool(is_own[place])))
         never = pairs["never"].value_counts()
         late = [
             f"{arm} {never[arm]} of {len(pairs)}"
@@ -74,15 +74,15 @@ class EpochsApart(Contrast):
 
     def _epochs(self, runs: Runs) -> pd.DataFrame:
         """The crossings of the runs of each side, with the column `side`."""
-        known = crossings(runs)
-        known = known[known["limit"] > 1]
+        epochs = crossings(runs)
+        epochs = epochs[epochs["limit"] > 1]
         chosen = runs.select(self.among)
         sides = {
             FIRST: self.first.select(chosen).index,
             SECOND: self.second.select(chosen).index,
         }
         parts = [
-            known[known["run"].isin(index)].assign(side=side)
+            epochs[epochs["run"].isin(index)].assign(side=side)
             for side, index in sides.items()
         ]
         return pd.concat(parts)

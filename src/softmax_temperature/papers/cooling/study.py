@@ -223,7 +223,7 @@ def growth(runs: Runs) -> pd.DataFrame:
 
 
 def _heating(run: pd.DataFrame) -> pd.DataFrame:
-    """The temperatures of one run's last layer: `reached` and `kept` of each Cooling."""
+    """The temperatures `reached` and `kept` of each Cooling of one run's last layer."""
     reached = []
     kept = []
     before = 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -117,8 +118,8 @@ def _with_images(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
 
     Printed numbers stand beside such a run all the same, but without a difference.
     """
-    known = runs.table
-    parts = known[(known["printed_model"] != "") & ~known["is_printed"]]
+    is_named = runs.table["printed_model"] != ""
+    parts = runs.table[is_named & ~runs.table["is_printed"]]
     counts = parts.groupby("experiment")["train_images"].first()
     images = {name: f", {count:,.0f} images" for name, count in counts.items()}
     is_part = table["experiment"].isin(images)
@@ -133,7 +134,15 @@ def _with_images(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-_in_the_papers_words = partial(layout.in_words, across="mode")
+_BESIDE_PRINTED: Any = {
+    "columns": _COLUMNS,
+    "printed_runs": 3,
+    "profile": _profile,
+    "all_of": (_NEVER,),
+    "finish": _with_images,
+    "lay_out": partial(layout.in_words, across="mode"),
+}
+"""The form that all tables of printed numbers have."""
 _ACCURACY = {"test_accuracy": "accuracy"}
 _OVERLAP = {"mIoU %": "mean_iou", "pixel accuracy %": "pixel_accuracy"}
 _ACCURACIES = (
@@ -146,28 +155,18 @@ TABLE_OF_SCHEDULES = Comparison(
     of=TABLE_1 & STANDARD_MODES,
     numbers=_ACCURACIES,
     keys=("experiment", "dataset", "network", "schedule", "mode"),
-    columns=_COLUMNS,
     printed=partial(_printed, "Table 1", _ACCURACY, "schedule"),
-    printed_runs=3,
-    profile=_profile,
     named=_named,
-    all_of=(_NEVER,),
-    finish=_with_images,
-    lay_out=_in_the_papers_words,
+    **_BESIDE_PRINTED,
 )
 TABLE_OF_ACTIVATIONS = Comparison(
     name="table_2",
     of=TABLE_2 & STANDARD_MODES,
     numbers=_ACCURACIES,
     keys=("experiment", "dataset", "network", "activation", "mode"),
-    columns=_COLUMNS,
     printed=partial(_printed, "Table 2", _ACCURACY, "activation"),
-    printed_runs=3,
-    profile=_profile,
     named=_named,
-    all_of=(_NEVER,),
-    finish=_with_images,
-    lay_out=_in_the_papers_words,
+    **_BESIDE_PRINTED,
 )
 SEGMENTATION_SCORES = Comparison(
     name="section_4_4",
@@ -179,14 +178,9 @@ SEGMENTATION_SCORES = Comparison(
         Number("pixel_accuracy_last_epoch", at_last_epoch(PIXEL_ACCURACY_OF_FINISHED)),
     ),
     keys=("experiment", "dataset", "network", "mode"),
-    columns=_COLUMNS,
     printed=partial(_printed, "Sec. 4.4 text", _OVERLAP),
-    printed_runs=3,
-    profile=_profile,
     named=_segmentation_named,
-    all_of=(_NEVER,),
-    finish=_with_images,
-    lay_out=_in_the_papers_words,
+    **_BESIDE_PRINTED,
 )
 NUMBERS_IN_THE_TEXT = Made(name="text", by=text.table, lay_out=text.lay_out)
 ABLATION = Made(

@@ -58,9 +58,9 @@ _ZEROS = re.compile(r"\.0+\b|(\.\d*[1-9])0+\b")
 def table(runs: Runs) -> pd.DataFrame:
     """The printed numbers, ours beside them where the run is the paper's, else below.
 
-    The gain is that of the best factor up to 1; epochs are means over the seeds whose
-    temperature gets there; times are the benchmark's, of the most expensive mode on
-    each device.
+    The gain is the one of the best factor up to 1. Epochs are means over the seeds
+    whose temperature exceeds the maximum. Times are measured by the benchmark, for the
+    most expensive mode on each device.
     """
     ours = _measured(runs)
     printed_runs = runs.table[runs.table["is_printed"]]

@@ -127,7 +127,10 @@ def _differences(
 def _beside_main(
     runs: Runs, changed: pd.DataFrame, name: str, number: Metric
 ) -> pd.DataFrame:
-    """A number of the changed runs, beside the main recipe's of the same loss and seed."""
+    """A number of the changed runs beside that of the main recipe.
+
+    They are paired by loss and seed.
+    """
     main = runs.select(MAIN)
     reference = pd.DataFrame(
         {
@@ -157,8 +160,9 @@ def _known_together(cells: pd.Series[str]) -> str:
 
 
 def lay_out(table: pd.DataFrame) -> pd.DataFrame:
-    """The table for a reader: one row per change and loss, one column per metric, "main
-    → changed (± sd)".
+    """The table for a reader, with cells such as "main → changed (± sd)".
+
+    It has a row per change and loss, and a column per metric.
     """
     keys = ["dataset", "network", "embeddings", "variant", "method", "seeds", CELLS]
     metrics = [_heading(metric) for metric in table["metric"]]

@@ -1,5 +1,4 @@
-"""Figures of what happens during training, and of the theory: 1 to 3, A.1, B.1, C.1, C.2 and
-I.1.
+"""Figures over a training, and of the theory: 1 to 3, A.1, B.1, C.1, C.2 and I.1.
 
 Figures of training show the first experiment with the main recipe. Lines are means over
 seeds, bands one standard deviation; runs that diverged are not in them, and where all
@@ -31,21 +30,21 @@ from softmax_temperature.papers.focal.study import (
     MAIN,
     title,
 )
-from softmax_temperature.papers.shared import plots
+from softmax_temperature.papers.shared import figures
 from softmax_temperature.papers.shared.factors import Where, where
-from softmax_temperature.papers.shared.plots import PERCENT
+from softmax_temperature.papers.shared.figures import PERCENT
 from softmax_temperature.papers.shared.runs import Runs
 
-_BLUE = plots.HUES[0]
-_ORANGE = plots.HUES[1]
-_GREEN = plots.HUES[2]
-_RED = plots.HUES[3]
-_GREY = plots.HUES[7]
-_CYAN = plots.HUES[9]
+_BLUE = figures.HUES[0]
+_ORANGE = figures.HUES[1]
+_GREEN = figures.HUES[2]
+_RED = figures.HUES[3]
+_GREY = figures.HUES[7]
+_CYAN = figures.HUES[9]
 COLOURS: Mapping[str, Any] = defaultdict(
     lambda: "0.6",
     {
-        "CE": plots.BLACK,
+        "CE": figures.BLACK,
         "Brier": _BLUE,
         "MMCE": _GREY,
         "LS-0.05": _GREEN,
@@ -74,7 +73,7 @@ _POINTS = 201
 _EDGES = np.linspace(0.5, 1, 26)
 _GUIDE: dict[str, Any] = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
 _SIDES = (
-    ("all", "", plots.BLACK),
+    ("all", "", figures.BLACK),
     ("right", "_right", _GREEN),
     ("wrong", "_wrong", _RED),
 )
@@ -87,8 +86,9 @@ def finished(runs: Runs, losses: Mapping[str, Where], among: Where) -> pd.DataFr
 
 
 def of_runs(table: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a table that belong to chosen runs, in their order, with the columns
-    `arm` and `seed`.
+    """The rows of a table that belong to chosen runs, in the order of the runs.
+
+    The columns `arm` and `seed` are added.
     """
     about = chosen[["arm", "seed"]]
     return about.join(table.set_index("run"), how="inner").rename_axis(index="run")
@@ -116,14 +116,17 @@ def in_first_experiment(runs: Runs) -> Where:
 def curves(axes: Axes, rows: pd.DataFrame, column: str, **labels: Any) -> None:
     """Draw a panel with the band of each loss over the epochs."""
     for arm, band in rows.groupby("arm", sort=False):
-        plots.band(axes, band, "epoch", column, color=COLOURS[str(arm)], label=str(arm))
+        figures.band(
+            axes, band, "epoch", column, color=COLOURS[str(arm)], label=str(arm)
+        )
     axes.set(xlabel="epoch", **labels)
 
 
-@plots.style()
+@figures.style()
 def figure_1(runs: Runs) -> Figure | None:
-    """NLL and entropy of right and wrong samples, errors and ECE, while cross-entropy
-    trains.
+    """NLL, entropy, errors and ECE while cross-entropy trains.
+
+    NLL and entropy are shown of all, of right and of wrong samples.
     """
     sides = [f"{name}{end}" for name in ("nll", "entropy") for _, end, _ in _SIDES]
     train, test = (
@@ -140,31 +143,33 @@ def figure_1(runs: Runs) -> Figure | None:
     )
     if test.empty:
         return None
-    figure, (a, b, c, d) = plots.panels(4, columns=2, row=2.4, extra=0.3)
+    figure, (a, b, c, d) = figures.panels(4, columns=2, row=2.4, extra=0.3)
     _nll_and_entropy(a, train, "(a) training data")
     _nll_and_entropy(b, test, "(b) test data")
     a.sharey(b)
     errors = {"training data": (train, _BLUE), "test data": (test, _ORANGE)}
     for label, (rows, colour) in errors.items():
         error = rows.assign(error=1 - rows["accuracy"])
-        plots.band(c, error, "epoch", "error", scale=PERCENT, color=colour, label=label)
-    plots.band(d, test, "epoch", "ece", scale=PERCENT, color=_ORANGE)
+        figures.band(
+            c, error, "epoch", "error", scale=PERCENT, color=colour, label=label
+        )
+    figures.band(d, test, "epoch", "ece", scale=PERCENT, color=_ORANGE)
     for axes, text in ((c, "(c) error"), (d, "(d) ECE on test data")):
         axes.set(title=text, xlabel="epoch", ylabel="%", ylim=(0, None))
     c.legend()
     name = f"{title(runs, first_experiment(runs))}: CE"
-    plots.legend_below(figure, a, columns=3)
+    figures.legend_below(figure, a, columns=3)
     figure.suptitle(name, fontsize=10)
     return figure
 
 
 def _nll_and_entropy(axes: Axes, rows: pd.DataFrame, text: str) -> None:
-    """Draw the NLL (a line) and the entropy (dashed) of all, right and wrong samples."""
+    """Draw the NLL as a line and the entropy dashed, by kind of sample."""
     for kind, suffix, colour in _SIDES:
         nll = f"nll{suffix}"
         entropy = f"entropy{suffix}"
-        plots.band(axes, rows, "epoch", nll, color=colour, label=f"NLL, {kind}")
-        plots.band(
+        figures.band(axes, rows, "epoch", nll, color=colour, label=f"NLL, {kind}")
+        figures.band(
             axes,
             rows,
             "epoch",
@@ -176,10 +181,11 @@ def _nll_and_entropy(axes: Axes, rows: pd.DataFrame, text: str) -> None:
     axes.set(title=text, ylabel="nats", ylim=(0, None))
 
 
-@plots.style()
+@figures.style()
 def figure_2(runs: Runs) -> Figure | None:
-    """Test NLL, that of right and wrong samples, entropy of wrong ones and the last
-    layer's weight norm, by loss.
+    """Test NLL, entropy of wrong samples, and the last layer's weight norm, by loss.
+
+    The NLL is shown of all, of right and of wrong samples.
     """
     test = curves_of(
         runs,
@@ -194,7 +200,7 @@ def figure_2(runs: Runs) -> Figure | None:
     )
     if test.empty:
         return None
-    figure, (a, b, c, d, e, legend) = plots.panels(6, row=2.2)
+    figure, (a, b, c, d, e, legend) = figures.panels(6, row=2.2)
     curves(a, test, "nll", title="(a) NLL", ylabel="nats")
     curves(b, test, "nll_right", title="(b) NLL, right samples", ylabel="nats")
     curves(c, test, "nll_wrong", title="(c) NLL, wrong samples", ylabel="nats")
@@ -207,13 +213,14 @@ def figure_2(runs: Runs) -> Figure | None:
     return figure
 
 
-@plots.style()
+@figures.style()
 def figure_3a() -> Figure:
-    """g(p, γ), focal loss's gradient over that of the cross-entropy, with the p0 where
-    it falls through 1.
+    """g(p, γ), the gradient of focal loss over that of cross-entropy.
+
+    Dots mark p0, where it falls through 1.
     """
     probs = torch.linspace(0, 1, _POINTS, dtype=torch.float64)
-    figure, (axes,) = plots.panels(1, width=0.75 * plots.WIDTH, row=3.2)
+    figure, (axes,) = figures.panels(1, width=0.75 * figures.WIDTH, row=3.2)
     axes.axhline(1, **_GUIDE)
     for gamma, colour in zip(
         GAMMAS_3A, sns.color_palette("viridis_r", len(GAMMAS_3A)), strict=True
@@ -236,10 +243,11 @@ def figure_3a() -> Figure:
     return figure
 
 
-@plots.style()
+@figures.style()
 def figure_3bcd(runs: Runs) -> Figure | None:
-    """Histograms of the last layer's gradient norm over training samples, one panel per
-    epoch, seeds together.
+    """Histograms of the last layer's gradient norm over training samples.
+
+    There is one panel per epoch; seeds are taken together.
     """
     shown = finished(runs, CURVE_LOSSES, in_first_experiment(runs))
     table = of_runs(runs.tables["gradient_norms"], shown)
@@ -252,7 +260,7 @@ def figure_3bcd(runs: Runs) -> Figure | None:
         "count"
     ].transform("sum")
     epochs = counts.groupby("epoch")
-    figure, grid = plots.panels(
+    figure, grid = figures.panels(
         len(epochs), columns=len(epochs), row=2.9, sharex=True, sharey=True
     )
     for axes, (epoch, bins), letter in zip(
@@ -282,22 +290,23 @@ def figure_3bcd(runs: Runs) -> Figure | None:
     grid[0].set(
         xlim=(common["low"].min(), common["high"].max()), ylabel="training samples (%)"
     )
-    plots.legend_below(figure, grid[0], columns=len(CURVE_LOSSES))
+    figures.legend_below(figure, grid[0], columns=len(CURVE_LOSSES))
     figure.suptitle(title(runs, first_experiment(runs)), fontsize=10)
     return figure
 
 
-@plots.style()
+@figures.style()
 def figure_a1(runs: Runs) -> Figure | None:
-    """Reliability on training data at a few epochs (25 bins), above the share of
-    samples in each bin; first seed.
+    """Reliability on training data at a few epochs, of the first seed, in 25 bins.
+
+    Below it is the share of samples in each bin.
     """
     shown = finished(runs, _CROSS_ENTROPY, in_first_experiment(runs))
     table = of_runs(runs.tables["reliability"], shown)
     if table.empty:
         return None
     groups = table[table["seed"] == table["seed"].min()].groupby("epoch")
-    figure, grid = plots.panels(
+    figure, grid = figures.panels(
         2 * len(groups), columns=len(groups), row=1.85, sharex=True, sharey="row"
     )
     for upper, lower, (epoch, bins) in zip(
@@ -329,13 +338,14 @@ def figure_a1(runs: Runs) -> Figure | None:
     return figure
 
 
-@plots.style()
+@figures.style()
 def figure_b1() -> Figure:
-    """The predicted probability that minimises each loss, against the class's
-    probability, for two classes.
+    """The predicted probability that minimises each loss, for two classes.
+
+    It is drawn against the true probability of the class.
     """
     chances = np.linspace(0, 1, _POINTS)
-    figure, (axes,) = plots.panels(1, width=0.6 * plots.WIDTH, row=3.6)
+    figure, (axes,) = figures.panels(1, width=0.6 * figures.WIDTH, row=3.6)
     for gamma, arm in enumerate(CURVE_LOSSES):
         best = [optimal_probability(q, gamma) for q in chances.tolist()]
         axes.plot(
@@ -355,17 +365,18 @@ def figure_b1() -> Figure:
     return figure
 
 
-@plots.style()
+@figures.style()
 def figure_c1(runs: Runs) -> Figure | None:
-    """Norms of the linear model's logits and weights over training: mean ± sd over
-    seeds.
+    """Norms of the linear model's logits and weights over training.
+
+    Lines are means over seeds, bands one standard deviation.
     """
     rows = of_runs(
         runs.wide("logit_norm", "weight_norm", split="test"), runs.select(LINEAR)
     )
     if rows.empty:
         return None
-    figure, (a, b) = plots.panels(2, row=2.9)
+    figure, (a, b) = figures.panels(2, row=2.9)
     logits = "mean norm of the test logits"
     curves(a, rows, "logit_norm", title="(a)", ylabel=logits, ylim=(0, None))
     curves(
@@ -376,13 +387,14 @@ def figure_c1(runs: Runs) -> Figure | None:
         ylabel="norm of the weights",
         ylim=(0, None),
     )
-    return plots.legend_below(figure, a, columns=len(CURVE_LOSSES))
+    return figures.legend_below(figure, a, columns=len(CURVE_LOSSES))
 
 
-@plots.style()
+@figures.style()
 def figure_c2(runs: Runs) -> Figure | None:
-    """Confidence of the linear model's mistakes over all seeds, and the decision
-    regions of seed 0, by loss.
+    """Confidence of the linear model's mistakes, and its decision regions, by loss.
+
+    Mistakes are those of all seeds, regions those of seed 0.
     """
     models = runs.select(LINEAR)
     mistakes = of_runs(runs.tables["linear_mistakes"], models)
@@ -392,7 +404,7 @@ def figure_c2(runs: Runs) -> Figure | None:
     first_seed = where(seed=0).select(models)
     weights = of_runs(runs.wide("weight_0", "weight_1", split="test"), first_seed)
     weights = weights.dropna().set_index("arm")[["weight_0", "weight_1"]]
-    figure = Figure(figsize=(plots.WIDTH, 5.2), layout="constrained")
+    figure = Figure(figsize=(figures.WIDTH, 5.2), layout="constrained")
     grid = figure.add_gridspec(2, len(weights), height_ratios=(1, 1.2))
     above = figure.add_subplot(grid[0, :])
     below = [figure.add_subplot(grid[1, column]) for column in range(len(weights))]
@@ -421,10 +433,10 @@ def figure_c2(runs: Runs) -> Figure | None:
     figure.colorbar(
         regions, ax=below, label="predicted probability\nof label 1", shrink=0.75
     )
-    return plots.legend_below(figure, below[0], columns=5)
+    return figures.legend_below(figure, below[0], columns=5)
 
 
-@plots.style()
+@figures.style()
 def figure_i1(runs: Runs) -> Figure | None:
     """Norm of the features that enter the last layer, by loss."""
     rows = curves_of(
@@ -436,7 +448,7 @@ def figure_i1(runs: Runs) -> Figure | None:
     )
     if rows.empty:
         return None
-    figure, (axes,) = plots.panels(1, width=0.7 * plots.WIDTH, row=3.0)
+    figure, (axes,) = figures.panels(1, width=0.7 * figures.WIDTH, row=3.0)
     curves(
         axes,
         rows,
@@ -453,8 +465,9 @@ def figure_i1(runs: Runs) -> Figure | None:
 def _regions(
     axes: Axes, points: pd.DataFrame, weights: NDArray[np.float64]
 ) -> AxesImage:
-    """Probability of label 1 over the plane, the lines of one half and of 90 %
-    confidence, and the points.
+    """Draw the probability of label 1 over the plane, and the points.
+
+    Lines mark a probability of one half and a confidence of 90 %.
     """
     places = points[["x_0", "x_1"]].to_numpy()
     labels = points["label"]
@@ -476,9 +489,9 @@ def _regions(
         linestyles=["--", "-", "--"],
     )
     # Labels have the colours of their regions: others are mistakes.
-    for label, marker, colour in ((0, "o", "#2166ac"), (1, "^", plots.WARNING)):
+    for label, marker, colour in ((0, "o", "#2166ac"), (1, "^", figures.WARNING)):
         x, y = places[labels == label].T
-        # As a picture: thousands of elements would make the SVG large.
+        # Rasterised, because thousands of elements would make the SVG large.
         axes.scatter(
             x,
             y,

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
+from softmax_temperature.data.logits import LOGITS
 from softmax_temperature.papers.focal.study import (
     MAIN,
     QUALITATIVE_LOSSES,
@@ -25,7 +26,6 @@ from softmax_temperature.papers.shared.factors import where
 from softmax_temperature.papers.shared.runs import CELL, Runs
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact, ArtifactError, open_artifact
-from softmax_temperature.stages import LOGITS
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.training.prepared_sets import image_set
 

@@ -1,5 +1,6 @@
-"""Figures of what a trained network does: 4, G.1 to G.4, H.1, K.1, the ROC curves of Table
-3, and two of ours.
+"""Figures of trained networks: 4, G.1 to G.4, H.1, K.1, and three of ours.
+
+The ROC curves of Table 3 are one of these.
 
 Bars, points and curves are means over seeds, error bars of points and bands one
 standard deviation, crosses what the paper prints. `written` are the tables of the
@@ -38,10 +39,10 @@ from softmax_temperature.papers.focal.study import (
     shifted_sets,
     title,
 )
-from softmax_temperature.papers.shared import plots
+from softmax_temperature.papers.shared import figures
 from softmax_temperature.papers.shared.factors import where
+from softmax_temperature.papers.shared.figures import BLACK, PERCENT, entry
 from softmax_temperature.papers.shared.metrics import Metric
-from softmax_temperature.papers.shared.plots import BLACK, PERCENT, entry
 from softmax_temperature.papers.shared.runs import Runs
 
 Written = Mapping[str, pd.DataFrame]
@@ -85,10 +86,11 @@ def _evaluation(
     return chosen[["experiment", "arm", "seed"]].assign(**values)
 
 
-@plots.style()
+@figures.style()
 def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
-    """ECE, AdaECE and Classwise-ECE with 90 % intervals, before and after scaling; G.1
-    to G.4 for other experiments.
+    """ECE, AdaECE and Classwise-ECE before and after scaling, with 90 % intervals.
+
+    G.1 to G.4 show the same for other experiments.
     """
     chosen = finished(runs, TABLE_1_LOSSES, MAIN & where(experiment=experiment))
     if chosen.empty:
@@ -101,7 +103,7 @@ def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
     printed = printed[printed["task"] == experiment]
     crosses = printed.set_index(["metric", "method"])["published"]
     arms = list(chosen["arm"].unique())
-    figure, grid = plots.panels(len(ERRORS), row=3.3)
+    figure, grid = figures.panels(len(ERRORS), row=3.3)
     for axes, (metric, text) in zip(grid, ERRORS.items(), strict=True):
         for position, arm in enumerate(arms):
             for rows, shift, name, alpha in (
@@ -126,13 +128,16 @@ def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
     ]
     if crosses.notna().any():
         entries.append(entry("printed", color="red", **_CROSS))
-    return plots.legend_below(figure, entries, columns=5, title=title(runs, experiment))
+    return figures.legend_below(
+        figure, entries, columns=5, title=title(runs, experiment)
+    )
 
 
-@plots.style()
+@figures.style()
 def calibration_summary(runs: Runs, written: Written) -> Figure:
-    """Ours: ECE of every loss before and after scaling, with the temperature, a panel
-    per experiment on one scale.
+    """Ours: ECE of every loss before and after scaling, with the temperature.
+
+    There is a panel per experiment; all have one scale.
     """
     main = runs.select(MAIN)
     experiments = main["experiment"].unique().tolist()
@@ -147,7 +152,7 @@ def calibration_summary(runs: Runs, written: Written) -> Figure:
     columns = next(count for count in (3, 2, 1) if len(experiments) % count == 0)
     longest = max(len(tables["ece"]) for tables in metrics.values())
     height = 0.24 * longest + 0.7
-    figure, grid = plots.panels(
+    figure, grid = figures.panels(
         len(experiments), columns=columns, row=height, extra=0.5, sharex=True
     )
     for axes, (name, tables) in zip(grid, metrics.items(), strict=True):
@@ -173,7 +178,7 @@ def calibration_summary(runs: Runs, written: Written) -> Figure:
     ]
     if rows["published"].notna().any():
         entries.append(entry("printed", color=BLACK, **_CROSS))
-    return plots.legend_below(figure, entries, columns=4)
+    return figures.legend_below(figure, entries, columns=4)
 
 
 def _temperatures(axes: Axes, temperatures: pd.Series[float]) -> None:
@@ -192,7 +197,7 @@ def _temperatures(axes: Axes, temperatures: pd.Series[float]) -> None:
         )
 
 
-@plots.style()
+@figures.style()
 def figure_shift(runs: Runs, written: Written, experiment: str) -> Figure | None:
     """Ours: error and ECE on other pictures of the same classes, a row per set."""
     sets = shifted_sets(runs, MAIN & where(experiment=experiment))
@@ -204,7 +209,7 @@ def figure_shift(runs: Runs, written: Written, experiment: str) -> Figure | None
     is_shown = unshifted["method"].isin(rows["method"])
     unshifted = unshifted[(unshifted["task"] == experiment) & is_shown]
     unshifted = unshifted.assign(published=np.nan).set_index("method")
-    figure, grid = plots.panels(
+    figure, grid = figures.panels(
         2 * len(sets),
         columns=2,
         row=0.3 * len(unshifted) + 0.7,
@@ -227,13 +232,14 @@ def figure_shift(runs: Runs, written: Written, experiment: str) -> Figure | None
         _AFTER,
     ]
     text = f"{title(runs, experiment)}: shifted test images"
-    return plots.legend_below(figure, entries, columns=3, title=text)
+    return figures.legend_below(figure, entries, columns=3, title=text)
 
 
-@plots.style()
+@figures.style()
 def figure_h1(runs: Runs, pixels: Path, experiment: str) -> Figure | None:
-    """Test images with their label and what four losses predict, before and after
-    scaling; first seed.
+    """Test images with their label and the predictions of four losses.
+
+    Predictions are those of the first seed, before and after scaling.
 
     Images that all losses classify correctly come first, those that all get wrong last;
     in the file of pixels they are in the order of `panels`.
@@ -251,7 +257,7 @@ def figure_h1(runs: Runs, pixels: Path, experiment: str) -> Figure | None:
     if images is None or not chosen:
         return None
     order = rows["image"].unique().tolist()
-    figure, grid = plots.panels(len(chosen), columns=IMAGES_IN_A_ROW)
+    figure, grid = figures.panels(len(chosen), columns=IMAGES_IN_A_ROW)
     for axes, number in zip(grid, chosen, strict=True):
         predictions = rows[rows["image"] == number].set_index("scaling")
         axes.set_axis_off()
@@ -275,7 +281,7 @@ def _predicted(
         0.5,
         -0.06 - 0.12 * line,
         f"{arm}: {before['predicted']}  {confidence}",
-        color=BLACK if is_right else plots.WARNING,
+        color=BLACK if is_right else figures.WARNING,
         ha="center",
         va="top",
         fontsize=7,
@@ -283,10 +289,11 @@ def _predicted(
     )
 
 
-@plots.style()
+@figures.style()
 def roc_curves(runs: Runs, experiment: str) -> Figure | None:
-    """ROC curves of telling out-of-distribution samples by entropy, before and after
-    scaling: mean curves and AUROC over seeds.
+    """ROC curves of telling out-of-distribution samples by entropy.
+
+    Curves and AUROC are means over seeds, before and after scaling.
     """
     chosen = finished(runs, TABLE_1_LOSSES, MAIN & where(experiment=experiment))
     curves = of_runs(runs.tables["roc"], chosen)
@@ -294,7 +301,7 @@ def roc_curves(runs: Runs, experiment: str) -> Figure | None:
         return None
     sets = outlier_sets(runs, MAIN & where(experiment=experiment))
     columns = max(2, len(sets))
-    figure, grid = plots.panels(
+    figure, grid = figures.panels(
         2 * len(sets),
         columns=columns,
         row=7.0 / columns,
@@ -308,7 +315,7 @@ def roc_curves(runs: Runs, experiment: str) -> Figure | None:
         areas = PERCENT * auroc.of(runs, chosen)
         axes.plot([0, 1], [0, 1], **_GUIDE)
         for arm, rows in curves[here].groupby("arm", sort=False):
-            plots.band(
+            figures.band(
                 axes,
                 rows,
                 "false_positive_rate",
@@ -323,10 +330,10 @@ def roc_curves(runs: Runs, experiment: str) -> Figure | None:
             ylim=(0, 1),
             aspect="equal",
         )
-    plots.label_outside(
+    figures.label_outside(
         grid, columns=columns, x="false positive rate", y="true positive rate"
     )
-    return plots.legend_below(
+    return figures.legend_below(
         figure,
         grid[0].lines[1:],
         columns=len(TABLE_1_LOSSES),
@@ -357,10 +364,11 @@ def _areas(axes: Axes, areas: Any) -> None:
     )
 
 
-@plots.style()
+@figures.style()
 def figure_k1(runs: Runs) -> Figure | None:
-    """Test BLEU above validation ECE over temperatures, by loss: mean over seeds, and
-    each seed as dots.
+    """Test BLEU above validation ECE over temperatures, by loss.
+
+    Lines are means over seeds; dots are single seeds.
 
     The larger marks are the highest BLEU and the least ECE of the mean; the vertical
     line is temperature 1. The axis of BLEU need not begin at 0.
@@ -370,7 +378,7 @@ def figure_k1(runs: Runs) -> Figure | None:
     arms = list(curves["arm"].unique())
     if not arms:
         return None
-    figure, grid = plots.panels(
+    figure, grid = figures.panels(
         2 * len(arms), columns=len(arms), row=1.8, sharex=True, sharey="row"
     )
     columns = ("bleu", "validation_ece")
@@ -379,14 +387,14 @@ def figure_k1(runs: Runs) -> Figure | None:
         values = PERCENT * rows[column]
         mean = values.groupby(level=0).mean()
         best: Any = mean.idxmax() if column == "bleu" else mean.idxmin()
-        colour = plots.HUES[column != "bleu"]
+        colour = figures.HUES[column != "bleu"]
         axes.axvline(1, **_GUIDE)
         axes.plot(values, ".", color=colour, alpha=0.5, markersize=4)
         axes.plot(mean, color=colour, linewidth=1.2)
         axes.plot(best, mean[best], "o", color=colour, markersize=5)
     for axes, arm, letter in zip(grid, arms, ascii_lowercase, strict=False):
         axes.set_title(f"({letter}) {_TRANSLATION_TITLES[arm]}")
-    plots.label_outside(grid, columns=len(arms), x="temperature")
+    figures.label_outside(grid, columns=len(arms), x="temperature")
     grid[0].set_ylabel("test BLEU")
     grid[len(arms)].set(ylabel="validation ECE (%)", ylim=(0, None))
     return figure
@@ -431,8 +439,9 @@ def _by_metric(rows: pd.DataFrame, order: Sequence[str]) -> dict[Any, pd.DataFra
 def _dots(
     axes: Axes, table: pd.DataFrame, shift: float, *, fmt: str = "o", **look: Any
 ) -> None:
-    """Draw a point per method with its sd over seeds, and a cross where a value is
-    printed, one below the other.
+    """Draw a point per method with its sd over seeds, one below the other.
+
+    A cross marks a printed value.
     """
     numbers = PERCENT * table[["ours", "ours_sd", "published"]].astype(float)
     for y, (arm, ours, sd, printed) in enumerate(numbers.itertuples(name=None)):

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -127,10 +129,7 @@ WRITTEN_LABELS = {"MMCE-written": "MMCE"}
 
 def any_of(losses: Mapping[str, Where]) -> Where:
     """The runs with one of several losses."""
-    first, *others = losses.values()
-    together = first
-    for loss in others:
-        together = together | loss
+    together = reduce(or_, losses.values())
     return together.called(", ".join(losses))
 
 
@@ -247,9 +246,7 @@ def arm_label(run: Mapping[str, Any] | pd.Series[Any]) -> str:
 
 
 def plain(value: Any) -> str | None:
-    """A gamma as text, without zeros at its end: "3", "53", "0.5"; None if there is
-    none.
-    """
+    """A gamma as text without zeros at its end, as "3", "53" or "0.5"; None stays."""
     if pd.isna(value):
         return None
     try:

@@ -189,11 +189,11 @@ def _named(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_remarks(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
-    """The table with the source of word vectors and with what differs from the paper."""
-    known = runs.select(MAIN).drop_duplicates("experiment").set_index("experiment")
-    differs = {name: _differs(row) for name, row in known.iterrows()}
+    """Add the source of word vectors, and remarks on what differs from the paper."""
+    runs_of = runs.select(MAIN).drop_duplicates("experiment").set_index("experiment")
+    differs = {name: _differs(row) for name, row in runs_of.iterrows()}
     remarks = {
-        "embeddings": table["task"].map(known["embeddings"]),
+        "embeddings": table["task"].map(runs_of["embeddings"]),
         "differs": table["task"].map(differs),
     }
     columns = [*table.columns[:-2], *_REMARKS, STATUS, CELLS]
@@ -211,7 +211,10 @@ def _differs(run: pd.Series[Any]) -> str:
 
 
 def printed_numbers(title: str) -> pd.DataFrame:
-    """The printed numbers of a table, in our units; the paper's BLEU is in percent too."""
+    """The printed numbers of a table, in our units.
+
+    The paper prints BLEU in percent, too.
+    """
     rows = published(SLUG, title).rename(columns={"model": "network"})
     is_percent = (rows["unit"] == "percent") | rows["metric"].str.contains("BLEU")
     scale = np.where(is_percent, 100, 1)
@@ -381,8 +384,9 @@ _TRANSLATION_SCORES = (
 
 
 def not_in_a_table(_: Runs | None = None) -> pd.DataFrame:
-    """The printed numbers that belong to no table, because they are ranges over several
-    networks.
+    """The printed numbers that are ranges over several networks.
+
+    They belong to no table.
     """
     titles = {_K1_TITLE}
     titles |= {table.title for table in TABLES if isinstance(table, LossTable)}

@@ -1,3 +1,1 @@
-"""What the papers share: claims, tables beside printed numbers, figures, and links to
-the cells behind a number.
-"""
+"""Code of all papers: runs, contrasts, claims, tables, figures, links to cells."""

@@ -1,9 +1,8 @@
-"""Gathering the runs of a study: from the cells on this machine, and from the rows that
-another machine has recorded.
+"""Gathering the runs of a study from the cells here and from recorded rows.
 
 A study grows: a run that is recorded in the paper's folder, and that the parameters
-still declare, stays where this machine does not have its cell. So rows of a GPU and of a
-CPU make one table.
+still declare, stays where this machine does not have its cell. So rows of a GPU and of
+a CPU make one table.
 """
 
 from __future__ import annotations
@@ -128,11 +127,11 @@ def gather(
         else:
             missing.append(run)
     if missing:
+        count = f"{_count(missing)} of {_count(declared)} runs"
         raise InputError(
-            f"{_count(missing)} of {_count(declared)} runs are neither in a cell here nor "
-            "recorded",
+            f"{count} are neither in a cell here nor recorded",
             where=f"{missing[0].stage.output / missing[0].cell}",
-            remedy="Run `dvc repro`, or bring the results of the machine that has them.",
+            remedy="Run `dvc repro`, or copy the results of the machine that ran them.",
         )
     say(
         f"{folder}: {counts['here']} runs from cells on this machine, "
@@ -217,7 +216,7 @@ def _rows_of(recorded: Runs, run: DeclaredRun) -> Runs:
     chosen = table.index
     measurements = recorded.measurements
     return Runs(
-        # As declared: a file does not tell the gamma "3" from 3.0.
+        # The declared factors: a file does not tell the gamma "3" from 3.0.
         table.drop(columns="study").assign(**run.factors),
         measurements[measurements[RUN].isin(chosen)],
         {name: rows[rows[RUN].isin(chosen)] for name, rows in recorded.tables.items()},
@@ -269,13 +268,13 @@ def _as_runs(
         {**run.factors, **factors, DEVICE: device, **measured.facts, CELL: run.name}
         for factors in run.each
     ]
-    values = pd.DataFrame([{RUN: 0, "scaled": False, **one} for one in measured.rows])
+    values = pd.DataFrame([{RUN: 0, "scaled": False, **row} for row in measured.rows])
     if values.empty:
         values = pd.DataFrame(columns=KEYS)
     tables = {}
     for name, columns in shapes.items():
-        others = [{RUN: 0, **one} for one in measured.tables.get(name, ())]
-        tables[name] = pd.DataFrame(others, columns=[RUN, *columns])
+        numbered = [{RUN: 0, **row} for row in measured.tables.get(name, ())]
+        tables[name] = pd.DataFrame(numbered, columns=[RUN, *columns])
     table = pd.DataFrame(rows).rename_axis(index=RUN)
     return Runs(table, long_form(values), tables)
 

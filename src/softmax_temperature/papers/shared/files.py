@@ -30,8 +30,10 @@ def rounded(value: Any) -> Any:
 
 
 def read_csv(path: Path) -> pd.DataFrame:
-    """Read a table that `write_csv` wrote; one without columns is empty, a missing one
-    an `InputError`.
+    """Read a table that `write_csv` wrote; one without columns is empty.
+
+    Raises:
+        InputError: If there is no such file.
     """
     if not path.is_file():
         raise InputError(

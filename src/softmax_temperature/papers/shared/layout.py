@@ -22,143 +22,164 @@ from softmax_temperature.papers.shared.tables import (
 
 MISSING = "–"
 _REMARKS = ("embeddings", "differs")
-"""Columns that say how our run differs from the paper's: they name a row of ours, too."""
+"""Columns on how our run differs from the paper's; they name a row of ours, too."""
 
 
 def number(value: Any, *, percent: bool = False) -> str:
-    """Four digits after the point, from 10 on five in all; of a percentage two after
-    the point. NaN is a dash.
+    """A number as text; NaN is a dash.
+
+    A percentage has two digits after the point, a number below 10 four, and a larger
+    one five digits in all.
     """
     if pd.isna(value):
         return MISSING
-    text = (
-        f"{100 * value:.2f}"
-        if percent
-        else f"{value:.4f}"
-        if abs(value) < 10
-        else f"{value:.5g}"
-    )
-    return (text if float(text) else text.removeprefix("-")).replace("-", "−")
+    if percent:
+        text = f"{100 * value:.2f}"
+    elif abs(value) < 10:
+        text = f"{value:.4f}"
+    else:
+        text = f"{value:.5g}"
+    if float(text) == 0:
+        text = text.removeprefix("-")
+    return _with_minus(text)
+
+
+def _with_minus(text: str) -> str:
+    """A number with a minus sign, not a hyphen."""
+    return text.replace("-", "−")
 
 
 def wide(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
-    """A comparison, made or read back, as texts: ours as mean ± sd, linked to its
-    cells; beside it what is printed.
+    """The texts of a comparison: ours as mean ± sd, beside the printed number.
 
-    Each value of the name `across` has columns of its own; the other names are the
-    rows.
+    Ours is linked to its cells.
+
+    Args:
+        table: A comparison, as it was made or read from its file.
+        across: The name whose values have columns of their own; the other names make
+            the rows. None if all names do.
     """
     names = list(table.columns[: table.columns.get_loc(PRINTED)])
     remarks = [name for name in _REMARKS if name in table]
     rows = _with_texts(table, [*names, *remarks])
     rows["column"] = rows[across] if across else OURS
-    # Before the numbers stand the names with a text, without that of the run where it
-    # is not needed.
-    down = [name for name in names if name != across and rows[name].any()]
-    others = [name for name in names[1:] if name in down or name == across]
-    down = (
-        down
-        if len(down) <= 2 or rows[others].duplicated().any()
-        else [each for each in down if each != names[0]]
-    )
-    lines, counts = dict[Any, dict[str, str]](), dict[Any, dict[str, list[str]]]()
-    for row in rows.sort_values("here", ascending=False, kind="stable").to_dict(
-        "records"
-    ):
-        known = {name: row[name] for name in down} | {
-            STATUS: MISSING if row["here"] else row[STATUS]
-        }
-        known |= {name: row[name] or MISSING for name in remarks if row["here"]}
-        line = tuple(known.values())
-        lines.setdefault(line, known).update(_texts_of_number(row))
-        counts.setdefault(line, {}).setdefault(_count(row), []).append(row["column"])
-    for line, known in lines.items():
-        known["runs"] = _counts(
-            {count: columns for count, columns in counts[line].items() if count}
-        )
-    numbers = [
-        name
-        for column in dict.fromkeys(rows["column"])
-        for name in (column, f"{column}, printed")
-    ]
+    down = _names_of_lines(rows, names, across)
+    lines: dict[Any, dict[str, str]] = {}
+    counts: dict[Any, dict[str, list[str]]] = {}
+    in_order = rows.sort_values("here", ascending=False, kind="stable")
+    for row in in_order.to_dict("records"):
+        texts = {name: row[name] for name in down}
+        texts[STATUS] = row[STATUS]
+        if row["here"]:
+            texts[STATUS] = MISSING
+            texts |= {name: row[name] or MISSING for name in remarks}
+        line = tuple(texts.values())
+        lines.setdefault(line, texts).update(_texts_of_number(row))
+        count = _count(row)
+        if count:
+            columns_of = counts.setdefault(line, {})
+            columns_of.setdefault(count, []).append(row["column"])
+    for line, texts in lines.items():
+        texts["runs"] = _counts(counts.get(line, {}))
+    numbers = []
+    for column in dict.fromkeys(rows["column"]):
+        numbers += [column, f"{column}, printed"]
     filled = set().union(*lines.values())
-    order = [
-        name for name in [*down, *numbers, *remarks, "runs", STATUS] if name in filled
-    ]
-    made = pd.DataFrame(lines.values(), columns=order, dtype=object)
-    return made.fillna(MISSING).rename(columns={f"{OURS}, printed": "printed"})
+    columns = [*down, *numbers, *remarks, "runs", STATUS]
+    shown = [name for name in columns if name in filled]
+    laid_out = pd.DataFrame(lines.values(), columns=shown, dtype=object)
+    laid_out = laid_out.fillna(MISSING)
+    return laid_out.rename(columns={f"{OURS}, printed": "printed"})
+
+
+def _names_of_lines(
+    rows: pd.DataFrame, names: list[str], across: str | None
+) -> list[str]:
+    """The names before the numbers: those with a text.
+
+    The first, which names our run, is left out where the others tell the rows apart.
+    """
+    down = [name for name in names if name != across and rows[name].any()]
+    without_run = [name for name in names[1:] if name in down or name == across]
+    if len(down) <= 2 or rows[without_run].duplicated().any():
+        return down
+    return [name for name in down if name != names[0]]
 
 
 def _with_texts(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
-    """The rows with names and metrics as texts, whether a number is ours (`here`) and a
-    `percent`, and differences.
+    """The rows with names and metrics as texts, and with differences.
+
+    `here` says whether there is a number of ours, `percent` whether it is a share.
     """
-    rows = table.assign(
-        **{STATUS: table.get(STATUS, MEASURED), METRIC: table.get(METRIC, "")}
-    )
-    rows = rows.assign(**{name: rows[name].map(_text) for name in [*names, STATUS]})
+    rows = table.copy()
+    for name, default in ((STATUS, MEASURED), (METRIC, "")):
+        if name not in rows:
+            rows[name] = default
+    for name in [*names, STATUS]:
+        rows[name] = rows[name].map(_text)
     rows["percent"] = rows[METRIC].map(is_share).astype(bool)
     signs = np.where(rows["percent"] & ~rows[METRIC].str.contains("%"), " (%)", "")
     rows[METRIC] = rows[METRIC].str.replace("_", " ") + signs
     rows["here"] = rows[OURS].notna() | (rows[STATUS] == DIVERGED)
     if DIFFERENCE not in rows:
-        count, sd = (
-            rows.get(name, pd.Series(np.nan, rows.index))
-            for name in ("seeds", "ours_sd")
-        )
-        rows[DIFFERENCE] = (
-            (rows[OURS] - rows[PRINTED])
-            / sd.replace(0, np.nan)
-            * count.where(count > 1) ** 0.5
-        )
+        unknown = pd.Series(np.nan, rows.index)
+        count = rows.get("seeds", unknown)
+        sd = rows.get("ours_sd", unknown).replace(0, np.nan)
+        in_sds = (rows[OURS] - rows[PRINTED]) / sd
+        rows[DIFFERENCE] = in_sds * count.where(count > 1) ** 0.5
     return rows
 
 
 def _texts_of_number(row: dict[Any, Any]) -> dict[str, str]:
-    """Ours, if it is here, and the printed one, if there is one, by the column that
-    each stands in.
-    """
-    found: dict[str, str] = {}
+    """Our number and the printed one, where they exist, by column."""
+    texts: dict[str, str] = {}
     if row["here"]:
         ours = _with_sd(row, OURS, row[STATUS] == DIVERGED)
-        found[row["column"]] = Linked(ours, _text(row.get(CELLS)))
+        texts[row["column"]] = Linked(ours, _text(row.get(CELLS)))
     is_diverged = row.get("published_diverged", False)
-    if (printed := _with_sd(row, PRINTED, is_diverged)) != MISSING:
-        is_compared = not is_diverged and pd.notna(row[DIFFERENCE])
-        difference = (
-            f" ({row[DIFFERENCE]:+.1f} s.e.)".replace("-", "−") if is_compared else ""
-        )
-        found[f"{row['column']}, printed"] = printed + difference
-    return found
+    printed = _with_sd(row, PRINTED, is_diverged)
+    if printed == MISSING:
+        return texts
+    if not is_diverged and pd.notna(row[DIFFERENCE]):
+        printed += _with_minus(f" ({row[DIFFERENCE]:+.1f} s.e.)")
+    texts[f"{row['column']}, printed"] = printed
+    return texts
 
 
 def _with_sd(row: dict[Any, Any], name: str, diverged: bool) -> str:
-    value, sd = (
-        number(row.get(each), percent=row["percent"]) for each in (name, f"{name}_sd")
-    )
-    return DIVERGED if diverged else value if sd == MISSING else f"{value} ± {sd}"
+    if diverged:
+        return DIVERGED
+    value = number(row.get(name), percent=row["percent"])
+    sd = number(row.get(f"{name}_sd"), percent=row["percent"])
+    return value if sd == MISSING else f"{value} ± {sd}"
 
 
 def _counts(columns: dict[str, list[str]]) -> str:
-    """The counts of a line, each with its columns where they differ."""
-    named = [f"{count}: {', '.join(some)}" for count, some in columns.items()]
-    return "; ".join(named if len(named) > 1 else columns) or MISSING
+    """The counts of a line, each with its columns where the counts differ."""
+    texts = list(columns)
+    if len(columns) > 1:
+        texts = [f"{count}: {', '.join(names)}" for count, names in columns.items()]
+    return "; ".join(texts) or MISSING
 
 
 def _count(row: dict[Any, Any]) -> str:
-    """How many runs finished, how many were lost, and what else the status says."""
+    """The numbers of finished and of lost runs, and the status if it says more."""
     count = row.get("seeds")
     if pd.isna(count) or not row["here"]:
         return ""
-    said = [row[STATUS]] if row[STATUS] not in {MEASURED, DIVERGED} else []
-    runs = [f"n = {count:.0f}"] if count or not said else []
-    runs += [
-        f"{row[f'{word}_seeds']:.0f} {word}"
-        for word in (DIVERGED, STUCK)
-        if row.get(f"{word}_seeds")
-    ]
-    runs += ["never redistributed"] if row.get("never_redistributed") else []
-    return ", ".join([*runs, *said])
+    has_remark = row[STATUS] not in {MEASURED, DIVERGED}
+    texts = []
+    if count or not has_remark:
+        texts.append(f"n = {count:.0f}")
+    for outcome in (DIVERGED, STUCK):
+        lost = row.get(f"{outcome}_seeds")
+        if lost:
+            texts.append(f"{lost:.0f} {outcome}")
+    if row.get("never_redistributed"):
+        texts.append("never redistributed")
+    if has_remark:
+        texts.append(row[STATUS])
+    return ", ".join(texts)
 
 
 def _text(value: Any) -> str:

@@ -15,9 +15,10 @@ import pandas as pd
 
 from softmax_temperature.papers.shared.runs import Runs
 
-DIVERGED, STUCK = "diverged", "stuck"
+DIVERGED = "diverged"
+STUCK = "stuck"
 LOST = (DIVERGED, STUCK)
-"""The outcomes in which a run is lost; a column of `Runs.table` that says so for each."""
+"""The columns of `Runs.table` that say whether a run is lost, one per outcome."""
 JUDGED = 10
 """Epochs at the end of a training whose mean is judged, at most a fifth of them."""
 
@@ -34,7 +35,7 @@ class Measure(Protocol):
         """The unit of the number, in the words of `claims.json`."""
 
     def of(self, runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
-        """The number of each of the chosen rows of `runs.table`, NaN where it has none."""
+        """The numbers of chosen rows of `runs.table`, NaN where a run has none."""
 
 
 def last_epoch(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:

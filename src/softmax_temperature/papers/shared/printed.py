@@ -10,8 +10,9 @@ PUBLISHED = Path("data/published")
 
 
 def published(paper: str, table: str) -> pd.DataFrame:
-    """The numbers that a paper prints in a table, say "Table 1", one row each: model,
-    method, metric, value, sd, ...
+    """The numbers that a paper prints in a table, such as "Table 1".
+
+    Each is a row with its model, method, metric, value, sd and others.
     """
     numbers = read_csv(PUBLISHED / f"{paper}.csv")
     rows = numbers[numbers["table"] == table].reset_index(drop=True)

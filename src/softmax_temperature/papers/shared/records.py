@@ -23,10 +23,10 @@ from softmax_temperature.runner.artifacts import atomic_file, write_json
 from softmax_temperature.runner.fingerprint import import_closure, source_path
 from softmax_temperature.runner.implementations import module_of
 
-# The table at the top of the folder, `runs.csv`; the others are under `tables/`.
 RUNS = "runs"
-# The modules of a paper with what follows from its runs, `TABLES` and `CLAIMS`.
+"""The table at the top of the folder, `runs.csv`; the others are under `tables/`."""
 DERIVED = ("tables", "claims")
+"""The modules of a paper with `TABLES` and `CLAIMS`, which follow from its runs."""
 _PART = "softmax_temperature.papers.{}.{}"
 _DEVIATION = re.compile(
     r"^ *#+ *Deviation: *(.*(?:\n *#(?! *Deviation:).*)*)", re.MULTILINE
@@ -34,8 +34,10 @@ _DEVIATION = re.compile(
 
 
 def table_path(folder: Path, name: str) -> Path:
-    """Where a table of a paper lies."""
-    return folder / f"{name}.csv" if name == RUNS else folder / "tables" / f"{name}.csv"
+    """The file of a table of a paper."""
+    if name == RUNS:
+        return folder / f"{name}.csv"
+    return folder / "tables" / f"{name}.csv"
 
 
 def write_study(
@@ -76,19 +78,20 @@ def _remove_others(folder: Path, names: Set[str]) -> None:
 
 
 def write_derived(folder: Path, paper: str, profile: str) -> list[dict[str, Any]]:
-    """Write the tables, claims and metrics that follow from the runs in a paper's
-    folder; returns the claims.
+    """Write tables, claims and metrics from the runs in a paper's folder.
+
+    Returns:
+        The claims.
     """
     runs = read_study(folder, paper)
     for name, make in makers_of_tables(paper):
         write_csv(table_path(folder, name), make(runs))
-    rows: list[dict[str, Any]] = rounded(
-        judge_all(paper, claims_of(paper), runs, profile=profile)
-    )
+    judged = judge_all(paper, claims_of(paper), runs, profile=profile)
+    rows: list[dict[str, Any]] = rounded(judged)
     write_json(folder / results.CLAIMS, rows)
-    metrics = {
-        row["id"]: {"value": row["value"], "verdict": row["verdict"]} for row in rows
-    }
+    metrics = {}
+    for row in rows:
+        metrics[row["id"]] = {"value": row["value"], "verdict": row["verdict"]}
     write_json(folder / "metrics.json", metrics)
     return rows
 
@@ -111,8 +114,10 @@ def makers_of_tables(paper: str) -> list[tuple[str, Callable[[Any], pd.DataFrame
 
 
 def deviations(modules: Iterable[str]) -> pd.DataFrame:
-    """Every `# Deviation:` comment of some modules and of what they import: columns
-    where (module) and what.
+    """Every `# Deviation:` comment of some modules and of the modules they import.
+
+    Returns:
+        The columns `where`, a module, and `what`.
     """
     excluded = frozenset({"runner"})
     names = {
@@ -123,14 +128,12 @@ def deviations(modules: Iterable[str]) -> pd.DataFrame:
         if registry in names:
             for reference in table.values():
                 names.update(import_closure(module_of(reference), excluded=excluded))
-    found = [
-        (name, text)
-        for name in sorted(names)
-        for text in _DEVIATION.findall(source_path(name).read_text("utf-8"))
-    ]
-    rows = [
-        (name.split(".", 1)[-1], re.sub(r"\n *# ?", " ", text)) for name, text in found
-    ]
+    rows = []
+    for name in sorted(names):
+        module = name.partition(".")[-1]
+        for text in _DEVIATION.findall(source_path(name).read_text("utf-8")):
+            what = re.sub(r"\n *# ?", " ", text)
+            rows.append({"where": module, "what": what})
     return pd.DataFrame(rows, columns=["where", "what"])
 
 

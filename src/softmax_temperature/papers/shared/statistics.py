@@ -1,5 +1,6 @@
-"""Intervals of what the claims compare: means over seeds and tasks, shares of
-trainings, numbers with draws.
+"""Intervals of what the claims compare.
+
+These are means over seeds and tasks, shares of trainings, and numbers with draws.
 """
 
 import math
@@ -26,8 +27,14 @@ Ends = tuple[float, float]
 
 @dataclass(frozen=True)
 class Estimate:
-    """What is compared with a bound: a value, how many it rests on, their sd, and its
-    interval, if it has one.
+    """A value that is compared with a bound.
+
+    Attributes:
+        value: The value.
+        n: How many values it rests on.
+        sd: Their standard deviation.
+        low: The lower end of its interval, if it has one.
+        high: The upper end.
     """
 
     value: float
@@ -67,10 +74,10 @@ class Quantity(ABC):
         """
 
     def detectable(self, level: float = LEVEL, *, sides: int = 1) -> float | None:
-        """The least distance of the true value from the bound, or from each of two
-        bounds, that such a study finds with a chance of `POWER`.
+        """The least distance from the bound that such a study finds.
 
-        None if the values have no spread to judge by.
+        It finds a true value at this distance, from each bound where there are two,
+        with a chance of `POWER`. None if the values have no spread to judge by.
         """
 
         def found(distance: float) -> float:
@@ -79,8 +86,9 @@ class Quantity(ABC):
         return _least(found)
 
     def n_for(self, distances: Sequence[float], level: float = LEVEL) -> int | None:
-        """The least n from 2 to `MOST` that finds true values at these distances with
-        a chance of `POWER`; None if none does.
+        """The least n from 2 to `MOST` that finds true values at these distances.
+
+        It finds them with a chance of `POWER`. None if no such n does.
         """
         if min(distances, default=0.0) <= 0:
             return None
@@ -151,7 +159,7 @@ class OverTasks(Quantity):
     left_out: bool = False
 
     def estimate(self, level: float = LEVEL) -> Estimate:
-        """The sd is over tasks that share nothing, or over the seeds of a single one."""
+        """The sd is over tasks that share nothing, or over the seeds of one task."""
         blocks = self.independent()
         means = np.array([np.mean(values) for values in blocks])
         count = sum(map(len, blocks))
@@ -186,8 +194,9 @@ class OverTasks(Quantity):
         return [ends for ends in intervals if ends is not None]
 
     def independent(self) -> list[tuple[float, ...]]:
-        """Values by what they share: those of one block are independent, and so are
-        blocks.
+        """Blocks of values by what they share.
+
+        The values of a block are independent, and so are blocks.
         """
         blocks: dict[str, list[Task]] = {}
         for place, task in enumerate(self.tasks):
@@ -290,8 +299,9 @@ def on_common_seeds(parts: Mapping[str, Quantity]) -> dict[str, Quantity]:
 
 @dataclass(frozen=True)
 class Share(Quantity):
-    """The share of hits among n independent trials, with the exact interval of Clopper
-    and Pearson.
+    """The share of hits among n independent trials.
+
+    Its interval is the exact one of Clopper and Pearson.
     """
 
     hits: int
@@ -343,8 +353,9 @@ class Fitted(Quantity):
     def power(
         self, distances: Sequence[float], level: float, n: int | None = None
     ) -> float:
-        """With n as if the standard error fell with its root, and the degrees of
-        freedom grew with it.
+        """With n as if the error fell with its root.
+
+        The degrees of freedom grow with n.
         """
         if self.error is None or self.degrees < 1:
             return 0.0
@@ -358,8 +369,9 @@ class Fitted(Quantity):
 
 @dataclass(frozen=True)
 class Drawn(Quantity):
-    """A value whose uncertainty is given by draws, of a bootstrap say; the interval is
-    that of their percentiles.
+    """A value whose uncertainty is given by draws, of a bootstrap say.
+
+    The ends of its interval are percentiles of the draws.
     """
 
     value: float
@@ -395,8 +407,10 @@ def pooled(
 def _power_of_t(
     distances: Sequence[float], error: float, degrees: float, level: float
 ) -> float:
-    """The chance that an interval by Student's t clears bounds at some distances from
-    the true value; of two bounds at least that both are cleared.
+    """The chance that an interval by Student's t clears bounds.
+
+    The bounds lie at some distances from the true value. Of two bounds it is the least
+    chance that both are cleared.
     """
     missed = 0.0
     for distance in distances:

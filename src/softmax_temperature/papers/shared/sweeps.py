@@ -261,8 +261,9 @@ class Slope(Declared):
     unit_as: str = "slope minus predicted"
 
     def slopes(self, runs: Runs) -> tuple[list[float], float]:
-        """The slope of each seed with two points, and the largest factor by which a
-        point misses its line.
+        """The slope of each seed that has two points, and the largest misfit.
+
+        The misfit is the largest factor by which a point misses its line.
         """
         (chosen,) = self._sides(runs)
         rows = chosen[[SEED]].assign(
@@ -292,7 +293,7 @@ class Slope(Declared):
 
 
 def line_of_logarithms(x: pd.Series[float], y: pd.Series[float]) -> tuple[float, float]:
-    """The slope of logarithms, and the largest factor by which a point misses the line."""
+    """The slope of logarithms, and the largest factor by which a point is off."""
     across = np.log(x.to_numpy(float))
     up = np.log(y.to_numpy(float))
     line = np.polyfit(across, up, 1)
@@ -343,8 +344,10 @@ class SlopeOfSpread(Declared):
 
 
 def common_slope(table: pd.DataFrame, groups: str) -> tuple[float, float, int]:
-    """Slope of the column y in x with an intercept for each group, its standard error,
-    and the degrees of freedom.
+    """The slope of the column y in x, with an intercept for each group.
+
+    Returns:
+        The slope, its standard error, and the degrees of freedom.
     """
     x = table["x"] - table.groupby(groups)["x"].transform("mean")
     y = table["y"] - table.groupby(groups)["y"].transform("mean")

@@ -153,7 +153,7 @@ def means_over_seeds(
     named: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
     all_of: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Our numbers, means over the seeds that finished, one row for each value of `keys`.
+    """Our numbers, means over the seeds that finished, a row for each value of `keys`.
 
     Returns:
         The keys; ours, ours_sd; seeds (with a value), runs, diverged_seeds,
@@ -202,8 +202,9 @@ def beside_printed(
     printed_runs: int | None = None,
     printed_only: bool = False,
 ) -> pd.DataFrame:
-    """Our means over seeds beside the printed numbers, then the printed numbers that
-    were not run.
+    """Our means over seeds beside the printed numbers.
+
+    Printed numbers that were not run here come last.
 
     Args:
         rows: The keys; ours and ours_sd, over the seeds that finished; seeds, runs,
@@ -264,9 +265,7 @@ def _errors(rows: pd.DataFrame, printed_runs: int | None) -> pd.Series[float]:
 
 
 def mean_and_sd(name: str, column: str | None = None) -> dict[str, tuple[str, str]]:
-    """Two aggregations for `DataFrameGroupBy.agg`: the mean of a column over seeds, and
-    its standard deviation.
-    """
+    """Arguments of `DataFrameGroupBy.agg`: a column's mean and sd over seeds."""
     return {name: (column or name, "mean"), f"{name}_sd": (column or name, "std")}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from softmax_temperature.data.logits import read_logits
+from softmax_temperature.data.logits import LOGITS, read_logits
 from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.early_learning.flows import FIT, LEARNED, TENTH, UNIT, WHOLE
 from softmax_temperature.heuristic.ridge import RidgeHeuristic, shipped
@@ -36,7 +36,7 @@ from softmax_temperature.params.temperature_check import (
 )
 from softmax_temperature.runner.artifacts import MANIFEST, Artifact, open_artifact
 from softmax_temperature.scaling import apply_temperature, fit_temperature
-from softmax_temperature.stages import HEURISTIC, LOGITS
+from softmax_temperature.stages import HEURISTIC
 from softmax_temperature.stages.early_learning import early_learning
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.temperature_check import (
@@ -216,8 +216,9 @@ def _declared_flows(params: Params) -> Iterator[DeclaredRun]:
 
 
 def _curves(inverse_temperatures: list[float]) -> Iterator[dict[str, Any]]:
-    """The factors of courses from logits of 0: the linearised one knows no inverse
-    temperature.
+    """The factors of courses from logits of 0.
+
+    The linearised course has no inverse temperature.
     """
     start = {"start": "zero", "start_norm": 0.0}
     yield {**start, "dynamics": "linearised", "inverse_temperature": None}
@@ -287,7 +288,7 @@ def _values(
 def _evaluation(
     artifact: Artifact, inverse_temperature: float
 ) -> Iterator[dict[str, Any]]:
-    """What the held-out logits of a training say, with and without post-hoc scaling."""
+    """Scores of the held-out logits of a training, before and after scaling."""
     stored = read_logits(artifact, LOGITS)
     validation_logits, validation_labels = stored["validation"].for_fitting()
     test_logits, test_labels = stored["test"].for_evaluation()

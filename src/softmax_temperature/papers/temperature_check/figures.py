@@ -18,9 +18,9 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from scipy import stats
 
-from softmax_temperature.papers.shared import plots
+from softmax_temperature.papers.shared import figures
 from softmax_temperature.papers.shared.factors import where
-from softmax_temperature.papers.shared.plots import (
+from softmax_temperature.papers.shared.figures import (
     BLACK,
     HUES,
     PERCENT,
@@ -101,7 +101,7 @@ def _accuracies(axes: Axes, rows: pd.DataFrame, colour: Any) -> None:
     if rows.empty:
         return
     finished = _finished(rows)
-    plots.seeds(axes, finished, "inverse_temperature", "test_accuracy", color=colour)
+    figures.seeds(axes, finished, "inverse_temperature", "test_accuracy", color=colour)
 
 
 def _mark_at_edge(
@@ -190,7 +190,7 @@ def confidence(runs: Runs) -> Figure | None:
     )
     for axes, rows in panels:
         for column, look in SCALING.items():
-            plots.band(axes, rows, "inverse_temperature", column, **look)
+            figures.band(axes, rows, "inverse_temperature", column, **look)
         # Only now: the means are arithmetic, as in the table.
         axes.set_yscale("log")
         low, high = axes.get_ylim()
@@ -209,7 +209,7 @@ def spread(runs: Runs) -> Figure | None:
 
     The intervals are those of normal values. Each sweep is a line.
     """
-    figure, (axes,) = plots.panels(1, width=0.75 * WIDTH, row=3.0)
+    figure, (axes,) = figures.panels(1, width=0.75 * WIDTH, row=3.0)
     sweeps = by_sweep(numbers(runs, JUDGED & OWN_START))
     entries = []
     for place, (title, rows) in enumerate(sweeps):
@@ -239,7 +239,7 @@ def spread(runs: Runs) -> Figure | None:
         minor_formatter="",
     )
     _of_inverse_temperatures(axes)
-    plots.legend_below(figure, entries, columns=1)
+    figures.legend_below(figure, entries, columns=1)
     return figure
 
 
@@ -320,7 +320,7 @@ def three_temperatures(runs: Runs) -> Figure | None:
     table = tables.three_temperatures(runs)
     if table.empty:
         return None
-    figure, (axes,) = plots.panels(1, row=0.9 + 0.55 * len(table))
+    figure, (axes,) = figures.panels(1, row=0.9 + 0.55 * len(table))
     heights = np.arange(len(table))[::-1]
     axes.hlines(
         heights,
@@ -345,7 +345,7 @@ def three_temperatures(runs: Runs) -> Figure | None:
     axes.set(xlabel=AXIS, ylim=(-0.6, len(table) - 0.4))
     axes.set_yticks(heights, table["architecture"] + ",\n" + table["dataset"])
     _of_inverse_temperatures(axes)
-    plots.legend_below(figure, axes, columns=3)
+    figures.legend_below(figure, axes, columns=3)
     return figure
 
 
@@ -364,7 +364,7 @@ def panels_of(
         y: The label of the panels on the left.
         x: The label of the lowest panels.
         legend: The entries of the legend, if there is one.
-        options: Passed to `plots.panels`.
+        options: Passed to `figures.panels`.
 
     Returns:
         None and nothing where there are no groups.
@@ -374,10 +374,10 @@ def panels_of(
     columns = 2 if len(groups) in {2, 4} else 3
     width = (0.55 if len(groups) == 1 else 1) * WIDTH
     options = {"row": 2.4, **options}
-    figure, grid = plots.panels(len(groups), columns=columns, width=width, **options)
+    figure, grid = figures.panels(len(groups), columns=columns, width=width, **options)
     if legend:
-        plots.legend_below(figure, list(legend), columns=2)
-    plots.label_outside(grid, columns=columns, x=x, y=y)
+        figures.legend_below(figure, list(legend), columns=2)
+    figures.label_outside(grid, columns=columns, x=x, y=y)
     panels = []
     for axes, (title, rows) in zip(grid, groups, strict=True):
         axes.set_title(title.replace(", ", "\n"), fontsize=8)

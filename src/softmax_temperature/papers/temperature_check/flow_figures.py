@@ -18,8 +18,8 @@ from matplotlib.ticker import LogLocator
 
 from softmax_temperature.early_learning.courses import TIME
 from softmax_temperature.early_learning.flows import FIT, SHARE, TENTH, UNIT
-from softmax_temperature.papers.shared import plots
-from softmax_temperature.papers.shared.plots import BLACK, HUES, WIDTH, entry, style
+from softmax_temperature.papers.shared import figures
+from softmax_temperature.papers.shared.figures import BLACK, HUES, WIDTH, entry, style
 from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.temperature_check import early_learning as theory
 from softmax_temperature.papers.temperature_check.figures import panels_of
@@ -65,7 +65,7 @@ def learning_curves(runs: Runs) -> Figure | None:
     values = sorted(rows["inverse_temperature"].dropna().unique())
     palette = sns.color_palette("viridis_r", len(values))
     colours = dict(zip(values, palette, strict=True))
-    figure, grid = plots.panels(
+    figure, grid = figures.panels(
         2 * len(networks), columns=2, row=1.75, extra=0.9, sharex="col", sharey="row"
     )
     pairs = zip(grid[::2], grid[1::2], networks, strict=True)
@@ -88,7 +88,7 @@ def learning_curves(runs: Runs) -> Figure | None:
     )
     entries = [entry(f"β = {value:g}", color=hue) for value, hue in colours.items()]
     entries.append(entry("linearised, any β", **DASHED))
-    plots.legend_below(figure, entries, columns=min(6, len(entries)))
+    figures.legend_below(figure, entries, columns=min(6, len(entries)))
     return figure
 
 
@@ -175,7 +175,9 @@ def kernel_drift(runs: Runs) -> Figure | None:
     networks = list(rows.groupby("network", sort=False))
     if not networks:
         return None
-    figure, (axes,) = plots.panels(1, width=0.8 * WIDTH, row=3.8 + 0.2 * len(networks))
+    figure, (axes,) = figures.panels(
+        1, width=0.8 * WIDTH, row=3.8 + 0.2 * len(networks)
+    )
     palette = sns.color_palette(n_colors=len(networks))
     for (network, courses), colour in zip(networks, palette, strict=True):
         _drifts(axes, runs, str(network), courses, colour)
@@ -184,7 +186,7 @@ def kernel_drift(runs: Runs) -> Figure | None:
     axes.axhline(STILL, zorder=0, label="slopes are fitted below", **DOTTED)
     axes.set(xscale="log", yscale="log", xlabel="inverse temperature β")
     axes.set_ylabel("relative drift of the kernel\nwhen the logits have changed by 1")
-    plots.legend_below(figure, axes, columns=1)
+    figures.legend_below(figure, axes, columns=1)
     return figure
 
 

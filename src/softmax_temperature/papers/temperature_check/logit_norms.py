@@ -1,4 +1,4 @@
-"""The effect of the size of the logits at the start, against that of the temperature."""
+"""The effect of the size of the first logits, against that of the temperature."""
 
 from __future__ import annotations
 

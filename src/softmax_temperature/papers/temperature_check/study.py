@@ -233,7 +233,7 @@ def tidied(runs: Runs) -> Runs:
 def _choices(runs: Runs) -> pd.DataFrame:
     """Whether each run is judged, and whether its rate is inside the grid.
 
-    Of equal rates the lowest is chosen. Without tuned runs nothing is judged.
+    Among equal rates the lowest is chosen. Without tuned runs nothing is judged.
     """
     chosen = runs.select(TRAINING)
     accuracies = VALIDATION_ACCURACY.of(runs, chosen)

@@ -219,7 +219,7 @@ _VALUES_OF_SLOPES: dict[str, dict[Any, str]] = {
 
 
 def _in_words(table: pd.DataFrame) -> pd.DataFrame:
-    """A table of sweeps with columns that a reader understands."""
+    """A table of sweeps with readable names of columns."""
     return table.rename(columns=_COLUMNS)
 
 

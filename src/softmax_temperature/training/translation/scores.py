@@ -109,7 +109,7 @@ def best_temperature(rows: Iterable[dict[str, Any]]) -> float:
     """The temperature of the paper's grid with the least calibration error.
 
     The grid is 0.1, 0.2, ..., 10.0. `rows` are those of the validation data; test data
-    raise LeakError. Of equally good temperatures the first is chosen.
+    raise LeakError. Among equally good temperatures the first is chosen.
     """
     on_grid = []
     for row in rows:
@@ -192,7 +192,7 @@ class TokenScores(Callback):
         self._batches = batches
 
     def validation_row(self) -> dict[str, Any]:
-        """The scores after the last epoch; LeakError if they are those of test data."""
+        """The scores after the last epoch; LeakError if the pairs are test data."""
         refuse_test(self._batches.split, "scores of tokens")
         return self.history[-1]
 

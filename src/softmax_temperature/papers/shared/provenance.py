@@ -1,5 +1,7 @@
-"""What results rest on: the records of all cells in `records.json`, machines and
-minutes in `environment.json`.
+"""The provenance of a paper's results.
+
+`records.json` has the parameters, inputs and code of every cell that they rest on,
+`environment.json` the machines and minutes.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
@@ -34,10 +36,10 @@ def provenance(
 ) -> dict[str, Any]:
     """The content of `records.json`: the parameters, inputs and code of every cell.
 
-    Times and machines are left out. Of each cell it has its inputs (name to digest of
-    another cell's result), and the digests of its parameters and code, whose values
-    follow, because cells share them. Papers share the folder of data sets: unused ones
-    are left out.
+    A cell's row names its inputs, with the digests of their results, and has digests of
+    its parameters and of its code. The values behind these digests follow once, because
+    cells share them. Times and machines are left out, and so are data sets that no cell
+    of the paper reads.
 
     Args:
         outputs: The output folders of the paper's stages.
@@ -111,13 +113,12 @@ def record_run(
     *,
     recorded: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the parameters in force and the paper's part of `environment.json` beside
-    the papers' folders.
+    """Write the parameters, and the paper's part of `environment.json`.
 
-    Times and machines differ between runs that give equal results. So they stay as they
-    were as long as `records.json` does: such a rerun changes no file. Where
-    `records.json` still has cells of another machine, that machine and its minutes
-    stay.
+    Both lie beside the papers' folders. Times and machines differ between runs that
+    give equal results, so they are written only if `records.json` has changed: a rerun
+    with equal results changes no file. If `records.json` still has cells of another
+    machine, that machine and its minutes stay.
 
     Args:
         profile: The study.
@@ -158,7 +159,9 @@ def _with_earlier(
 ) -> dict[str, Any]:
     """The machines and minutes of new cells, added to those that were recorded."""
     machines = list(before.get("machines", []))
-    machines += [one for one in environment["machines"] if one not in machines]
+    for machine in environment["machines"]:
+        if machine not in machines:
+            machines.append(machine)
     minutes = dict(before.get("cell_minutes", {}))
     for stage, more in environment["cell_minutes"].items():
         earlier = minutes.get(stage, 0.0)

@@ -1,5 +1,6 @@
-"""What all figures share: the look, panels, bands of seeds, files equal when the
-numbers are.
+"""Drawing for all papers: the look, panels, bands over seeds, and files.
+
+Files are equal when the numbers are.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ from softmax_temperature.runner.artifacts import atomic_file
 if TYPE_CHECKING:
     import pandas as pd
 
-# shipped with matplotlib, so that figures are the same on every machine
 FONT = "DejaVu Sans"
-WIDTH = 7.0  # inches: the text width of a printed page
+"""The font, shipped with matplotlib: figures are the same on every machine."""
+WIDTH = 7.0
+"""The text width of a printed page, inches."""
 # seaborn's palette "colorblind". Not "C0": lines look such names up when they are
 # drawn, outside the style.
 HUES = tuple(
@@ -48,7 +50,8 @@ HUES = tuple(
     )
 )
 PERCENT = 100
-BLACK, WARNING = "0.15", "#b2182b"
+BLACK = "0.15"
+WARNING = "#b2182b"
 # matplotlib's stubs list every key there is.
 _SAVED: Any = {
     "figure.dpi": 110,
@@ -107,8 +110,9 @@ def colour(hue: int | None) -> Any:
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Draw in the project's style inside the block or the decorated function; nothing
-    outside it changes.
+    """Draw in the project's style inside the block or the decorated function.
+
+    Outside it nothing changes.
     """
     with _settings(_DRAWN):
         yield
@@ -131,8 +135,15 @@ def panels(
     extra: float = 0.0,
     **options: Any,
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with panels in rows of at most `columns`; sizes, `extra` for titles and
-    legends, are in inches.
+    """A figure with `count` panels, in rows of at most `columns`.
+
+    Args:
+        count: The number of panels.
+        columns: The most panels in a row.
+        width: The width of the figure, inches.
+        row: The height of each row, inches.
+        extra: More height for titles and legends, inches.
+        options: Passed to `Figure.subplots`.
     """
     rows = -(-count // columns)
     figure = Figure(figsize=(width, row * rows + extra), layout="constrained")
@@ -147,8 +158,9 @@ def panels(
 def label_outside(
     grid: list[Axes], *, columns: int = 3, x: str = "", y: str = ""
 ) -> None:
-    """Name the axes of a grid of `panels` once: x below the last panel of each column,
-    y left of each row.
+    """Name the axes of a grid of `panels` once.
+
+    x stands below the last panel of each column, y left of each row.
     """
     columns = min(columns, len(grid))
     for axes in grid[-columns:] if x else ():
@@ -166,8 +178,14 @@ def legend_below(
     title: str | None = None,
     **options: Any,
 ) -> Figure:
-    """The figure with a legend under all panels, of the entries of one of them or of
-    the artists given, and a title.
+    """Add a legend under all panels, and a title; returns the figure.
+
+    Args:
+        figure: The figure.
+        entries: The artists of the legend, or a panel whose entries it gets.
+        columns: The columns of the legend.
+        title: The title; None for none.
+        options: Passed to `Figure.legend`.
     """
     handles = (
         entries if isinstance(entries, list) else entries.get_legend_handles_labels()[0]
@@ -186,22 +204,29 @@ def entry(label: str, **look: Any) -> Line2D:
 def band(
     axes: Axes, rows: pd.DataFrame, x: str, y: str, *, scale: float = 1.0, **look: Any
 ) -> None:
-    """Mean over rows of equal x as a line, standard deviation as a band; of logarithms
-    on a logarithmic axis.
+    """Draw the mean over rows of equal x as a line, the standard deviation as a band.
+
+    On a logarithmic axis they are those of logarithms.
     """
     import pandas as pd
 
-    to, back = (
-        (np.log, np.exp) if axes.get_yscale() == "log" else (np.asarray, np.asarray)
-    )
-    values = pd.Series(to(scale * rows[y].to_numpy(float))).groupby(rows[x].to_numpy())
-    mean, sd = values.mean(), values.std()
-    axes.plot(mean.index, back(mean), **{"linewidth": 1.2, **look})
+    is_logarithmic = axes.get_yscale() == "log"
+    numbers = scale * rows[y].to_numpy(float)
+    if is_logarithmic:
+        numbers = np.log(numbers)
+    groups = pd.Series(numbers).groupby(rows[x].to_numpy())
+    lines = pd.DataFrame({"mean": groups.mean()})
+    sd = groups.std()
+    lines["low"] = lines["mean"] - sd
+    lines["high"] = lines["mean"] + sd
+    if is_logarithmic:
+        lines = lines.map(np.exp)
+    axes.plot(lines.index, lines["mean"], **{"linewidth": 1.2, **look})
     if sd.notna().any():
         axes.fill_between(
-            mean.index,
-            back(mean - sd),
-            back(mean + sd),
+            lines.index,
+            lines["low"],
+            lines["high"],
             color=look["color"],
             alpha=0.15,
             linewidth=0,
@@ -217,7 +242,7 @@ def seeds(
     color: Any,
     label: str | None = None,
 ) -> None:
-    """Each row as a circle and the means of equal x as dots on a line, in percent."""
+    """Draw each row as a circle, and means of equal x as dots on a line, in percent."""
     axes.scatter(
         rows[x],
         PERCENT * rows[y],
@@ -239,8 +264,7 @@ def seeds(
 
 
 def encoded(figure: Figure, ending: str) -> bytes:
-    """The file of a figure, "svg" or "png", in bytes that are equal when the numbers
-    are.
+    """The bytes of a figure's file, "svg" or "png"; equal when the numbers are.
 
     Notebooks are kept in Git with their pictures, and 256 colours look the same in a
     third of the bytes.
@@ -254,11 +278,11 @@ def encoded(figure: Figure, ending: str) -> bytes:
 
 
 def encoded_untrimmed(figure: Figure) -> dict[str, bytes]:
-    """The files of a figure by ending, "png" and "svg", with the margins of its layout;
-    the layout stays as it is from then on.
+    """The bytes of a figure's files, "png" and "svg", with the margins of its layout.
 
-    `savefig` draws a figure twice for each file, once to measure what it trims, and lays
-    it out each time. This draws once for each file, and lays out once.
+    `savefig` draws a figure twice for each file, once to measure what it trims, and
+    lays it out each time. This draws once for each file and lays out once. The figure
+    keeps that layout.
     """
     png = BytesIO()
     svg = BytesIO()
@@ -288,15 +312,16 @@ def save(
 
 
 def _use_matplotlibs_own_fonts() -> None:
-    """Use the fonts that matplotlib ships: other releases draw letters differently, and
-    a stale font list warns.
+    """Use the fonts that matplotlib ships.
+
+    Other releases of a font draw letters differently, and a stale list of fonts warns.
     """
     fonts = font_manager.fontManager
-    own = {
-        str(path) for path in Path(mpl.get_data_path(), "fonts", "ttf").glob("*.ttf")
-    }
+    folder = Path(mpl.get_data_path(), "fonts", "ttf")
+    shipped = {str(path) for path in folder.glob("*.ttf")}
     fonts.ttflist = [
-        each for each in fonts.ttflist if each.name != FONT or each.fname in own
+        font for font in fonts.ttflist if font.name != FONT or font.fname in shipped
     ]
-    for path in sorted(own - {each.fname for each in fonts.ttflist}):
+    listed = {font.fname for font in fonts.ttflist}
+    for path in sorted(shipped - listed):
         fonts.addfont(path)

@@ -11,7 +11,7 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 
 from softmax_temperature import calibrate, sample_logits
-from softmax_temperature.papers.shared.plots import (
+from softmax_temperature.papers.shared.figures import (
     FONT,
     band,
     encoded,
