@@ -183,7 +183,7 @@ def test_an_equivalence_is_planned_for_no_effect_and_a_share_for_its_own() -> No
     # Two tests that may each fail one time in ten.
     found = stats.nct.sf(2.919986, 2, margin / (0.1 / 3**0.5))
     assert found == pytest.approx(0.9, abs=1e-3)
-    # The printed 0.5 is no equivalence; of sd 0.1 three seeds are too few, four are not.
+    # The printed 0.5 is no equivalence; of sd 0.1 three seeds are too few, not four.
     assert (row["planned"], row["n_for_power"]) == (0.0, 4)
     share = judged(most(), Share(4, 4))
     # All of five at 90 %: 0.5 ** 5 < 0.05.

@@ -3,9 +3,9 @@
 `data/registered_claims.csv` has a row per claim and study, and one more whenever that
 changed: rows are added, never edited. A row holds the digest of the design (statement,
 criterion, contrast, study, looks and n), and the result that the design had when it
-was registered: an estimator whose code changes shows in the result. Every row but the first
-of a claim and study needs a line in the history of docs/protocol.md that names the claim
-and the digest; the first result of a registered design does not.
+was registered: an estimator whose code changes shows in the result. Every row but the
+first of a claim and study needs a line in the history of docs/protocol.md that names
+the claim and the digest; the first result of a registered design does not.
 """
 
 from __future__ import annotations
