@@ -179,10 +179,11 @@ def changed(register: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
         if known is None or any(known[name] != row[name] for name in last.columns):
             missing.append(row)
     present = set(map(tuple, now[KEY].to_numpy().tolist()))
-    for key, known in last.iterrows():
-        if key not in present and known["digest"] != WITHDRAWN:
-            gone = dict(zip(KEY, key, strict=True))
-            missing.append({**gone, "digest": WITHDRAWN})
+    for gone in last.reset_index().to_dict("records"):
+        key = tuple(gone[name] for name in KEY)
+        if key not in present and gone["digest"] != WITHDRAWN:
+            named = dict(zip(KEY, key, strict=True))
+            missing.append({**named, "digest": WITHDRAWN})
     table = pd.DataFrame(missing, columns=list(COLUMNS), dtype=object)
     return table.fillna("")
 

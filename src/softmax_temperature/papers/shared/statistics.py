@@ -164,6 +164,7 @@ class OverTasks(Quantity):
         means = np.array([np.mean(values) for values in blocks])
         count = sum(map(len, blocks))
         value = float(means.mean())
+        sd: float | None
         if len(blocks) > 1:
             sd = float(means.std(ddof=1))
         else:
