@@ -172,7 +172,7 @@ def registered(root: Path = Path()) -> pd.DataFrame:
 def changed(register: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
     """The rows that the register lacks: what is new, changed or withdrawn."""
     last = register.drop_duplicates(KEY, keep="last").set_index(KEY)
-    missing = []
+    missing: list[dict[Any, Any]] = []
     for row in now.to_dict("records"):
         key = tuple(row[name] for name in KEY)
         known = last.loc[key] if key in last.index else None
@@ -182,7 +182,7 @@ def changed(register: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
     for gone in last.reset_index().to_dict("records"):
         key = tuple(gone[name] for name in KEY)
         if key not in present and gone["digest"] != WITHDRAWN:
-            named = dict(zip(KEY, key, strict=True))
+            named: dict[Any, Any] = dict(zip(KEY, key, strict=True))
             missing.append({**named, "digest": WITHDRAWN})
     table = pd.DataFrame(missing, columns=list(COLUMNS), dtype=object)
     return table.fillna("")
