@@ -58,6 +58,10 @@ BLOCKS: dict[str, Callable[[int], tuple[nn.Module, int]]] = {
     "batch norm": lambda channels: (nn.BatchNorm2d(channels), channels),
     "ReLU": lambda channels: (nn.ReLU(), channels),
     "CReLU": lambda channels: (CReLU(), 2 * channels),
+    "tanh": lambda channels: (nn.Tanh(), channels),
+    "GELU": lambda channels: (nn.GELU(), channels),
+    "SiLU": lambda channels: (nn.SiLU(inplace=True), channels),
+    "group norm": lambda channels: (nn.GroupNorm(1, channels), channels),
     "average": lambda channels: (nn.AvgPool2d(3, 1, 1), channels),
     "identity shortcut": lambda channels: (
         Residual(channels, channels, norm=False),
@@ -84,6 +88,35 @@ def stacked(names: Sequence[str]) -> nn.Module:
         network.append(block)
     return network.extend(
         [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, CLASSES)]
+    )
+
+
+class MixerBlock(nn.Module):
+    """Layer norm, GELU and two dense layers beside the identity, as in transformers."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.wide = nn.Linear(width, 2 * width)
+        self.activation = nn.GELU()
+        self.narrow = nn.Linear(2 * width, width)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        inner = self.narrow(self.activation(self.wide(self.norm(tokens))))
+        return tokens + inner
+
+
+def mixer() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 6, 4, stride=4),
+        nn.Flatten(2),
+        nn.Linear(4, 5),
+        nn.SiLU(),
+        MixerBlock(5),
+        MixerBlock(5),
+        nn.Flatten(),
+        nn.LayerNorm(30),
+        nn.Linear(30, CLASSES),
     )
 
 
@@ -132,6 +165,9 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "plain": plain,
     "plain with batch norm": lambda: plain(norm=True),
     "CReLU": lambda: plain(CReLU, 2),
+    "tanh": lambda: plain(nn.Tanh),
+    "GELU with batch norm": lambda: plain(nn.GELU, norm=True),
+    "layer norms and GELU": mixer,
     "residual": lambda: residual(norm=False),
     "residual with batch norm": lambda: residual(norm=True),
     "CifarResNet": lambda: CifarResNet(1, CLASSES, widths=(4, 6, 8)),

@@ -10,10 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from softmax_temperature import cooling
-from softmax_temperature.cooling.redistribution import (
-    parameter_scales,
-    rescale_parameters,
-)
+from softmax_temperature.cooling.redistribution import redistribute
 
 MakeNetwork = Callable[..., nn.Module]
 
@@ -97,9 +94,7 @@ def test_other_homogeneous_operations_are_walked() -> None:
     network = Odd().double()
     rows = torch.randn(5, 2, 6, dtype=torch.float64)
     before = network(rows)
-    rescale_parameters(
-        parameter_scales(network, cooling.plan_redistribution(network), 7.0)
-    )
+    redistribute(network, cooling.plan_redistribution(network), 7.0)
     torch.testing.assert_close(network(rows), before / 7)
 
 
@@ -152,7 +147,17 @@ class Around(nn.Module):
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (torch.tanh, "'tanh' in the network's own forward"),
+        (
+            torch.tanh,
+            "'tanh' in the network's own forward .* use torch.nn.Tanh",
+        ),
+        (lambda maps: maps.sigmoid_(), "'sigmoid_' .* use torch.nn.Sigmoid"),
+        (lambda maps: F.layer_norm(maps, (8, 8)), "use torch.nn.LayerNorm"),
+        (
+            lambda maps: F.scaled_dot_product_attention(maps, maps, maps),
+            "'scaled_dot_product_attention' .* scaled queries and keys",
+        ),
+        (lambda maps: maps.softmax(1), "'softmax' .* normalises exponentials"),
         (lambda maps: maps + 1, "'add'"),
         (lambda maps: 1 / maps, "'truediv'"),
         (lambda maps: maps * maps, "'mul'"),
@@ -177,9 +182,13 @@ def test_functions_that_cannot_be_scaled_are_refused_by_name(
 @pytest.mark.parametrize(
     ("module", "message"),
     [
-        (nn.Tanh(), r"module '1' \(Tanh\)"),
-        (nn.LayerNorm((4, 8, 8)), r"module '1' \(LayerNorm\)"),
-        (nn.ReLU6(), r"module '1' \(ReLU6\)"),
+        (nn.Softmax(1), r"module '1' \(Softmax\) normalises exponentials"),
+        (nn.MultiheadAttention(8, 2), r"module '1' \(MultiheadAttention\) weighs by"),
+        (
+            nn.InstanceNorm2d(4, track_running_stats=True),
+            r"module '1' \(InstanceNorm2d\) does not pass",
+        ),
+        (nn.LocalResponseNorm(2), r"module '1' \(LocalResponseNorm\)"),
         (nn.MaxPool2d(1, return_indices=True), r"module '1' \(MaxPool2d\)"),
         (nn.utils.parametrizations.weight_norm(nn.Conv2d(4, 4, 1)), "'1"),
     ],

@@ -43,14 +43,18 @@ def hold(model: nn.Module) -> None:
         )
     if BUFFER in dict(model.named_buffers(recurse=False)):
         return
-    floating = [each for each in model.parameters() if each.is_floating_point()]
-    like = floating[0] if floating else torch.empty(0)
-    dtype = torch.promote_types(like.dtype, torch.float32)
-    temperature = torch.ones((), dtype=dtype, device=like.device)
-    model.register_buffer(BUFFER, temperature)
+    model.register_buffer(BUFFER, scalar_buffer(model))
     # The hook is a plain function of the module, so that copies of the network divide
     # by their own buffers.
     model.register_forward_hook(divide)
+
+
+def scalar_buffer(model: nn.Module) -> Tensor:
+    """A 1 in the dtype of a network's parameters, but at least float32."""
+    floating = [each for each in model.parameters() if each.is_floating_point()]
+    like = floating[0] if floating else torch.empty(0)
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    return torch.ones((), dtype=dtype, device=like.device)
 
 
 def _is_compiled(model: nn.Module) -> bool:

@@ -8,6 +8,7 @@ import math
 import torch
 from torch import Tensor, nn, optim
 
+from softmax_temperature.cooling.function_scales import hold_scales
 from softmax_temperature.cooling.last_layer import (
     as_stored,
     hold,
@@ -22,7 +23,7 @@ from softmax_temperature.cooling.redistribution import (
     Redistribution,
     parameter_scales,
     plan_redistribution,
-    rescale_parameters,
+    redistribute,
 )
 from softmax_temperature.metrics.checks import (
     as_rows,
@@ -57,7 +58,8 @@ class Cooling:
 
     - "last_layer" changes that buffer alone (Definition 3.1).
     - "distributed" spreads each correction over the layers and leaves the buffer at 1
-      (Definition 3.2; `plan_redistribution`).
+      (Definition 3.2; `plan_redistribution`). Activations such as tanh then hold the
+      scale of their input in a buffer `cooling_scale`, which starts at 1 too.
     - "periodic" changes the buffer while it stays up to `max_temperature`; above, it is
       set to `reset_temperature`, and the excess, its ratio to that, is spread over the
       layers (Definition 3.4).
@@ -135,6 +137,8 @@ class Cooling:
             self.redistribution = plan_redistribution(model)
         self.last_fit: TemperatureFit | None = None
         hold(model)
+        if self.redistribution is not None:
+            hold_scales(model, self.redistribution.functions)
 
     @property
     def temperature(self) -> float:
@@ -187,10 +191,10 @@ class Cooling:
         whole = self._whole(present, fit.temperature)
         in_last_layer, excess = self._divided(whole)
         if self.redistribution is not None and excess != 1:
-            scales = parameter_scales(self.model, self.redistribution, excess)
             if optimizer is not None:
+                scales = parameter_scales(self.model, self.redistribution, excess)
                 rescale_optimizer_state(optimizer, scales, policy)
-            rescale_parameters(scales)
+            redistribute(self.model, self.redistribution, excess)
         set_last_layer_temperature(self.model, in_last_layer)
         self.last_fit = fit
         return in_last_layer / present * excess

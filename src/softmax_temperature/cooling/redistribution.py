@@ -1,6 +1,6 @@
 """A temperature spread over the layers of a network (cooling paper, section 3.2)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +9,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import nn
 
+from softmax_temperature.cooling.function_scales import multiply_scales
 from softmax_temperature.cooling.scale_graph import ScaleGraph, scale_graph
 from softmax_temperature.metrics.checks import check_positive
 
@@ -24,11 +25,14 @@ class Redistribution:
             negative power is multiplied.
         outputs: Power of the output of each module that is called, by path. The power
             of the last one is 1.
+        functions: Power of the input of each activation and normalisation that has to
+            see it unscaled, by path, where it is not 0 (see `function_scales`).
     """
 
     layers: int
     parameters: Mapping[str, float]
     outputs: Mapping[str, float]
+    functions: Mapping[str, float]
 
 
 def plan_redistribution(model: nn.Module) -> Redistribution:
@@ -49,6 +53,11 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
     - The input of a batch normalisation has power 0, because running statistics and
       epsilon must fit it. Its weight and bias carry the power of its output, and the
       layer in front of it undoes the power of that layer's input.
+    - An activation f that is not homogeneous (tanh, GELU, SiLU, ...) becomes
+      β f(x / β), where β is the scale of its group (Definition 3.2, 3).
+    - A normalisation of each sample (LayerNorm, GroupNorm, RMSNorm) takes any scale of
+      its input away, except for its epsilon. So it reads x / β, and its weight and bias
+      carry the power of its output, as those of a batch normalisation.
 
     Raises:
         ValueError: If the network cannot be redistributed exactly; the message names
@@ -57,7 +66,8 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
     # Deviation: Algorithm 3.1 leaves out batch normalisation and skip connections as
     # "straightforward to address". A skip forces one scale on both its ends, so the
     # layers between them carry no part of the temperature. A batch normalisation leaves
-    # its input as it is, and its affine parameters carry the scale.
+    # its input as it is, and its affine parameters carry the scale. Attention is
+    # refused: its queries and keys may not be scaled, but the values beside them are.
     graph = scale_graph(model)
     if graph.logits in graph.fixed:
         where = graph.fixed[graph.logits]
@@ -76,12 +86,29 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
     powers[graph.logits] = 1.0
     parameters: dict[str, float] = {}
     for layer in graph.layers:
-        parameters[layer.weight] = powers[layer.target] - powers[layer.source]
+        undone = 0.0 if layer.normalises else powers[layer.source]
+        parameters[layer.weight] = powers[layer.target] - undone
         if layer.bias is not None:
             parameters[layer.bias] = powers[layer.target]
     changed = {name: power for name, power in parameters.items() if power != 0}
     outputs = {path: powers[group] for path, group in graph.outputs.items()}
-    return Redistribution(layers, changed, outputs)
+    functions = _powers_of_functions(graph, powers)
+    return Redistribution(layers, changed, outputs, functions)
+
+
+def _powers_of_functions(
+    graph: ScaleGraph, powers: Sequence[float]
+) -> dict[str, float]:
+    """Power of the input of each function that is told it, by the module's path."""
+    found: dict[str, float] = {}
+    for path, group in graph.functions:
+        power = powers[group]
+        if found.setdefault(path, power) != power:
+            raise ValueError(
+                f"model cannot be cooled layer by layer: module {path!r} is called at "
+                "places of different scales: use a module for each"
+            )
+    return {path: power for path, power in found.items() if power != 0}
 
 
 def parameter_scales(
@@ -96,10 +123,16 @@ def parameter_scales(
 
 
 @torch.no_grad()
-def rescale_parameters(scales: Mapping[nn.Parameter, float]) -> None:
-    """Multiply parameters, in place."""
-    for parameter, scale in scales.items():
+def redistribute(model: nn.Module, plan: Redistribution, temperature: float) -> None:
+    """Divide the function of a network by a temperature, in its layers and in place.
+
+    The functions of the plan must be held, see `function_scales.hold_scales`.
+    """
+    for parameter, scale in parameter_scales(model, plan, temperature).items():
         parameter.mul_(scale)
+    multiply_scales(
+        model, {path: temperature**-power for path, power in plan.functions.items()}
+    )
 
 
 def _depths(graph: ScaleGraph) -> list[int]:
@@ -122,7 +155,7 @@ def _depths(graph: ScaleGraph) -> list[int]:
         for layer in graph.layers:
             source = loops[layer.source]
             target = loops[layer.target]
-            depth = depths[source] + layer.counts
+            depth = depths[source] + (not layer.normalises)
             if source != target and depths[target] < depth:
                 depths[target] = depth
                 changed = True

@@ -14,6 +14,12 @@ import torch.nn.functional as F
 from scipy.cluster.hierarchy import DisjointSet
 from torch import fx, nn
 
+from softmax_temperature.cooling.function_scales import (
+    RESCALED_FUNCTIONS,
+    SAMPLE_NORMS,
+    multiply_output,
+    unscale_input,
+)
 from softmax_temperature.cooling.last_layer import divide
 
 # Module types are compared exactly: a subclass may do anything to its weights,
@@ -38,6 +44,7 @@ HOMOGENEOUS_MODULES = frozenset(
         nn.ReLU,
         nn.LeakyReLU,
         nn.PReLU,
+        nn.RReLU,
         nn.Identity,
         nn.Dropout,
         nn.Dropout1d,
@@ -70,6 +77,19 @@ HOMOGENEOUS_MODULES = frozenset(
         nn.ReplicationPad2d,
     }
 )
+
+# Layers that no scale of the input can be taken through, each with the reason.
+_ATTENTION = "weighs by a softmax, which is another one for scaled queries and keys"
+REFUSED_MODULES = {
+    nn.MultiheadAttention: _ATTENTION,
+    nn.TransformerEncoderLayer: _ATTENTION,
+    nn.TransformerDecoderLayer: _ATTENTION,
+    nn.Softmax: "normalises exponentials, which a scale changes",
+}
+REFUSED_FUNCTIONS = {
+    "scaled_dot_product_attention": _ATTENTION,
+    "softmax": "normalises exponentials, which a scale changes",
+}
 
 # Functions and methods by name. A homogeneous one reads one tensor, and any numbers.
 HOMOGENEOUS = frozenset(
@@ -134,6 +154,16 @@ SIZE_ATTRIBUTES = frozenset({"shape", "ndim", "dtype", "device"})
 
 # Where operations by name are looked up.
 _NAMESPACES = (operator, torch, F, builtins)
+_NO_SCALE = "does not pass the scale of its input on to its output"
+# Names of functions and methods whose modules can hold a scale: tanh for Tanh.
+_MODULES_OF_FUNCTIONS = {
+    kind.__name__.lower(): kind.__name__ for kind in RESCALED_FUNCTIONS
+} | {
+    "layer_norm": "LayerNorm",
+    "group_norm": "GroupNorm",
+    "rms_norm": "RMSNorm",
+    "instance_norm": "InstanceNorm2d",
+}
 # timm's batch normalisation with dropout and activation inside.
 _NORM_WITH_ACTIVATION = "timm.layers.norm_act.BatchNormAct2d"
 
@@ -147,15 +177,15 @@ class Layer:
         target: Group of its output.
         weight: Name of the parameter that multiplies.
         bias: Name of the parameter that is added.
-        counts: Whether it is one of the L layers of the paper. A batch normalisation is
-            not: it belongs to a layer beside it.
+        normalises: Whether its output does not depend on the scale of its input. It is
+            then none of the L layers of the paper: it belongs to a layer beside it.
     """
 
     source: int
     target: int
     weight: str
     bias: str | None
-    counts: bool
+    normalises: bool
 
 
 @dataclass(frozen=True)
@@ -168,6 +198,8 @@ class ScaleGraph:
         fixed: The groups that must keep their scale, each with the reason.
         logits: Group of the network's output.
         outputs: Group of the output of each module that is called, by path.
+        functions: Path of each module that has to see its input unscaled, with the
+            group of that input; an entry for each call.
     """
 
     layers: tuple[Layer, ...]
@@ -175,6 +207,7 @@ class ScaleGraph:
     fixed: dict[int, str]
     logits: int
     outputs: dict[str, int]
+    functions: tuple[tuple[str, int], ...]
 
 
 def scale_graph(model: nn.Module) -> ScaleGraph:
@@ -184,7 +217,9 @@ def scale_graph(model: nn.Module) -> ScaleGraph:
     passes the scale of its input on. A sum or a concatenation needs one scale for all
     its inputs. A convolution or dense layer may change the scale by its weights. A
     batch normalisation needs its input unscaled, and may change the scale of its
-    output. The trace treats `a += b` as `a = a + b`, so the network must not read the
+    output. Another activation (tanh, GELU) passes the scale on if it is told it, and a
+    normalisation of each sample (layer normalisation) takes it away: see
+    `function_scales`. The trace treats `a += b` as `a = a + b`, so the network must not read the
     old `a` afterwards under another name.
 
     Raises:
@@ -216,10 +251,11 @@ def _refuse_hidden_operations(model: nn.Module) -> None:
         where = f"module {path!r} ({kind})" if path else f"the network ({kind})"
         # torch has no public API for hooks.
         hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]  # noqa: SLF001
+        known = [unscale_input, multiply_output]
         if not path:
             # The hook of the last-layer temperature acts on the logits only.
-            hooks = [hook for hook in hooks if hook is not divide]
-        if hooks:
+            known.append(divide)
+        if any(hook not in known for hook in hooks):
             raise _refusal(where, "has a hook, which may do anything")
         if "forward" in vars(module):
             raise _refusal(where, "has another forward function than its class")
@@ -240,7 +276,7 @@ class _NodeLayer:
     target: fx.Node
     weight: str
     bias: str | None
-    counts: bool
+    normalises: bool
 
 
 class _Walk:
@@ -254,6 +290,8 @@ class _Walk:
         # Nodes that must keep their scale, each with the reason.
         self.fixed: list[tuple[fx.Node, str]] = []
         self.layers: list[_NodeLayer] = []
+        # The input of each call of a module that has to see it unscaled.
+        self.functions: list[tuple[str, fx.Node]] = []
         # The module that uses each parameter.
         self.owners: dict[nn.Parameter, str] = {}
 
@@ -290,14 +328,22 @@ class _Walk:
         for layer in self.layers:
             source = group[layer.source]
             target = group[layer.target]
-            layers.append(Layer(source, target, layer.weight, layer.bias, layer.counts))
+            layers.append(
+                Layer(source, target, layer.weight, layer.bias, layer.normalises)
+            )
         outputs = {
             str(node.target): group[node]
             for node in self.groups
             if node.op == "call_module"
         }
-        fixed = {group[node]: reason for node, reason in self.fixed}
-        return ScaleGraph(tuple(layers), len(numbers), fixed, group[logits], outputs)
+        return ScaleGraph(
+            layers=tuple(layers),
+            groups=len(numbers),
+            fixed={group[node]: reason for node, reason in self.fixed},
+            logits=group[logits],
+            outputs=outputs,
+            functions=tuple((path, group[node]) for path, node in self.functions),
+        )
 
     def _module(self, node: fx.Node) -> None:
         path = str(node.target)
@@ -309,32 +355,55 @@ class _Walk:
         returns_indices = getattr(module, "return_indices", False)
         if kind in HOMOGENEOUS_MODULES and not returns_indices:
             self.groups.merge(node, source)
+        elif kind in RESCALED_FUNCTIONS:
+            self._rescaled_function(where, source, node, module)
+            self.groups.merge(node, source)
         elif kind in LINEAR_LAYERS:
-            self._layer(where, source, node, counts=True)
+            self._layer(where, source, node, normalises=False)
         elif kind in BATCH_NORMS or _is_norm_with_activation(module):
             self._batch_norm(where, source, node, module)
+        elif kind in SAMPLE_NORMS and not _has_running_statistics(module):
+            self._rescaled_function(where, source, node, module)
+            self._affine(where, source, node, module)
         else:
-            raise _refusal(
-                where, "does not pass the scale of its input on to its output"
-            )
+            raise _refusal(where, REFUSED_MODULES.get(kind, _NO_SCALE))
+
+    def _rescaled_function(
+        self, where: str, source: fx.Node, node: fx.Node, module: nn.Module
+    ) -> None:
+        if node.args != (source,):
+            raise _refusal(where, "is not called with its input as the only argument")
+        if getattr(module, "inplace", False) and len(source.users) > 1:
+            # Held, it would no longer change the tensor that others read.
+            raise _refusal(where, "works in place on a tensor that is read elsewhere")
+        self.functions.append((str(node.target), source))
 
     def _batch_norm(
         self, where: str, source: fx.Node, node: fx.Node, module: nn.Module
     ) -> None:
-        for inner in module.children():
-            if type(inner) not in HOMOGENEOUS_MODULES:
+        for name, inner in module.named_children():
+            if type(inner) in RESCALED_FUNCTIONS:
+                # It reads what the normalisation makes, which has the output's scale.
+                self.functions.append((f"{node.target}.{name}", node))
+            elif type(inner) not in HOMOGENEOUS_MODULES:
                 raise _refusal(
                     where,
                     f"holds {type(inner).__name__}, which does not pass its scale on",
                 )
         self.fixed.append((source, where))
+        self._affine(where, source, node, module)
+
+    def _affine(
+        self, where: str, source: fx.Node, node: fx.Node, module: nn.Module
+    ) -> None:
+        """The weights of a normalisation; without them its output has no other scale."""
         if dict(module.named_parameters(recurse=False)):
-            self._layer(where, source, node, counts=False)
+            self._layer(where, source, node, normalises=True)
         else:
             self.fixed.append((node, where))
 
     def _layer(
-        self, where: str, source: fx.Node, node: fx.Node, *, counts: bool
+        self, where: str, source: fx.Node, node: fx.Node, *, normalises: bool
     ) -> None:
         path = str(node.target)
         module = self.model.get_submodule(path)
@@ -349,7 +418,7 @@ class _Walk:
                 )
             self.owners[parameter] = where
         bias = f"{path}.bias" if "bias" in parameters else None
-        self.layers.append(_NodeLayer(source, node, f"{path}.weight", bias, counts))
+        self.layers.append(_NodeLayer(source, node, f"{path}.weight", bias, normalises))
 
     def _function(self, node: fx.Node) -> None:
         name = _operation_name(node.target)
@@ -368,9 +437,7 @@ class _Walk:
             for term in scaled:
                 self.groups.merge(node, term)
         else:
-            raise _refusal(
-                where, "does not pass the scale of its input on to its output"
-            )
+            raise _refusal(where, _reason(name))
 
     def _scaled(self, node: fx.Node) -> list[fx.Node]:
         """The inputs of a node that have a scale."""
@@ -458,6 +525,20 @@ def _pads_zeros(node: fx.Node) -> bool:
     if arguments.get("mode", "constant") != "constant":
         return True
     return arguments.get("value") in {None, 0}
+
+
+def _reason(name: str | None) -> str:
+    """Why no scale can be taken through a function of this name."""
+    stem = (name or "").rstrip("_")
+    if stem in _MODULES_OF_FUNCTIONS:
+        module = _MODULES_OF_FUNCTIONS[stem]
+        return f"is a function, which cannot hold a scale: use torch.nn.{module}"
+    return REFUSED_FUNCTIONS.get(stem, _NO_SCALE)
+
+
+def _has_running_statistics(module: nn.Module) -> bool:
+    """Whether an instance normalisation keeps statistics, as a batch normalisation."""
+    return bool(getattr(module, "track_running_stats", False))
 
 
 def _is_norm_with_activation(module: nn.Module) -> bool:

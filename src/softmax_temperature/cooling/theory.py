@@ -14,15 +14,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from softmax_temperature.cooling.function_scales import hold_scales
 from softmax_temperature.cooling.last_layer import (
     hold,
     last_layer_temperature,
     set_last_layer_temperature,
 )
 from softmax_temperature.cooling.redistribution import (
-    parameter_scales,
     plan_redistribution,
-    rescale_parameters,
+    redistribute,
 )
 
 # The temperature above which the paper's periodic Cooling redistributes.
@@ -42,8 +42,10 @@ def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
             finite and positive.
     """
     twin = copy.deepcopy(model)
-    rescale_parameters(parameter_scales(twin, plan_redistribution(twin), temperature))
+    plan = plan_redistribution(twin)
     hold(twin)
+    hold_scales(twin, plan.functions)
+    redistribute(twin, plan, temperature)
     set_last_layer_temperature(twin, last_layer_temperature(twin) / temperature)
     return twin
 
