@@ -14,6 +14,7 @@ from softmax_temperature.networks.bottleneck_resnet import BottleneckResNet
 from softmax_temperature.networks.cifar_resnet import CifarResNet
 from softmax_temperature.networks.densenet import DenseNet
 from softmax_temperature.networks.layers import CReLU
+from softmax_temperature.networks.preactivation_resnet import PreactivationResNet
 from softmax_temperature.networks.unet import UNet
 from softmax_temperature.networks.vgg import SmallVGG
 from softmax_temperature.networks.wide_resnet import WideResNet
@@ -182,6 +183,7 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     ),
     "U-Net": lambda: UNet(CLASSES, width=3),
     "bottlenecks with CReLU": lambda: BottleneckResNet((1, 2), CLASSES, 2, "crelu"),
+    "bottlenecks, activations first": lambda: PreactivationResNet((1, 2), CLASSES, 2),
     "WideResNet": lambda: WideResNet(8, 1, CLASSES),
     "DenseNet": lambda: DenseNet((2, 2), growth=3, num_classes=CLASSES),
 }

@@ -27,6 +27,11 @@ TINY: dict[str, tuple[str, dict[str, Any]]] = {
     "convnet": ("convnet", {"image_size": 16}),
     "densenet": ("densenet", {"blocks": (2, 1, 3), "growth": 4}),
     "mlp": ("mlp", {"image_size": 16}),
+    "preactivation": ("preactivation_resnet", {"blocks": (2, 1), "width": 3}),
+    "preactivation-crelu": (
+        "preactivation_resnet",
+        {"blocks": (2, 1), "width": 3, "activation": "crelu"},
+    ),
     "vgg": (
         "vgg",
         {
@@ -93,6 +98,13 @@ SIZES: dict[str, tuple[str, dict[str, Any], int, int]] = {
         "bottleneck_resnet",
         {"num_classes": 100, "activation": "crelu"},
         47_355_556,
+        50,
+    ),
+    # The cooling paper counts 23.5 million; the last layer has 204,900 of them.
+    "resnet50-preactivation": (
+        "preactivation_resnet",
+        {"num_classes": 100},
+        23_492_672 + 204_900,
         50,
     ),
     # 8,192 features in place of 2,048, for 200 classes.

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from softmax_temperature.networks.bottleneck_resnet import BottleneckResNet
 from softmax_temperature.networks.cifar_resnet import BasicBlock
+from softmax_temperature.networks.preactivation_resnet import PreactivationResNet
 from softmax_temperature.networks.wide_resnet import WideResNet
 from tests.networks.formulas import images, normalised, perturbed, rectified
 
@@ -88,6 +89,40 @@ def test_a_bottleneck_resnet_equals_its_classical_form(
     state = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     expected = classical_bottlenecks(
         state, images(), training=training, double=activation == "crelu"
+    )
+    torch.testing.assert_close(network(images()), expected)
+
+
+def preactivation_bottlenecks(state: State, maps: Tensor, *, double: bool) -> Tensor:
+    """He et al. 2016b, in evaluation: each convolution reads activated maps.
+
+    Two stages, of which the first has a block with an identity shortcut.
+    """
+
+    def activated(name: str, values: Tensor) -> Tensor:
+        return rectified(normalised(state, name, values), double=double)
+
+    maps = convolved(state, "conv1", maps)
+    for block, stride in (("stages.0.0", 1), ("stages.0.1", 1), ("stages.1.0", 2)):
+        before = activated(f"{block}.norm1", maps)
+        inner = convolved(state, f"{block}.conv1", before)
+        inner = activated(f"{block}.norm2", inner)
+        inner = convolved(state, f"{block}.conv2", inner, stride)
+        inner = convolved(state, f"{block}.conv3", activated(f"{block}.norm3", inner))
+        if f"{block}.shortcut.weight" in state:
+            maps = inner + convolved(state, f"{block}.shortcut", before, stride)
+        else:
+            maps = inner + maps
+    return logits_of_means(state, activated("norm", maps))
+
+
+@pytest.mark.parametrize("activation", ["relu", "crelu"])
+def test_a_preactivation_resnet_equals_its_formula(activation: str) -> None:
+    torch.manual_seed(0)
+    network = PreactivationResNet((2, 1), num_classes=5, width=3, activation=activation)
+    perturbed(network).eval()
+    expected = preactivation_bottlenecks(
+        network.state_dict(), images(), double=activation == "crelu"
     )
     torch.testing.assert_close(network(images()), expected)
 

@@ -20,13 +20,9 @@ _EXPANSION = 4
 # Deviation: for Tiny-ImageNet the released code averages the last 8×8 maps to 2×2 and
 # so has 8,192 features, and draws normal weights (`as_released`); by default, as for
 # CIFAR, pooling is global and weights start as PyTorch's.
-# Deviation: the cooling paper's ResNet-50 cites the later network of He et al. with the
-# activations first and counts 23.5 million parameters. Here it is the network of the
-# focal paper, 23.7 million for 100 classes: one for both papers.
-# Deviation: the cooling paper does not say how a residual network takes CReLU. Here
-# convolutions keep their outputs and read twice the channels, and identity shortcuts
-# pass on the sum before its activation, since after it the channels would be twice
-# those of the branch. The network then has 47.4 million parameters for 100 classes.
+# Deviation: no paper has this network with CReLU. Here convolutions keep their outputs
+# and read twice the channels, and identity shortcuts pass on the sum before its
+# activation, since after it the channels would be twice those of the branch.
 
 
 class BottleneckResNet(Classifier):

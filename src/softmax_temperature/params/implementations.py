@@ -35,6 +35,9 @@ NETWORKS = {
     "densenet": "softmax_temperature.networks.densenet:DenseNet",
     "gru": "softmax_temperature.networks.gru:GRU",
     "mlp": "softmax_temperature.networks.small:MLP",
+    "preactivation_resnet": (
+        "softmax_temperature.networks.preactivation_resnet:PreactivationResNet"
+    ),
     "text_cnn": "softmax_temperature.networks.text_cnn:TextCNN",
     "tree_lstm": "softmax_temperature.networks.tree_lstm:TreeLSTM",
     "vgg": "softmax_temperature.networks.vgg:SmallVGG",

@@ -44,6 +44,7 @@ ARCHITECTURES = {
     "densenet": "DenseNet",
     "gru": "GRU",
     "mlp": "multilayer perceptron",
+    "preactivation_resnet": "ResNet of bottlenecks, activations first",
     "text_cnn": "CNN of texts",
     "tree_lstm": "Tree-LSTM",
     "vgg": "VGG",
