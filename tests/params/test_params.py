@@ -90,7 +90,7 @@ MOMENTUN = {"momentun": 0.5}
         (
             f"{IMAGES}-as-written.dataset",
             "glyphs-10",
-            "variant_of.*digits-100, resnet8",
+            "variant_of.*data set of .*: digits-100",
         ),
         (f"{IMAGES}.printed_dataset", "CIFAR-10", "stand together"),
         (

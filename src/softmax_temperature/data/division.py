@@ -16,7 +16,9 @@ from softmax_temperature.data.splits import (
 )
 from softmax_temperature.runner.errors import InputError
 
-# The part of each class that is drawn for test where the source has no test part.
+# Deviation: the classifier_temperature paper splits each data set into training and
+# test and does not say how where a data set has no test part of its own. Here a quarter
+# of each class is drawn for test, once and from the seed.
 TEST_FRACTION = 0.25
 
 

@@ -73,7 +73,7 @@ class Task(TaskTraining):
     The test images of `out_of_distribution` are scored beside its own. On the data sets
     in `shifted`, other pictures under the same class names, accuracy and calibration
     are measured. A task with `variant_of` belongs to the ablation: it is that task with
-    another recipe. `printed_dataset` and `printed_network` are the paper's names, if it
+    another recipe or another network. `printed_dataset` and `printed_network` are the paper's names, if it
     prints numbers; `differs` names further differences from the paper.
     """
 
@@ -313,8 +313,8 @@ class Focal(Section):
 
 
 def _check_variant(key: str, task: Task, main: Task) -> None:
-    if (main.dataset, main.network) != (task.dataset, task.network):
+    if main.dataset != task.dataset:
         raise ValueError(
-            f"{key}.variant_of: must have the data set and network of "
-            f"{task.variant_of}: {main.dataset}, {main.network}"
+            f"{key}.variant_of: must have the data set of {task.variant_of}: "
+            f"{main.dataset}"
         )
