@@ -13,9 +13,11 @@ import pytest
 import timm
 import torch
 import torchvision.models
+from huggingface_hub.errors import EntryNotFoundError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from softmax_temperature.networks import weights as weights_module
 from softmax_temperature.networks.backbone_networks import (
     build_classifier,
     build_embedding_network,
@@ -340,6 +342,44 @@ def test_cached_timm_weights_are_loaded(timm_cache: Path, tmp_path: Path) -> Non
     assert (preprocess.size, preprocess.resize) == (224, 235)
     assert preprocess.interpolation == "bicubic"
     assert provenance["tag"] == "a1_in1k"
+
+
+def test_timm_weights_without_safetensors_are_loaded_as_timm_does(
+    timm_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As CLIP's ViT-B/32, whose repository has no model.safetensors."""
+    asked = []
+
+    def download(repository: str, file: str) -> str:
+        asked.append((repository, file))
+        if file.endswith(".safetensors"):
+            raise EntryNotFoundError("404")
+        return str(tmp_path / file)
+
+    monkeypatch.setattr(weights_module, "hf_hub_download", download)
+    clip = hub_spec(
+        "timm", "vit_base_patch32_clip_quickgelu_224", "openai", embedding=768
+    )
+    path = locate_weights(clip, root=tmp_path, download=True)
+    assert path == tmp_path / "pytorch_model.bin"
+    repository = "timm/vit_base_patch32_clip_224.openai"
+    assert asked == [
+        (repository, "model.safetensors"),
+        (repository, "pytorch_model.bin"),
+    ]
+
+    torch.manual_seed(0)
+    whole = timm.create_model("resnet18").eval()
+    cached = timm_cache / "models--timm--resnet18.a1_in1k"
+    (cached / "snapshots" / "abc").mkdir(parents=True)
+    (cached / "refs").mkdir()
+    (cached / "refs" / "main").write_text("abc")
+    torch.save(whole.state_dict(), cached / "snapshots" / "abc" / "pytorch_model.bin")
+    network, _, _ = loaded(HUB_SPECS[0], tmp_path)
+    with torch.inference_mode():
+        torch.testing.assert_close(
+            whole.fc(network(random_images())), whole(random_images())
+        )
 
 
 # ---- the project's own networks

@@ -1,11 +1,15 @@
 """`make data` lists a profile's data, and fetches only files with the right sha256."""
 
 import gzip
+import re
 from pathlib import Path
 
+import huggingface_hub.constants
 import pytest
+import torch
 
 from softmax_temperature.data import catalogue
+from softmax_temperature.networks import weights
 from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools import needed_data
@@ -109,3 +113,129 @@ def test_files_are_fetched_with_the_right_checksum_or_not_at_all(
     with pytest.raises(InputError, match="the download failed"):
         needed_data.fetch(url + "x", root / "other", "0" * 64)
     assert not (root / "other").exists()
+
+
+BACKBONES = """
+  clip:
+    library: timm
+    architecture: vit_base_patch32_clip_quickgelu_224
+    weights: hub
+    tag: openai
+    embedding: 768
+  alexnet:
+    library: torchvision
+    architecture: alexnet
+    weights: hub
+    tag: IMAGENET1K_V1
+    tensor: mean_features
+    embedding: 256
+  facenet:
+    library: facenet
+    architecture: inception_resnet_v1
+    weights: file
+    file: face.pt
+    embedding: 1792
+    input_size: 160
+    mean: [0.5, 0.5, 0.5]
+    std: [0.5, 0.5, 0.5]
+"""
+NOISY = """
+    noisy:
+      dataset: digits
+      network: cnn
+      gaussian_noise: 0.1
+      printed_dataset: CIFAR-10
+      printed_network: VGG
+"""
+WITH_WEIGHTS = (
+    PROFILE.replace("backbones:\n", f"backbones:{BACKBONES}")
+    .replace("backbones: [net]", "backbones: [clip, alexnet, facenet, net]")
+    .replace("  tasks:\n", f"  tasks:{NOISY}")
+)
+
+
+def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, list[str]]:
+    """The lines of `make data` by the state of their items."""
+    needed_data.main(["some", *arguments])
+    states: dict[str, list[str]] = {}
+    for line in capsys.readouterr().out.splitlines():
+        states.setdefault(line[2:10].strip(), []).append(line)
+    return states
+
+
+@pytest.mark.usefixtures("empty_caches")
+def test_weights_are_listed_with_their_addresses_and_what_the_run_fetches_apart(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    profile = Path("profiles/some.yaml")
+    profile.write_text(WITH_WEIGHTS)
+    missing = " ".join(listed(capsys)["MISSING"])
+    for text in (
+        "model.safetensors or pytorch_model.bin of https://huggingface.co/timm/vit_",
+        "from https://download.pytorch.org/models/alexnet-owt-7be5be79.pth",
+        "face.pt",
+        "net.safetensors",
+        "data set cifar100:",
+        "Set data.download to true",
+    ):
+        assert text in missing
+    # Where it is set already, nobody is told to set it.
+    profile.write_text(f"data: {{download: true}}\n{WITH_WEIGHTS}")
+    states = listed(capsys)
+    to_come = " ".join(states["to come"])
+    for name in ("vit_base_patch32", "alexnet", "data set cifar100:"):
+        assert name in to_come
+        assert name not in " ".join(states["MISSING"])
+    everything = " ".join(line for lines in states.values() for line in lines)
+    assert "data.download to true" not in everything
+    assert "data.download: true" not in everything
+
+
+@pytest.fixture
+def empty_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hf"))
+
+
+@pytest.mark.usefixtures("empty_caches")
+def test_published_weights_are_fetched_and_have_their_checksum(
+    root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("profiles/some.yaml").write_text(WITH_WEIGHTS)
+    source = tmp_path / "published.pt"
+    source.write_bytes(b"weights")
+    published = catalogue.WeightsFile(
+        source.as_uri(), digest_of_text("weights"), licence="MIT"
+    )
+    monkeypatch.setitem(catalogue.WEIGHTS, "face.pt", published)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr(weights, "hf_hub_download", refuse)
+    monkeypatch.setattr(torch.hub, "download_url_to_file", refuse)
+    states = listed(capsys, "--download")
+    assert (root / "face.pt").read_bytes() == b"weights"
+    assert any("face.pt sha256" in line for line in states["there"])
+    (root / "face.pt").write_bytes(b"others")
+    assert any("its sha256 is" in line for line in listed(capsys)["MISSING"])
+
+
+@pytest.mark.usefixtures("empty_caches")
+def test_cifar10_c_is_optional(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("profiles/some.yaml").write_text(WITH_WEIGHTS)
+    [line] = listed(capsys)["optional"]
+    assert "zenodo.org/records/2535967" in line
+    assert "softmax-temperature convert CIFAR-10-C" in line
+    (root / "CIFAR-10-C").mkdir()
+    for name in ("gaussian_noise.npy", "labels.npy"):
+        (root / "CIFAR-10-C" / name).write_bytes(b"")
+    assert any("CIFAR-10-C sha256" in line for line in listed(capsys)["there"])
+
+
+def test_every_published_checksum_is_a_sha256() -> None:
+    for file in catalogue.WEIGHTS.values():
+        assert re.fullmatch(r"[0-9a-f]{64}|", file.sha256)

@@ -6,7 +6,7 @@ The file says what its keys mean.
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,26 @@ def _read_catalogue() -> dict[str, dict[str, Any]]:
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
+class WeightsFile(NamedTuple):
+    """A published file of weights, by its name.
+
+    Attributes:
+        url: Its address.
+        sha256: The digest of its content; empty if it is not known.
+        licence: The licence, or the terms of use.
+    """
+
+    url: str
+    sha256: str
+    licence: str
+
+
 _ENTRIES = _read_catalogue()
+
+WEIGHTS = {
+    name: WeightsFile(**entry) for name, entry in _ENTRIES.pop("weights", {}).items()
+}
+"""Weights that no library fetches, by file name."""
 
 BY_HAND: dict[str, str] = {
     name: entry.pop("by_hand") for name, entry in _ENTRIES.items() if "by_hand" in entry

@@ -14,7 +14,9 @@ from torch import Tensor
 from softmax_temperature.runner.artifacts import digest_of_file, digest_of_text
 from softmax_temperature.runner.errors import InputError
 
-_FOLDER = Path("CIFAR-10-C")
+ARCHIVE = "CIFAR-10-C"
+"""The folder below data.root."""
+_FOLDER = Path(ARCHIVE)
 _IMAGES = _FOLDER / "gaussian_noise.npy"
 _LABELS = _FOLDER / "labels.npy"
 _SEVERITY = 5

@@ -19,7 +19,11 @@ from softmax_temperature.data.torchvision_sets import (
     torchvision_digest,
     torchvision_names,
 )
-from softmax_temperature.runner.errors import InputError, nearest
+from softmax_temperature.runner.errors import (
+    InputError,
+    NotDownloadedError,
+    nearest,
+)
 
 DIGITS = "digits"
 
@@ -142,7 +146,9 @@ def _read_digits() -> RawDataset:
 
 
 def _missing(name: str, root: Path) -> InputError:
-    return InputError(
+    downloadable = name in torchvision_names() and name not in BY_HAND
+    kind = NotDownloadedError if downloadable else InputError
+    return kind(
         f"not found in {root}, expected {_expected_files(name, root)}",
         where=f"data set {name}",
         remedy=_remedy_for_missing(name, root),

@@ -6,24 +6,31 @@ import hashlib
 import re
 import textwrap
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 import torch.hub
 from huggingface_hub import hf_hub_download, try_to_load_from_cache
-from huggingface_hub.errors import HfHubHTTPError
+from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from softmax_temperature.data.catalogue import WEIGHTS
 from softmax_temperature.networks.backbone_networks import backbone_error, require_known
 from softmax_temperature.params.network import Backbone
-from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.errors import InputError, NotDownloadedError
 
 if TYPE_CHECKING:
     from torchvision.models import WeightsEnum
 
-_HUB_FILE = "model.safetensors"
+# timm's name of a file of weights in a repository, and of the same as safetensors.
+_HUB_FILE = "pytorch_model.bin"
+_SAFE_NAMES = {
+    "pytorch_model.bin": "model.safetensors",
+    "open_clip_pytorch_model.bin": "open_clip_model.safetensors",
+}
 _ERROR_LENGTH = 400
 # torchvision's file names end in the first digits of their sha256.
 _DIGEST_IN_NAME = re.compile(r"-([0-9a-f]{8,})\.")
@@ -48,10 +55,14 @@ def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None
         return None
     path = root / spec.file
     if not path.is_file():
+        source = WEIGHTS.get(path.name)
         raise InputError(
             f"no such file: the weights of {spec.architecture}",
             where=str(path),
-            remedy="Put it there, or leave out the backbones that use it.",
+            remedy=(
+                f"Put {source.url if source else 'it'} there, or leave out the "
+                "backbones that use it."
+            ),
         )
     return path
 
@@ -136,20 +147,35 @@ def _timm_file(spec: Backbone, *, download: bool) -> Path:
     require_known(spec, str(spec.tag), tags, "weights")
     config = timm.get_pretrained_cfg(f"{spec.architecture}.{spec.tag}")
     repository = config.hf_hub_id if config else None
-    if repository is None:
-        raise backbone_error(
-            spec, "not published as safetensors", "Choose another tag."
-        )
+    if config is None or repository is None:
+        raise backbone_error(spec, "not on the Hugging Face hub", "Choose another tag.")
+    files = _hub_files(config.hf_hub_filename or _HUB_FILE)
     # The download would make a request even if the file is in the cache.
-    cached = try_to_load_from_cache(repository, _HUB_FILE)
-    if isinstance(cached, str):
-        return Path(cached)
+    for file in files:
+        cached = try_to_load_from_cache(repository, file)
+        if isinstance(cached, str):
+            return Path(cached)
 
     def fetch() -> Path:
-        return Path(hf_hub_download(repository, _HUB_FILE))
+        *preferred, last = files
+        for file in preferred:
+            with suppress(EntryNotFoundError):
+                return Path(hf_hub_download(repository, file))
+        return Path(hf_hub_download(repository, last))
 
-    place = f"{_HUB_FILE} of {repository} in the cache of the Hugging Face hub"
+    place = (
+        f"{' or '.join(files)} of https://huggingface.co/{repository}, in the cache of "
+        "the Hugging Face hub"
+    )
     return _fetched(spec, place, fetch, download=download)
+
+
+def _hub_files(file: str) -> tuple[str, ...]:
+    """The files to look for, as timm does: the same as safetensors first."""
+    if file.endswith(".safetensors"):
+        return (file,)
+    safe = _SAFE_NAMES.get(file, f"{file.rpartition('.')[0]}.safetensors")
+    return (safe, file)
 
 
 def _torchvision_file(spec: Backbone, *, download: bool) -> Path:
@@ -165,7 +191,8 @@ def _torchvision_file(spec: Backbone, *, download: bool) -> Path:
         torch.hub.download_url_to_file(url, str(path), hash_prefix=prefix)
         return path
 
-    return _fetched(spec, str(path), fetch, download=download)
+    place = f"{path}, from {url}"
+    return _fetched(spec, place, fetch, download=download)
 
 
 def _fetched(
@@ -177,14 +204,15 @@ def _fetched(
     try:
         return fetch()
     # torch raises RuntimeError for a file with another digest.
-    except (HfHubHTTPError, OSError, RuntimeError) as error:
+    except (EntryNotFoundError, HfHubHTTPError, OSError, RuntimeError) as error:
         raise _not_here(spec, f"{place}, and could not be fetched: {error}") from error
 
 
 def _not_here(spec: Backbone, place: str) -> InputError:
-    return backbone_error(
+    error = backbone_error(
         spec,
         f"pretrained weights are not on this machine ({place})",
         "Set data.download to true, copy them there from another machine, or use "
         "`weights: file`.",
     )
+    return NotDownloadedError(*error.args)

@@ -46,6 +46,10 @@ class InputError(Exception):
         return _printable(f"{self.where}: {self.what}{stop} {self.remedy}")
 
 
+class NotDownloadedError(InputError):
+    """Data or weights are missing that a library downloads if `data.download` says so."""
+
+
 def _printable(text: str) -> str:
     """A text on one line: a key or a file's name may hold control characters."""
     letters = []

@@ -364,6 +364,30 @@ def plan(
 
 
 @command
+def convert(
+    name: Annotated[str, typer.Argument(help="The data set: imdb, ade20k, ...")],
+    archives: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="ARCHIVE...", exists=True, dir_okay=False, help="Its tar or zip."
+        ),
+    ],
+    root: Annotated[
+        Path, typer.Option(help="The folder to write into: data.root.")
+    ] = Path("data/raw"),
+) -> None:
+    """Write a data set from its published archives into data.root.
+
+    Example: softmax-temperature convert imdb aclImdb_v1.tar.gz
+    """
+    from softmax_temperature.data.conversion import convert as write
+
+    counts = write(name, archives, root)
+    parts = ", ".join(f"{count:,} {part}" for part, count in counts.items())
+    print(f"{root / name}: {parts}")
+
+
+@command
 def compare(
     revision: Annotated[
         str, typer.Argument(help="The commit, branch or tag to compare with.")

@@ -1,10 +1,12 @@
-"""Data sets and weights that a profile needs below data.root.
+"""Data sets and weights that a profile needs.
 
-`make data PROFILE=NAME` lists them, and checks those that are present.
+`make data PROFILE=NAME` lists them, and checks those that are present. A licence that
+is known stands beside each.
 """
 
 import gzip
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import sha256 as sha256_of
@@ -14,7 +16,8 @@ from urllib.request import urlopen
 
 import typer
 
-from softmax_temperature.data.catalogue import CATALOGUE, URLS
+from softmax_temperature.data.catalogue import BY_HAND, CATALOGUE, URLS, WEIGHTS
+from softmax_temperature.data.gaussian_noise import ARCHIVE, archive_digest
 from softmax_temperature.data.segmentation import segmentation_digest
 from softmax_temperature.data.sources import find_archive, find_dataset, is_built_in
 from softmax_temperature.data.translation import translation_digest
@@ -23,13 +26,20 @@ from softmax_temperature.networks.weights import locate_weights
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.artifacts import atomic_file, digest_of_file
-from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.errors import InputError, NotDownloadedError
 from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.tools.programs import run_program
 
 # A check returns the sha256 of an item, or None for an item without a file. It raises
 # InputError if the item is missing or wrong.
 Check = Callable[[], str | None]
+# Items that a profile runs without.
+OPTIONAL = frozenset({ARCHIVE})
+# States of items.
+THERE = "there"
+MISSING = "MISSING"
+TO_COME = "to come"
+OPTIONAL_ITEM = "optional"
 
 
 def needed(params: Params, *, download: bool) -> dict[str, Check]:
@@ -51,8 +61,9 @@ def needed(params: Params, *, download: bool) -> dict[str, Check]:
     if "classifier_temperature" in params.papers:
         for name in params.classifier_temperature.backbones:
             backbone = params.backbones[name]
-            if backbone.weights == "file":
-                checks[str(backbone.file)] = partial(_weights, backbone, root)
+            if backbone.weights in ("file", "hub"):
+                item = backbone.file or f"{name} ({backbone.library}'s {backbone.tag})"
+                checks[item] = partial(_weights, backbone, root, download)
     return checks
 
 
@@ -62,6 +73,8 @@ def _focal_checks(params: Params, root: Path, download: bool) -> dict[str, Check
         if task.embeddings:
             file = task.embeddings.file
             checks[file] = partial(_word_vectors, root / file)
+        if task.gaussian_noise and task.printed_dataset == "CIFAR-10":
+            checks[ARCHIVE] = partial(_noise, root)
     translation = params.focal.translation
     if translation:
         languages = (translation.source, translation.target)
@@ -78,10 +91,31 @@ def _dataset(name: str, root: Path, download: bool) -> str | None:
     return archive.digest() if archive else None
 
 
-def _weights(backbone: Backbone, root: Path) -> str:
+def _weights(backbone: Backbone, root: Path, download: bool) -> str | None:
+    published = WEIGHTS.get(Path(backbone.file or "").name)
+    if backbone.file and published and download and not (root / backbone.file).exists():
+        fetch(published.url, root / backbone.file, published.sha256)
     # Raises InputError if they are missing or wrong.
-    locate_weights(backbone, root=root, download=False)
-    return digest_of_file(root / str(backbone.file))
+    path = locate_weights(backbone, root=root, download=download)
+    digest = digest_of_file(path) if path else None
+    if published and published.sha256 and digest != published.sha256:
+        raise InputError(
+            f"its sha256 is {digest}, that of the published file {published.sha256}",
+            where=str(path),
+            remedy=f"Get {published.url} again.",
+        )
+    return digest
+
+
+def _noise(root: Path) -> str:
+    digest = archive_digest(root)
+    if digest is None:
+        raise InputError(
+            f"not found in {root}",
+            where=ARCHIVE,
+            remedy=BY_HAND[ARCHIVE].format(folder=root / ARCHIVE),
+        )
+    return digest
 
 
 def _word_vectors(path: Path) -> str | None:
@@ -102,7 +136,7 @@ def _pairs(
 
 
 def fetch(url: str, path: Path, sha256: str) -> None:
-    """Download a gzipped file and write its unpacked content.
+    """Download a file and write its content, unpacked if it is gzipped.
 
     Raises:
         InputError: If the download fails, or the content has another sha256.
@@ -110,7 +144,9 @@ def fetch(url: str, path: Path, sha256: str) -> None:
     remedy = f"Put the file of the sha256 {sha256}, unpacked, at {path}."
     try:
         with urlopen(url, timeout=60) as answer:  # noqa: S310  (an address of the catalogue)
-            content = gzip.decompress(answer.read())
+            content = answer.read()
+        if url.endswith(".gz"):
+            content = gzip.decompress(content)
     except OSError as error:
         raise InputError(
             f"the download failed ({error})", where=url, remedy=remedy
@@ -142,22 +178,38 @@ def list_data(
 ) -> None:
     """Print one line per item that a profile needs; exit with 1 if one is missing."""
     _, params = render_profile(profile)
-    missing = 0
+    counts: Counter[str] = Counter()
     print(f"Profile {profile} reads from {params.data.root}:")
     for item, check in needed(params, download=download).items():
-        licence = f"licence: {CATALOGUE[item].licence}" if item in CATALOGUE else ""
-        try:
-            digest = check()
-        except InputError as error:
-            missing += 1
-            print("  MISSING", f"{error}", licence)
-            continue
-        sha256 = [f"sha256 {digest}"] if digest else []
-        print("  there  ", item, *sha256, licence)
-    if missing:
-        print(f"{missing} missing or wrong; see profiles/{profile}.yaml.")
+        state, text = _state(item, check, comes=params.data.download)
+        counts[state] += 1
+        print(f"  {state:8}", text, _licence(item))
+    if counts[TO_COME]:
+        print(
+            f"{counts[TO_COME]} come with the run, because data.download is true; "
+            f"`make data PROFILE={profile} DOWNLOAD=1` fetches them now."
+        )
+    if counts[MISSING]:
+        print(f"{counts[MISSING]} missing or wrong; see profiles/{profile}.yaml.")
         raise typer.Exit(1)
-    print("All items are present.")
+    if not counts[TO_COME]:
+        print("All items are present.")
+
+
+def _state(item: str, check: Check, *, comes: bool) -> tuple[str, str]:
+    """The state of an item, and a text; `comes` if the run downloads what it can."""
+    try:
+        digest = check()
+    except InputError as error:
+        if comes and isinstance(error, NotDownloadedError):
+            return TO_COME, f"{error.where}: {error.what}"
+        return OPTIONAL_ITEM if item in OPTIONAL else MISSING, f"{error}"
+    return THERE, f"{item} sha256 {digest}" if digest else item
+
+
+def _licence(item: str) -> str:
+    entry = WEIGHTS.get(Path(item).name) or CATALOGUE.get(item)
+    return f"licence: {entry.licence}" if entry else ""
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from softmax_temperature.runner.cells import (
     work_folder,
 )
 from softmax_temperature.runner.checkpoints import Checkpointer
-from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.errors import InputError, NotDownloadedError
 from softmax_temperature.runner.fingerprint import PACKAGE
 from softmax_temperature.stages import label, stages_of
 
@@ -83,7 +83,7 @@ def plan(params: Params) -> list[StagePlan]:
             try:
                 cells = stage.cells(offline)
             except InputError as error:
-                plans.append(StagePlan(stage.name, None, note=str(error)))
+                plans.append(StagePlan(stage.name, None, note=_note(error, params)))
                 continue
             output = label(stage.output)
             results_of_stage = {
@@ -103,6 +103,13 @@ def plan(params: Params) -> list[StagePlan]:
             )
             plans.append(stage_plan)
     return plans
+
+
+def _note(error: InputError, params: Params) -> str:
+    """Why a stage's cells cannot be listed, without advice to set what is set."""
+    if isinstance(error, NotDownloadedError) and params.data.download:
+        return f"{error.where}: {error.what}; the run downloads them"
+    return str(error)
 
 
 def _require_package_of_this_folder() -> None:

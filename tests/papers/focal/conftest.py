@@ -60,6 +60,7 @@ _CIFAR_10 = {
     "network": "resnet50",
     "printed_dataset": "CIFAR-10",
     "printed_network": "ResNet-50",
+    "noise": "CIFAR-10-C",
 }
 _ABOUT: dict[str, dict[str, Any]] = {
     CIFAR: _CIFAR_10,

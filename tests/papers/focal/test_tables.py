@@ -139,6 +139,11 @@ def test_sets_of_other_images_are_part_of_the_name(runs: Runs) -> None:
         "CIFAR-10 vs SVHN",
         "CIFAR-10 vs CIFAR-10-C (Gaussian noise sev 5)",
     }
+    generated = replace(runs, table=runs.table.assign(noise="generated"))
+    table_3 = made("table_3", generated)
+    noisy = table_3[table_3["dataset"] == "CIFAR-10 vs gaussian-noise"]
+    assert len(noisy)
+    assert noisy["published"].isna().all(), "no number is printed for our own noise"
     about = {"dataset": "CIFAR-10 vs SVHN", "network": "ResNet-50"}
     row = cell(table, **about, method="FLSD-53", metric="auroc")
     assert row["ours"] == pytest.approx(0.905)
