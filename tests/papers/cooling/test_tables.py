@@ -3,6 +3,7 @@ beside ours, or said not to be run.
 """
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from softmax_temperature.papers.cooling import tables, text
 from softmax_temperature.papers.cooling.tables import TABLES
 from softmax_temperature.papers.shared.factors import where
 from softmax_temperature.papers.shared.files import write_csv
 from softmax_temperature.papers.shared.printed import published
 from softmax_temperature.papers.shared.runs import Runs
+from softmax_temperature.tools.profiles import render_profile
 from tests.papers.cooling.conftest import (
     SEEDS,
     Rows,
@@ -227,3 +230,22 @@ def test_tables_of_a_profile_in_which_all_diverged(runs: Runs, name: str) -> Non
     assert "measured" not in set(table["status"])
     texts = BY_NAME[name].lay_out(table).select_dtypes(exclude="number")
     assert "nan" not in texts.to_string().lower()
+
+
+@pytest.mark.parametrize("name", text.PROFILES)
+def test_profiles_declare_every_printed_accuracy_on_cifar_10(
+    name: str, project_root: Path
+) -> None:
+    _, params = render_profile(name, project_root / "profiles")
+    declared = set()
+    for experiment in params.cooling.experiments.values():
+        network = params.networks[experiment.network]
+        activation = network.arguments.get("activation", "relu")
+        arms = [params.cooling.arms[arm] for arm in experiment.arms]
+        modes = [arm.mode for arm in arms if arm.factor == 1]
+        if experiment.printed_model is not None:
+            declared |= set(product([activation], experiment.schedules, modes))
+    for title in ("Table 1", "Table 2"):
+        rows = tables.printed_numbers(title, {"test_accuracy": "accuracy"})
+        names = ["activation", "schedule", "mode"]
+        assert set(rows[names].itertuples(index=False, name=None)) <= declared

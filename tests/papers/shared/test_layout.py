@@ -47,7 +47,7 @@ def made(
         pd.DataFrame(printed),
         KEYS,
         columns=COLUMNS,
-        profile=lambda *_: "paper",
+        profiles=lambda *_: ("paper",),
         printed_runs=printed_runs,
         printed_only=printed_only,
     )

@@ -39,7 +39,7 @@ TABLE = Comparison(
     columns=COLUMNS,
     printed=printed,
     printed_runs=4,
-    profile=lambda dataset, network: f"of-{dataset}-{network}",
+    profiles=lambda dataset, network: (f"of-{dataset}-{network}", "whole"),
 )
 
 
@@ -72,6 +72,11 @@ def test_a_printed_number_that_was_not_run_names_the_profile_that_gives_it() -> 
     row = only_row(table, dataset="svhn")
     assert row[["experiment", "published", "seeds"]].tolist() == ["", 0.9, 0]
     assert row["status"] == "not run: profile of-svhn-vgg"
+    # Who runs a profile that declares the row is not sent to another one.
+    runs = runs_of(trained(0.7, 0.8))
+    inside = replace(runs, table=runs.table.assign(study="whole"))
+    row = only_row(TABLE.make(inside), dataset="svhn")
+    assert row["status"] == "not run: declared by this profile"
 
 
 def test_the_error_is_ours_alone_where_the_number_of_printed_runs_is_unknown() -> None:

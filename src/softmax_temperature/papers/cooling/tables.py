@@ -109,8 +109,8 @@ def printed_table_1() -> pd.DataFrame:
     return printed_numbers("Table 1", _ACCURACY)
 
 
-def _profile(dataset: str, _: str) -> str:
-    return "cifar10" if dataset == "CIFAR-10" else "paper"
+def _profiles(dataset: str, _: str) -> tuple[str, ...]:
+    return text.PROFILES if dataset == "CIFAR-10" else ("paper",)
 
 
 def _with_images(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
@@ -137,7 +137,7 @@ def _with_images(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
 _BESIDE_PRINTED: Any = {
     "columns": _COLUMNS,
     "printed_runs": 3,
-    "profile": _profile,
+    "profiles": _profiles,
     "all_of": (_NEVER,),
     "finish": _with_images,
     "lay_out": partial(layout.in_words, across="mode"),

@@ -25,7 +25,17 @@ from softmax_temperature.papers.shared.metrics import lost_text
 from softmax_temperature.papers.shared.printed import published
 from softmax_temperature.papers.shared.runs import Runs, cell_names
 from softmax_temperature.papers.shared.sources import CELLS, Linked, together
-from softmax_temperature.papers.shared.tables import MEASURED, NOT_RUN, OURS, PRINTED
+from softmax_temperature.papers.shared.tables import (
+    MEASURED,
+    NOT_RUN,
+    OURS,
+    PRINTED,
+    not_run,
+    studies_of,
+)
+
+PROFILES = ("cifar10", "cooling_full", "paper")
+"""The profiles that declare the paper's trainings on CIFAR-10, all of them."""
 
 CROSSED = {
     "periodic": "epoch of first reset, kappa=1.0, tau_max=tau_re=100",
@@ -76,8 +86,10 @@ def table(runs: Runs) -> pd.DataFrame:
             if (number.get("dataset"), number.get("network")) in as_printed
         ]
         below = [number for number in ours[metric] if number not in beside]
-        remedy = "`make bench`" if metric in _TIMES else "profile cifar10"
-        missing = {"status": f"{NOT_RUN}{remedy}"}
+        status = not_run(PROFILES, studies_of(runs))
+        if metric in _TIMES:
+            status = f"{NOT_RUN}`make bench`"
+        missing = {"status": status}
         rows += [row | number for number in beside or [missing]]
         rows += [row | {PRINTED: np.nan} | number for number in below]
     return pd.DataFrame(rows, columns=_COLUMNS)

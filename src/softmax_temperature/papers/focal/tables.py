@@ -62,6 +62,7 @@ from softmax_temperature.papers.shared.tables import (
     Table,
     beside_printed,
     means_over_seeds,
+    studies_of,
 )
 
 AFTER = "_after_scaling"
@@ -132,7 +133,8 @@ class LossTable(Table):
             printed,
             ["task", *names],
             columns=[*_COLUMNS, STATUS, CELLS],
-            profile=_profile,
+            profiles=profiles_of,
+            studies=studies_of(runs),
             printed_only=self.printed_only,
         )
         return _with_remarks(runs, table)
@@ -225,11 +227,14 @@ def printed_numbers(title: str) -> pd.DataFrame:
     return rows.assign(published=rows["value"].astype(float) / scale)
 
 
-def _profile(dataset: str, network: str) -> str:
+def profiles_of(dataset: str, network: str) -> tuple[str, ...]:
+    """The profiles that declare a data set with a network, as the paper names them."""
     if dataset in _TEXT_DATASETS:
-        return "text"
+        return ("text", "paper")
     is_cifar10 = dataset.partition(" vs ")[0] == "CIFAR-10"
-    return "cifar10" if is_cifar10 and network == "ResNet-50" else "paper"
+    if is_cifar10 and network == "ResNet-50":
+        return ("cifar10", "paper")
+    return ("paper",)
 
 
 def number(name: str, metric: Metric, **about: str) -> Number:
@@ -354,7 +359,8 @@ def translation_scores(runs: Runs) -> pd.DataFrame:
         printed[[*names, PRINTED]],
         keys,
         columns=[*_COLUMNS, STATUS, CELLS],
-        profile=_profile,
+        profiles=profiles_of,
+        studies=studies_of(runs),
     )
 
 

@@ -10,7 +10,7 @@ and `cells`. Booleans are never missing.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -97,8 +97,8 @@ class Comparison(Table):
             and others. The metric comes last.
         columns: The columns behind the keys, as `beside_printed` makes them.
         printed: The printed numbers: the keys but the first, and `published`.
-        profile: The profile that gives a number not run here, from the printed data
-            set and network.
+        profiles: The profiles that declare a printed number, the first to try first,
+            from its data set and network.
         named: Renames data sets and networks as the paper names them.
         all_of: Columns that are true where they are for all seeds.
         finish: Adds remarks to the finished table.
@@ -111,7 +111,7 @@ class Comparison(Table):
     keys: Sequence[str]
     columns: Sequence[str]
     printed: Callable[[], pd.DataFrame]
-    profile: Callable[..., str]
+    profiles: Callable[..., tuple[str, ...]]
     named: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table
     all_of: Sequence[str] = ()
     finish: Callable[[Runs, pd.DataFrame], pd.DataFrame] = lambda _, table: table
@@ -137,7 +137,8 @@ class Comparison(Table):
             self.printed(),
             keys,
             columns=[*self.columns, STATUS, CELLS],
-            profile=self.profile,
+            profiles=self.profiles,
+            studies=studies_of(runs),
             printed_runs=self.printed_runs,
             printed_only=self.printed_only,
         )
@@ -198,7 +199,8 @@ def beside_printed(
     keys: Sequence[str],
     *,
     columns: Sequence[str],
-    profile: Callable[..., str],
+    profiles: Callable[..., tuple[str, ...]],
+    studies: Collection[str] = (),
     printed_runs: int | None = None,
     printed_only: bool = False,
 ) -> pd.DataFrame:
@@ -214,8 +216,9 @@ def beside_printed(
             published_sd.
         keys: The columns that name a number.
         columns: The columns behind them in the result.
-        profile: The profile that gives a number not run here, from its second and third
-            key.
+        profiles: The profiles that declare a printed number, the first to try first,
+            from its second and third key.
+        studies: The studies that the rows are of.
         printed_runs: The number of runs behind each printed number. If it is None, the
             error of the difference is ours alone.
         printed_only: Whether ours that the paper does not print are left out.
@@ -233,10 +236,25 @@ def beside_printed(
     nothing: dict[str, Any] = {run: ""}
     nothing |= dict.fromkeys(rows.columns.intersection(SEEDS), 0)
     places = zip(missing[names[0]], missing[names[1]], strict=True)
-    statuses = [f"{NOT_RUN}profile {profile(*place)}" for place in places]
+    statuses = [not_run(profiles(*place), studies) for place in places]
     missing = missing.assign(**nothing, status=statuses)
     parts = [part for part in (rows, missing) if len(part)] or [rows]
     return pd.concat(parts, ignore_index=True).reindex(columns=[*keys, *columns])
+
+
+def studies_of(runs: Runs) -> set[str]:
+    """The studies that some runs are of, which have the names of their profiles."""
+    return set(runs.table["study"]) if "study" in runs.table else set()
+
+
+def not_run(profiles: Sequence[str], studies: Collection[str]) -> str:
+    """The status of a printed number that was not run.
+
+    It names a profile that gives the number, but not to those who run one.
+    """
+    if any(profile in studies for profile in profiles):
+        return f"{NOT_RUN}declared by this profile"
+    return f"{NOT_RUN}profile {profiles[0]}"
 
 
 def _statuses(rows: pd.DataFrame) -> list[str]:
