@@ -6,17 +6,27 @@ import os
 import subprocess
 import sys
 from contextlib import nullcontext
+from math import ceil
 from pathlib import Path
 
 import pytest
 import torch
 
-from benchmarks import gpu_check, precision, side_by_side, temperature_grid, training
+from benchmarks import (
+    gpu_check,
+    gpu_hours,
+    precision,
+    side_by_side,
+    temperature_grid,
+    training,
+)
 from benchmarks.__main__ import BENCHMARKS, PROMISES, Promise, main, merged
 from benchmarks.program import print_result
 from softmax_temperature.cosine_classifier.products import Products, RoundedProducts
 from softmax_temperature.networks.registry import build_network
 from softmax_temperature.params.network import Network
+from softmax_temperature.stages import REGISTRY
+from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.tools.programs import run_program
 from tests.pretended_gpu import pretended_gpu
 
@@ -202,3 +212,18 @@ def test_the_check_of_a_gpu_compares_with_what_is_promised(
     ]
     assert all(float(line[2].split()[0].replace(",", "")) > 0 for line in lines[:-1])
     assert lines[-1][2] == ("0.50 GiB" if on_gpu else "0.00 GiB")
+
+
+@pytest.mark.parametrize("name", ["paper", "paper_imagenet64"])
+def test_a_profiles_gpu_hours_are_those_of_the_estimate(
+    name: str, project_root: Path
+) -> None:
+    _, params = render_profile(name, project_root / "profiles")
+    sums: dict[str, float] = {}
+    for block in gpu_hours.blocks(params):
+        sums[block.stage] = sums.get(block.stage, 0) + block.hours
+    assert params.compute.gpu_hours == {
+        stage: ceil(hours) for stage, hours in sums.items()
+    }
+    stages = {entry.name for entry in REGISTRY}
+    assert sums.keys() <= stages

@@ -152,6 +152,7 @@ def test_help_is_not_cut_and_lists_the_profiles(
         "suggest",
         "profile",
         "plan",
+        "convert",
         "compare",
         "verify",
         "scorecard",
@@ -194,6 +195,20 @@ def test_minutes_are_those_of_the_cells_that_ran_before(project_root: Path) -> N
     assert line.endswith("4.0 min on the recorded machine, unknown for 2 cells")
     last = summary(plans, params).splitlines()[-1]
     assert "about 2 minutes for the others with 2 at a time" in last
+
+
+def test_a_plan_shows_estimated_gpu_hours_where_no_run_is_recorded(
+    project_root: Path,
+) -> None:
+    _, params = render_profile("smoke", project_root / "profiles")
+    compute = params.compute.model_copy(
+        update={"gpu_hours": {"train_cooling": 7.0, "focal_linear": 2.0}}
+    )
+    params = params.model_copy(update={"compute": compute})
+    *lines, total = summary(plan(params), params).splitlines()
+    [line] = [line for line in lines if line.startswith("train_cooling ")]
+    assert line.endswith("cells to run, about 7 GPU-hours for all (estimated)")
+    assert "about 9 GPU-hours estimated (docs/costs.md)" in total
 
 
 def test_a_plan_with_the_code_of_another_checkout_is_refused(

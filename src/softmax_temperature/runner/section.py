@@ -7,6 +7,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     NonNegativeFloat,
+    PositiveFloat,
     PositiveInt,
     model_validator,
 )
@@ -41,7 +42,8 @@ class Compute(Section):
 
     Engine and workers change no result; threads and device change its last bits.
     `ray_address` null: a running cluster's in RAY_ADDRESS, or this machine.
-    `deterministic` null: algorithms give the same bits on a CPU alone.
+    `deterministic` null: algorithms give the same bits on a CPU alone. `gpu_hours` are
+    estimates for all cells of a stage, which `plan` shows where no run is recorded.
     """
 
     engine: Literal["serial", "processes", "ray"]
@@ -53,6 +55,7 @@ class Compute(Section):
     gpus_per_cell: NonNegativeFloat  # May be a fraction of one.
     cuda_graphs: bool = True  # Capture training steps of one shape.
     deterministic: bool | None = None
+    gpu_hours: dict[str, PositiveFloat] = {}
 
 
 def all_known(

@@ -46,6 +46,8 @@ class StagePlan:
             not recorded.
         unknown: Number of cells that would run and were not part of that run.
         note: The reason why the cells cannot be listed.
+        gpu_hours: Estimate for all cells of the stage, from the parameters; None if
+            there is none, if no cell would run, or if minutes are recorded.
     """
 
     stage: str
@@ -54,6 +56,7 @@ class StagePlan:
     minutes_per_cell: float | None = None
     unknown: int = 0
     note: str = ""
+    gpu_hours: float | None = None
 
     @property
     def minutes_to_run(self) -> float:
@@ -83,7 +86,9 @@ def plan(params: Params) -> list[StagePlan]:
             try:
                 cells = stage.cells(offline)
             except InputError as error:
-                plans.append(StagePlan(stage.name, None, note=_note(error, params)))
+                note = _note(error, params)
+                hours = params.compute.gpu_hours.get(stage.name)
+                plans.append(StagePlan(stage.name, None, note=note, gpu_hours=hours))
                 continue
             output = label(stage.output)
             results_of_stage = {
@@ -93,6 +98,9 @@ def plan(params: Params) -> list[StagePlan]:
                 results[stage.output / cell_name] = result
             to_run = [cell for cell, result in results_of_stage.items() if not result]
             before = recorded.get(output)
+            hours = None
+            if to_run and before is None:
+                hours = params.compute.gpu_hours.get(stage.name)
             cells_before = before.cells if before else frozenset()
             stage_plan = StagePlan(
                 stage.name,
@@ -100,6 +108,7 @@ def plan(params: Params) -> list[StagePlan]:
                 tuple(to_run),
                 minutes_per_cell=before.minutes_per_cell if before else None,
                 unknown=len(set(to_run) - cells_before),
+                gpu_hours=hours,
             )
             plans.append(stage_plan)
     return plans
@@ -151,7 +160,9 @@ def summary(plans: list[StagePlan], params: Params) -> str:
     for stage in plans:
         minutes = stage.minutes_to_run
         timing = f", {minutes:.1f} min on the recorded machine" if minutes else ""
-        if stage.unknown:
+        if stage.gpu_hours:
+            timing = f", about {stage.gpu_hours:g} GPU-hours for all (estimated)"
+        elif stage.unknown:
             timing += f", unknown for {_count(stage.unknown)}"
         lines.append(f"{stage.stage:{NAME_WIDTH}} {_state(stage)}{timing}")
         count = len(stage.to_run)
@@ -177,7 +188,10 @@ def _total(plans: list[StagePlan], params: Params) -> str:
     total = f"{to_run} of {cells} cells to run"
     workers = 1 if params.compute.engine == "serial" else params.compute.workers
     minutes = sum(stage.minutes_to_run for stage in plans) / workers
-    unknown = sum(stage.unknown for stage in plans)
+    hours = sum(stage.gpu_hours or 0 for stage in plans)
+    if hours:
+        total += f", about {hours:g} GPU-hours estimated (docs/costs.md)"
+    unknown = sum(stage.unknown for stage in plans if not stage.gpu_hours)
     if unknown:
         total += f", minutes unknown for {_count(unknown)}"
     if not minutes:
