@@ -202,7 +202,8 @@ def _state(item: str, check: Check, *, comes: bool) -> tuple[str, str]:
         digest = check()
     except InputError as error:
         if comes and isinstance(error, NotDownloadedError):
-            return TO_COME, f"{error.where}: {error.what}"
+            found, _, _ = error.what.partition(", expected ")
+            return TO_COME, f"{error.where}: {found}"
         return OPTIONAL_ITEM if item in OPTIONAL else MISSING, f"{error}"
     return THERE, f"{item} sha256 {digest}" if digest else item
 
