@@ -12,6 +12,7 @@ import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple
@@ -118,13 +119,12 @@ def _members(archives: Sequence[Path]) -> Iterator[Member]:
             with zipfile.ZipFile(path) as archive:
                 for info in archive.infolist():
                     if not info.is_dir():
-                        yield _member(info.filename, _opener(archive, info))
+                        yield _member(info.filename, partial(archive.open, info))
             continue
         with tarfile.open(path) as tar:
             for item in tar:
-                content = tar.extractfile(item) if item.isfile() else None
-                if content is not None:
-                    yield _member(item.name, lambda content=content: content)
+                if item.isfile():
+                    yield _member(item.name, partial(_extracted, tar, item))
 
 
 def _member(path: str, read: Callable[[], IO[bytes]]) -> Member:
@@ -132,8 +132,11 @@ def _member(path: str, read: Callable[[], IO[bytes]]) -> Member:
     return Member(parts[:-1], parts[-1], read)
 
 
-def _opener(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
-    return lambda: archive.open(info)
+def _extracted(tar: tarfile.TarFile, item: tarfile.TarInfo) -> IO[bytes]:
+    content = tar.extractfile(item)
+    if content is None:
+        raise ValueError(f"{item.name} is no file")
+    return content
 
 
 def _require(counts: Counter[str], *parts: str) -> None:

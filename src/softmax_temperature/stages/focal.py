@@ -147,6 +147,10 @@ def _train(
     _save(training, watch, record)
 
 
+# Deviation: the paper's figures evaluate all 45,000 training images. Profile `paper`
+# does, the others a sample of them.
+
+
 def _watch(
     task: TaskTraining,
     recipe: Recipe,
