@@ -183,6 +183,7 @@ def test_weights_are_listed_with_their_addresses_and_what_the_run_fetches_apart(
     profile.write_text(f"data: {{download: true}}\n{WITH_WEIGHTS}")
     states = listed(capsys)
     to_come = " ".join(states["to come"])
+    assert "licence: Apache 2.0" in to_come
     for name in ("vit_base_patch32", "alexnet", "data set cifar100:"):
         assert name in to_come
         assert name not in " ".join(states["MISSING"])

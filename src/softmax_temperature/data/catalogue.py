@@ -32,7 +32,7 @@ def _read_catalogue() -> dict[str, dict[str, Any]]:
 
 
 class WeightsFile(NamedTuple):
-    """A published file of weights, by its name.
+    """A published file of weights.
 
     Attributes:
         url: Its address.
@@ -50,7 +50,7 @@ _ENTRIES = _read_catalogue()
 WEIGHTS = {
     name: WeightsFile(**entry) for name, entry in _ENTRIES.pop("weights", {}).items()
 }
-"""Weights that no library fetches, by file name."""
+"""Published weights, by the name of a file, or of timm's weights."""
 
 BY_HAND: dict[str, str] = {
     name: entry.pop("by_hand") for name, entry in _ENTRIES.items() if "by_hand" in entry

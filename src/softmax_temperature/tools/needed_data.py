@@ -62,7 +62,8 @@ def needed(params: Params, *, download: bool) -> dict[str, Check]:
         for name in params.classifier_temperature.backbones:
             backbone = params.backbones[name]
             if backbone.weights in ("file", "hub"):
-                item = backbone.file or f"{name} ({backbone.library}'s {backbone.tag})"
+                hub_name = f"{backbone.architecture}.{backbone.tag}"
+                item = backbone.file or f"{hub_name} of {backbone.library}"
                 checks[item] = partial(_weights, backbone, root, download)
     return checks
 
@@ -209,7 +210,8 @@ def _state(item: str, check: Check, *, comes: bool) -> tuple[str, str]:
 
 
 def _licence(item: str) -> str:
-    entry = WEIGHTS.get(Path(item).name) or CATALOGUE.get(item)
+    name = Path(item).name.partition(" of ")[0]
+    entry = WEIGHTS.get(name) or CATALOGUE.get(item)
     return f"licence: {entry.licence}" if entry else ""
 
 
