@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import timm
 import torch
+from timm.models.mlp_mixer import MlpMixer
 from torch import Tensor, nn
 
 from softmax_temperature import cooling
@@ -226,3 +227,37 @@ def test_timms_batch_norm_with_an_activation_inside_that_is_not_homogeneous() ->
     assert plan.functions == {"1.act": 0.5}
     after = cooled(network, 50.0)(images)
     torch.testing.assert_close(after, before / 50, rtol=1e-12, atol=1e-14)
+
+
+NETWORKS_OF_TIMM: dict[str, Callable[[], nn.Module]] = {
+    # ReLU6 inside of the batch norms, and convolutions of one channel each.
+    "efficientnet_lite0": lambda: timm.create_model(
+        "efficientnet_lite0", num_classes=4
+    ),
+    # Layer norms and GELU, across tokens and across channels.
+    "mixer": lambda: MlpMixer(
+        num_classes=4, img_size=32, patch_size=16, num_blocks=2, embed_dim=16
+    ),
+}
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize(
+    ("name", "functions"), [("efficientnet_lite0", 33), ("mixer", 9)]
+)
+def test_networks_of_timm_that_the_library_did_not_know(
+    name: str, functions: int, training: bool
+) -> None:
+    torch.manual_seed(0)
+    network = NETWORKS_OF_TIMM[name]().double()
+    images = torch.randn(6, 3, 32, 32, dtype=torch.float64)
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d | nn.LayerNorm):
+            nn.init.uniform_(module.weight, 0.5, 1.5)
+            nn.init.normal_(module.bias, 0, 0.3)
+    network(images)
+    twin = copy.deepcopy(network)
+    assert len(cooling.plan_redistribution(network).functions) == functions
+    after = cooled(network, 20.0).train(training)(images)
+    before = twin.train(training)(images)
+    torch.testing.assert_close(after, before / 20, rtol=1e-9, atol=1e-12)

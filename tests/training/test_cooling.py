@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from softmax_temperature.data.splits import SplitName
 from softmax_temperature.networks.layers import drawn_from
+from softmax_temperature.networks.small import MLP
 from softmax_temperature.networks.vgg import SmallVGG
 from softmax_temperature.runner.cells import Job
 from softmax_temperature.scaling import fit_temperature
@@ -51,12 +53,15 @@ def start(make_trainer: Callable[..., Trainer]) -> Start:
         period: str | int = "epoch",
         optimizer_state: str = "keep",
         optimizer: str = "sgd",
+        activation: str = "relu",
         **settings: Any,
     ) -> tuple[Trainer, CoolingCallback]:
         with drawn_from(0):
-            network = SmallVGG(
+            network: nn.Module = SmallVGG(
                 CLASSES, widths=(6, 6), dense=8, image_size=8, batch_norm=True
             )
+            if activation == "tanh":
+                network = MLP(CLASSES, (8, 8), image_size=8)
         settings |= {"period": period, "optimizer_state": optimizer_state}
         callback = CoolingCallback(network, some_images(30, seed=1), **settings)
         recipe = {
@@ -85,6 +90,27 @@ def test_a_training_killed_between_two_coolings_gives_the_same_bytes(
         lambda: start(period=period, **MODES[mode]), make_job(tmp_path / "killed")
     )
     assert len(callback.temperatures) == (3 if period == "epoch" else STEPS)
+    assert content(trainer, callback.temperatures) == content(
+        whole, cooled.temperatures
+    )
+
+
+def test_a_network_with_tanh_is_resumed_with_the_scales_of_its_activations(
+    start: Start, make_job: MakeJob, tmp_path: Path
+) -> None:
+    settings = {"mode": "distributed", "activation": "tanh"}
+    whole, cooled = start(**settings)
+    assert not train(whole, {"cooling": cooled}, make_job(tmp_path / "whole"))
+    scales = {
+        name: value.item()
+        for name, value in whole.network.named_buffers()
+        if name.endswith("cooling_scale")
+    }
+    assert len(scales) == 2
+    assert 1 not in scales.values()
+    trainer, callback = until_done(
+        lambda: start(**settings), make_job(tmp_path / "killed")
+    )
     assert content(trainer, callback.temperatures) == content(
         whole, cooled.temperatures
     )

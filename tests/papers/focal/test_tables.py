@@ -215,6 +215,17 @@ def test_the_ablation_leaves_out_what_diverged(runs: Runs) -> None:
     assert set(rows["status"]) == {"no finished run of the main recipe"}
 
 
+def test_a_variant_may_have_another_network(runs: Runs) -> None:
+    """As ours of the Wide-ResNet, beside the released one."""
+    is_variant = runs.table["variant"] == "mean reduction"
+    table = runs.table.assign(network=runs.table["network"].where(~is_variant, "ours"))
+    about = {"variant": "mean reduction", "method": "CE", "metric": "ece"}
+    row = cell(ablation.table(replace(runs, table=table)), **about)
+    same = cell(ablation.table(runs), **about)
+    assert row["network"] == "ours"
+    assert row["difference"] == same["difference"]
+
+
 def test_tables_say_what_is_not_as_printed(runs: Runs) -> None:
     words = "half of " + runs.table["experiment"]
     rows = made(
