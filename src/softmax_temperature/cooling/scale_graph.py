@@ -219,8 +219,8 @@ def scale_graph(model: nn.Module) -> ScaleGraph:
     batch normalisation needs its input unscaled, and may change the scale of its
     output. Another activation (tanh, GELU) passes the scale on if it is told it, and a
     normalisation of each sample (layer normalisation) takes it away: see
-    `function_scales`. The trace treats `a += b` as `a = a + b`, so the network must not read the
-    old `a` afterwards under another name.
+    `function_scales`. The trace treats `a += b` as `a = a + b`, so the network must not
+    read the old `a` afterwards under another name.
 
     Raises:
         ValueError: If `torch.fx` cannot trace the network; if its training and
