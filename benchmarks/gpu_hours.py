@@ -6,14 +6,16 @@ Transformer, embedding and the search have no measured rate: theirs are assumed,
 marked. An evaluated image costs a third of a trained one.
 """
 
-import argparse
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from math import ceil
 from pathlib import Path
+from typing import Annotated
 
 import torch
+import typer
 from torch.utils.flop_counter import FlopCounterMode
 
 from softmax_temperature.networks.registry import build_network
@@ -22,6 +24,7 @@ from softmax_temperature.params import Params
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.tools.profiles import render_profile
+from softmax_temperature.tools.programs import run_program
 
 # Multiply-adds per second in forward passes of training steps on an H100, in bfloat16:
 # measured images per second times the network's multiply-adds.
@@ -87,11 +90,10 @@ class Block:
     assumed: bool = False
 
 
-def main() -> None:
+def show(
+    profile: Annotated[str, typer.Argument(help="The name of a profile.")],
+) -> None:
     """Print the blocks of a profile, and the sums of its stages."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("profile")
-    profile = parser.parse_args().profile
     _, params = render_profile(profile, Path("profiles"))
     sums: dict[str, float] = {}
     print("stage | block | trainings | H100-hours\n---|---|---|---")
@@ -249,4 +251,4 @@ def _multiply_adds(network: torch.nn.Module, side: int) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_program(show, __doc__))

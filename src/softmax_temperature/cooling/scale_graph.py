@@ -396,7 +396,7 @@ class _Walk:
     def _affine(
         self, where: str, source: fx.Node, node: fx.Node, module: nn.Module
     ) -> None:
-        """The weights of a normalisation; without them its output has no other scale."""
+        """Weights of a normalisation; without them its output keeps its scale."""
         if dict(module.named_parameters(recurse=False)):
             self._layer(where, source, node, normalises=True)
         else:

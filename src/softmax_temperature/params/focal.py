@@ -73,8 +73,9 @@ class Task(TaskTraining):
     The test images of `out_of_distribution` are scored beside its own. On the data sets
     in `shifted`, other pictures under the same class names, accuracy and calibration
     are measured. A task with `variant_of` belongs to the ablation: it is that task with
-    another recipe or another network. `printed_dataset` and `printed_network` are the paper's names, if it
-    prints numbers; `differs` names further differences from the paper.
+    another recipe or another network. `printed_dataset` and `printed_network` are the
+    paper's names, if it prints numbers; `differs` names further differences from the
+    paper.
     """
 
     dataset: Name

@@ -47,7 +47,7 @@ class InputError(Exception):
 
 
 class NotDownloadedError(InputError):
-    """Data or weights are missing that a library downloads if `data.download` says so."""
+    """Missing data or weights, which a library downloads if `data.download` is true."""
 
 
 def _printable(text: str) -> str:
