@@ -157,6 +157,7 @@ def test_help_is_not_cut_and_lists_the_profiles(
         "verify",
         "scorecard",
         "rejudge",
+        "register",
     ], "in the order of use"
     assert max(map(len, text.splitlines())) <= 80
 

@@ -456,7 +456,7 @@ def scorecard(
         ),
     ] = None,
 ) -> None:
-    """Print the verdict on every claim, and what other studies say of it."""
+    """Print each claim's verdict, and what other studies say of it."""
     from softmax_temperature.tools import verdicts
 
     if write is not None:
