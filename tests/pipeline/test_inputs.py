@@ -29,9 +29,10 @@ def params() -> Params:
     _, smoke = render_profile("smoke", ROOT / "profiles")
     backbones = smoke.model_dump()["backbones"]
     of_file = backbones["untrained-16"] | {"weights": "file", "file": "net.pt"}
+    of_package = backbones["untrained-16"] | {"weights": "package", "package": "net"}
     changes = {
         "datasets/": {"birds": {}, "leaves": {}, "dtd": {}, "cifar10": {}},
-        "backbones/": {"untrained-16": of_file},
+        "backbones/": {"untrained-16": of_file, "untrained-64": of_package},
         "focal/tasks/phrases/": {"embeddings": {"file": "glove.txt", "step": 0.0}},
         "focal/tasks/digits/": {"dataset": "cifar10", "gaussian_noise": 0.1},
         "focal/tasks/digits-as-written/dataset": "cifar10",
@@ -45,8 +46,12 @@ def params() -> Params:
 def _with_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_birds(0)
+    monkeypatch.syspath_prepend(str(tmp_path / RAW))
+    write("net-0.1.dist-info/METADATA", "Metadata-Version: 2.1\nName: net\n")
+    write("net-0.1.dist-info/RECORD", "net/weights.pth,,\nnet/__init__.py,,\n")
     for name in (
         "net.pt",
+        "net/weights.pth",
         "glove.txt",
         "CIFAR-10-C/gaussian_noise.npy",
         "CIFAR-10-C/labels.npy",
@@ -95,6 +100,7 @@ def write_birds(pixel: int) -> None:
         ("dtd/dtd/images/dotted/1.jpg", "fetch", "dtd"),
         ("cifar-10-batches-py/data_batch_1", "fetch", "cifar10"),
         ("net.pt", "embed", "untrained-16"),
+        ("net/weights.pth", "embed", "untrained-64"),
         ("glove.txt", "train_focal", "glove.txt"),
         ("CIFAR-10-C/labels.npy", "train_focal", "CIFAR-10-C"),
         ("multi30k/test.de", "train_focal", "multi30k"),

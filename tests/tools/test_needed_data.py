@@ -27,10 +27,19 @@ backbones:
     input_size: 32
     mean: [0.5, 0.5, 0.5]
     std: [0.5, 0.5, 0.5]
+  lite:
+    library: timm
+    architecture: tf_efficientnet_lite0
+    weights: package
+    package: no-such-package
+    embedding: 1280
+    input_size: 64
+    mean: [0.5, 0.5, 0.5]
+    std: [0.5, 0.5, 0.5]
 networks: {cnn: {architecture: text_cnn, arguments: {vocabulary_size: 9, embedding: 2}}}
 classifier_temperature:
   datasets: [digits]
-  backbones: [net]
+  backbones: [net, lite]
   rescaling: {dataset: digits, backbone: net}
 focal:
   tasks:
@@ -76,9 +85,10 @@ def test_everything_that_is_missing_is_named_and_what_is_there_has_its_digest(
         "glove.txt",
         "data set letters:",
         "net.safetensors",
+        "no-such-package",
     ):
         assert name in missing
-    assert lines[-1].startswith("5 missing")
+    assert lines[-1].startswith("6 missing")
 
 
 def test_an_unknown_profile_is_wrong_input(capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,6 +37,7 @@ _IDENTITY = {
     "weights",
     "tag",
     "file",
+    "package",
     "tensor",
     "embedding",
 }

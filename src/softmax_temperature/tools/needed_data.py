@@ -61,9 +61,10 @@ def needed(params: Params, *, download: bool) -> dict[str, Check]:
     if "classifier_temperature" in params.papers:
         for name in params.classifier_temperature.backbones:
             backbone = params.backbones[name]
-            if backbone.weights in ("file", "hub"):
+            if backbone.weights in ("file", "hub", "package"):
                 hub_name = f"{backbone.architecture}.{backbone.tag}"
-                item = backbone.file or f"{hub_name} of {backbone.library}"
+                item = backbone.file or backbone.package
+                item = item or f"{hub_name} of {backbone.library}"
                 checks[item] = partial(_weights, backbone, root, download)
     return checks
 
