@@ -15,7 +15,11 @@ from softmax_temperature.heuristic import Heuristic, fit, leave_one_dataset_out
 from softmax_temperature.heuristic.linear_model import Regression, ridge
 from softmax_temperature.heuristic.pairs import correlations, identified, pearson
 from softmax_temperature.heuristic.regression import PENALTIES
-from softmax_temperature.heuristic.ridge import Study
+from softmax_temperature.heuristic.ridge import (
+    Study,
+    fit_ridge,
+    inside_range_of_others,
+)
 
 Law = Callable[[pd.DataFrame, np.random.Generator], Any]
 
@@ -352,3 +356,23 @@ def test_bad_arguments_and_plateaus_are_refused_by_name() -> None:
             call(make_pairs(noisy_law), statistics=0)
     with pytest.raises(ValueError, match="must enclose the optimum 10"):
         identified(three_datasets().assign(plateau_low=60, plateau_high=70))
+
+
+def test_a_pair_is_inside_where_the_heuristic_of_the_other_data_sets_says_so() -> None:
+    pairs = make_pairs(noisy_law)
+    # Otherwise nearly every pair is the extreme one in some statistic.
+    pairs[list(STATISTICS)] = pairs[list(STATISTICS)].clip(-0.8, 0.8)
+    pairs.loc[7, "dim"] = 0.81
+    curves = pairs[["dataset", "backbone"]].merge(
+        pd.DataFrame({"inverse_temperature": [1.0, 250.0]}), how="cross"
+    )
+    curves["test_accuracy"] = 0.5
+    expected = []
+    for _, pair in pairs.iterrows():
+        others = pairs[pairs["dataset"] != pair["dataset"]].reset_index(drop=True)
+        own = curves[curves["dataset"] != pair["dataset"]]
+        statistics = pair[list(STATISTICS)].astype(float).to_dict()
+        expected.append(fit_ridge(others, own).predict(statistics).inside)
+    assert inside_range_of_others(pairs).tolist() == expected
+    assert set(expected) == {True, False}
+    assert not expected[7]

@@ -217,6 +217,23 @@ def score_rules(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
+def inside_range_of_others(pairs: pd.DataFrame) -> NDArray[np.bool_]:
+    """Whether `suggest` would call each pair inside the range of the other data sets.
+
+    A pair is inside if each of its statistics lies between the smallest and the largest
+    value of the pairs of all other data sets. Shape (pairs,).
+    """
+    check_datasets(pairs)
+    statistics = matrix(pairs, STATISTICS)
+    inside = np.empty(len(pairs), dtype=np.bool_)
+    for others, own in leave_one_group_out(pairs["dataset"].to_numpy()):
+        low = statistics[others].min(axis=0)
+        high = statistics[others].max(axis=0)
+        values = statistics[own]
+        inside[own] = ((values >= low) & (values <= high)).all(axis=1)
+    return inside
+
+
 def _without_dataset_and_backbone(study: Study, backbones: NDArray[Any]) -> Floats:
     """Predictions from pairs that share neither data set nor backbone with the pair."""
     predictions = np.empty(len(backbones))

@@ -21,6 +21,11 @@ from softmax_temperature.heuristic.ridge import Study
 
 ALL_PAIRS = "all pairs"
 ALL_STATISTICS = "All Stats"
+# Rules of the table `rules` that others read.
+RIDGE_RULE = "ridge of the logarithm (ours)"
+CONSTANT_RULE = "best constant"
+SQUARE_ROOT_RULE = "square root of dimension"
+VALIDATION_RULE = "chosen on validation"
 METHODS: tuple[regression.Method, ...] = ("least_squares", "ridge")
 
 # Keys: subset of pairs, row of Table 1, method.
@@ -196,10 +201,10 @@ def _choices(
     lower_bound = regression.lower_bound_from_classes(table["n_classes"])
     choices = {
         "none (1)": table.assign(inverse_temperature=1.0),
-        "square root of dimension": scored[ridge.SQUARE_ROOT],
+        SQUARE_ROOT_RULE: scored[ridge.SQUARE_ROOT],
         "lower bound from classes": table.assign(inverse_temperature=lower_bound),
         "median of other data sets": scored[ridge.MEDIAN],
-        "chosen on validation": scored[ridge.VALIDATION],
+        VALIDATION_RULE: scored[ridge.VALIDATION],
     }
     for (subset, row, method), result in left_out.items():
         if subset == ALL_PAIRS:
@@ -207,9 +212,9 @@ def _choices(
             choices[f"{row}, {method.replace('_', ' ')}"] = predictions.assign(
                 inverse_temperature=predictions["predicted"]
             )
-    choices["ridge of the logarithm (ours)"] = scored[ridge.HEURISTIC]
+    choices[RIDGE_RULE] = scored[ridge.HEURISTIC]
     # Scored if there are several backbones.
     if ridge.WITHOUT_BACKBONE in scored:
         choices["the same, backbone left out too"] = scored[ridge.WITHOUT_BACKBONE]
-    choices["best constant"] = scored[ridge.CONSTANT]
+    choices[CONSTANT_RULE] = scored[ridge.CONSTANT]
     return choices

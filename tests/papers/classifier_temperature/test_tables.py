@@ -4,9 +4,11 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.papers.classifier_temperature.study import (
     is_trained,
     searches,
@@ -14,6 +16,7 @@ from softmax_temperature.papers.classifier_temperature.study import (
 from softmax_temperature.papers.classifier_temperature.tables import (
     TABLES,
     cost_of_rules,
+    cost_of_suggest,
     plateaus,
     table_1,
 )
@@ -93,6 +96,52 @@ def test_rules_are_sorted_by_their_mean_cost(runs: Runs) -> None:
     assert table.loc["bad", "p90"] == pytest.approx(0.52)
 
 
+def with_costs(runs: Runs, costs: dict[str, float], outside: str) -> Runs:
+    """All pairs have the same statistics, but those of one data set a larger `dim`."""
+    pairs = changed_pairs(runs, **dict.fromkeys(STATISTICS, 1.0)).tables["pairs"]
+    pairs.loc[pairs["dataset"] == outside, "dim"] = 2.0
+    places = pairs[["dataset", "backbone"]]
+    rules = [
+        places.assign(rule=rule, accuracy_lost=cost) for rule, cost in costs.items()
+    ]
+    tables = {**runs.tables, "pairs": pairs, "rules": pd.concat(rules)}
+    return replace(runs, tables=tables)
+
+
+def test_suggest_costs_the_prediction_inside_its_range_and_the_constant_outside(
+    runs: Runs,
+) -> None:
+    costs = {
+        "ridge of the logarithm (ours)": 0.01,
+        "best constant": 0.05,
+        "square root of dimension": 0.02,
+        "chosen on validation": 0.0,
+    }
+    table = cost_of_suggest(with_costs(runs, costs, "set3"))
+    rows = table.set_index(["range", "rule"])
+    # Five of forty pairs are outside: those of one data set of eight.
+    sizes = {"all": (40, 8), "inside": (35, 7), "outside": (5, 1)}
+    means = {"all": (35 * 0.01 + 5 * 0.05) / 40, "inside": 0.01, "outside": 0.05}
+    for name, (count, data_sets) in sizes.items():
+        row = rows.loc[(name, "`suggest`")]
+        assert (row["pairs"], row["data_sets"]) == (count, data_sets)
+        assert row["mean"] == pytest.approx(means[name])
+    against = rows["difference"].unstack()
+    assert against.loc["inside", "best constant"] == pytest.approx(-0.04)
+    assert against.loc["outside", "best constant"] == 0
+    assert against.loc["outside", "ridge of the logarithm (ours)"] == pytest.approx(
+        0.04
+    )
+    # Over eight data sets: seven times -0.04 and once 0; t(0.95, 7) is 1.8946.
+    row = rows.loc[("all", "best constant")]
+    half_width = 1.8946 * 0.0141421 / 8**0.5
+    assert row["difference"] == pytest.approx(-0.035)
+    assert row["high"] - row["difference"] == pytest.approx(half_width, rel=1e-4)
+    assert row["difference"] - row["low"] == pytest.approx(half_width, rel=1e-4)
+    # One data set has no interval.
+    assert np.isnan(rows.loc[("outside", "best constant"), "low"])
+
+
 def test_plateaus_are_medians_over_backbones(runs: Runs) -> None:
     count = len(runs.tables["pairs"])
     low = pd.Series([10.0, 20.0, 30.0, 40.0, 50.0] * (count // 5))
@@ -121,4 +170,4 @@ def test_predictions_know_trained_backbones(runs: Runs) -> None:
 
 def test_every_table_has_its_own_name() -> None:
     names = [table.name for table in TABLES]
-    assert names == ["table_1", "cost_of_rules", "plateaus"]
+    assert names == ["table_1", "cost_of_rules", "cost_of_suggest", "plateaus"]

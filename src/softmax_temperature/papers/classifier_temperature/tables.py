@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
+from scipy import stats
 
+from softmax_temperature.heuristic.pairs import KEYS, LEVEL
+from softmax_temperature.heuristic.ridge import inside_range_of_others
+from softmax_temperature.heuristic.tables import (
+    CONSTANT_RULE,
+    RIDGE_RULE,
+    SQUARE_ROOT_RULE,
+    VALIDATION_RULE,
+)
 from softmax_temperature.papers.classifier_temperature.study import (
     HEURISTIC_STAGE,
     NO_SCALING,
@@ -19,6 +28,8 @@ from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.sources import CELLS, cell_of_each, together
 from softmax_temperature.papers.shared.tables import Made, Table
 
+_SUGGEST = "`suggest`"
+_COMPARED = [RIDGE_RULE, CONSTANT_RULE, SQUARE_ROOT_RULE, VALIDATION_RULE]
 _METRICS = {
     "median_correlation": "median_r",
     "average_correlation": "mean_r",
@@ -91,6 +102,61 @@ def cost_of_rules(runs: Runs) -> pd.DataFrame:
     return table.reset_index().assign(cells=HEURISTIC_STAGE)
 
 
+def cost_of_suggest(runs: Runs) -> pd.DataFrame:
+    """Accuracy that `suggest` loses on left-out data sets, inside and outside its range.
+
+    `suggest` takes the regression's prediction inside the range of the other data sets,
+    and their best constant outside. Columns: `range` of the pairs; `rule`; its cost over
+    pairs as in `cost_of_rules`; the number of `data_sets`; and `difference`, the cost of
+    `suggest` minus that of the rule, mean over data sets of the means over their pairs,
+    with the 90 % interval `low` to `high`.
+    """
+    rules = runs.tables["rules"]
+    lost = rules.pivot(index=KEYS, columns="rule", values="accuracy_lost")
+    table = pairs(runs)
+    inside = pd.Series(
+        inside_range_of_others(table), index=pd.MultiIndex.from_frame(table[KEYS])
+    )
+    inside = inside[lost.index]
+    lost[_SUGGEST] = lost[RIDGE_RULE].where(inside, lost[CONSTANT_RULE])
+    ranges = {"all": inside | ~inside, "inside": inside, "outside": ~inside}
+    rows = []
+    for name, chosen in ranges.items():
+        for rule in (_SUGGEST, *_COMPARED):
+            costs = lost.loc[chosen, rule]
+            differences = (lost.loc[chosen, _SUGGEST] - costs).groupby("dataset").mean()
+            compared = {} if rule == _SUGGEST else _mean_and_interval(differences)
+            rows.append(
+                {
+                    "range": name,
+                    "rule": rule,
+                    **_summary(costs),
+                    "data_sets": len(differences),
+                    **compared,
+                }
+            )
+    return pd.DataFrame(rows).assign(cells=HEURISTIC_STAGE)
+
+
+def _summary(costs: pd.Series[float]) -> dict[str, float]:
+    return {
+        "mean": costs.mean(),
+        "median": costs.median(),
+        "p90": costs.quantile(0.9),
+        "worst": costs.max(),
+        "pairs": costs.count(),
+    }
+
+
+def _mean_and_interval(values: pd.Series[float]) -> dict[str, float]:
+    """Mean and Student's interval; no interval for fewer than two values."""
+    mean = values.mean()
+    if len(values) < 2:
+        return {"difference": mean}
+    half_width = stats.t.ppf((1 + LEVEL) / 2, len(values) - 1) * values.sem()
+    return {"difference": mean, "low": mean - half_width, "high": mean + half_width}
+
+
 def plateaus(runs: Runs) -> pd.DataFrame:
     """Medians over backbones, by data set: the optimum, its plateau, and its gain."""
     table = pairs(runs)
@@ -125,6 +191,7 @@ def _gain_over_1(runs: Runs) -> pd.Series[float]:
 TABLES: tuple[Table, ...] = (
     Made(name="table_1", by=table_1),
     Made(name="cost_of_rules", by=cost_of_rules),
+    Made(name="cost_of_suggest", by=cost_of_suggest),
     Made(name="plateaus", by=plateaus),
 )
 """Every table, in the order of the paper."""
