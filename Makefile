@@ -2,7 +2,8 @@
 #
 # The first target sets up the environment, once. That needs Python 3.11 to 3.13 (choose
 # one with `make PYTHON=python3.12 ...`) and a package index. Nothing is compiled, and
-# later nothing is downloaded.
+# later nothing is downloaded. `repro`, `report`, `profile` and `data` need less than the
+# others. What only some parameters use, such as Ray, is added once params.yaml uses it.
 
 PYTHON ?= python3
 SHELL := bash
@@ -10,6 +11,7 @@ SHELL := bash
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
+FULL := $(VENV)/.installed-all
 
 # Stages call `python`, which has to be the environment's. The path may contain spaces,
 # so it stays out of make's word lists. Bytecode is kept even if a machine's settings
@@ -23,6 +25,8 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
 repro: $(READY) ## Rebuild every table and figure of params.yaml; only what changed runs
+	@extras=$$($(BIN)/python -m softmax_temperature.tools.extras) || exit; \
+	  [ -z "$$extras" ] || { $(call install,$$extras); }
 	@test -e .git || $(BIN)/python -m dvc config --local core.no_scm true
 	@# Without DVC's advice to push, which needs a remote. The exit code is DVC's.
 	@set -o pipefail; PYTHONUNBUFFERED=1 $(ENTER) $(BIN)/dvc repro | awk '!/^Use `dvc push`/ { print; fflush() }'
@@ -36,24 +40,24 @@ report: $(READY) ## Rebuild the picture and the HTML report from results/: no da
 
 # Each test uses one thread, so that one process per core runs tests. There are at most
 # four, because each takes up to 3 GiB. Tests of one file share fixtures and stay together.
-test: $(READY) ## Run the tests (ARGS="-k name" to choose)
+test: $(FULL) ## Run the tests (ARGS="-k name" to choose)
 	$(ENTER) $(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile $(ARGS)
 
-soak: $(READY) ## Run the tests that take minutes (ARGS="-k name" to choose)
+soak: $(FULL) ## Run the tests that take minutes (ARGS="-k name" to choose)
 	$(ENTER) $(BIN)/python -m pytest -m slow $(ARGS)
 
-lint: $(READY) ## Check formatting, style and types
+lint: $(FULL) ## Check formatting, style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(ENTER) $(BIN)/mypy
 
-docs: $(READY) ## Write the docs and the API as pages that read offline: site/index.html
+docs: $(FULL) ## Write the docs and the API as pages that read offline: site/index.html
 	$(BIN)/python -m mkdocs build --quiet --strict
 
-bench: $(READY) ## Measure the promised speed (ARGS="--only NAME" or "--quick")
+bench: $(FULL) ## Measure the promised speed (ARGS="--only NAME" or "--quick")
 	$(ENTER) $(BIN)/python -m benchmarks $(ARGS)
 
-gpu-check: $(READY) ## Check this machine's GPU in five minutes: tests, speed and memory
+gpu-check: $(FULL) ## Check this machine's GPU in five minutes: tests, speed and memory
 	$(ENTER) $(BIN)/python -m benchmarks.gpu_check
 
 profile: $(READY) ## Write params.yaml from a profile: make profile PROFILE=mini
@@ -72,12 +76,29 @@ clean: ## Remove the environment and the tools' caches; data and results stay
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist site
 	find src tests pipeline benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
+# Only the lines of the lock that some extras need are installed, all pinned with hashes.
 # setuptools comes first, from the lock. One dependency of DVC is a pure Python source
 # distribution; without build isolation, neither it nor the package itself asks an index
 # for anything that is not pinned. uv, also from the lock, installs the rest in a third
 # of pip's time. It does not read pip's settings: if only these name the index, pip
 # installs the packages.
-INSTALL_ALL := --quiet --require-hashes --no-build-isolation --requirement requirements.lock
+EXTRAS := pipeline notebooks weights
+OPTIONS := --quiet --no-deps --require-hashes --no-build-isolation \
+  --requirement $(VENV)/wanted.lock
+
+# Shell commands that install extras.
+define install
+$(BIN)/python src/softmax_temperature/tools/locked.py $(1) > $(VENV)/wanted.lock && \
+{ $(BIN)/uv pip install --python $(BIN)/python $(OPTIONS) || \
+  $(BIN)/python -m pip install --no-compile $(OPTIONS); }
+endef
+
+# On Linux the pinned torch brings CUDA. A machine without an NVIDIA GPU takes the CPU
+# build of the same version if pip's indexes offer it, or the index that uv knows. The
+# lock has no hash of that build: `make TORCH=pinned ...` takes the pinned one.
+TORCH ?= auto
+HAS_GPU := command -v nvidia-smi > /dev/null || test -e /dev/nvidiactl || test -e /dev/dxg
+PINS := $(shell awk '/^(torch|torchvision)==/ { print $$1 }' requirements.lock)
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
@@ -86,6 +107,15 @@ $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	@awk '/^[^ ]/ { wanted = /^(setuptools|uv)==/ } wanted' requirements.lock > $(VENV)/first.lock
 	$(BIN)/python -m pip install --quiet --require-hashes --requirement $(VENV)/first.lock
-	$(BIN)/uv pip install --python $(BIN)/python $(INSTALL_ALL) || $(BIN)/python -m pip install --no-compile $(INSTALL_ALL)
+	@[ "$(TORCH)" != auto ] || [ "$$(uname -s)" != Linux ] || { $(HAS_GPU); } || \
+	  $(BIN)/python -m pip install --quiet --no-deps $(PINS:=+cpu) 2> /dev/null || \
+	  UV_HTTP_RETRIES=0 $(BIN)/uv pip install --quiet --python $(BIN)/python --torch-backend cpu \
+	    --no-deps $(PINS) 2> /dev/null || \
+	  echo "No index offers a CPU build of $(firstword $(PINS)): taking the one with CUDA, 4.5 GB more on disk."
+	@$(call install,$(EXTRAS))
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(FULL): $(READY)
+	@$(call install,$(EXTRAS) dev translation ray)
 	@touch $@

@@ -8,7 +8,11 @@ import subprocess
 import sys
 import tomllib
 from collections import defaultdict
-from importlib.metadata import packages_distributions, requires
+from importlib.metadata import (
+    PackageNotFoundError,
+    packages_distributions,
+    requires,
+)
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +25,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 from ruamel.yaml import YAML
 
+from softmax_temperature.tools import locked
+from softmax_temperature.tools.locked import needed, read_pins
 from tests.conftest import ROOT
 
 PYTHONS = ("3.11", "3.12", "3.13")
@@ -140,7 +146,7 @@ def test_install_files_hold_no_address(name: str) -> None:
 @pytest.mark.parametrize(
     ("folder", "extras"),
     [
-        ("src", ("pipeline", "notebooks", "translation", "ray")),
+        ("src", ("pipeline", "notebooks", "weights", "translation", "ray")),
         ("pipeline", ("pipeline",)),
         ("benchmarks", ("pipeline", "notebooks", "ray", "dev")),
         ("tests", ("pipeline", "notebooks", "translation", "ray", "dev")),
@@ -315,14 +321,98 @@ def test_make_sets_up_again_only_when_what_to_install_changed(
     checkout = tmp_path / "my checkout"
     (checkout / ".venv").mkdir(parents=True)
     (checkout / ".venv" / ".installed").touch()
+    (checkout / ".venv" / ".installed-all").touch()
     for name in ("Makefile", "pyproject.toml", "requirements.lock"):
         shutil.copy(ROOT / name, checkout)
         os.utime(
             checkout / name, 2 * (4_000_000_000 if name == changed else 1_000_000,)
         )
-    assert ("pip install" in make("--dry-run", target, folder=checkout)) is (
+    assert ("-m venv" in make("--dry-run", target, folder=checkout)) is (
         changed is not None
     )
+
+
+@pytest.mark.parametrize(
+    ("target", "installs"), [("repro", False), ("report", False), ("test", True)]
+)
+def test_only_the_tests_and_checks_need_everything(
+    target: str, installs: bool, tmp_path: Path
+) -> None:
+    (tmp_path / ".venv").mkdir()
+    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+        shutil.copy(ROOT / name, tmp_path)
+        os.utime(tmp_path / name, (1_000_000, 1_000_000))
+    (tmp_path / ".venv" / ".installed").touch()
+    commands = make("--dry-run", target, folder=tmp_path)
+    assert "-m venv" not in commands
+    assert ("dev translation ray > .venv/wanted.lock" in commands) is installs
+
+
+def closure(names: set[str]) -> set[str]:
+    """All that packages require on this machine, by their own metadata."""
+    found: set[str] = set()
+    rest = set(names)
+    while rest:
+        name = rest.pop()
+        found.add(name)
+        try:
+            texts = requires(name) or []
+        except PackageNotFoundError:
+            continue
+        for requirement in map(Requirement, texts):
+            is_needed = requirement.marker is None or requirement.marker.evaluate(
+                {"extra": ""}
+            )
+            if is_needed:
+                rest |= {canonicalize_name(requirement.name)} - found
+    return found
+
+
+LIGHT = ("pipeline", "notebooks", "weights")
+HEAVY = {"ray", "sacrebleu", "transformers", "lightning", "mypy", "pytest", "mkdocs"}
+
+
+def test_the_lines_for_all_extras_are_the_whole_lock() -> None:
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    pins = read_pins(text)
+    assert "".join(pin.text for pin in pins) == text
+    assert needed(pins, PROJECT, EXTRAS) == pins
+
+
+def test_the_lines_for_some_extras_hold_all_that_they_require() -> None:
+    pins = read_pins((ROOT / "requirements.lock").read_text(encoding="utf-8"))
+    names = {pin.name for pin in needed(pins, PROJECT, LIGHT)}
+    listed = [*DEPENDENCIES, *(text for extra in LIGHT for text in EXTRAS[extra])]
+    direct = {canonicalize_name(Requirement(text).name) for text in listed}
+    assert closure(direct) - names == set()
+    assert not names & HEAVY
+
+
+def test_an_unknown_extra_or_a_line_without_a_pin_is_refused() -> None:
+    with pytest.raises(SystemExit, match="no extra 'gpu'"):
+        needed([], PROJECT, ["gpu"])
+    with pytest.raises(SystemExit, match="not a pin: torch>=2"):
+        read_pins("torch>=2\n")
+
+
+def test_a_cpu_build_of_the_pinned_torch_stays_and_cuda_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pins = read_pins((ROOT / "requirements.lock").read_text(encoding="utf-8"))
+    pinned = {pin.name: pin.version for pin in pins}
+
+    def named(ending: str) -> set[str]:
+        monkeypatch.setattr(locked, "version", lambda name: pinned[name] + ending)
+        locked.main(LIGHT)
+        return {pin.name for pin in read_pins(capsys.readouterr().out)}
+
+    whole = named("")
+    # Another version than the pinned one is replaced.
+    assert named(".post1+cpu") == whole
+    left_out = whole - named("+cpu")
+    assert {"torch", "torchvision", "triton", "nvidia-cublas"} <= left_out
+    torch_alone = {canonicalize_name(Requirement(text).name) for text in DEPENDENCIES}
+    assert left_out & (torch_alone | {"jinja2", "sympy", "networkx"}) == {"torch"}
 
 
 def make(*arguments: str, folder: Path) -> str:

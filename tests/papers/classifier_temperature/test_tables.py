@@ -123,7 +123,7 @@ def test_suggest_costs_the_prediction_inside_its_range_and_the_constant_outside(
     sizes = {"all": (40, 8), "inside": (35, 7), "outside": (5, 1)}
     means = {"all": (35 * 0.01 + 5 * 0.05) / 40, "inside": 0.01, "outside": 0.05}
     for name, (count, data_sets) in sizes.items():
-        row = rows.loc[(name, "`suggest`")]
+        row = rows.loc[(name, "suggest")]
         assert (row["pairs"], row["data_sets"]) == (count, data_sets)
         assert row["mean"] == pytest.approx(means[name])
     against = rows["difference"].unstack()

@@ -28,7 +28,7 @@ from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.sources import CELLS, cell_of_each, together
 from softmax_temperature.papers.shared.tables import Made, Table
 
-_SUGGEST = "`suggest`"
+_SUGGEST = "suggest"
 _COMPARED = [RIDGE_RULE, CONSTANT_RULE, SQUARE_ROOT_RULE, VALIDATION_RULE]
 _METRICS = {
     "median_correlation": "median_r",

@@ -1,0 +1,102 @@
+"""Print the lines of requirements.lock that some extras of the project need.
+
+It runs before anything is installed, so it uses the standard library alone:
+
+    python src/softmax_temperature/tools/locked.py EXTRA...
+
+A package of the lock is needed if pyproject.toml names it for the library, for its
+build, or for one of the extras, or if a needed package requires it: the comments `# via`
+say which do. Where a CPU build of the pinned torch is installed, it stays, and CUDA is
+left out.
+"""
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parents[3]
+# What its CPU build replaces, and what only its CUDA build requires.
+TORCH = ("torch", "torchvision", "triton")
+CUDA = ("nvidia-", "cuda-")
+
+_PIN = re.compile(r"([\w.-]+)==([^\s;]+)")
+_PARENT = re.compile(r"^ +#(?: via)? +(?!via$)([\w.-]+)", re.MULTILINE)
+
+
+class Pin(NamedTuple):
+    """A package of the lock, the names of those that need it, and its lines."""
+
+    name: str
+    version: str
+    parents: frozenset[str]
+    text: str
+
+
+def read_pins(lock: str) -> list[Pin]:
+    """The packages of a lock that uv has written with hashes and annotations."""
+    pins = []
+    for text in re.findall(r"^[^\s#].*\n(?:[ ].*\n)*", lock, re.MULTILINE):
+        pin = _PIN.match(text)
+        if pin is None:
+            raise SystemExit(f"requirements.lock: not a pin: {text.splitlines()[0]}")
+        parents = frozenset(map(_normal, _PARENT.findall(text)))
+        pins.append(Pin(_normal(pin[1]), pin[2], parents, text))
+    return pins
+
+
+def needed(
+    pins: Sequence[Pin], project: dict[str, Any], extras: Iterable[str]
+) -> list[Pin]:
+    """The pins that the library, its build and some extras need, in their order."""
+    about = project["project"]
+    requirements = [*project["build-system"]["requires"], *about["dependencies"]]
+    for extra in extras:
+        if extra not in about["optional-dependencies"]:
+            raise SystemExit(f"pyproject.toml has no extra {extra!r}")
+        requirements += about["optional-dependencies"][extra]
+    names = {
+        _normal(re.split(r"[^\w.-]", text, maxsplit=1)[0]) for text in requirements
+    }
+    before = 0
+    while len(names) > before:
+        before = len(names)
+        names |= {pin.name for pin in pins if pin.parents & names}
+    return [pin for pin in pins if pin.name in names]
+
+
+def without_cuda(pins: Iterable[Pin]) -> list[Pin]:
+    """The pins without torch, torchvision, and what CUDA alone needs."""
+    return [
+        pin for pin in pins if pin.name not in TORCH and not pin.name.startswith(CUDA)
+    ]
+
+
+def has_cpu_build(pins: Iterable[Pin]) -> bool:
+    """Whether CPU builds of the pinned torch and torchvision are installed."""
+    wanted = {pin.name: f"{pin.version}+cpu" for pin in pins}
+    try:
+        return all(version(name) == wanted[name] for name in ("torch", "torchvision"))
+    except PackageNotFoundError:
+        return False
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def main(extras: Sequence[str]) -> None:
+    """Write the lines for some extras to the standard output."""
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    pins = needed(read_pins(lock), project, extras)
+    if has_cpu_build(pins):
+        pins = without_cuda(pins)
+    sys.stdout.write("".join(pin.text for pin in pins))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
