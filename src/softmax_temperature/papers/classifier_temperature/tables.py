@@ -142,7 +142,7 @@ def _summary(costs: pd.Series[float]) -> dict[str, float]:
     return {
         "mean": costs.mean(),
         "median": costs.median(),
-        "p90": costs.quantile(0.9),
+        "p90": float(costs.quantile(0.9)),
         "worst": costs.max(),
         "pairs": costs.count(),
     }
@@ -150,10 +150,11 @@ def _summary(costs: pd.Series[float]) -> dict[str, float]:
 
 def _mean_and_interval(values: pd.Series[float]) -> dict[str, float]:
     """Mean and Student's interval; no interval for fewer than two values."""
-    mean = values.mean()
+    mean = float(values.mean())
     if len(values) < 2:
         return {"difference": mean}
-    half_width = stats.t.ppf((1 + LEVEL) / 2, len(values) - 1) * values.sem()
+    quantile = float(stats.t.ppf((1 + LEVEL) / 2, len(values) - 1))
+    half_width = quantile * float(values.sem())
     return {"difference": mean, "low": mean - half_width, "high": mean + half_width}
 
 
