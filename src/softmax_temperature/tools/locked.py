@@ -5,9 +5,9 @@ It runs before anything is installed, so it uses the standard library alone:
     python src/softmax_temperature/tools/locked.py EXTRA...
 
 A package of the lock is needed if pyproject.toml names it for the library, for its
-build, or for one of the extras, or if a needed package requires it: the comments `# via`
-say which do. Where a CPU build of the pinned torch is installed, it stays, and CUDA is
-left out.
+build, or for one of the extras, or if a needed package requires it, as the comments
+`# via` say. If a CPU build of the pinned torch is installed, it stays, and CUDA is left
+out.
 """
 
 import re

@@ -103,13 +103,16 @@ def cost_of_rules(runs: Runs) -> pd.DataFrame:
 
 
 def cost_of_suggest(runs: Runs) -> pd.DataFrame:
-    """Accuracy that `suggest` loses on left-out data sets, inside and outside its range.
+    """Accuracy that `suggest` loses on left-out data sets, in and out of its range.
 
     `suggest` takes the regression's prediction inside the range of the other data sets,
-    and their best constant outside. Columns: `range` of the pairs; `rule`; its cost over
-    pairs as in `cost_of_rules`; the number of `data_sets`; and `difference`, the cost of
-    `suggest` minus that of the rule, mean over data sets of the means over their pairs,
-    with the 90 % interval `low` to `high`.
+    and their best constant outside.
+
+    Returns:
+        Columns: `range` of the pairs; `rule`; its cost over pairs as in
+        `cost_of_rules`; the number of `data_sets`; and `difference`, the cost of
+        `suggest` minus that of the rule, mean over data sets of the means over their
+        pairs, with the 90 % interval `low` to `high`.
     """
     rules = runs.tables["rules"]
     lost = rules.pivot(index=KEYS, columns="rule", values="accuracy_lost")
