@@ -156,8 +156,9 @@ def _mean_and_interval(values: pd.Series[float]) -> dict[str, float]:
     mean = float(values.mean())
     if len(values) < 2:
         return {"difference": mean}
+    standard_error = float(stats.sem(values))
     quantile = float(stats.t.ppf((1 + LEVEL) / 2, len(values) - 1))
-    half_width = quantile * float(values.sem())
+    half_width = quantile * standard_error
     return {"difference": mean, "low": mean - half_width, "high": mean + half_width}
 
 
