@@ -159,7 +159,7 @@ NOISY = """
 """
 WITH_WEIGHTS = (
     PROFILE.replace("backbones:\n", f"backbones:{BACKBONES}")
-    .replace("backbones: [net]", "backbones: [clip, alexnet, facenet, net]")
+    .replace("backbones: [net, lite]", "backbones: [clip, alexnet, facenet, net]")
     .replace("  tasks:\n", f"  tasks:{NOISY}")
 )
 
