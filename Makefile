@@ -48,7 +48,7 @@ lint: $(READY) ## Check formatting, style and types
 	$(ENTER) $(BIN)/mypy
 
 docs: $(READY) ## Write the docs and the API as pages that read offline: site/index.html
-	$(BIN)/python -m mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 
 bench: $(READY) ## Measure the promised speed (ARGS="--only NAME" or "--quick")
 	$(ENTER) $(BIN)/python -m benchmarks $(ARGS)

@@ -51,7 +51,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 def on_page_content(html_text: str, page: Page, **_: Any) -> str:
     """Draw $`...`$ as formulas, and name the columns of tables that become cards."""
-    drawn = re.sub(r"\$<code>(.+?)</code>\$", lambda code: _math(code[1]), html_text)
+    drawn = re.sub(r"\$<code>([^<]+)</code>\$", _inline, html_text)
     if page.file.src_uri not in CARDS:
         return drawn
     return re.sub(r"<table>.*?</table>", _as_cards, drawn, flags=re.DOTALL)
@@ -72,8 +72,8 @@ def _block(source: str, *_: Any, **__: Any) -> str:
     return f'<div class="formula">{convert(source, display="block")}</div>'
 
 
-def _math(code: str) -> str:
-    return str(convert(html.unescape(code)))
+def _inline(code: re.Match[str]) -> str:
+    return str(convert(html.unescape(code[1])))
 
 
 def _as_cards(table: re.Match[str]) -> str:
