@@ -10,6 +10,8 @@ from selenium.webdriver.chrome.service import Service
 
 WIDTHS = (420, 1280)
 SCHEMES = ("light", "dark")
+# Returns the texts that stand out too little from what is behind them.
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import pytest
 from selenium.webdriver import Chrome
 
 from softmax_temperature.papers.html import write_report
-from tests.browser.conftest import SCHEMES, WIDTHS, visit
+from tests.browser.conftest import CONTRAST, SCHEMES, WIDTHS, visit
 
 pytestmark = pytest.mark.browser
 
@@ -20,7 +20,6 @@ PAGES = (
     "mini/pages/focal-records.html",
     "mini/pages/focal.html",
 )
-CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 
 
 @pytest.fixture(scope="session")

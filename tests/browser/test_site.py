@@ -9,7 +9,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
-from tests.browser.conftest import SCHEMES, WIDTHS, visit
+from tests.browser.conftest import CONTRAST, SCHEMES, WIDTHS, visit
 
 pytestmark = pytest.mark.browser
 
@@ -49,6 +49,9 @@ def test_a_page_is_quiet_and_no_wider_than_the_window(
         ".map((image) => image.complete && image.naturalWidth)"
     )
     assert all(width > 100 for width in images)
+    faint = browser.execute_script(CONTRAST)["faint"]
+    # The mark beside a heading is hidden until the pointer is on the heading.
+    assert [text for text in faint if not text.endswith("¶")] == []
     dark = browser.execute_script("return document.body.dataset.mdColorScheme")
     assert (dark == "slate") is (scheme == "dark")
 
