@@ -1,5 +1,7 @@
-"""README and docs: their code runs as it stands and prints what is shown, their commands
-exist, their links lead somewhere, every page is linked, and the site reads from disk.
+"""README and docs.
+
+Their code runs as it stands and prints what is shown, their commands exist, their links
+lead somewhere, every page is linked, and the site reads from disk.
 """
 
 import math
