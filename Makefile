@@ -52,7 +52,7 @@ lint: $(FULL) ## Check formatting, style and types
 	$(ENTER) $(BIN)/mypy
 
 docs: $(FULL) ## Write the docs and the API as pages that read offline: site/index.html
-	$(BIN)/python -m mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 
 bench: $(FULL) ## Measure the promised speed (ARGS="--only NAME" or "--quick")
 	$(ENTER) $(BIN)/python -m benchmarks $(ARGS)

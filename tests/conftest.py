@@ -5,6 +5,8 @@ missing.
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import hypothesis
@@ -58,6 +60,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def project_root() -> Path:
     """The checkout, wherever the tests were started."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def site_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The documentation, built strictly: a warning fails."""
+    folder = tmp_path_factory.mktemp("built") / "site"
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict"]
+    subprocess.run(
+        [*command, "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        check=True,
+    )
+    return folder
 
 
 @pytest.fixture(scope="session")

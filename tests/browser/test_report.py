@@ -3,18 +3,16 @@ and legible.
 """
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from selenium.webdriver import Chrome, ChromeOptions
-from selenium.webdriver.chrome.service import Service
+from selenium.webdriver import Chrome
 
 from softmax_temperature.papers.html import write_report
+from tests.browser.conftest import CONTRAST, SCHEMES, WIDTHS, visit
 
 pytestmark = pytest.mark.browser
 
-WIDTHS, SCHEMES = (420, 1280), ("light", "dark")
 INDEX = "index.html"
 PAGES = (
     INDEX,
@@ -22,7 +20,6 @@ PAGES = (
     "mini/pages/focal-records.html",
     "mini/pages/focal.html",
 )
-CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 
 
 @pytest.fixture(scope="session")
@@ -34,33 +31,6 @@ def site(project_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     write_report(folder)
     return folder
-
-
-@pytest.fixture(scope="session")
-def browser(browser_program: str) -> Iterator[Chrome]:
-    options = ChromeOptions()
-    options.binary_location = browser_program
-    # In a container there may be no second user to confine it to, and little shared
-    # memory.
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    started = Chrome(options, Service(shutil.which("chromedriver")))
-    yield started
-    started.quit()
-
-
-def visit(browser: Chrome, page: Path, width: int, scheme: str) -> None:
-    size = {
-        "width": width,
-        "height": 844,
-        "deviceScaleFactor": 1,
-        "mobile": width < max(WIDTHS),
-    }
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    preferred = {"name": "prefers-color-scheme", "value": scheme}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [preferred]})
-    browser.get(page.as_uri())
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -150,12 +150,12 @@ def test_help_is_not_cut_and_lists_the_profiles(
     assert re.findall(r"^  (\w+)  ", commands, re.MULTILINE) == [
         "calibrate",
         "suggest",
+        "scorecard",
         "profile",
         "plan",
         "convert",
         "compare",
         "verify",
-        "scorecard",
         "rejudge",
         "register",
     ], "in the order of use"

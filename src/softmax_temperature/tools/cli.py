@@ -334,6 +334,35 @@ def _rows_of_images(folder: Path, backbone: str | None, **options: Any) -> Any:
 
 
 @command
+def scorecard(
+    papers: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PAPER", help="As its folder in results/PROFILE. Default: all."
+        ),
+    ] = None,
+    write: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            help="Write it as tables into this Markdown file, as docs/scorecard.md.",
+        ),
+    ] = None,
+) -> None:
+    """Print each claim's verdict, and what other studies say of it.
+
+    Example: softmax-temperature scorecard focal
+    """
+    from softmax_temperature.tools import verdicts
+
+    if write is None:
+        print(verdicts.scorecard_text(papers=papers or ()))
+        return
+    refuse_unused({"PAPER": papers or None}, "--write writes all papers")
+    verdicts.write_scorecard(write)
+
+
+@command
 def profile(name: Annotated[str, typer.Argument(help=_profiles())]) -> None:
     """Write params.yaml from a profile."""
     from softmax_temperature.runner.artifacts import write_text
@@ -444,25 +473,6 @@ def verify(as_json: Json = False) -> None:
     _show(as_json, verification._asdict(), "\n".join([*problems, counts]))
     if problems:
         raise typer.Exit(1)
-
-
-@command
-def scorecard(
-    write: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True,
-            help="Write it as tables into this Markdown file, as docs/scorecard.md.",
-        ),
-    ] = None,
-) -> None:
-    """Print each claim's verdict, and what other studies say of it."""
-    from softmax_temperature.tools import verdicts
-
-    if write is not None:
-        verdicts.write_scorecard(write)
-    else:
-        print(verdicts.scorecard_text())
 
 
 @command

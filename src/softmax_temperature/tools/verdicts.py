@@ -4,7 +4,7 @@ All three read `results/`; the register holds what must not change.
 """
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from softmax_temperature.papers.shared.claims import NOT_TESTED, texts
 from softmax_temperature.papers.shared.files import write_csv
 from softmax_temperature.papers.shared.records import claims_of, write_derived
 from softmax_temperature.papers.shared.results import (
+    PAPERS,
     RESULTS,
     Evidence,
     evidence,
@@ -58,10 +59,25 @@ def scorecard(results: Path = RESULTS) -> str:
     return "\n\n".join(parts)
 
 
-def scorecard_text(results: Path = RESULTS) -> str:
-    """The scorecard for a terminal: a paragraph per claim, at most 80 columns wide."""
+def scorecard_text(results: Path = RESULTS, papers: Collection[str] = ()) -> str:
+    """The scorecard for a terminal: a paragraph per claim, at most 80 columns wide.
+
+    Args:
+        results: The folder of all studies.
+        papers: The papers to show; all if empty.
+
+    Raises:
+        InputError: If a paper is unknown.
+    """
+    for paper in papers:
+        if paper not in PAPERS:
+            raise InputError(
+                f"no paper {paper!r}", where="PAPER", remedy=nearest(paper, PAPERS)
+            )
     parts = []
     for paper, claims in evidence(results).items():
+        if papers and paper not in papers:
+            continue
         lines = textwrap.wrap(_heading(paper, claims), WIDTH)
         parts.append("\n".join([*lines, "=" * max(map(len, lines))]))
         parts += [_paragraph(_fields(claim)) for claim in claims]

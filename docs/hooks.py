@@ -1,0 +1,104 @@
+"""What mkdocs does beyond its plugins: files outside docs/, cards, and formulas."""
+
+import html
+import re
+from pathlib import Path
+from posixpath import normpath, relpath
+from typing import Any
+
+from latex2mathml.converter import convert
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parent.parent
+# Pages whose tables are shown as cards: one a row, because a row is wider than a page.
+CARDS = ("scorecard.md",)
+# The columns of a card that hold several studies.
+LISTS = ("also", "others")
+LINK = re.compile(r"(?<=\]\()[^)#\s]+")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Draw blocks of code in the language `math` as formulas."""
+    fences = config.mdx_configs.setdefault("pymdownx.superfences", {})
+    fences["custom_fences"] = [{"name": "math", "class": "math", "format": _block}]
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add every file outside docs/ that a page links to."""
+    for page in [file for file in files if file.src_uri.endswith(".md")]:
+        for link in LINK.findall(page.content_string):
+            path = _outside(link, page.src_uri)
+            if path is not None and path not in files.src_uris:
+                source = str(ROOT / path)
+                files.append(File.generated(config, path, abs_src_path=source))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Let links to files outside docs/ lead to their copies in the site."""
+
+    def to_copy(link: re.Match[str]) -> str:
+        path = _outside(link[0], page.file.src_uri)
+        if path is None:
+            return link[0]
+        return relpath(path, Path(page.file.src_uri).parent.as_posix())
+
+    return LINK.sub(to_copy, markdown)
+
+
+def on_page_content(html_text: str, page: Page, **_: Any) -> str:
+    """Draw $`...`$ as formulas, and name the columns of tables that become cards."""
+    drawn = re.sub(r"\$<code>([^<]+)</code>\$", _inline, html_text)
+    if page.file.src_uri not in CARDS:
+        return drawn
+    return re.sub(r"<table>.*?</table>", _as_cards, drawn, flags=re.DOTALL)
+
+
+def _outside(link: str, page: str) -> str | None:
+    """The path below the root of a linked file that is not in docs/, or None."""
+    if link.startswith(("http://", "https://", "mailto:")):
+        return None
+    folder = (Path("docs") / page).parent.as_posix()
+    path = normpath(f"{folder}/{link}")
+    if path.startswith(("docs/", "../")) or not (ROOT / path).is_file():
+        return None
+    return path
+
+
+def _block(source: str, *_: Any, **__: Any) -> str:
+    return f'<div class="formula">{convert(source, display="block")}</div>'
+
+
+def _inline(code: re.Match[str]) -> str:
+    return str(convert(html.unescape(code[1])))
+
+
+def _as_cards(table: re.Match[str]) -> str:
+    """A table of claims whose cells carry their columns, for the style sheet."""
+    names = re.findall(r"<th>(.*?)</th>", table[0])
+    if names[:1] != ["verdict"]:
+        return table[0]
+    rows = re.findall(r"<tr>(.*?)</tr>", table[0], re.DOTALL)
+    cards = []
+    for row in rows[1:]:
+        cells = re.findall(r"<td>(.*?)</td>", row, re.DOTALL)
+        labelled = [
+            _labelled(name, text) for name, text in zip(names, cells, strict=True)
+        ]
+        cards.append(f"<tr>{''.join(labelled)}</tr>")
+    return f'<table class="cards"><tbody>{"".join(cards)}</tbody></table>'
+
+
+def _labelled(name: str, text: str) -> str:
+    """A cell with the name of its column; a verdict is a badge."""
+    if name == "verdict":
+        word = re.sub("<.*?>", "", text)
+        kind = "disputed" if "disputed" in word else word.split()[0]
+        text = f'<b class="verdict {kind}">{word}</b>'
+    if name in LISTS:
+        text = text.replace("; ", "<br>")
+    empty = ' class="empty"' if text == "–" else ""
+    return f'<td data-column="{name}"{empty}><span>{text}</span></td>'

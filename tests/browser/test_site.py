@@ -1,0 +1,68 @@
+"""The documentation in a browser, read from disk: quiet, no wider than the window, and
+searchable.
+"""
+
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.wait import WebDriverWait
+
+from tests.browser.conftest import CONTRAST, SCHEMES, WIDTHS, visit
+
+pytestmark = pytest.mark.browser
+
+PAGES = (
+    "index.html",
+    "quick_start.html",
+    "tutorials/text_classifier.html",
+    "how_to/containers.html",
+    "focal.html",
+    "cooling.html",
+    "scorecard.html",
+    "protocol.html",
+    "questions.html",
+    "glossary.html",
+    "comparison.html",
+    "api/losses.html",
+    "CHANGELOG.html",
+)
+BEYOND = """
+const page = document.documentElement;
+return [page.scrollWidth - page.clientWidth, innerWidth];
+"""
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_quiet_and_no_wider_than_the_window(
+    browser: Chrome, site_folder: Path, page: str, width: int, scheme: str
+) -> None:
+    visit(browser, site_folder / page, width, scheme)
+    messages = [row for row in browser.get_log("browser") if row["level"] != "INFO"]
+    assert messages == []
+    assert browser.execute_script(BEYOND) == [0, width]
+    images = browser.execute_script(
+        "return [...document.images]"
+        ".map((image) => image.complete && image.naturalWidth)"
+    )
+    assert all(width > 100 for width in images)
+    faint = browser.execute_script(CONTRAST)["faint"]
+    # The mark beside a heading is hidden until the pointer is on the heading.
+    assert [text for text in faint if not text.endswith("¶")] == []
+    dark = browser.execute_script("return document.body.dataset.mdColorScheme")
+    assert (dark == "slate") is (scheme == "dark")
+
+
+def test_the_search_finds_a_page_from_disk(browser: Chrome, site_folder: Path) -> None:
+    visit(browser, site_folder / "index.html", max(WIDTHS), "light")
+    field = browser.find_element(By.CSS_SELECTOR, "input.md-search__input")
+    field.click()
+    field.send_keys("noise floor")
+    results = WebDriverWait(browser, 20).until(
+        lambda page: page.find_elements(By.CSS_SELECTOR, ".md-search-result__link")
+    )
+    targets = [link.get_attribute("href") or "" for link in results]
+    assert any("glossary.html" in target for target in targets)
