@@ -16,10 +16,10 @@ from safetensors.numpy import save
 
 from softmax_temperature.papers.shared import results
 from softmax_temperature.papers.shared.claims import Claim, judge_all
-from softmax_temperature.papers.shared.files import rounded, write_csv
+from softmax_temperature.papers.shared.files import write_csv, write_results
 from softmax_temperature.papers.shared.runs import Runs, write_runs
 from softmax_temperature.params.implementations import REGISTRIES
-from softmax_temperature.runner.artifacts import atomic_file, write_json
+from softmax_temperature.runner.artifacts import atomic_file
 from softmax_temperature.runner.fingerprint import import_closure, source_path
 from softmax_temperature.runner.implementations import module_of
 
@@ -86,13 +86,12 @@ def write_derived(folder: Path, paper: str, profile: str) -> list[dict[str, Any]
     runs = read_study(folder, paper)
     for name, make in makers_of_tables(paper):
         write_csv(table_path(folder, name), make(runs))
-    judged = judge_all(paper, claims_of(paper), runs, profile=profile)
-    rows: list[dict[str, Any]] = rounded(judged)
-    write_json(folder / results.CLAIMS, rows)
+    rows = judge_all(paper, claims_of(paper), runs, profile=profile)
+    write_results(folder / results.CLAIMS, rows)
     metrics = {}
     for row in rows:
         metrics[row["id"]] = {"value": row["value"], "verdict": row["verdict"]}
-    write_json(folder / "metrics.json", metrics)
+    write_results(folder / "metrics.json", metrics)
     return rows
 
 
