@@ -20,7 +20,11 @@ from torch import Tensor, nn
 from softmax_temperature.data.catalogue import WEIGHTS
 from softmax_temperature.networks.backbone_networks import backbone_error, require_known
 from softmax_temperature.params.network import Backbone
-from softmax_temperature.runner.errors import InputError, NotDownloadedError
+from softmax_temperature.runner.errors import (
+    InputError,
+    MissingInput,
+    NotDownloadedError,
+)
 
 if TYPE_CHECKING:
     from torchvision.models import WeightsEnum
@@ -45,7 +49,8 @@ def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None
         download: Whether the library may fetch a file that is missing.
 
     Raises:
-        InputError: If the file is missing, or the library has no such weights.
+        MissingInput: If the file is missing, and may not be fetched.
+        InputError: If it could not be fetched, or the library has no such weights.
     """
     if spec.weights == "hub":
         if spec.library == "timm":
@@ -56,7 +61,7 @@ def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None
     path = root / spec.file
     if not path.is_file():
         source = WEIGHTS.get(path.name)
-        raise InputError(
+        raise MissingInput(
             f"no such file: the weights of {spec.architecture}",
             where=str(path),
             remedy=(
@@ -198,17 +203,25 @@ def _torchvision_file(spec: Backbone, *, download: bool) -> Path:
 def _fetched(
     spec: Backbone, place: str, fetch: Callable[[], Path], *, download: bool
 ) -> Path:
-    """The fetched file; InputError if it may not or cannot be fetched."""
+    """The fetched file.
+
+    Raises MissingInput if it may not be fetched, InputError if it cannot be.
+    """
     if not download:
         raise _not_here(spec, place)
     try:
         return fetch()
     # torch raises RuntimeError for a file with another digest.
     except (EntryNotFoundError, HfHubHTTPError, OSError, RuntimeError) as error:
-        raise _not_here(spec, f"{place}, and could not be fetched: {error}") from error
+        raise backbone_error(
+            spec,
+            f"pretrained weights are not on this machine ({place}), and could not be "
+            f"fetched: {error}",
+            "Try again, copy them there from another machine, or use `weights: file`.",
+        ) from error
 
 
-def _not_here(spec: Backbone, place: str) -> InputError:
+def _not_here(spec: Backbone, place: str) -> MissingInput:
     error = backbone_error(
         spec,
         f"pretrained weights are not on this machine ({place})",

@@ -52,10 +52,6 @@ class InputError(Exception):
         return _printable(f"{self.where}: {self.what}{stop} {self.remedy}")
 
 
-class NotDownloadedError(InputError):
-    """Missing data or weights, which a library downloads if `data.download` is true."""
-
-
 def _printable(text: str) -> str:
     """A text on one line: a key or a file's name may hold control characters."""
     letters = []
@@ -72,6 +68,10 @@ class MissingInput(InputError):
 
     What needs it is left out, and listed.
     """
+
+
+class NotDownloadedError(MissingInput):
+    """Missing data or weights, which a library downloads if `data.download` is true."""
 
 
 class CellsFailed(Exception):

@@ -35,6 +35,7 @@ from softmax_temperature.stages.cooling import (
     train_segmentation,
 )
 from softmax_temperature.stages.fetch import fetch
+from softmax_temperature.stages.inputs import without_missing
 
 STAGES = (fetch, train_cooling, train_segmentation)
 BENCHMARKS = Path("benchmarks/results.json")
@@ -75,7 +76,12 @@ def collect(params: Params, folder: Path) -> None:
         InputError: If a run that the parameters declare is neither in a cell here nor
             recorded in the folder.
     """
-    runs = gather(folder, list(declared_runs(params)), read_run)
+    runs = gather(
+        folder,
+        list(declared_runs(params)),
+        read_run,
+        possible=list(declared_runs(without_missing(params))),
+    )
     pixels = segmentation_pixels(params)
     write_pixels(folder / "tables" / "segmentation.safetensors", pixels)
     write_study(

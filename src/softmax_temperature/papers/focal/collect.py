@@ -33,6 +33,7 @@ from softmax_temperature.stages.focal_appendices import (
     train_translation,
 )
 from softmax_temperature.stages.focal_evaluation import evaluate_focal
+from softmax_temperature.stages.inputs import without_missing
 from softmax_temperature.training.translation.scores import UNSCALED, best_temperature
 from softmax_temperature.training.word_embeddings import described
 
@@ -87,7 +88,13 @@ def collect(params: Params, folder: Path) -> None:
         InputError: If a run that the parameters declare is neither in a cell here nor
             recorded in the folder, or if every training diverged.
     """
-    runs = gather(folder, list(declared_runs(params)), read_run, tables=SHAPES)
+    runs = gather(
+        folder,
+        list(declared_runs(params)),
+        read_run,
+        possible=list(declared_runs(without_missing(params))),
+        tables=SHAPES,
+    )
     diverged = CLASSIFICATION.select(runs.table)["diverged"]
     if len(diverged) and diverged.all():
         raise InputError(
