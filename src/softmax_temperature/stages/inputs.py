@@ -43,6 +43,7 @@ class Item:
         kind: Its kind.
         key: Its name in the parameters: of a data set or backbone, or a file's.
         name: Its name for a reader.
+        source: Its name below data.root, and in the catalogue.
         program: The program that reads it.
         digest: Computes the sha256 of the files, or `BUILT_IN`; None if there are
             none. Raises InputError if they are wrong.
@@ -53,6 +54,7 @@ class Item:
     kind: Kind
     key: str
     name: str
+    source: str
     program: str
     digest: Callable[[], str | None]
     require: Callable[[], None] = lambda: None
@@ -182,6 +184,7 @@ def _data_sets(params: Params) -> Iterator[Item]:
                 key=key,
                 # With its own name, so that `fetch` starts for a data set more or less.
                 name=key if name == key else f"{key} ({name})",
+                source=name,
                 program="fetch",
                 digest=partial(_digest_of_data_set, name, root),
                 require=partial(
@@ -204,6 +207,7 @@ def _weights(params: Params) -> Iterator[Item]:
                 kind="weights",
                 key=name,
                 name=name,
+                source=backbone.file or name,
                 program="embed",
                 digest=partial(_digest_of_weights, backbone, Path(params.data.root)),
                 require=partial(_require_weights, backbone, params),
@@ -235,6 +239,7 @@ def _focal_files(params: Params) -> Iterator[Item]:
                 kind="word vectors",
                 key=task.embeddings.file,
                 name=task.embeddings.file,
+                source=task.embeddings.file,
                 program="train_focal",
                 digest=partial(_digest_of_file, path),
                 require=partial(require_word_vectors, path),
@@ -246,6 +251,7 @@ def _focal_files(params: Params) -> Iterator[Item]:
                 kind="noise",
                 key="CIFAR-10-C",
                 name="CIFAR-10-C",
+                source="CIFAR-10-C",
                 program="train_focal",
                 digest=partial(archive_digest, root),
             )
@@ -257,6 +263,7 @@ def _focal_files(params: Params) -> Iterator[Item]:
             kind="translation",
             key=name,
             name=name,
+            source=name,
             program="train_focal",
             digest=partial(_digest_of_pairs, name, languages, root),
             require=partial(require_pairs, name, languages, root=root),
@@ -281,6 +288,7 @@ def _scenes(params: Params) -> Iterator[Item]:
         kind="scenes",
         key=name,
         name=name,
+        source=name,
         program="train_cooling",
         digest=partial(_digest_of_scenes, name, root),
         require=partial(require_scenes, name, root=root),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from softmax_temperature.papers.shared.collecting import (
     gather,
 )
 from softmax_temperature.papers.shared.records import write_pixels, write_study
+from softmax_temperature.papers.shared.runs import NOT_RUN, SEED, Runs
 from softmax_temperature.params import Params
 from softmax_temperature.params.focal import TranslationTask
 from softmax_temperature.params.recipe import Recipe
@@ -95,6 +97,7 @@ def collect(params: Params, folder: Path) -> None:
         possible=list(declared_runs(without_missing(params))),
         tables=SHAPES,
     )
+    runs = _with_missing_outliers(runs, params)
     diverged = CLASSIFICATION.select(runs.table)["diverged"]
     if len(diverged) and diverged.all():
         raise InputError(
@@ -113,6 +116,27 @@ def collect(params: Params, folder: Path) -> None:
         tables={"theory_checks": theory_checks()},
         code=[*(stage.module for stage in STAGES), __name__],
     )
+
+
+def _with_missing_outliers(runs: Runs, params: Params) -> Runs:
+    """The runs, and in the table of what was not run the outlier sets that are missing.
+
+    Their tasks run without them.
+    """
+    possible = without_missing(params).focal.tasks
+    missing = {
+        run.factors["experiment"]: run.factors | {"other_set": name, "seed": None}
+        for run in declared_classifiers(params)
+        for name in params.focal.tasks[run.factors["experiment"]].out_of_distribution
+        if run.factors["experiment"] in possible
+        and name not in possible[run.factors["experiment"]].out_of_distribution
+    }
+    if not missing:
+        return runs
+    rows = pd.DataFrame(missing.values()).drop(columns=SEED)
+    parts = [table for table in (runs.tables.get(NOT_RUN), rows) if table is not None]
+    not_run = pd.concat(parts, ignore_index=True)
+    return replace(runs, tables={**runs.tables, NOT_RUN: not_run})
 
 
 def declared_runs(params: Params) -> Iterator[DeclaredRun]:
