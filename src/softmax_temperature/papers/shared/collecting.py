@@ -235,7 +235,9 @@ def _recorded(folder: Path, tables: Sequence[str]) -> Runs | None:
         runs = read_runs(folder, tables)
     except InputError:
         return None
-    return runs
+    # What was not run then is found anew.
+    kept = {name: table for name, table in runs.tables.items() if name != NOT_RUN}
+    return replace(runs, tables=kept)
 
 
 def _still_declared(
