@@ -12,6 +12,8 @@ from ruamel.yaml import YAML
 
 from softmax_temperature.papers.shared.files import read_csv
 from softmax_temperature.params import Params, read_params
+from softmax_temperature.runner.errors import MissingInput
+from softmax_temperature.stages import inputs
 from softmax_temperature.stages.inputs import missing_lines
 from softmax_temperature.tools import needed_data
 from softmax_temperature.tools.profiles import render_profile
@@ -172,3 +174,21 @@ def test_tables_say_that_data_are_missing() -> None:
     assert (folder / "tables/not_run.csv").is_file()
     claims = json.loads((folder / "claims.json").read_text())
     assert {claim["verdict"] for claim in claims} >= {"not tested"}
+
+
+@pytest.mark.parametrize("paper", ["cooling", "classifier_temperature"])
+def test_a_paper_without_any_data_is_collected_too(
+    paper: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inputs, "missing_items", all_missing)
+    folder = collected(paper)
+    assert read_csv(folder / "runs.csv").empty
+    assert len(read_csv(folder / "tables/not_run.csv"))
+    claims = json.loads((folder / "claims.json").read_text())
+    assert {claim["verdict"] for claim in claims} == {"not tested"}
+    assert {claim["note"] for claim in claims} == {"data missing"}
+
+
+def all_missing(params: Params) -> list[tuple[inputs.Item, MissingInput]]:
+    fault = MissingInput("is not there", where="here", remedy="Put it there.")
+    return [(item, fault) for item in inputs.input_items(params)]

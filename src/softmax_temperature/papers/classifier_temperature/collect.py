@@ -21,7 +21,11 @@ from softmax_temperature.papers.shared.collecting import (
     gather,
 )
 from softmax_temperature.papers.shared.files import read_csv, write_results
-from softmax_temperature.papers.shared.records import table_path, write_study
+from softmax_temperature.papers.shared.records import (
+    table_path,
+    write_nothing,
+    write_study,
+)
 from softmax_temperature.papers.shared.runs import RUN, Runs
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact, find_artifacts
@@ -56,6 +60,9 @@ def collect(params: Params, folder: Path) -> None:
         possible=list(declared_runs(without_missing(params))),
         tables=SHAPES,
     )
+    if runs.table.empty:
+        write_nothing(folder, SLUG, params.profile, runs)
+        return
     write_study(
         folder,
         SLUG,

@@ -24,7 +24,11 @@ from softmax_temperature.papers.shared.collecting import (
     MeasuredRun,
     gather,
 )
-from softmax_temperature.papers.shared.records import write_pixels, write_study
+from softmax_temperature.papers.shared.records import (
+    write_nothing,
+    write_pixels,
+    write_study,
+)
 from softmax_temperature.params import Params
 from softmax_temperature.params.cooling import NO_COOLING, Arm
 from softmax_temperature.params.recipe import Recipe, Schedule
@@ -82,6 +86,9 @@ def collect(params: Params, folder: Path) -> None:
         read_run,
         possible=list(declared_runs(without_missing(params))),
     )
+    if runs.table.empty:
+        write_nothing(folder, SLUG, params.profile, runs)
+        return
     pixels = segmentation_pixels(params)
     write_pixels(folder / "tables" / "segmentation.safetensors", pixels)
     write_study(

@@ -19,7 +19,11 @@ from softmax_temperature.papers.shared.collecting import (
     MeasuredRun,
     gather,
 )
-from softmax_temperature.papers.shared.records import write_pixels, write_study
+from softmax_temperature.papers.shared.records import (
+    write_nothing,
+    write_pixels,
+    write_study,
+)
 from softmax_temperature.papers.shared.runs import NOT_RUN, SEED, Runs
 from softmax_temperature.params import Params
 from softmax_temperature.params.focal import TranslationTask
@@ -97,6 +101,9 @@ def collect(params: Params, folder: Path) -> None:
         possible=list(declared_runs(without_missing(params))),
         tables=SHAPES,
     )
+    if runs.table.empty:
+        write_nothing(folder, SLUG, params.profile, runs)
+        return
     runs = _with_missing_outliers(runs, params)
     diverged = CLASSIFICATION.select(runs.table)["diverged"]
     if len(diverged) and diverged.all():

@@ -21,6 +21,7 @@ from softmax_temperature.papers.shared.runs import (
     CELL,
     DEVICE,
     KEYS,
+    LONG,
     NOT_RUN,
     RUN,
     RUNS_FILE,
@@ -153,12 +154,33 @@ def gather(
     )
     if left_out:
         say(f"{folder}: {_count(left_out)} runs are not there: data missing")
+    return _with_left_out(_checked(folder, parts, shapes), left_out)
+
+
+def _checked(
+    folder: Path, parts: Sequence[Runs], shapes: Mapping[str, Sequence[str]]
+) -> Runs | None:
+    """The runs of all parts, if there are any."""
+    if not parts:
+        return None
     runs = _together(parts, shapes)
     check(runs, str(folder))
-    if left_out:
-        tables_with_reason = {**runs.tables, NOT_RUN: _experiments(left_out)}
-        return replace(runs, tables=tables_with_reason)
     return runs
+
+
+def _with_left_out(runs: Runs | None, left_out: Sequence[DeclaredRun]) -> Runs:
+    """The runs, and the table of what was not run, if something was not."""
+    not_run = _experiments(left_out)
+    factors = list(not_run)
+    if runs is None:
+        nothing = pd.DataFrame(columns=[*factors, SEED, CELL]).rename_axis(index=RUN)
+        return Runs(nothing, pd.DataFrame(columns=LONG), {NOT_RUN: not_run})
+    if not left_out:
+        return runs
+    # Runs of another kind may lack the factors of those that are left out.
+    columns = list(dict.fromkeys([*runs.table, *factors]))
+    table = runs.table.reindex(columns=columns)
+    return replace(runs, table=table, tables={**runs.tables, NOT_RUN: not_run})
 
 
 class _Division(NamedTuple):

@@ -24,7 +24,7 @@ from softmax_temperature.papers.shared.collecting import (
     MeasuredRun,
     gather,
 )
-from softmax_temperature.papers.shared.records import write_study
+from softmax_temperature.papers.shared.records import write_nothing, write_study
 from softmax_temperature.papers.temperature_check.study import COURSES, SLUG
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Network
@@ -94,6 +94,9 @@ def collect(params: Params, folder: Path) -> None:
         possible=list(declared_runs(without_missing(params))),
         tables=SHAPES,
     )
+    if runs.table.empty:
+        write_nothing(folder, SLUG, params.profile, runs)
+        return
     write_study(
         folder,
         SLUG,
