@@ -150,9 +150,7 @@ def missing_dataset(name: str, root: Path) -> InputError:
             what = f"{path} is a link to a file or folder that does not exist"
     downloadable = name in torchvision_names() and name not in BY_HAND
     kind = NotDownloadedError if downloadable else MissingInput
-    return kind(
-        what, where=f"data set {name}", remedy=_remedy_for_missing(name, root)
-    )
+    return kind(what, where=f"data set {name}", remedy=_remedy_for_missing(name, root))
 
 
 def _expected_files(name: str, root: Path) -> str:

@@ -131,13 +131,16 @@ def _with_missing_outliers(runs: Runs, params: Params) -> Runs:
     Their tasks run without them.
     """
     possible = without_missing(params).focal.tasks
-    missing = {
-        run.factors["experiment"]: run.factors | {"other_set": name, "seed": None}
-        for run in declared_classifiers(params)
-        for name in params.focal.tasks[run.factors["experiment"]].out_of_distribution
-        if run.factors["experiment"] in possible
-        and name not in possible[run.factors["experiment"]].out_of_distribution
-    }
+    missing: dict[tuple[str, str], dict[str, Any]] = {}
+    for run in declared_classifiers(params):
+        experiment = run.factors["experiment"]
+        if experiment not in possible:
+            continue
+        here = possible[experiment].out_of_distribution
+        for name in params.focal.tasks[experiment].out_of_distribution:
+            if name not in here:
+                row = {**run.factors, "other_set": name}
+                missing.setdefault((experiment, name), row)
     if not missing:
         return runs
     rows = pd.DataFrame(missing.values()).drop(columns=SEED)

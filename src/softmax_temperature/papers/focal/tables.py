@@ -169,7 +169,9 @@ def _missing(runs: Runs, printed: pd.DataFrame) -> list[tuple[str, str]]:
 
 def _named_missing(rows: pd.DataFrame) -> pd.DataFrame:
     """Experiments without runs, with data set and network as the paper names them."""
-    rows = rows.assign(is_printed=rows["printed_dataset"] != "", arm="", value=0.0, noise="")
+    rows = rows.assign(
+        is_printed=rows["printed_dataset"] != "", arm="", value=0.0, noise=""
+    )
     if _OTHER_SET not in rows:
         return _named(rows)
     is_scored = rows[_OTHER_SET] != ""

@@ -87,7 +87,8 @@ def write_nothing(folder: Path, paper: str, profile: str, runs: Runs) -> None:
     write_csv(table_path(folder, NOT_RUN), runs.tables[NOT_RUN])
     _remove_others(folder, {"values", NOT_RUN})
     rows = [
-        untested_row(claim, paper, profile, "data missing") for claim in claims_of(paper)
+        untested_row(claim, paper, profile, "data missing")
+        for claim in claims_of(paper)
     ]
     _write_claims(folder, rows)
 
