@@ -126,7 +126,7 @@ def disk_faults(path: Path | None = None) -> Iterator[None]:
 def is_out_of_memory(error: Exception) -> bool:
     """Whether an error means exhausted memory.
 
-    By its words, because failed allocations in cuBLAS and cuDNN are plain RuntimeErrors.
+    By its words: failed allocations in cuBLAS and cuDNN are plain RuntimeErrors.
     """
     words = any(text in str(error) for text in _OUT_OF_MEMORY)
     return words or isinstance(error, MemoryError)

@@ -77,7 +77,7 @@ def render_profile(name: str, folder: Path = PROFILES) -> tuple[str, Params]:
 
 
 def _as_yaml(parameters: CommentedMap) -> str:
-    """The text of params.yaml, as `dvc exp run -S` writes it, which so changes one line.
+    """The text of params.yaml in the form in which `dvc exp run -S` writes it.
 
     DVC reads the file and writes it again, with ruamel's own settings: an empty value
     is null.

@@ -152,8 +152,6 @@ def gather(
         f"{folder}: {counts['here']} runs from cells on this machine, "
         f"{counts['recorded']} recorded before, from another machine"
     )
-    if left_out:
-        say(f"{folder}: {_count(left_out)} runs are not there: data missing")
     return _with_left_out(_checked(folder, parts, shapes), left_out)
 
 
@@ -170,6 +168,8 @@ def _checked(
 
 def _with_left_out(runs: Runs | None, left_out: Sequence[DeclaredRun]) -> Runs:
     """The runs, and the table of what was not run, if something was not."""
+    if left_out:
+        say(f"{_count(left_out)} runs are not there: data missing")
     not_run = _experiments(left_out)
     factors = list(not_run)
     if runs is None:
