@@ -9,8 +9,9 @@ from pathlib import Path
 import own_source  # noqa: F401 - before the package
 
 from softmax_temperature.papers.shared.results import PAPERS, SHOWN, paper_folder
+from softmax_temperature.papers.shared.runs import cells_of
 from softmax_temperature.params import read_params
-from softmax_temperature.tools.notebooks import execute, write_contents
+from softmax_temperature.tools.notebooks import execute, write_contents, write_notice
 from softmax_temperature.tools.programs import (
     PARAMS,
     Paper,
@@ -24,7 +25,11 @@ def main(paper: Paper, params: ParamsFile = PARAMS) -> None:
     require_choice("--paper", paper, PAPERS)
     folder = paper_folder(read_params(params).profile, paper)
     notebook = Path("notebooks", f"{paper}.ipynb")
-    execute(notebook, folder / "notebook.ipynb", {"results": folder.as_posix()})
+    target = folder / "notebook.ipynb"
+    if cells_of(folder):
+        execute(notebook, target, {"results": folder.as_posix()})
+    else:
+        write_notice(notebook, target, "Nothing of this paper was run: data missing.")
     write_contents(folder, folder.parent / SHOWN / paper)
 
 

@@ -50,6 +50,22 @@ def read(folder: Path, form: Form = FORM) -> Parts:
     return read_segmentation(folder.name, form, root=folder.parent, seed=0)
 
 
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("images/train/7.gif", r"7\.gif: is not read, like all \.gif files"),
+        ("labels/test/7.JFIF", r"7\.JFIF: is not read, like all \.JFIF files"),
+        ("images/train/1.jpg", r"1\.png: has the same stem as 1\.jpg"),
+    ],
+)
+def test_an_image_that_would_be_left_out_is_refused(
+    town: Path, name: str, says: str
+) -> None:
+    (town / name).write_bytes(b"")
+    with pytest.raises(InputError, match=says):
+        read(town)
+
+
 def test_images_and_labels_are_those_of_the_files(town: Path) -> None:
     parts = read(town)
     assert [parts[split].data.shape for split in SPLITS] == [

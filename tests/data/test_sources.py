@@ -12,13 +12,13 @@ from softmax_temperature.data.archives import JsonlArchive, NpzArchive
 from softmax_temperature.data.catalogue import CATALOGUE
 from softmax_temperature.data.class_folders import ClassFolders
 from softmax_temperature.data.sources import (
-    check_known,
     find_archive,
     find_dataset,
     is_built_in,
+    require_dataset,
 )
 from softmax_temperature.data.torchvision_sets import torchvision_names
-from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.errors import InputError, MissingInput
 
 BY_HAND = [
     "photoart",
@@ -104,31 +104,45 @@ def test_class_counts_are_the_papers(project_root: Path) -> None:
     assert sorted(counts) == sorted(CATALOGUE[name].classes for name in PAPER)
 
 
-REMEDIES = {
-    "mnits": "Did you mean 'mnist'",
-    "CIFAR10": "Did you mean 'cifar10'",
-    "glyph-100": "Did you mean 'glyphs-100'",
-    "zzz": "Valid: birds, caltech101",
-}
-
-
-@pytest.mark.parametrize("name", REMEDIES)
-def test_an_unknown_name_is_answered_with_files_folder_and_the_nearest_name(
-    write_npz: Any, tmp_path: Path, name: str
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("mnits", "or write 'mnist'"),
+        ("CIFAR10", "or write 'cifar10'"),
+        ("glyph-100", "or write 'glyphs-100'"),
+        # Of the user's own, and not on this machine.
+        ("my-birds", "Put one of them there; `make data`"),
+        ("imagenette", "Put one of them there; `make data`"),
+    ],
+)
+def test_a_missing_data_set_is_named_with_its_folder_and_files(
+    tmp_path: Path, name: str, remedy: str
 ) -> None:
-    write_npz("birds")
-    with pytest.raises(InputError) as caught:
-        check_known(name, root=tmp_path)
-    message = str(caught.value)
-    assert f"unknown data set {name!r}" in message
-    assert f"{tmp_path} as {name}.npz, {name}.jsonl or class folders" in message
-    assert REMEDIES[name] in message
+    for look in (
+        lambda: find(name, tmp_path),
+        lambda: require_dataset(name, root=tmp_path, download=False),
+    ):
+        with pytest.raises(MissingInput) as caught:
+            look()
+        message = str(caught.value)
+        assert message.startswith(f"data set {name}: not found in {tmp_path}")
+        assert f"{tmp_path / name}.npz" in message
+        assert f"{tmp_path / name}/train/CLASS/" in message
+        assert remedy in message
 
 
-def test_a_name_that_is_a_path_is_refused(write_npz: Any, tmp_path: Path) -> None:
-    write_npz("birds")
-    with pytest.raises(InputError, match=r"'\.\./birds' cannot name .*mean 'birds'"):
-        check_known("../birds", root=tmp_path)
+@pytest.mark.parametrize("ending", ["", ".npz", ".jsonl"])
+def test_a_link_that_leads_nowhere_is_named(tmp_path: Path, ending: str) -> None:
+    (tmp_path / f"birds{ending}").symlink_to(tmp_path / "unmounted" / "birds")
+    with pytest.raises(
+        MissingInput, match=f"birds{ending} is a link to a file or fold"
+    ):
+        find("birds", tmp_path)
+
+
+def test_a_name_that_is_a_path_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"'\.\./birds' cannot name a data set"):
+        find("../birds", tmp_path)
 
 
 def test_digits_are_scikit_learns_on_the_scale_of_bytes() -> None:

@@ -409,3 +409,20 @@ def test_real_weights_reach_their_published_accuracy(project_root: Path) -> None
     accuracy = (logits.argmax(1) == labels).float().mean().item()
     # 91.70 % on these images, as stated with the weights.
     assert accuracy == pytest.approx(0.9170, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"pretrained": True},
+        {"pretrained_cfg_overlay": {"file": "x"}},
+        {"checkpoint_path": "x.pth"},
+        {"weights": "DEFAULT"},
+        {"weights_backbone": "DEFAULT"},
+    ],
+)
+def test_an_argument_that_would_fetch_weights_is_refused(
+    arguments: dict[str, object],
+) -> None:
+    with pytest.raises(ValueError, match="say `weights: hub` and a `tag`"):
+        spec_of(arguments=arguments)

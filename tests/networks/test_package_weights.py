@@ -17,7 +17,7 @@ from softmax_temperature.networks.backbones import load_backbone
 from softmax_temperature.networks.efficientnet_names import timm_names
 from softmax_temperature.networks.weights import load_weights, locate_weights
 from softmax_temperature.params.network import Backbone
-from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.errors import InputError, MissingInput
 
 NATIVE_SIZES = {0: 224, 1: 240, 2: 260}
 
@@ -145,7 +145,7 @@ def test_a_layer_more_or_less_or_of_another_shape_is_refused(tmp_path: Path) -> 
 
 
 def test_a_missing_package_is_one_line_that_names_the_extra() -> None:
-    with pytest.raises(InputError) as error:
+    with pytest.raises(MissingInput) as error:
         locate_weights(
             lite_spec(package="efficientnet-lite9-pytorch-model"),
             root=Path("absent"),

@@ -1,8 +1,12 @@
 """Every profile is valid, names its sources, and leaves no figure empty."""
 
 from functools import cache
+from io import StringIO
+from pathlib import Path
 
 import pytest
+from dvc.utils.hydra import apply_overrides
+from ruamel.yaml import YAML
 
 from softmax_temperature.data.farm import FARM
 from softmax_temperature.params import Params
@@ -19,27 +23,13 @@ def of(name: str) -> tuple[str, Params]:
     return render_profile(name, PROFILES)
 
 
-def logical_lines(text: str) -> list[str]:
-    """The lines of a YAML text; a list over several lines becomes one line."""
-    lines: list[str] = []
-    for line in text.splitlines():
-        last = lines[-1].partition("#")[0].rstrip() if lines else ""
-        if last.count("[") > last.count("]") or (
-            last.endswith(":") and line.strip().startswith("[")
-        ):
-            lines[-1] += line
-        else:
-            lines.append(line)
-    return lines
-
-
 @every_profile
 def test_every_number_has_its_source_beside_it(name: str) -> None:
     """A value, or a block that it belongs to, ends with a section of the paper or
     `ours`.
     """
     section, covering, bare = "", [], []
-    for line in logical_lines(of(name)[0]):
+    for line in of(name)[0].splitlines():
         code, _, comment = line.partition("#")
         if not code.strip():
             continue
@@ -85,3 +75,30 @@ def test_the_focal_paper_has_what_it_needs_and_shows(name: str) -> None:
             assert scaled_epochs(epochs, recipe.epochs, recipe.planned_epochs) & set(
                 range(1, recipe.epochs + 1)
             )
+
+
+@every_profile
+def test_dvc_exp_run_with_a_changed_value_changes_no_other_line(
+    name: str, tmp_path: Path
+) -> None:
+    text = of(name)[0]
+    path = tmp_path / "params.yaml"
+    path.write_text(text)
+    # As `dvc exp run -S seed=7 -S cooling.recipe.lr=0.5` does it.
+    apply_overrides(path, ["seed=7", "cooling.recipe.lr=0.5"])
+    before = text.splitlines()
+    after = path.read_text().splitlines()
+    assert len(before) == len(after)
+    pairs = zip(before, after, strict=True)
+    changed = [(old.split(), new.split()) for old, new in pairs if old != new]
+    assert [new[:2] for _, new in changed] == [["seed:", "7"], ["lr:", "0.5"]]
+    for old, new in changed:
+        assert old[2:] == new[2:], "the comment stays"
+
+
+@every_profile
+def test_ruamel_leaves_params_yaml_as_it_is(name: str) -> None:
+    stream = StringIO()
+    yaml = YAML()
+    yaml.dump(yaml.load(of(name)[0]), stream)
+    assert stream.getvalue() == of(name)[0]

@@ -106,6 +106,41 @@ def test_a_failed_cell_stops_no_other_and_alone_runs_again() -> None:
     assert caught.value.failures["n-4"].endswith("wrong number. Take another.")
 
 
+def continue_at(job: Job, form: str) -> None:
+    """Continue where a state of the form says."""
+    checkpointer = job.checkpointer()
+    done = 0
+
+    def restore(state: dict[str, int]) -> None:
+        nonlocal done
+        done = state[form]
+
+    checkpointer.resume(restore)
+    checkpointer.save_if_due(lambda: {form: 5})
+    if Path("stop").exists():
+        raise KeyboardInterrupt
+    write_json(job.output / "done.json", done)
+
+
+def test_a_checkpoint_that_its_cell_cannot_use_is_set_aside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def run_with(form: str) -> None:
+        # Of another version of the code, which the fingerprint did not notice.
+        cell = Cell("n", continue_at, {"form": form})
+        monkeypatch.setattr(cells_module, "fingerprint", lambda *_: "f" * 64)
+        run_cells([cell], output=OUTPUT, compute=SERIAL, seed=0)
+
+    Path("stop").touch()
+    with pytest.raises(KeyboardInterrupt):
+        run_with("steps")
+    Path("stop").unlink()
+    run_with("epochs")
+    assert open_artifact(OUTPUT / "n").json("done.json") == 0
+    (aside,) = cells_module.WORK.rglob("checkpoint.pt.damaged")
+    assert aside.is_file()
+
+
 @pytest.mark.parametrize("name", ["square.json", "manifest.json", "timing.json"])
 def test_a_flipped_bit_is_noticed_and_the_next_run_mends_it(name: str) -> None:
     run(1)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from softmax_temperature.runner.checkpoints import Checkpointer
+from softmax_temperature.runner.checkpoints import Checkpointer, UnusableCheckpoint
 
 STATE = {
     "epoch": 3,
@@ -45,10 +45,31 @@ def test_a_pickle_with_code_is_refused() -> None:
     Path("c.pt").write_bytes(hashlib.sha256(content).digest() + content)
     with (
         pytest.warns(UserWarning, match="pickle"),
-        pytest.raises(pickle.UnpicklingError),
+        pytest.raises(UnusableCheckpoint, match="UnpicklingError"),
     ):
         Checkpointer(Path("c.pt"), 0).load()
-    assert not Path("ran").exists()
+    assert [path.name for path in Path().iterdir()] == ["c.pt.damaged"]
+
+
+def test_a_state_that_cannot_be_continued_from_is_set_aside() -> None:
+    checkpointer = Checkpointer(Path("c.pt"), 0)
+    checkpointer.save_if_due(lambda: STATE)
+    with pytest.raises(UnusableCheckpoint, match="KeyError: 'trainer'"):
+        checkpointer.resume(lambda state: state["trainer"])
+    assert [path.name for path in Path().iterdir()] == ["c.pt.damaged"]
+    checkpointer.resume(lambda _: pytest.fail("there is none left"))
+
+
+def test_a_checkpoint_outlives_exhausted_memory() -> None:
+    checkpointer = Checkpointer(Path("c.pt"), 0)
+    checkpointer.save_if_due(lambda: STATE)
+
+    def restore(_: dict[str, Any]) -> None:
+        raise RuntimeError("CUDA out of memory. Tried to allocate")
+
+    with pytest.raises(RuntimeError, match="out of memory"):
+        checkpointer.resume(restore)
+    assert Path("c.pt").is_file()
 
 
 @pytest.mark.parametrize(("seconds", "saves"), [(1, 5), (60, 1), (3600, 0), (0, 100)])

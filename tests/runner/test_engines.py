@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from joblib.externals.loky import get_reusable_executor
 
-from softmax_temperature.runner.errors import CellsFailed
+from softmax_temperature.runner import engines
+from softmax_temperature.runner.errors import CellsFailed, InputError
 from tests.runner import toy
 
 
@@ -38,6 +40,29 @@ def test_processes_stay_for_the_next_stage_and_when_they_grow() -> None:
     assert (
         len({process for each in toy.processes().values() for process, _ in each}) == 2
     )
+
+
+def test_no_more_workers_start_than_there_are_cells() -> None:
+    Path("slow").touch()
+    toy.run(1, 2, engine="processes", workers=6)
+    assert len(get_reusable_executor(reuse=True)._processes) == 2
+
+
+@pytest.mark.parametrize(
+    "error",
+    [FileNotFoundError(2, "No such file or directory"), ImportError("no sem_open")],
+)
+def test_a_machine_without_shared_memory_is_told_to_run_serially(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As loky ends where there is no /dev/shm.
+    def without_semaphores(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(engines, "get_reusable_executor", without_semaphores)
+    said = r"^compute.engine: .*/dev/shm.*\. Set it to serial, or mount /dev/shm\.$"
+    with pytest.raises(InputError, match=said):
+        toy.run(1, 2, engine="processes")
 
 
 def test_a_killed_worker_ends_the_stage_and_the_next_run_does_the_rest() -> None:

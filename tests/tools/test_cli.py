@@ -62,6 +62,21 @@ def test_a_flipped_byte_is_named_and_set_aside() -> None:
     ]
 
 
+@pytest.mark.parametrize("linked", ["data/numbers", "data/cells"])
+def test_damage_behind_a_link_is_found(linked: str, tmp_path: Path) -> None:
+    with new_artifact(Path(linked) / "some", kind="numbers", about={}) as folder:
+        (folder / "a.txt").write_text("one")
+    (tmp_path / "other-disk").mkdir()
+    Path(linked).rename(tmp_path / "other-disk" / "here")
+    Path(linked).symlink_to(tmp_path / "other-disk" / "here")
+    # A link that leads back must not be followed for ever.
+    Path(linked, "back").symlink_to(Path(linked).parent.resolve())
+    assert verify()[::2] == (1, [])
+    Path(linked, "some", "a.txt").write_text("two")
+    (line,) = verify().problems
+    assert line.startswith(f"{linked}/some/a.txt: damaged")
+
+
 def test_rejudging_writes_what_follows_from_the_records_and_prints_what_changed(
     project_root: Path,
 ) -> None:

@@ -144,3 +144,19 @@ def commit_everything() -> None:
     author = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
     for arguments in (["init", "-q"], ["add", "-A"], [*author, "commit", "-qm", "Run"]):
         subprocess.run(["git", *arguments], check=True)  # noqa: S607
+
+
+def test_digests_of_results_with_other_last_bits_are_a_reproduction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder, bits in (("mini", "a"), ("other", "b")):
+        write_study(Path("results") / folder)
+        cell = {"cell": "vgg/0", "result": bits, "inputs": {"images": bits}}
+        records = {"cells": [cell | {"fingerprint": bits, "code": "c"}]}
+        path = Path("results") / folder / "cooling" / "records.json"
+        path.write_text(json.dumps(records))
+    comparison = compare_studies("mini", "other")
+    assert comparison.reproduced
+    path.write_text(json.dumps({"cells": [cell | {"fingerprint": "b", "code": "d"}]}))
+    assert not compare_studies("mini", "other").reproduced

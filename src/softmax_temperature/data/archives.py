@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from softmax_temperature.data.image_files import digest_of_user_file
+from softmax_temperature.data.image_files import cannot_be_read, digest_of_user_file
 from softmax_temperature.data.raw import RawDataset, RawPart
 from softmax_temperature.data.splits import SPLITS, SplitName
 from softmax_temperature.data.trees import SENTIMENTS, parse_tree
@@ -112,7 +112,9 @@ class NpzArchive(_Archive):
                     self._refuse(f"has no {', '.join(missing)} (it holds: {held})")
                 keys = [key for key in (*_ARRAYS, _CLASS_NAMES) if key in file.files]
                 return {key: file[key] for key in keys}
-        except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:
+        except OSError as error:
+            raise cannot_be_read(self.path, error) from error
+        except (ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:
             self._refuse(f"not readable as an npz archive ({error})")
 
     def _part(self, name: str, arrays: Mapping[str, Any]) -> RawPart:
@@ -228,7 +230,7 @@ class JsonlArchive(_Archive):
         try:
             content = self.path.read_bytes()
         except OSError as error:
-            self._refuse(f"cannot be read ({error.strerror})")
+            raise cannot_be_read(self.path, error) from error
         content = content.removeprefix(_BYTE_ORDER_MARK).rstrip()
         return content.split(b"\n") if content else []
 

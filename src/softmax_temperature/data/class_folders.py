@@ -16,6 +16,7 @@ import numpy as np
 
 from softmax_temperature.data.image_files import (
     ENDINGS,
+    OTHER_ENDINGS,
     check_name_and_link,
     digest_of_files,
     image_files,
@@ -27,10 +28,6 @@ from softmax_temperature.runner.errors import InputError
 Files = dict[str, list[str]]
 """The image files of each class, as paths below data.root."""
 
-# Image files with these endings are counted and not read.
-_OTHER_ENDINGS = frozenset(
-    {".avif", ".gif", ".heic", ".jfif", ".jp2", ".jpe", ".pbm", ".pnm", ".tga"}
-)
 _PARTS = ("train", "test", "all")
 _LAYOUTS = (["train", "test"], ["all"], ["test"])
 _REMEDY = (
@@ -134,7 +131,7 @@ def _images_left_out(folder: Path, parts: Mapping[str, Files]) -> dict[str, int]
         steps = Path(place).relative_to(folder).parts
         for name in names:
             ending = Path(name).suffix.lower()
-            if name.startswith(".") or ending not in ENDINGS | _OTHER_ENDINGS:
+            if name.startswith(".") or ending not in ENDINGS | OTHER_ENDINGS:
                 continue
             reason = _reason_to_leave_out(steps, ending, parts)
             if reason is not None:

@@ -22,6 +22,10 @@ ENDINGS = frozenset(
     {".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 )
 """The endings of image files that are read, in lower case."""
+OTHER_ENDINGS = frozenset(
+    {".avif", ".gif", ".heic", ".jfif", ".jp2", ".jpe", ".pbm", ".pnm", ".tga"}
+)
+"""The endings of image files that are not read, but counted or refused."""
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 """Pillow's decoders that may open a file.
 
@@ -148,13 +152,20 @@ def _read(path: Path) -> tuple[bytes, str]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise _cannot_be_read(path, error) from error
+        raise cannot_be_read(path, error) from error
     return content, hashlib.sha256(content).hexdigest()
 
 
-def _cannot_be_read(path: Path, error: OSError) -> InputError:
+def cannot_be_read(path: Path, error: OSError) -> InputError:
+    """The fault of a file of the user's that the system does not read."""
+    if isinstance(error, FileNotFoundError):
+        remedy = _RESTORE
+    elif isinstance(error, PermissionError):
+        remedy = "Change its permissions."
+    else:
+        remedy = "Replace it, or look after its disk."
     return InputError(
-        f"cannot be read ({error.strerror})", where=str(path), remedy=_RESTORE
+        f"cannot be read ({error.strerror or error})", where=str(path), remedy=remedy
     )
 
 
@@ -219,4 +230,4 @@ def digest_of_user_file(path: Path) -> str:
     try:
         return digest_of_file(path)
     except OSError as error:
-        raise _cannot_be_read(path, error) from error
+        raise cannot_be_read(path, error) from error

@@ -24,20 +24,27 @@ from softmax_temperature.data.glyphs import (
     read_glyph_scenes,
 )
 from softmax_temperature.data.image_files import (
+    ENDINGS,
     FORMATS,
+    OTHER_ENDINGS,
     UNREADABLE,
     digest_of_files,
     image_files,
+    listed,
     read_image,
 )
 from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.data.splits import Part, SplitName
-from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.errors import InputError, MissingInput
 
 Parts = dict[SplitName, Part]
 
 _FOLDERS: dict[SplitName, str] = {"train": "train", "validation": "val", "test": "test"}
 _PARAMETERS = "cooling.segmentation"
+_LAYOUT = (
+    "Put images/train/STEM.jpg, labels/train/STEM.png, and the same for test, into "
+    "{folder}."
+)
 _SIDE_MULTIPLE = 16
 """The U-Net halves height and width four times."""
 
@@ -63,11 +70,24 @@ class _FilePair(NamedTuple):
     labels: Path
 
 
+def require_scenes(name: str, *, root: Path) -> None:
+    """Raise MissingInput unless a data set is drawn, or its folder is there."""
+    if IS_GLYPH_SCENES.fullmatch(name) or (root / name / "images").is_dir():
+        return
+    folder = root / name
+    raise MissingInput(
+        f"not found in {root}",
+        where=f"data set {name}",
+        remedy=BY_HAND.get(name, _LAYOUT).format(folder=folder),
+    )
+
+
 def segmentation_digest(name: str, *, root: Path) -> str | None:
     """One sha256 over the files of a data set, or None for one that is drawn.
 
     Raises:
-        InputError: If the data set or a file of a pair is missing.
+        MissingInput: If there is no such data set.
+        InputError: If a file of a pair is missing.
     """
     if IS_GLYPH_SCENES.fullmatch(name):
         return None
@@ -157,14 +177,9 @@ def set_aside(parts: Parts, count: int | None, *, seed: int) -> Parts:
 
 def _all_pairs(name: str, root: Path) -> dict[SplitName, list[_FilePair]]:
     """The image and label files of each part, sorted."""
+    require_scenes(name, root=root)
     folder = root / name
-    layout = (
-        "Put images/train/STEM.jpg, labels/train/STEM.png, and the same for test, into "
-        f"{folder}."
-    )
-    if not (folder / "images").is_dir():
-        remedy = BY_HAND.get(name, layout).format(folder=folder)
-        _refuse(f"data set {name}", f"not found in {root}", remedy)
+    layout = _LAYOUT.format(folder=folder)
     pairs: dict[SplitName, list[_FilePair]] = {}
     for split, part in _FOLDERS.items():
         images = _files_by_stem(folder / "images" / part)
@@ -186,9 +201,26 @@ def _all_pairs(name: str, root: Path) -> dict[SplitName, list[_FilePair]]:
 
 
 def _files_by_stem(folder: Path) -> dict[str, Path]:
+    """The image files of a folder; InputError for one that would be left out."""
     if not folder.is_dir():
         return {}
-    return {file.stem: file for file in image_files(folder)}
+    left_out = [
+        path
+        for path in listed(folder)
+        if path.suffix.lower() in OTHER_ENDINGS and not path.name.startswith(".")
+    ]
+    if left_out:
+        _refuse(
+            left_out[0],
+            f"is not read, like all {left_out[0].suffix} files",
+            f"Convert it to one of {' '.join(sorted(ENDINGS))}, or take it out.",
+        )
+    files: dict[str, Path] = {}
+    for file in image_files(folder):
+        other = files.setdefault(file.stem, file)
+        if other != file:
+            _refuse(file, f"has the same stem as {other.name}", "Keep one of them.")
+    return files
 
 
 def _read(pairs: Sequence[_FilePair], form: Form) -> tuple[Pixels, Pixels]:

@@ -4,6 +4,7 @@ Otherwise one error says what to put where.
 """
 
 import re
+from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
@@ -16,18 +17,20 @@ from softmax_temperature.data.phrases import PHRASES, read_phrases
 from softmax_temperature.data.raw import RawDataset, RawPart
 from softmax_temperature.data.torchvision_sets import (
     find_torchvision_set,
+    has_files,
     torchvision_digest,
     torchvision_names,
 )
 from softmax_temperature.runner.errors import (
     InputError,
+    MissingInput,
     NotDownloadedError,
-    nearest,
 )
 
 DIGITS = "digits"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_SPELT_ALIKE = 0.8
 _EXAMPLES = ("glyphs-10", "glyphs-100", "glyphs-1000", "glyphs-pretrain-100")
 
 
@@ -72,31 +75,19 @@ def source_digest(name: str, *, root: Path) -> str | None:
     return None
 
 
-def check_known(name: str, *, root: Path) -> None:
-    """Raise InputError for a name that is not built in, catalogued or in `root`.
+def require_dataset(name: str, *, root: Path, download: bool) -> None:
+    """Raise MissingInput unless a data set is there, or may be downloaded.
 
-    The error names the files that would make it a data set, and the nearest valid name.
+    Files are looked for and not read.
+
+    Raises:
+        InputError: If no file can have the name.
     """
-    if is_built_in(name) or name in CATALOGUE or name in BY_HAND:
+    if is_built_in(name) or find_archive(name, root=root):
         return
-    is_name = _NAME.fullmatch(name) is not None
-    if is_name and (find_archive(name, root=root) or (root / name).is_dir()):
+    if name in torchvision_names() and (download or has_files(name, root=root)):
         return
-    archives = [*root.glob("*.npz"), *root.glob("*.jsonl")]
-    valid = {*CATALOGUE, *_EXAMPLES, *(path.stem for path in archives)}
-    suggestion = nearest(name.lower(), valid)
-    if not is_name:
-        raise InputError(
-            f"{name!r} cannot name a data set",
-            where="datasets",
-            remedy=f"Use letters, digits, - and _. {suggestion}",
-        )
-    raise InputError(
-        f"unknown data set {name!r}: neither in the catalogue, nor in {root} as "
-        f"{name}.npz, {name}.jsonl or class folders {name}/train/CLASS/",
-        where="datasets",
-        remedy=f"Put one of them there, or correct the name. {suggestion}",
-    )
+    raise missing_dataset(name, root)
 
 
 def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawDataset:
@@ -109,9 +100,9 @@ def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawData
         seed: The seed that glyphs and phrases are drawn with.
 
     Raises:
-        InputError: If it is unknown, missing or damaged.
+        MissingInput: If it is not there.
+        InputError: If it is damaged, or has a name that no file can have.
     """
-    check_known(name, root=root)
     if name == DIGITS:
         return _read_digits()
     if IS_GLYPHS.fullmatch(name):
@@ -124,7 +115,7 @@ def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawData
         dataset = find_torchvision_set(name, root=root, download=download)
         if dataset is not None:
             return dataset
-    raise _missing(name, root)
+    raise missing_dataset(name, root)
 
 
 def _read_digits() -> RawDataset:
@@ -145,26 +136,36 @@ def _read_digits() -> RawDataset:
     )
 
 
-def _missing(name: str, root: Path) -> InputError:
+def missing_dataset(name: str, root: Path) -> InputError:
+    """The fault of a data set that is not there: the files that would be it."""
+    if not _NAME.fullmatch(name):
+        return InputError(
+            f"{name!r} cannot name a data set",
+            where="datasets",
+            remedy="Use letters, digits, - and _.",
+        )
+    what = f"not found in {root}, expected {_expected_files(name, root)}"
+    for path in (root / f"{name}.npz", root / f"{name}.jsonl", root / name):
+        if path.is_symlink() and not path.exists():
+            what = f"{path} is a link to a file or folder that does not exist"
     downloadable = name in torchvision_names() and name not in BY_HAND
-    kind = NotDownloadedError if downloadable else InputError
-    return kind(
-        f"not found in {root}, expected {_expected_files(name, root)}",
-        where=f"data set {name}",
-        remedy=_remedy_for_missing(name, root),
-    )
+    kind = NotDownloadedError if downloadable else MissingInput
+    return kind(what, where=f"data set {name}", remedy=_remedy_for_missing(name, root))
 
 
 def _expected_files(name: str, root: Path) -> str:
     folder = root / name
-    entry = CATALOGUE.get(name)
-    if entry and entry.keys:
-        return f"{folder}.jsonl (one JSON object per line: {entry.keys})"
-    return (
+    arrays = (
         f"{folder}.npz (x_train, y_train, x_test, y_test), or class folders "
         f"{folder}/train/CLASS/ and {folder}/test/CLASS/, or {folder}/all/CLASS/ to be "
         "split"
     )
+    entry = CATALOGUE.get(name)
+    if entry is None and name not in BY_HAND:
+        return f"{arrays}, or texts in {folder}.jsonl"
+    if entry and entry.keys:
+        return f"{folder}.jsonl (one JSON object per line: {entry.keys})"
+    return arrays
 
 
 def _remedy_for_missing(name: str, root: Path) -> str:
@@ -179,4 +180,10 @@ def _remedy_for_missing(name: str, root: Path) -> str:
             "Put one of them there, or set data.download: true to let torchvision "
             "download it."
         )
+    if entry is None:
+        known = [*CATALOGUE, DIGITS, PHRASES, *_EXAMPLES]
+        close = get_close_matches(name.lower(), known, n=1, cutoff=_SPELT_ALIKE)
+        # A name that goes on after a known one is of a data set of the user's own.
+        if close and not name.startswith(close[0]):
+            return f"Put one of them there, or write {close[0]!r}."
     return "Put one of them there; `make data` lists what a profile needs."

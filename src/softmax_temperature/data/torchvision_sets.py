@@ -95,6 +95,13 @@ def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset
         ) from error
 
 
+def has_files(name: str, *, root: Path) -> bool:
+    """Whether there is any file that a data set is read from."""
+    if name in _ARRAYS:
+        return any(root.glob(_ARRAYS[name].files))
+    return (root / _FILES[name].folder).is_dir()
+
+
 def torchvision_digest(name: str, *, root: Path) -> str | None:
     """One sha256 over the files that a data set is read from, or None without files.
 

@@ -7,12 +7,18 @@ from pathlib import Path
 
 from softmax_temperature.data.catalogue import BY_HAND
 from softmax_temperature.data.farm import FARM, LANGUAGES, read_farm
-from softmax_temperature.data.image_files import digest_of_files
+from softmax_temperature.data.image_files import cannot_be_read, digest_of_files
 from softmax_temperature.data.splits import SPLITS, Part, SplitName
-from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.errors import InputError, MissingInput
 
 _Sides = tuple[tuple[str, ...], tuple[str, ...]]
 """Sentences, and their translations."""
+
+
+def require_pairs(name: str, languages: tuple[str, str], *, root: Path) -> None:
+    """Raise MissingInput unless a data set is generated, or all of its files exist."""
+    if name != FARM:
+        _files(name, languages, root)
 
 
 def translation_digest(
@@ -21,7 +27,7 @@ def translation_digest(
     """One sha256 over the files of a data set, or None for one that is generated.
 
     Raises:
-        InputError: If a file is missing.
+        MissingInput: If a file is missing.
     """
     if name == FARM:
         return None
@@ -72,7 +78,7 @@ def _generate_farm(languages: tuple[str, str], seed: int) -> dict[SplitName, _Si
 def _files(
     name: str, languages: tuple[str, str], root: Path
 ) -> dict[SplitName, tuple[Path, Path]]:
-    """The two files of each split; InputError if one is missing."""
+    """The two files of each split; MissingInput if one is missing."""
     folder = root / name
     source, target = languages
     files = {
@@ -87,7 +93,7 @@ def _files(
             f"Put {', '.join(missing)} into {folder}, one sentence per line in UTF-8."
         )
         fault = f"has no {missing[0]}" if folder.is_dir() else f"not found in {root}"
-        raise InputError(
+        raise MissingInput(
             fault,
             where=f"data set {name}",
             remedy=BY_HAND.get(name, general).format(folder=folder),
@@ -112,11 +118,7 @@ def _sentences(file: Path) -> tuple[str, ...]:
     try:
         text = file.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise InputError(
-            f"cannot be read ({error.strerror})",
-            where=str(file),
-            remedy="Change its permissions, or put it there again.",
-        ) from error
+        raise cannot_be_read(file, error) from error
     except UnicodeDecodeError as error:
         raise InputError(
             f"is not UTF-8 (byte {error.start})",

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from softmax_temperature.data.image_files import digest_of_user_file
 from softmax_temperature.data.tokens import PADDING, RESERVED
-from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.errors import InputError, MissingInput
 
 _REMEDY = (
     "Get glove.6B.zip or glove.840B.300d.zip (nlp.stanford.edu/projects/glove; PDDL "
@@ -68,6 +68,14 @@ def _digest(path: Path, modified: int) -> str:  # noqa: ARG001
     return digest_of_user_file(path)
 
 
+def require_word_vectors(path: Path) -> None:
+    """Raise MissingInput unless there is such a file."""
+    if not path.is_file():
+        raise MissingInput(
+            "no such file of word vectors", where=str(path), remedy=_REMEDY
+        )
+
+
 def read_word_vectors(path: Path, words: Sequence[str], *, width: int) -> WordVectors:
     """The vectors of words, which are numbered from RESERVED.
 
@@ -80,10 +88,7 @@ def read_word_vectors(path: Path, words: Sequence[str], *, width: int) -> WordVe
         InputError: If the file is missing, has none of the words, or has a word without
             `width` finite numbers.
     """
-    if not path.is_file():
-        raise InputError(
-            "no such file of word vectors", where=str(path), remedy=_REMEDY
-        )
+    require_word_vectors(path)
     numbers = {word: number for number, word in enumerate(words, start=RESERVED)}
     vectors = torch.zeros(len(words) + RESERVED, width)
     has_vector = torch.zeros(len(vectors), dtype=torch.bool)

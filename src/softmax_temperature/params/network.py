@@ -2,11 +2,29 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
 
 from softmax_temperature.params.implementations import NETWORKS, NetworkName
 from softmax_temperature.runner.implementations import reference_to
 from softmax_temperature.runner.section import Section
+
+# Arguments of timm's and torchvision's constructors.
+_WEIGHTS_OF_LIBRARIES = frozenset(
+    {
+        "checkpoint_path",
+        "pretrained",
+        "pretrained_cfg",
+        "pretrained_cfg_overlay",
+        "weights",
+        "weights_backbone",
+    }
+)
 
 
 class Network(Section):
@@ -65,6 +83,17 @@ class Backbone(Section):
     std: Annotated[list[PositiveFloat], Field(min_length=3, max_length=3)] | None = None
     channels: Literal["rgb", "bgr"] = "rgb"
     pixel_scale: PositiveFloat = 1.0
+
+    @field_validator("arguments")
+    @classmethod
+    def _name_no_weights(cls, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Refuse arguments with which the library itself would fetch weights."""
+        for name in _WEIGHTS_OF_LIBRARIES.intersection(arguments):
+            raise ValueError(
+                f"{name!r} would load weights that the pipeline does not know of; say "
+                "`weights: hub` and a `tag`, or `weights: file` and a `file`"
+            )
+        return arguments
 
     @model_validator(mode="after")
     def _is_described_once(self) -> Self:

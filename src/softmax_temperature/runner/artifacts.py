@@ -8,6 +8,7 @@ and runs the stage again.
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -220,13 +221,23 @@ def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
 
 
 def find_artifacts(root: Path) -> list[Path]:
-    """Every artifact folder at or below a folder, sorted.
+    """Every artifact folder at or below a folder, sorted."""
+    return sorted(path.parent for path in find_files(root, MANIFEST))
 
-    A folder under construction starts with a dot and is left out.
+
+def find_files(root: Path, name: str) -> Iterator[Path]:
+    """Every file of a name at or below a folder, also behind links to folders.
+
+    A folder under construction starts with a dot and is left out. A folder that several
+    links lead to is visited once.
     """
-    folders = []
-    for manifest in root.rglob(MANIFEST):
-        parts = manifest.relative_to(root).parts
-        if not any(part.startswith(".") for part in parts):
-            folders.append(manifest.parent)
-    return sorted(folders)
+    visited: set[Path] = set()
+    for place, subfolders, files in os.walk(root, followlinks=True):
+        resolved = Path(place).resolve()
+        if resolved in visited:  # A link may lead back.
+            subfolders.clear()
+            continue
+        visited.add(resolved)
+        subfolders[:] = sorted(each for each in subfolders if not each.startswith("."))
+        if name in files:
+            yield Path(place, name)

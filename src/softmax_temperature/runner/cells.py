@@ -33,9 +33,14 @@ from softmax_temperature.runner.artifacts import (
     open_artifact,
     write_sealed,
 )
-from softmax_temperature.runner.checkpoints import Checkpointer
+from softmax_temperature.runner.checkpoints import Checkpointer, UnusableCheckpoint
 from softmax_temperature.runner.engines import run_tasks
-from softmax_temperature.runner.errors import CellsFailed, InputError, disk_faults
+from softmax_temperature.runner.errors import (
+    CellsFailed,
+    InputError,
+    disk_faults,
+    is_out_of_memory,
+)
 from softmax_temperature.runner.fingerprint import code_digest
 from softmax_temperature.runner.implementations import implementations, module_of
 from softmax_temperature.runner.machine import (
@@ -52,13 +57,6 @@ WORK = DATA / "cells"
 TIMING = "timing.json"
 RESULT = "result"
 CHECKPOINT = "checkpoint.pt"
-# Words of errors that mean exhausted memory.
-_OUT_OF_MEMORY = (
-    "out of memory",
-    "DefaultCPUAllocator",
-    "CUBLAS_STATUS_ALLOC_FAILED",
-    "CUDNN_STATUS_ALLOC_FAILED",
-)
 
 
 @dataclass(frozen=True)
@@ -180,7 +178,12 @@ class _Task:
         )
         # The last bits of a sum depend on the threads of the linear-algebra libraries.
         with threadpool_limits(limits=compute.threads_per_cell):
-            cell.run(job, **cell.plan)
+            try:
+                cell.run(job, **cell.plan)
+            except UnusableCheckpoint as error:
+                # It is set aside. Some of it may have been restored: begin anew.
+                say(str(error))
+                cell.run(job, **cell.plan)
         return device
 
 
@@ -335,19 +338,12 @@ def _attempt(task: _Task) -> str | None:
             )
         message = " ".join(str(error).split())
         reason = f"{type(error).__name__}: {message} (trace: {trace})"
-        if _is_out_of_memory(error):
+        if is_out_of_memory(error):
             reason += (
                 ". Lower compute.workers or the size of the batches; then run again"
             )
         return reason
     return None
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    # By the words, because failed allocations in cuBLAS and cuDNN are plain
-    # RuntimeErrors.
-    words = any(text in str(error) for text in _OUT_OF_MEMORY)
-    return words or isinstance(error, MemoryError)
 
 
 def _run(task: _Task) -> None:

@@ -7,17 +7,23 @@ with `weights_only=True`: tensors, numbers, text, lists and dicts, never code.
 import hashlib
 import io
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from softmax_temperature.runner.artifacts import atomic_file, set_aside
+from softmax_temperature.runner.artifacts import ArtifactError, atomic_file, set_aside
 from softmax_temperature.runner.distributed import agreed
+from softmax_temperature.runner.errors import is_out_of_memory
 
 _DIGEST_BYTES = 32
 _LEAST_RATIO = 20  # At most a twentieth of the time goes into saving.
+
+
+class UnusableCheckpoint(ArtifactError):
+    """A whole checkpoint that its cell cannot continue from; it has been set aside."""
 
 
 class Checkpointer:
@@ -34,19 +40,46 @@ class Checkpointer:
     def load(self) -> dict[str, Any] | None:
         """The last saved state of process 0, on the CPU, or None.
 
-        A damaged file is set aside.
+        A damaged file is set aside. So is a whole one that holds more than values, or
+        is of another version of torch; it raises UnusableCheckpoint.
         """
         if self.path.is_file():
             content = self.path.read_bytes()
             digest = content[:_DIGEST_BYTES]
             saved = content[_DIGEST_BYTES:]
             if hashlib.sha256(saved).digest() == digest:
-                state = torch.load(
-                    io.BytesIO(saved), weights_only=True, map_location="cpu"
-                )
+                with self._usable():
+                    state = torch.load(
+                        io.BytesIO(saved), weights_only=True, map_location="cpu"
+                    )
                 return dict(agreed(state))
             set_aside(self.path)
         return agreed(None)
+
+    def resume(self, restore: Callable[[dict[str, Any]], None]) -> None:
+        """Call `restore` with the last saved state, if there is one.
+
+        Raises UnusableCheckpoint if `restore` fails; the file is set aside.
+        """
+        state = self.load()
+        if state is not None:
+            with self._usable():
+                restore(state)
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        try:
+            yield
+        # A state of another form can make torch and callbacks raise anything.
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
+            set_aside(self.path)
+            raise UnusableCheckpoint(
+                f"cannot be continued from ({type(error).__name__}: {error})",
+                self.path,
+                remedy="It is set aside, and its cell begins anew.",
+            ) from error
 
     def save_if_due(self, state: Callable[[], dict[str, Any]]) -> None:
         """Save the tensors and plain values of `state()`, if enough time has passed."""

@@ -60,6 +60,10 @@ def run_tasks(
     else:
         engine = _processes
         parts = [share or 1 / compute.workers for share in shares]
+    # A worker more than there are tasks would only take time and memory to start.
+    compute = compute.model_copy(
+        update={"workers": min(compute.workers, len(tasks) or 1)}
+    )
     waiting = list(range(len(tasks)))
     running: dict[Future[str | None], int] = {}
     with engine(work, compute) as submit:
@@ -97,13 +101,21 @@ def _processes(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
     They are killed when the block is interrupted: the next run continues their cells at
     the checkpoints.
     """
-    executor = get_reusable_executor(
-        compute.workers,
-        timeout=None,
-        initializer=_begin_worker,
-        initargs=(os.getpid(), str(Path.cwd())),
-        env=dict.fromkeys(_THREADS, str(compute.threads_per_cell)),
-    )
+    try:
+        executor = get_reusable_executor(
+            compute.workers,
+            timeout=None,
+            initializer=_begin_worker,
+            initargs=(os.getpid(), str(Path.cwd())),
+            env=dict.fromkeys(_THREADS, str(compute.threads_per_cell)),
+        )
+    # Processes share semaphores, which Linux keeps in /dev/shm.
+    except (OSError, ImportError) as error:
+        raise InputError(
+            f"worker processes need /dev/shm, which cannot be used here ({error})",
+            where="compute.engine",
+            remedy="Set it to serial, or mount /dev/shm.",
+        ) from error
 
     def submit(task: Task, _: float | None) -> "Future[str | None]":
         future: Future[str | None] = executor.submit(work, task)

@@ -13,18 +13,24 @@ from textwrap import shorten
 
 from safetensors import SafetensorError
 
-# The system's words for a full, read-only or unwritable disk.
-_DISK = [
-    os.strerror(code)
-    for code in (
-        errno.ENOSPC,
-        errno.EDQUOT,
-        errno.EFBIG,
-        errno.EROFS,
-        errno.EACCES,
-        errno.EPERM,
-    )
-]
+_FULL = "Free space, or put the folder on another disk."
+_UNWRITABLE = "Change the permissions, or put the folder elsewhere."
+_REMEDIES = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EFBIG: "Put the folder on a file system that takes larger files.",
+    errno.EROFS: _UNWRITABLE,
+    errno.EACCES: _UNWRITABLE,
+    errno.EPERM: _UNWRITABLE,
+}
+"""What to do about a full, read-only or unwritable disk, by the system's number."""
+# Words of errors that mean exhausted memory.
+_OUT_OF_MEMORY = (
+    "out of memory",
+    "DefaultCPUAllocator",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+)
 
 
 class InputError(Exception):
@@ -46,10 +52,6 @@ class InputError(Exception):
         return _printable(f"{self.where}: {self.what}{stop} {self.remedy}")
 
 
-class NotDownloadedError(InputError):
-    """Missing data or weights, which a library downloads if `data.download` is true."""
-
-
 def _printable(text: str) -> str:
     """A text on one line: a key or a file's name may hold control characters."""
     letters = []
@@ -59,6 +61,17 @@ def _printable(text: str) -> str:
         else:
             letters.append(letter.encode("unicode_escape").decode())
     return "".join(letters)
+
+
+class MissingInput(InputError):
+    """A file or folder of the user's that is not there.
+
+    What needs it is left out, and listed.
+    """
+
+
+class NotDownloadedError(MissingInput):
+    """Missing data or weights, which a library downloads if `data.download` is true."""
 
 
 class CellsFailed(Exception):
@@ -102,10 +115,18 @@ def disk_faults(path: Path | None = None) -> Iterator[None]:
         yield
     except (OSError, SafetensorError) as error:
         # By the system's words, because errors of safetensors have no number.
-        reasons = [text for text in _DISK if text in str(error)]
-        if not reasons:
+        codes = [code for code in _REMEDIES if os.strerror(code) in str(error)]
+        if not codes:
             raise
-        what = f"cannot be read or written ({reasons[0]})"
+        what = f"cannot be read or written ({os.strerror(codes[0])})"
         where = os.fsdecode(getattr(error, "filename", None) or path or "the disk")
-        remedy = "Free space, or change the permissions or the folder."
-        raise InputError(what, where=where, remedy=remedy) from error
+        raise InputError(what, where=where, remedy=_REMEDIES[codes[0]]) from error
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an error means exhausted memory.
+
+    By its words: failed allocations in cuBLAS and cuDNN are plain RuntimeErrors.
+    """
+    words = any(text in str(error) for text in _OUT_OF_MEMORY)
+    return words or isinstance(error, MemoryError)

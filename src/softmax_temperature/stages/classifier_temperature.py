@@ -75,6 +75,8 @@ def rescaling(params: Params) -> Iterator[Cell]:
     paper = params.classifier_temperature
     figure = paper.rescaling
     inputs = {"embeddings": EMBEDDINGS / figure.dataset / figure.backbone}
+    if (figure.dataset, figure.backbone) not in params.embedded_pairs():
+        return  # Its data or weights are missing.
     rates = {"sgd": figure.sgd_lr, "adam": figure.adam_lr}
     for optimizer, loss in product(rates, ("plain", "rescaled")):
         grid = GridTraining(
@@ -150,10 +152,12 @@ def train_with_curves(
     # would fragment the heap.
     shape = (grid.repeats, len(grid.inverse_temperatures), grid.epochs)
     curves = {str(split): torch.zeros(shape) for split in splits}
-    state = checkpointer.load()
-    if state is not None:
+
+    def restore(state: dict[str, Any]) -> None:
         trainer.load_state_dict(state["trainer"])
-        curves = state["curves"]
+        curves.update(state["curves"])
+
+    checkpointer.resume(restore)
     samples = {
         split: trainer.prepare_test(*parts[split].for_evaluation()) for split in splits
     }

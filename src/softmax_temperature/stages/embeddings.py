@@ -1,6 +1,7 @@
 """Stage embed: all images through all backbones."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +28,16 @@ from softmax_temperature.stages import BACKBONES, PREPARED, stage
 def embed(params: Params) -> Iterator[Cell]:
     """One cell per data set and backbone.
 
-    Missing weights are fetched here, or raise InputError.
+    Missing weights are fetched here; if that fails, their cells report it.
     """
     root = params.data.root
     digests: dict[str, str | None] = {}
     for data, name in params.embedded_pairs():
         spec = params.backbones[name]
         if name not in digests:
-            path = locate_weights(spec, root=Path(root), download=params.data.download)
-            digests[name] = digest_of_file(path) if path else None
+            digests[name] = _digest_of_weights(
+                spec, Path(root), download=params.data.download
+            )
         plan = {
             "backbone": name,
             "spec": spec,
@@ -49,6 +51,13 @@ def embed(params: Params) -> Iterator[Cell]:
         if spec.weights == "pretrain":
             inputs["weights"] = BACKBONES / name
         yield Cell(f"{data}/{name}", _embed, plan, inputs, gpu_share=1.0)
+
+
+def _digest_of_weights(spec: Backbone, root: Path, *, download: bool) -> str | None:
+    with suppress(InputError):
+        path = locate_weights(spec, root=root, download=download)
+        return digest_of_file(path) if path else None
+    return None
 
 
 def _embed(

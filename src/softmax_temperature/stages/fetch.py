@@ -8,7 +8,7 @@ from typing import Any
 from softmax_temperature.data.division import Rules
 from softmax_temperature.data.prepare import prepare
 from softmax_temperature.data.raw import joined
-from softmax_temperature.data.sources import check_known, find_dataset, source_digest
+from softmax_temperature.data.sources import find_dataset, source_digest
 from softmax_temperature.data.torchvision_sets import torchvision_names
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import digest_of_text
@@ -21,14 +21,12 @@ from softmax_temperature.stages import stage
 def fetch(params: Params) -> Iterator[Cell]:
     """One cell per data set, without those of papers that are left out.
 
-    An unknown name raises InputError here; any other fault is an error of its cell.
+    Any fault of a data set is an error of its cell.
     """
     root = Path(params.data.root)
     for name, dataset in params.datasets_to_prepare().items():
         source = dataset.source or name
         sources = source if isinstance(source, list) else [source]
-        for archive in sources:
-            check_known(archive, root=root)
         fraction = dataset.validation_fraction or params.fetch.validation_fraction
         plan = dataset.model_dump() | params.data.model_dump()
         plan |= {

@@ -20,6 +20,8 @@ def heuristic(params: Params) -> Iterator[Cell]:
     """One cell, which reads exactly the pairs that the parameters declare."""
     paper = params.classifier_temperature
     pairs = params.embedded_pairs()
+    if not pairs:
+        return  # All data or weights are missing.
     inputs = {}
     for data, backbone in pairs:
         inputs[f"statistics {data} {backbone}"] = describe.output / data / backbone

@@ -1,6 +1,7 @@
 """Run a paper's notebook so that equal results give equal bytes, and list results."""
 
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ import nbformat
 import papermill
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
+from nbformat.v4 import new_markdown_cell, new_notebook
 
 from softmax_temperature.runner.artifacts import digest_of_file, write_text
 from softmax_temperature.runner.errors import InputError
@@ -53,6 +55,17 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
         cell.metadata.pop("papermill", None)
         cell.metadata.pop("execution", None)
     write_text(target, nbformat.writes(notebook) + "\n")
+
+
+def write_notice(source: Path, target: Path, text: str) -> None:
+    """Write a notebook with the title of another one and a text, and no figures."""
+    title = nbformat.read(source, as_version=4).cells[0].source
+    cells = [new_markdown_cell(title), new_markdown_cell(text)]
+    for number, cell in enumerate(cells):
+        cell.id = f"cell-{number}"
+    write_text(target, nbformat.writes(new_notebook(cells=cells)) + "\n")
+    shutil.rmtree(target.parent / "figures", ignore_errors=True)
+    (target.parent / "figures").mkdir()
 
 
 def _executed(source: Path, parameters: Mapping[str, Any]) -> nbformat.NotebookNode:

@@ -8,12 +8,11 @@ import copy
 import re
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import CommentMark
-from ruamel.yaml.nodes import ScalarNode
-from ruamel.yaml.representer import RoundTripRepresenter
 from ruamel.yaml.tokens import CommentToken
 
 from softmax_temperature.params import Params, read_yaml, validate
@@ -21,6 +20,11 @@ from softmax_temperature.runner.errors import InputError, nearest
 
 COMMENT_COLUMN = 37
 PROFILES = Path("profiles")
+# Columns that ruamel fills, and those of a level.
+_WIDTH = 78
+_INDENT = 2
+# Comments move once to where ruamel reads them from.
+_MOST_DUMPS = 5
 DEFAULTS = "defaults"
 HEADING = (
     "Written by `softmax-temperature profile {name}`; edit freely, then `dvc repro`.\n"
@@ -72,25 +76,76 @@ def render_profile(name: str, folder: Path = PROFILES) -> tuple[str, Params]:
     return text, validate(parameters, where=where)
 
 
-class _Representer(RoundTripRepresenter):
-    """Writes null as a word, where ruamel would write nothing."""
-
-    def represent_null(self, _: None) -> ScalarNode:
-        return self.represent_scalar("tag:yaml.org,2002:null", "null")
-
-
-_Representer.add_representer(type(None), _Representer.represent_null)
-
-
 def _as_yaml(parameters: CommentedMap) -> str:
-    yaml = YAML(typ="rt")
-    yaml.width = 120
-    yaml.Representer = _Representer
-    yaml.indent(mapping=2, sequence=4, offset=2)
+    """The text of params.yaml in the form in which `dvc exp run -S` writes it.
+
+    DVC reads the file and writes it again, with ruamel's own settings: an empty value
+    is null.
+    """
+    _open(parameters)
+    text = _dumped(parameters)
+    # An empty line before each section, also before sections that come from an overlay.
+    text = re.sub(r"(?<!\n)\n(?=\w+:[^\n]*\n )", "\n\n", text)
+    for _ in range(_MOST_DUMPS):
+        loaded = YAML().load(text)
+        _open(loaded)
+        again = _dumped(loaded)
+        if again == text:
+            break
+        text = again
+    return text
+
+
+def _open(mapping: CommentedMap, indent: int = 0) -> None:
+    """Write lists, and mappings too long for a line, in several lines.
+
+    DVC replaces all lists by plain ones, which ruamel writes so outside of braces; and
+    ruamel would break a long line after any word.
+    """
+    for key, value in mapping.items():
+        if isinstance(value, CommentedSeq):
+            mapping[key] = _plain(value)
+            _move_comment(mapping, key)
+        elif isinstance(value, CommentedMap):
+            if value and indent + len(f"{key}: {_on_one_line(value)}") > _WIDTH:
+                value.fa.set_block_style()
+                _move_comment(mapping, key)
+            _open(value, indent + _INDENT)
+
+
+def _plain(value: Any) -> Any:
+    """A value with its lists as Python's, at any depth."""
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    return value
+
+
+def _move_comment(mapping: CommentedMap, key: str) -> None:
+    """Put the comment behind a value beside its key."""
+    comment = _comment(mapping, key)
+    if not comment.strip().partition("\n")[2]:
+        comment = comment.rstrip("\n")  # Empty lines would follow the key.
+    if comment:
+        token = CommentToken(comment, CommentMark(COMMENT_COLUMN), None)
+        mapping.ca.items[key][2] = token
+
+
+def _on_one_line(value: Any) -> str:
+    """A value as ruamel writes it in braces, without comments."""
+    if isinstance(value, dict):
+        parts = [f"{key}: {_on_one_line(part)}" for key, part in value.items()]
+        return f"{{{', '.join(parts)}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_on_one_line, value))}]"
+    return str(value)
+
+
+def _dumped(parameters: CommentedMap) -> str:
+    yaml = YAML()
+    yaml.default_flow_style = False
     stream = StringIO()
     yaml.dump(parameters, stream)
-    # An empty line before each section, also before sections that come from an overlay.
-    return re.sub(r"(?<!\n)\n(?=\w+:[^\n]*\n )", "\n\n", stream.getvalue())
+    return stream.getvalue()
 
 
 def _overlay(base: CommentedMap, top: CommentedMap) -> None:

@@ -41,10 +41,11 @@ def stage_program(
     def work(params: ParamsFile = PARAMS, only: Only = None) -> None:
         # Torch takes seconds to import, which `--help` must not wait for.
         from softmax_temperature.runner.cells import run_cells
+        from softmax_temperature.stages.inputs import without_missing
 
         if only is not None:
             require_choice("--only", only, names)
-        parameters = read_params(params)
+        parameters = without_missing(read_params(params))
         for stage in stages_of(program):
             if only in (None, stage.name):
                 cells = stage.cells(parameters)

@@ -10,6 +10,7 @@ from softmax_temperature.runner.artifacts import (
     MANIFEST,
     ArtifactError,
     find_artifacts,
+    find_files,
     open_artifact,
     set_aside,
 )
@@ -23,10 +24,11 @@ from softmax_temperature.runner.cells import (
     published_result,
     work_folder,
 )
-from softmax_temperature.runner.checkpoints import Checkpointer
+from softmax_temperature.runner.checkpoints import Checkpointer, UnusableCheckpoint
 from softmax_temperature.runner.errors import InputError, NotDownloadedError
 from softmax_temperature.runner.fingerprint import PACKAGE
 from softmax_temperature.stages import label, stages_of
+from softmax_temperature.stages.inputs import missing_lines, without_missing
 
 # Cells to run that a plan lists by name.
 NAMES_SHOWN = 5
@@ -71,6 +73,7 @@ def plan(params: Params) -> list[StagePlan]:
     """
     _require_package_of_this_folder()
     recorded = recorded_stages(Path("results") / params.profile)
+    params = without_missing(params)
     offline_data = params.data.model_copy(update={"download": False})
     offline = params.model_copy(update={"data": offline_data})
     # From the folder in which a cell is published to the folder of its result, or None
@@ -155,8 +158,8 @@ def _result(
 
 
 def summary(plans: list[StagePlan], params: Params) -> str:
-    """The plan as text: one line per stage with cells, then the sum."""
-    lines = []
+    """The plan as text: what is missing, one line per stage with cells, the sum."""
+    lines = [f"not run: data missing: {line}" for line in missing_lines(params)]
     for stage in plans:
         minutes = stage.minutes_to_run
         timing = f", {minutes:.1f} min on the recorded machine" if minutes else ""
@@ -241,8 +244,13 @@ def verify() -> Verified:
             # Without its manifest the cell is run again.
             set_aside(folder / MANIFEST)
         problems += differences
-    checkpoints = sorted(WORK.rglob(CHECKPOINT))
+    checkpoints = sorted(find_files(WORK, CHECKPOINT))
     for path in checkpoints:
-        if Checkpointer(path, 0).load() is None:
-            problems.append(f"{path}: damaged (its own sha256 differs)")
+        try:
+            is_whole = Checkpointer(path, 0).load() is not None
+        except UnusableCheckpoint as error:
+            problems.append(f"{error.where}: {error.what}")
+        else:
+            if not is_whole:
+                problems.append(f"{path}: damaged (its own sha256 differs)")
     return Verified(len(folders), len(checkpoints), problems)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from softmax_temperature.papers.shared import registry, results
 from softmax_temperature.papers.shared.claims import NOT_TESTED, texts
-from softmax_temperature.papers.shared.files import write_csv
+from softmax_temperature.papers.shared.files import round_again, write_csv
 from softmax_temperature.papers.shared.records import claims_of, write_derived
 from softmax_temperature.papers.shared.results import (
     PAPERS,
@@ -145,10 +145,17 @@ def write_scorecard(path: Path, results: Path = RESULTS) -> None:
     write_text(path, f"{before}{OPEN}\n{scorecard(results)}\n{CLOSE}{after}")
 
 
+def _measured_files(folder: Path) -> list[Path]:
+    """Files of a paper that hold what was measured, from which all else follows."""
+    tables = sorted((folder / "tables").glob("*.csv"))
+    return [*folder.glob("runs.csv"), *tables, *folder.glob("heuristic.json")]
+
+
 def rejudge(profiles: Sequence[str] = ()) -> list[str]:
     """Rewrite tables, claims and metrics from the records below results/.
 
-    The deviations of a study stay as they are: they belong to the code that ran.
+    Numbers are written with the digits of today. The deviations of a study stay as they
+    are: they belong to the code that ran.
 
     Args:
         profiles: Profiles to rejudge; all that have results if empty.
@@ -172,6 +179,8 @@ def rejudge(profiles: Sequence[str] = ()) -> list[str]:
         rows = results.read_json(folder / results.CLAIMS)
         if not rows:
             continue
+        for path in _measured_files(folder):
+            round_again(path)
         before = {row["id"]: row["verdict"] for row in rows}
         judged = write_derived(folder, paper, profile)
         after = {row["id"]: row["verdict"] for row in judged}

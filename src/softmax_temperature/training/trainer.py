@@ -306,14 +306,14 @@ def train(trainer: Trainer, callbacks: Mapping[str, Callback], job: Job) -> bool
         return {name: part.state_dict() for name, part in parts.items()}
 
     def restore(saved: dict[str, Any]) -> None:
-        for name, state in saved.items():
-            parts[name].load_state_dict(state)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
 
     checkpointer = job.checkpointer()
     epochs = trainer.recipe.epochs
     if job.cuda_graphs:
         trainer.capture_steps()
-    restore(checkpointer.load() or {})
+    checkpointer.resume(restore)
     while trainer.epochs_done < epochs:
         before = states()
         before["trainer"] = copy.deepcopy(before["trainer"])

@@ -15,6 +15,7 @@ from softmax_temperature.papers.shared.collecting import (
 )
 from softmax_temperature.papers.shared.factors import where
 from softmax_temperature.papers.shared.runs import (
+    NOT_RUN,
     Runs,
     long_form,
     read_runs,
@@ -304,3 +305,26 @@ def test_a_factor_that_is_a_text_of_digits_is_known_again(
             gathered(folder, other)
         return
     assert gathered(folder, other).table["gamma"].tolist() == ["53"]
+
+
+def test_runs_whose_data_are_missing_stay_where_recorded_and_are_named_elsewhere(
+    tmp_path: Path, stage: MadeStage
+) -> None:
+    folder = tmp_path / "results/study/paper"
+    train(stage, 0, 1)
+    record(folder, gathered(folder, declared(stage, 2)))
+    other = MadeStage(tmp_path / "another/training")
+    train(other, 0)
+    asked = declared(other, 4)
+    # Here the first can run with a file less, and nothing else can run.
+    possible = [replace(asked[0], parameters={"gamma": 3.0, "files": 1})]
+    shapes = {"bins": ["low"]}
+    runs = gather(folder, asked, read, possible=possible, tables=shapes)
+    assert runs.table["seed"].tolist() == [0, 1]
+    assert runs.table["device"].isna().all()
+    # Experiments are named without their seeds.
+    assert runs.tables[NOT_RUN].to_dict("records") == [{"loss": "focal", "gamma": 3.0}]
+    write_runs(folder, runs)
+    assert len(read_runs(folder).tables[NOT_RUN]) == 1
+    with pytest.raises(InputError, match="2 of 4 runs are neither in a cell here"):
+        gather(folder, asked, read, tables=shapes)

@@ -20,11 +20,15 @@ from softmax_temperature.papers.shared.collecting import (
     MeasuredRun,
     gather,
 )
-from softmax_temperature.papers.shared.files import read_csv
-from softmax_temperature.papers.shared.records import table_path, write_study
-from softmax_temperature.papers.shared.runs import RUN
+from softmax_temperature.papers.shared.files import read_csv, write_results
+from softmax_temperature.papers.shared.records import (
+    table_path,
+    write_nothing,
+    write_study,
+)
+from softmax_temperature.papers.shared.runs import RUN, Runs
 from softmax_temperature.params import Params
-from softmax_temperature.runner.artifacts import Artifact, find_artifacts, write_text
+from softmax_temperature.runner.artifacts import Artifact, find_artifacts
 from softmax_temperature.runner.cells import Cell
 from softmax_temperature.stages.classifier_temperature import (
     describe,
@@ -34,6 +38,7 @@ from softmax_temperature.stages.classifier_temperature import (
 from softmax_temperature.stages.embeddings import embed
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.heuristic import grids, heuristic
+from softmax_temperature.stages.inputs import without_missing
 from softmax_temperature.stages.pretraining import pretrain
 
 STAGES = (fetch, pretrain, embed, describe, search, rescaling, heuristic)
@@ -48,28 +53,39 @@ def collect(params: Params, folder: Path) -> None:
         InputError: If a run that the parameters declare is neither in a cell here nor
             recorded in the folder.
     """
-    runs = gather(folder, list(declared_runs(params)), read_run, tables=SHAPES)
+    runs = gather(
+        folder,
+        list(declared_runs(params)),
+        read_run,
+        possible=list(declared_runs(without_missing(params))),
+        tables=SHAPES,
+    )
+    if runs.table.empty:
+        write_nothing(folder, SLUG, params.profile, runs)
+        return
     write_study(
         folder,
         SLUG,
         params.profile,
         runs=runs,
-        tables=_fitted_tables(folder),
+        tables=_fitted_tables(folder, runs),
         code=[*(stage.module for stage in STAGES), __name__],
     )
 
 
-def _fitted_tables(folder: Path) -> dict[str, pd.DataFrame]:
+def _fitted_tables(folder: Path, runs: Runs) -> dict[str, pd.DataFrame]:
     """The tables of the stage `heuristic`, whose `heuristic.json` is copied.
 
-    If its cell is not here, the tables and the file stay as another machine recorded
-    them.
+    If its cell is not here, or has fewer pairs than the runs, the tables and the file
+    stay as another machine recorded them.
     """
+    pairs = int((runs.table["task"] == "pair").sum())
     if not list(find_artifacts(heuristic.output)):
         return {name: read_csv(table_path(folder, name)) for name in FITTED}
     fitted = heuristic.result(".")
-    text = fitted.path(HEURISTIC_FILE).read_text(encoding="utf-8")
-    write_text(folder / HEURISTIC_FILE, text)
+    if len(fitted.about["parameters"]["pairs"]) < pairs:
+        return {name: read_csv(table_path(folder, name)) for name in FITTED}
+    write_results(folder / HEURISTIC_FILE, fitted.json(HEURISTIC_FILE))
     return {name: pd.read_csv(fitted.path(f"{name}.csv")) for name in FITTED}
 
 

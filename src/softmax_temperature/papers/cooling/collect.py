@@ -24,7 +24,11 @@ from softmax_temperature.papers.shared.collecting import (
     MeasuredRun,
     gather,
 )
-from softmax_temperature.papers.shared.records import write_pixels, write_study
+from softmax_temperature.papers.shared.records import (
+    write_nothing,
+    write_pixels,
+    write_study,
+)
 from softmax_temperature.params import Params
 from softmax_temperature.params.cooling import NO_COOLING, Arm
 from softmax_temperature.params.recipe import Recipe, Schedule
@@ -35,6 +39,7 @@ from softmax_temperature.stages.cooling import (
     train_segmentation,
 )
 from softmax_temperature.stages.fetch import fetch
+from softmax_temperature.stages.inputs import without_missing
 
 STAGES = (fetch, train_cooling, train_segmentation)
 BENCHMARKS = Path("benchmarks/results.json")
@@ -75,7 +80,15 @@ def collect(params: Params, folder: Path) -> None:
         InputError: If a run that the parameters declare is neither in a cell here nor
             recorded in the folder.
     """
-    runs = gather(folder, list(declared_runs(params)), read_run)
+    runs = gather(
+        folder,
+        list(declared_runs(params)),
+        read_run,
+        possible=list(declared_runs(without_missing(params))),
+    )
+    if runs.table.empty:
+        write_nothing(folder, SLUG, params.profile, runs)
+        return
     pixels = segmentation_pixels(params)
     write_pixels(folder / "tables" / "segmentation.safetensors", pixels)
     write_study(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,12 @@ from softmax_temperature.papers.shared.collecting import (
     MeasuredRun,
     gather,
 )
-from softmax_temperature.papers.shared.records import write_pixels, write_study
+from softmax_temperature.papers.shared.records import (
+    write_nothing,
+    write_pixels,
+    write_study,
+)
+from softmax_temperature.papers.shared.runs import NOT_RUN, SEED, Runs
 from softmax_temperature.params import Params
 from softmax_temperature.params.focal import TranslationTask
 from softmax_temperature.params.recipe import Recipe
@@ -33,6 +39,7 @@ from softmax_temperature.stages.focal_appendices import (
     train_translation,
 )
 from softmax_temperature.stages.focal_evaluation import evaluate_focal
+from softmax_temperature.stages.inputs import without_missing
 from softmax_temperature.training.translation.scores import UNSCALED, best_temperature
 from softmax_temperature.training.word_embeddings import described
 
@@ -87,7 +94,17 @@ def collect(params: Params, folder: Path) -> None:
         InputError: If a run that the parameters declare is neither in a cell here nor
             recorded in the folder, or if every training diverged.
     """
-    runs = gather(folder, list(declared_runs(params)), read_run, tables=SHAPES)
+    runs = gather(
+        folder,
+        list(declared_runs(params)),
+        read_run,
+        possible=list(declared_runs(without_missing(params))),
+        tables=SHAPES,
+    )
+    if runs.table.empty:
+        write_nothing(folder, SLUG, params.profile, runs)
+        return
+    runs = _with_missing_outliers(runs, params)
     diverged = CLASSIFICATION.select(runs.table)["diverged"]
     if len(diverged) and diverged.all():
         raise InputError(
@@ -106,6 +123,30 @@ def collect(params: Params, folder: Path) -> None:
         tables={"theory_checks": theory_checks()},
         code=[*(stage.module for stage in STAGES), __name__],
     )
+
+
+def _with_missing_outliers(runs: Runs, params: Params) -> Runs:
+    """The runs, and in the table of what was not run the outlier sets that are missing.
+
+    Their tasks run without them.
+    """
+    possible = without_missing(params).focal.tasks
+    missing: dict[tuple[str, str], dict[str, Any]] = {}
+    for run in declared_classifiers(params):
+        experiment = run.factors["experiment"]
+        if experiment not in possible:
+            continue
+        here = possible[experiment].out_of_distribution
+        for name in params.focal.tasks[experiment].out_of_distribution:
+            if name not in here:
+                row = {**run.factors, "other_set": name}
+                missing.setdefault((experiment, name), row)
+    if not missing:
+        return runs
+    rows = pd.DataFrame(missing.values()).drop(columns=SEED)
+    parts = [table for table in (runs.tables.get(NOT_RUN), rows) if table is not None]
+    not_run = pd.concat(parts, ignore_index=True)
+    return replace(runs, tables={**runs.tables, NOT_RUN: not_run})
 
 
 def declared_runs(params: Params) -> Iterator[DeclaredRun]:

@@ -134,13 +134,15 @@ def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
 
 
 @figures.style()
-def calibration_summary(runs: Runs, written: Written) -> Figure:
+def calibration_summary(runs: Runs, written: Written) -> Figure | None:
     """Ours: ECE of every loss before and after scaling, with the temperature.
 
-    There is a panel per experiment; all have one scale.
+    There is a panel per experiment; all have one scale. None without experiments.
     """
     main = runs.select(MAIN)
     experiments = main["experiment"].unique().tolist()
+    if not experiments:
+        return None
     rows = pd.concat([written["table_1"], written["table_f3"]])
     rows = rows.drop_duplicates(["task", "method", "metric"])
     rows = rows[rows["task"].isin(experiments)]

@@ -203,6 +203,10 @@ def tidied(runs: Runs) -> Runs:
     table = runs.table
     texts = ["variant", "variant_of", "printed_dataset", "printed_network"]
     texts += ["differs", "embeddings", "noise", "mmce_form", "milestones", "options"]
+    # A study of linear models alone lacks the facts about classifiers.
+    counts = [f"{split}_images" for split in SPLITS]
+    names = ["classes", "parameters", "selected_epoch", *counts, *texts]
+    table = table.reindex(columns=list(dict.fromkeys([*table, *names])))
     table = table.astype(dict.fromkeys(texts, object))
     own = [is_part(name, DATA) for name in table["dataset"]]
     table = table.assign(

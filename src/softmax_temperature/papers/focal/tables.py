@@ -62,6 +62,7 @@ from softmax_temperature.papers.shared.tables import (
     Table,
     beside_printed,
     means_over_seeds,
+    places_without_data,
     studies_of,
 )
 
@@ -70,6 +71,7 @@ AFTER = "_after_scaling"
 _COUNTS = ["seeds", "diverged_seeds"]
 _COLUMNS = [PRINTED, OURS, f"{OURS}_sd", *_COUNTS, DIFFERENCE]
 _REMARKS = ["embeddings", "differs"]
+_VERSUS = " vs "
 _OTHER_SET = "other_set"
 """Column: the out-of-distribution or shifted set of a number."""
 # Deviation: where CIFAR-10-C is not on disk, Gaussian noise of its severity 5 takes its
@@ -136,6 +138,7 @@ class LossTable(Table):
             profiles=profiles_of,
             studies=studies_of(runs),
             printed_only=self.printed_only,
+            missing=_missing(runs, printed),
         )
         return _with_remarks(runs, table)
 
@@ -155,6 +158,25 @@ class LossTable(Table):
         methods = [*self.losses, *chosen["arm"]]
         metrics = [number.metric for number in numbers]
         return in_order(rows, keys, {"method": methods, METRIC: metrics})
+
+
+def _missing(runs: Runs, printed: pd.DataFrame) -> list[tuple[str, str]]:
+    """Experiments whose data are missing, and those without a printed outlier set."""
+    places = places_without_data(runs, MAIN, _named_missing)
+    known = set(printed[["dataset", "network"]].itertuples(index=False, name=None))
+    return [place for place in places if _VERSUS not in place[0] or place in known]
+
+
+def _named_missing(rows: pd.DataFrame) -> pd.DataFrame:
+    """Experiments without runs, with data set and network as the paper names them."""
+    rows = rows.assign(
+        is_printed=rows["printed_dataset"] != "", arm="", value=0.0, noise=""
+    )
+    if _OTHER_SET not in rows:
+        return _named(rows)
+    is_scored = rows[_OTHER_SET] != ""
+    whole = rows[~is_scored].drop(columns=_OTHER_SET)
+    return pd.concat([_named(whole), _named(rows[is_scored])])
 
 
 def in_order(
@@ -185,7 +207,7 @@ def _named(rows: pd.DataFrame) -> pd.DataFrame:
         printed_other = other.replace(_PRINTED_OUTLIERS)
         is_own_noise = (other == _NOISE) & (rows["noise"] != _NOISE_ARCHIVE)
         has_printed = is_printed & ~is_own_noise
-        dataset = dataset + " vs " + printed_other.where(has_printed, other)
+        dataset = dataset + _VERSUS + printed_other.where(has_printed, other)
     return rows.assign(
         task=rows["experiment"],
         dataset=dataset,
@@ -361,7 +383,14 @@ def translation_scores(runs: Runs) -> pd.DataFrame:
         columns=[*_COLUMNS, STATUS, CELLS],
         profiles=profiles_of,
         studies=studies_of(runs),
+        missing=places_without_data(
+            runs, where(task="translation"), _translation_missing
+        ),
     )
+
+
+def _translation_missing(rows: pd.DataFrame) -> pd.DataFrame:
+    return _translation_named(rows.assign(arm=""))
 
 
 def _translation_named(rows: pd.DataFrame) -> pd.DataFrame:

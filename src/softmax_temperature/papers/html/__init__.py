@@ -14,11 +14,12 @@ from html import escape, unescape
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
 import nbformat
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from latex2mathml.converter import convert as mathml
+from latex2mathml.converter import convert_to_element as mathml
 from nbconvert.filters import markdown2html
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 from nbformat.v4 import to_notebook
@@ -98,10 +99,68 @@ _TAGS = [
 ]
 _ATTRIBUTES = {
     "a": ["href", "title"],
+    **{heading: ["id"] for heading in ("h1", "h2", "h3", "h4")},
     "td": ["colspan", "rowspan"],
     "th": ["colspan", "rowspan"],
     "table": ["id"],
 }
+_SANITIZER = SanitizeHTML(tags=_TAGS, attributes=_ATTRIBUTES, strip=False)
+# Presentation MathML, with the attributes that say how it is laid out.
+_MATHML = frozenset(
+    {
+        "math",
+        "menclose",
+        "mfrac",
+        "mi",
+        "mn",
+        "mo",
+        "mover",
+        "mpadded",
+        "mphantom",
+        "mroot",
+        "mrow",
+        "mspace",
+        "msqrt",
+        "mstyle",
+        "msub",
+        "msubsup",
+        "msup",
+        "mtable",
+        "mtd",
+        "mtext",
+        "mtr",
+        "munder",
+        "munderover",
+    }
+)
+_MATHML_ATTRIBUTES = frozenset(
+    {
+        "accent",
+        "columnalign",
+        "depth",
+        "display",
+        "displaystyle",
+        "fence",
+        "form",
+        "height",
+        "linethickness",
+        "lspace",
+        "mathvariant",
+        "maxsize",
+        "minsize",
+        "movablelimits",
+        "rowspacing",
+        "rspace",
+        "scriptlevel",
+        "separator",
+        "stretchy",
+        "width",
+        "xmlns",
+    }
+)
+# Characters that no text has, around the number of a formula.
+_OPEN = "\ue000"
+_CLOSE = "\ue001"
 
 
 class Group(NamedTuple):
@@ -231,7 +290,7 @@ def _read_paper(
     page = ""
     executed = stored.read_json(folder / slug / "notebook.ipynb")
     if executed:
-        notebook = clean(to_notebook(executed))
+        notebook = to_notebook(executed)
         title = _HEADING.findall(notebook.cells[0].source)[0]
         page = content(notebook)
     return Paper(
@@ -297,29 +356,12 @@ def _group_name(cell: dict[str, Any]) -> tuple[str, str]:
     return cell["stage"], name.rpartition("/")[0] or name
 
 
-def clean(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The notebook without scripts, styles and tags that are not in `_TAGS`."""
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            if "data" in output:
-                _clean_output(output.data)
-    sanitizer = SanitizeHTML(tags=_TAGS, attributes=_ATTRIBUTES, strip=False)
-    cleaned: nbformat.NotebookNode
-    cleaned, _ = sanitizer.preprocess(notebook, {})
-    return cleaned
-
-
-def _clean_output(data: dict[str, Any]) -> None:
-    """Replace Markdown by HTML, whose links the sanitizer checks, and remove styles."""
-    if "text/markdown" in data:
-        data["text/html"] = _html(data.pop("text/markdown"))
-    if "text/html" in data:
-        html = data["text/html"]
-        data["text/html"] = re.sub(r"<style.*?</style>", "", html, flags=re.DOTALL)
-
-
 def content(notebook: nbformat.NotebookNode) -> str:
-    """The text, tables and figures of a cleaned notebook as HTML, in its order."""
+    """The text, tables and figures of a notebook as HTML, in its order.
+
+    Nothing in it acts, whatever the notebook holds: every piece is sanitised as the
+    last step, and images are decoded and encoded again.
+    """
     parts = []
     title = ""
     for cell in notebook.cells:
@@ -341,11 +383,7 @@ def content(notebook: nbformat.NotebookNode) -> str:
 
 def _shown(output: Any, title: str) -> str:
     """An output as HTML, in a box that scrolls if it is wider than the window."""
-    html = output.data.get("text/html", "")
-    if "image/png" in output.data:
-        width = output.get("metadata", {}).get("image/png", {}).get("width", "")
-        address = "data:image/png;base64," + output.data["image/png"].replace("\n", "")
-        html = f'<img src="{address}" alt="{title}" width="{width}" decoding="async">'
+    html = _of_output(output, title)
     if not html:
         return ""
     return (
@@ -354,21 +392,72 @@ def _shown(output: Any, title: str) -> str:
     )
 
 
+def _of_output(output: Any, title: str) -> str:
+    """An image, a table or a text as HTML; empty for any other output."""
+    data = output.data
+    if "image/png" in data:
+        return _image(data["image/png"], output.get("metadata", {}), title)
+    if "text/markdown" in data:
+        return _html(data["text/markdown"])
+    html = re.sub(r"<style.*?</style>", "", data.get("text/html", ""), flags=re.DOTALL)
+    return _sanitised(html)
+
+
+def _image(content: str, metadata: dict[str, Any], title: str) -> str:
+    """An image, of the width in its metadata; empty unless it is base64."""
+    try:
+        pixels = base64.b64decode("".join(content.split()), validate=True)
+    except ValueError:
+        return ""
+    width = metadata.get("image/png", {}).get("width")
+    shown_width = f' width="{width}"' if isinstance(width, int) else ""
+    return (
+        f'<img src="data:image/png;base64,{base64.b64encode(pixels).decode()}" '
+        f'alt="{title}"{shown_width} decoding="async">'
+    )
+
+
 def _html(text: str) -> str:
-    """Markdown as HTML, with formulas as MathML."""
-    # Browsers draw MathML themselves; a script for TeX would need a network.
-    text = _TEX.sub(_formula, text).strip()
+    """Markdown as sanitised HTML, with formulas as MathML."""
+    formulas: list[str] = []
+
+    def place(match: re.Match[str]) -> str:
+        formulas.append(_formula(match))
+        return f"{_OPEN}{len(formulas) - 1}{_CLOSE}"
+
+    # Browsers draw MathML themselves; a script for TeX would need a network. Formulas
+    # are put in last, because the sanitiser knows no MathML.
+    text = _TEX.sub(place, text.replace(_OPEN, "").replace(_CLOSE, "")).strip()
     if not text:
         return ""
-    html: str = markdown2html(text)
-    return re.sub(r'<a class="anchor-link".*?</a>', "", html)
+    html = re.sub(r'<a class="anchor-link".*?</a>', "", markdown2html(text))
+
+    def formula_or_tag(match: re.Match[str]) -> str:
+        return formulas[int(match[1])] if match[1] else match[0]
+
+    # Not within a tag.
+    pattern = rf"<[^>]*>|{_OPEN}(\d+){_CLOSE}"
+    return re.sub(pattern, formula_or_tag, _sanitised(html))
+
+
+def _sanitised(html: str) -> str:
+    """HTML in which tags and attributes that are not listed are text."""
+    cleaned: str = _SANITIZER.sanitize_html_tags(html)
+    return cleaned
 
 
 def _formula(match: re.Match[str]) -> str:
-    """A formula in TeX as MathML."""
+    """A formula in TeX as MathML, whose text is text."""
     display = "block" if match[1] == "$$" else "inline"
-    formula: str = mathml(unescape(match[2]), display=display)
-    return formula
+    root = mathml(match[2], display=display)
+    for element in root.iter():
+        if element.tag not in _MATHML:
+            element.tag = "mtext"
+        # The converter escapes some characters, and leaves others.
+        element.text = unescape(element.text or "")
+        for name in set(element.attrib) - _MATHML_ATTRIBUTES:
+            del element.attrib[name]
+    return ElementTree.tostring(root, encoding="unicode")
 
 
 def write_report(results: Path) -> list[Path]:

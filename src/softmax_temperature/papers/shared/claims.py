@@ -270,15 +270,23 @@ def _judged_row(paper: str, claim: Claim, runs: Any, profile: str) -> dict[str, 
     else:
         measurement = claim.contrast.measure(runs)
         elsewhere = "" if claim.primary == profile else claim.primary
-    level = claim.level(profile)
     judged = judge(
         claim.criterion,
         measurement,
         all_tasks=directions,
         elsewhere=elsewhere,
-        level=level,
+        level=claim.level(profile),
         published=claim.published,
     )
+    return _row(claim, paper, profile, judged)
+
+
+def untested_row(claim: Claim, paper: str, profile: str, reason: str) -> dict[str, Any]:
+    """The row of `claims.json` of a claim that no run is about."""
+    return _row(claim, paper, profile, Judged(note=reason))
+
+
+def _row(claim: Claim, paper: str, profile: str, judged: Judged) -> dict[str, Any]:
     about = {
         "id": claim.id,
         "where": claim.where,
@@ -293,7 +301,7 @@ def _judged_row(paper: str, claim: Claim, runs: Any, profile: str) -> dict[str, 
         "derived": claim.derived,
         "digest": design_digest(claim, profile),
     }
-    return about | claim.criterion.row(level) | asdict(judged)
+    return about | claim.criterion.row(claim.level(profile)) | asdict(judged)
 
 
 def judge(

@@ -7,21 +7,25 @@ a CPU make one table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from softmax_temperature.papers.shared import results
+from softmax_temperature.papers.shared.files import DIGITS, rounded
 from softmax_temperature.papers.shared.runs import (
     CELL,
     DEVICE,
     KEYS,
+    LONG,
+    NOT_RUN,
     RUN,
     RUNS_FILE,
+    SEED,
     Runs,
     check,
     long_form,
@@ -89,23 +93,33 @@ def gather(
     declared: Sequence[DeclaredRun],
     read: Read,
     *,
+    possible: Sequence[DeclaredRun] | None = None,
     tables: Mapping[str, Sequence[str]] | None = None,
 ) -> Runs:
     """The declared runs, in their order.
+
+    Runs whose data or weights are missing stay where another machine recorded them.
+    The others are in the table `NOT_RUN`, one row for each experiment, without seeds.
 
     Args:
         folder: The paper's folder, which may hold the runs of another machine.
         declared: The runs that the parameters declare.
         read: Reads a run from its cell.
+        possible: Those that `without_missing` leaves of the parameters; all of them if
+            it is None.
         tables: The columns of the measurements that belong to runs and have another
             shape, by the name of their file.
 
     Raises:
-        InputError: If a run is neither in a cell here nor recorded in the folder.
+        InputError: If a run is neither in a cell here nor recorded in the folder, and
+            nothing that it needs is missing.
     """
     shapes = tables or {}
     recorded = _recorded(folder, list(shapes))
     still = _still_declared(folder, recorded, declared)
+    division = _divided(declared, declared if possible is None else possible, still)
+    declared = division.chosen
+    left_out = division.left_out
     here = {
         stage.output: {
             path.relative_to(stage.output).as_posix()
@@ -117,7 +131,8 @@ def gather(
     missing = []
     counts = {"here": 0, "recorded": 0}
     for run in declared:
-        if run.cell in here[run.stage.output]:
+        is_here = run.cell in here[run.stage.output]
+        if is_here and run.name not in division.recorded:
             cell = run.stage.result(run.cell)
             parts.append(_as_runs(run, read(run, cell), shapes, device_of(cell)))
             counts["here"] += len(run.each)
@@ -137,9 +152,88 @@ def gather(
         f"{folder}: {counts['here']} runs from cells on this machine, "
         f"{counts['recorded']} recorded before, from another machine"
     )
+    return _with_left_out(_checked(folder, parts, shapes), left_out)
+
+
+def _checked(
+    folder: Path, parts: Sequence[Runs], shapes: Mapping[str, Sequence[str]]
+) -> Runs | None:
+    """The runs of all parts, if there are any."""
+    if not parts:
+        return None
     runs = _together(parts, shapes)
     check(runs, str(folder))
     return runs
+
+
+def _with_left_out(runs: Runs | None, left_out: Sequence[DeclaredRun]) -> Runs:
+    """The runs, and the table of what was not run, if something was not."""
+    if left_out:
+        say(f"{_count(left_out)} runs are not there: data missing")
+    not_run = _experiments(left_out)
+    factors = list(not_run)
+    if runs is None:
+        nothing = pd.DataFrame(columns=[*factors, SEED, CELL]).rename_axis(index=RUN)
+        return Runs(nothing, pd.DataFrame(columns=LONG), {NOT_RUN: not_run})
+    if not left_out:
+        return runs
+    # Runs of another kind may lack the factors of those that are left out.
+    columns = list(dict.fromkeys([*runs.table, *factors]))
+    table = runs.table.reindex(columns=columns)
+    return replace(runs, table=table, tables={**runs.tables, NOT_RUN: not_run})
+
+
+class _Division(NamedTuple):
+    """Declared runs.
+
+    Attributes:
+        chosen: The runs to gather.
+        recorded: The cells of those that were recorded with more files than are here.
+        left_out: The runs whose data or weights are missing.
+    """
+
+    chosen: list[DeclaredRun]
+    recorded: set[str]
+    left_out: list[DeclaredRun]
+
+
+def _divided(
+    declared: Sequence[DeclaredRun], possible: Sequence[DeclaredRun], still: Set[str]
+) -> _Division:
+    """Divide the declared runs by what is here.
+
+    Args:
+        declared: All declared runs.
+        possible: Those that are declared without what is missing. They may have other
+            parameters, where they were to read several files.
+        still: The cells of recorded runs that are declared.
+    """
+    asked = _by_name(declared)
+    here = _by_name(possible)
+    division = _Division(chosen=[], recorded=set(), left_out=[])
+    for name, runs in asked.items():
+        if name in still and here.get(name) != runs:
+            division.recorded.add(name)
+            division.chosen.extend(runs)
+        elif name in here:
+            division.chosen.extend(here[name])
+        else:
+            division.left_out.extend(runs)
+    return division
+
+
+def _by_name(runs: Iterable[DeclaredRun]) -> dict[str, list[DeclaredRun]]:
+    groups: dict[str, list[DeclaredRun]] = {}
+    for run in runs:
+        groups.setdefault(run.name, []).append(run)
+    return groups
+
+
+def _experiments(runs: Iterable[DeclaredRun]) -> pd.DataFrame:
+    """The factors of some runs without their seeds, each once."""
+    table = pd.DataFrame([run.factors for run in runs])
+    table = table.drop(columns=SEED, errors="ignore")
+    return table.drop_duplicates(ignore_index=True)
 
 
 def device_of(cell: Artifact) -> str | None:
@@ -163,7 +257,9 @@ def _recorded(folder: Path, tables: Sequence[str]) -> Runs | None:
         runs = read_runs(folder, tables)
     except InputError:
         return None
-    return runs
+    # What was not run then is found anew.
+    kept = {name: table for name, table in runs.tables.items() if name != NOT_RUN}
+    return replace(runs, tables=kept)
 
 
 def _still_declared(
@@ -239,7 +335,7 @@ def _key(value: Any) -> str:
     if pd.isna(value):
         return ""
     if isinstance(value, int | float):
-        return f"{value:.9g}"
+        return f"{rounded(float(value)):.{DIGITS}g}"
     return str(value)
 
 
@@ -253,7 +349,8 @@ def _equals(column: pd.Series[Any], value: Any) -> pd.Series[bool]:
         return column.isna()
     if is_numeric_dtype(column) and not is_bool_dtype(column):
         number = pd.to_numeric(str(value), errors="coerce")
-        return (column - number).abs() <= 1e-8 * abs(number)
+        # Files have fewer digits than parameters.
+        return (column - number).abs() <= 10.0 ** (1 - DIGITS) * abs(number)
     return column.astype(str) == str(value)
 
 

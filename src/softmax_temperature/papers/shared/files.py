@@ -1,12 +1,27 @@
-"""Tables as CSV files that are equal byte for byte when their numbers are."""
+"""Files of results, which are equal byte for byte when their numbers are.
 
+All measured numbers below results/ are written here, with the digits that carry.
+"""
+
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from softmax_temperature.runner.artifacts import write_text
+from softmax_temperature.runner.artifacts import write_json, write_text
 from softmax_temperature.runner.errors import InputError
+
+_IS_FLOAT = re.compile(r"-?\d+(\.\d+)?e[-+]?\d+|-?\d+\.\d+")
+DIGITS = 6
+"""The significant digits of a written number.
+
+Processors differ in the last bits of sums, some 1e-7 of a float32 number and 1e-15 of a
+float64 number; no conclusion rests on the seventh digit.
+"""
+ZERO = 1e-12
+"""Numbers below this in size are written as 0: they are what sums leave of 0."""
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:
@@ -14,19 +29,39 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
     write_text(path, table.map(rounded).to_csv(index=False, lineterminator="\n"))
 
 
-def rounded(value: Any) -> Any:
-    """The value with every float in it, at any depth, to nine significant digits.
+def write_results(path: Path, value: Any) -> None:
+    """Write JSON atomically, its numbers `rounded`."""
+    write_json(path, rounded(value))
 
-    Nine digits tell every float32 from the next, and leave out the last bits, in which
-    machines differ.
-    """
+
+def rounded(value: Any) -> Any:
+    """The value with every float in it, at any depth, to `DIGITS` digits."""
     if isinstance(value, float):
-        return float(f"{value:.9g}")
+        if abs(value) < ZERO:
+            return 0.0
+        return float(f"{value:.{DIGITS}g}")
     if isinstance(value, dict):
         return {name: rounded(item) for name, item in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [rounded(item) for item in value]
     return value
+
+
+def round_again(path: Path) -> None:
+    """Write the numbers of a table or of JSON again, with the digits of today."""
+    if path.suffix == ".json":
+        write_results(path, json.loads(path.read_text(encoding="utf-8")))
+        return
+    try:
+        # As texts, so that nothing else changes.
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except pd.errors.EmptyDataError:
+        return
+    write_csv(path, table.map(_float_or_text))
+
+
+def _float_or_text(text: str) -> float | str:
+    return float(text) if _IS_FLOAT.fullmatch(text) else text
 
 
 def read_csv(path: Path) -> pd.DataFrame:

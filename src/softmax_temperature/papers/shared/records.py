@@ -15,11 +15,18 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from softmax_temperature.papers.shared import results
-from softmax_temperature.papers.shared.claims import Claim, judge_all
-from softmax_temperature.papers.shared.files import rounded, write_csv
-from softmax_temperature.papers.shared.runs import Runs, write_runs
+from softmax_temperature.papers.shared.claims import Claim, judge_all, untested_row
+from softmax_temperature.papers.shared.files import write_csv, write_results
+from softmax_temperature.papers.shared.runs import (
+    KEYS,
+    NOT_RUN,
+    RUNS_FILE,
+    VALUES_FILE,
+    Runs,
+    write_runs,
+)
 from softmax_temperature.params.implementations import REGISTRIES
-from softmax_temperature.runner.artifacts import atomic_file, write_json
+from softmax_temperature.runner.artifacts import atomic_file
 from softmax_temperature.runner.fingerprint import import_closure, source_path
 from softmax_temperature.runner.implementations import module_of
 
@@ -70,6 +77,22 @@ def write_study(
     _remove_others(folder, {"values", "deviations", *tables, *runs.tables, *derived})
 
 
+def write_nothing(folder: Path, paper: str, profile: str, runs: Runs) -> None:
+    """Write the folder of a paper of which nothing ran, because all its data miss.
+
+    It has the experiments that were not run, and claims that are not tested.
+    """
+    write_csv(folder / RUNS_FILE, runs.table)
+    write_csv(folder / VALUES_FILE, pd.DataFrame(columns=KEYS))
+    write_csv(table_path(folder, NOT_RUN), runs.tables[NOT_RUN])
+    _remove_others(folder, {"values", NOT_RUN})
+    rows = [
+        untested_row(claim, paper, profile, "data missing")
+        for claim in claims_of(paper)
+    ]
+    _write_claims(folder, rows)
+
+
 def _remove_others(folder: Path, names: Set[str]) -> None:
     """Remove the tables of an earlier run that this one did not write."""
     for path in (folder / "tables").glob("*.csv"):
@@ -86,14 +109,17 @@ def write_derived(folder: Path, paper: str, profile: str) -> list[dict[str, Any]
     runs = read_study(folder, paper)
     for name, make in makers_of_tables(paper):
         write_csv(table_path(folder, name), make(runs))
-    judged = judge_all(paper, claims_of(paper), runs, profile=profile)
-    rows: list[dict[str, Any]] = rounded(judged)
-    write_json(folder / results.CLAIMS, rows)
+    rows = judge_all(paper, claims_of(paper), runs, profile=profile)
+    _write_claims(folder, rows)
+    return rows
+
+
+def _write_claims(folder: Path, rows: list[dict[str, Any]]) -> None:
+    write_results(folder / results.CLAIMS, rows)
     metrics = {}
     for row in rows:
         metrics[row["id"]] = {"value": row["value"], "verdict": row["verdict"]}
-    write_json(folder / "metrics.json", metrics)
-    return rows
+    write_results(folder / "metrics.json", metrics)
 
 
 def claims_of(paper: str) -> Sequence[Claim]:

@@ -31,6 +31,11 @@ name; missing if it was not recorded.
 """
 KEYS = ["run", "split", "epoch", "scaled"]
 LONG = [*KEYS, "metric", "value"]
+NOT_RUN = "not_run"
+"""The table of experiments without runs, because their data or weights are missing.
+
+It has factors as columns, and is there only if something is missing.
+"""
 RUNS_FILE = "runs.csv"
 VALUES_FILE = "tables/values.csv"
 
@@ -173,7 +178,10 @@ def read_runs(folder: Path, tables: Sequence[str] = ()) -> Runs:
     table = read_csv(folder / RUNS_FILE).rename_axis(index=RUN)
     table = table.assign(study=folder.parent.name)
     wide = read_csv(folder / VALUES_FILE)
-    read = {name: read_csv(folder / "tables" / f"{name}.csv") for name in tables}
+    names = list(tables)
+    if (folder / "tables" / f"{NOT_RUN}.csv").is_file():
+        names.append(NOT_RUN)
+    read = {name: read_csv(folder / "tables" / f"{name}.csv") for name in names}
     runs = Runs(table, long_form(wide), read)
     check(runs, str(folder))
     return runs

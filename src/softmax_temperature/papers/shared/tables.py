@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from softmax_temperature.papers.shared import runs as experiments
 from softmax_temperature.papers.shared.factors import Where
 from softmax_temperature.papers.shared.files import read_csv
 from softmax_temperature.papers.shared.metrics import Measure
@@ -28,6 +29,7 @@ MEASURED = "measured"
 DIVERGED = "diverged"
 STUCK = "stuck"
 NOT_RUN = "not run: "
+DATA_MISSING = f"{NOT_RUN}data missing"
 PRINTED = "published"
 OURS = "ours"
 METRIC = "metric"
@@ -141,8 +143,36 @@ class Comparison(Table):
             studies=studies_of(runs),
             printed_runs=self.printed_runs,
             printed_only=self.printed_only,
+            missing=places_without_data(runs, self.of, self.named),
         )
         return self.finish(runs, table)
+
+
+def places_without_data(
+    runs: Runs,
+    of: Where,
+    named: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
+) -> list[tuple[str, str]]:
+    """Data set and network of experiments that were not run, as a table names them.
+
+    Args:
+        runs: The runs of a study, with the table of experiments whose data are missing.
+        of: The experiments of the table.
+        named: Renames data sets and networks as the paper names them.
+    """
+    table = runs.tables.get(experiments.NOT_RUN)
+    if table is None:
+        return []
+    # Whole columns are empty where no experiment has the factor.
+    filled = table.astype(object).where(table.notna(), "")
+    try:
+        chosen = filled[of.mask(table)]
+    except ValueError:
+        return []  # None of them has a factor of the table.
+    if chosen.empty:
+        return []
+    places = named(chosen)[["dataset", "network"]]
+    return list(dict.fromkeys(places.itertuples(index=False, name=None)))
 
 
 def means_over_seeds(
@@ -203,6 +233,7 @@ def beside_printed(
     studies: Collection[str] = (),
     printed_runs: int | None = None,
     printed_only: bool = False,
+    missing: Sequence[tuple[str, str]] = (),
 ) -> pd.DataFrame:
     """Our means over seeds beside the printed numbers.
 
@@ -222,6 +253,7 @@ def beside_printed(
         printed_runs: The number of runs behind each printed number. If it is None, the
             error of the difference is ours alone.
         printed_only: Whether ours that the paper does not print are left out.
+        missing: The second and third key of experiments whose data are missing.
 
     Returns:
         The keys and columns. The difference is missing where its error is 0 or unknown.
@@ -229,16 +261,24 @@ def beside_printed(
     run, *names = keys
     ours = pd.MultiIndex.from_frame(rows[names])
     is_ours = pd.MultiIndex.from_frame(printed[names]).isin(ours)
-    missing = printed[~is_ours]
+    absent = printed[~is_ours]
     rows = rows.merge(printed, how="inner" if printed_only else "left", on=names)
     rows[STATUS] = _statuses(rows)
     rows[DIFFERENCE] = (rows[OURS] - rows[PRINTED]) / _errors(rows, printed_runs)
     nothing: dict[str, Any] = {run: ""}
     nothing |= dict.fromkeys(rows.columns.intersection(SEEDS), 0)
-    places = zip(missing[names[0]], missing[names[1]], strict=True)
-    statuses = [not_run(profiles(*place), studies) for place in places]
-    missing = missing.assign(**nothing, status=statuses)
-    parts = [part for part in (rows, missing) if len(part)] or [rows]
+    places = list(zip(absent[names[0]], absent[names[1]], strict=True))
+    statuses = [
+        DATA_MISSING if place in missing else not_run(profiles(*place), studies)
+        for place in places
+    ]
+    absent = absent.assign(**nothing, status=statuses)
+    others = pd.DataFrame(
+        [place for place in missing if place not in places and not printed_only],
+        columns=names[:2],
+    )
+    others = others.assign(**nothing, status=DATA_MISSING)
+    parts = [part for part in (rows, absent, others) if len(part)] or [rows]
     return pd.concat(parts, ignore_index=True).reindex(columns=[*keys, *columns])
 
 

@@ -1,0 +1,299 @@
+"""The user's files that cells read: which there are, and what runs without the others.
+
+What is missing is found before anything runs, and stops only what needs it: programs,
+`plan` and `collect` all take their parameters from `without_missing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from softmax_temperature.data.gaussian_noise import archive_digest
+from softmax_temperature.data.image_files import digest_of_user_file
+from softmax_temperature.data.segmentation import require_scenes, segmentation_digest
+from softmax_temperature.data.sources import (
+    is_built_in,
+    require_dataset,
+    source_digest,
+)
+from softmax_temperature.data.translation import require_pairs, translation_digest
+from softmax_temperature.data.word_vectors import require_word_vectors
+from softmax_temperature.networks.weights import locate_weights
+from softmax_temperature.params import Params
+from softmax_temperature.params.classifier_temperature import ClassifierTemperature
+from softmax_temperature.params.cooling import Cooling
+from softmax_temperature.params.focal import Focal, Task
+from softmax_temperature.params.network import Backbone
+from softmax_temperature.params.temperature_check import TemperatureCheck
+from softmax_temperature.runner.errors import MissingInput
+
+BUILT_IN = "built in"
+Kind = Literal["data set", "weights", "word vectors", "noise", "translation", "scenes"]
+
+
+@dataclass(frozen=True)
+class Item:
+    """Files of the user's that the cells of one program read.
+
+    Attributes:
+        kind: Its kind.
+        key: Its name in the parameters: of a data set or backbone, or a file's.
+        name: Its name for a reader.
+        source: Its name below data.root, and in the catalogue.
+        program: The program that reads it.
+        digest: Computes the sha256 of the files, or `BUILT_IN`; None if there are
+            none. Raises InputError if they are wrong.
+        require: Raises MissingInput if it is neither there nor may be downloaded. It
+            looks for files and does not read them.
+    """
+
+    kind: Kind
+    key: str
+    name: str
+    source: str
+    program: str
+    digest: Callable[[], str | None]
+    require: Callable[[], None] = lambda: None
+
+
+def input_items(params: Params) -> list[Item]:
+    """All items that the parameters name, without those of papers that are left out."""
+    return [
+        *_data_sets(params),
+        *_weights(params),
+        *_focal_files(params),
+        *_scenes(params),
+    ]
+
+
+def missing_items(params: Params) -> list[tuple[Item, MissingInput]]:
+    """The items that are not there and may not be downloaded, with what to do."""
+    missing = []
+    for item in input_items(params):
+        try:
+            item.require()
+        except MissingInput as fault:
+            missing.append((item, fault))
+    return missing
+
+
+def missing_lines(params: Params) -> list[str]:
+    """One line per missing item: which, where it is expected, and how to get it."""
+    return list(dict.fromkeys(str(fault) for _, fault in missing_items(params)))
+
+
+def without_missing(params: Params) -> Params:
+    """The parameters without what needs a missing item.
+
+    A task whose data set is there keeps the out-of-distribution and shifted sets that
+    are there. Sections may then be empty, which a parameter file may not.
+    """
+    gone: dict[Kind, set[str]] = {}
+    for item, _ in missing_items(params):
+        gone.setdefault(item.kind, set()).add(item.key)
+    if not gone:
+        return params
+    data_sets = gone.get("data set", set())
+    changes: dict[str, Any] = {
+        "datasets": _without(params.datasets, data_sets),
+        "classifier_temperature": _classifier_part(
+            params.classifier_temperature, data_sets, gone.get("weights", set())
+        ),
+        "focal": _focal_part(params.focal, data_sets, gone),
+        "cooling": _cooling_part(params.cooling, data_sets, gone),
+        "temperature_check": _temperature_part(params.temperature_check, data_sets),
+    }
+    return params.model_copy(update=changes)
+
+
+def _without(named: Mapping[str, Any], gone: set[str]) -> dict[str, Any]:
+    return {name: value for name, value in named.items() if name not in gone}
+
+
+def _classifier_part(
+    paper: ClassifierTemperature, data_sets: set[str], backbones: set[str]
+) -> ClassifierTemperature:
+    kept = {
+        "datasets": [name for name in paper.datasets if name not in data_sets],
+        "backbones": [name for name in paper.backbones if name not in backbones],
+    }
+    return paper.model_copy(update=kept)
+
+
+def _focal_part(paper: Focal, data_sets: set[str], gone: dict[Kind, set[str]]) -> Focal:
+    vectors = gone.get("word vectors", set())
+
+    def runs(task: Task) -> bool:
+        has_vectors = not task.embeddings or task.embeddings.file not in vectors
+        return task.dataset not in data_sets and has_vectors
+
+    def kept(task: Task) -> Task:
+        others = {
+            role: [name for name in getattr(task, role) if name not in data_sets]
+            for role in ("out_of_distribution", "shifted")
+        }
+        return task.model_copy(update=others)
+
+    tasks = {name: kept(task) for name, task in paper.tasks.items() if runs(task)}
+    changes: dict[str, Any] = {"tasks": tasks}
+    if "translation" in gone:
+        changes["translation"] = None
+    return paper.model_copy(update=changes)
+
+
+def _cooling_part(
+    paper: Cooling, data_sets: set[str], gone: dict[Kind, set[str]]
+) -> Cooling:
+    changes: dict[str, Any] = {
+        "experiments": {
+            name: experiment
+            for name, experiment in paper.experiments.items()
+            if experiment.dataset not in data_sets
+        }
+    }
+    if "scenes" in gone:
+        changes["segmentation"] = None
+    return paper.model_copy(update=changes)
+
+
+def _temperature_part(paper: TemperatureCheck, data_sets: set[str]) -> TemperatureCheck:
+    changes: dict[str, Any] = {
+        "sweeps": {
+            name: sweep
+            for name, sweep in paper.sweeps.items()
+            if sweep.dataset not in data_sets
+        }
+    }
+    early = paper.early_learning
+    if early is not None and early.dataset in data_sets:
+        changes["early_learning"] = None
+    return paper.model_copy(update=changes)
+
+
+def _data_sets(params: Params) -> Iterator[Item]:
+    root = Path(params.data.root)
+    for key, dataset in params.datasets_to_prepare().items():
+        source = dataset.source or key
+        for name in source if isinstance(source, list) else [source]:
+            yield Item(
+                kind="data set",
+                key=key,
+                # With its own name, so that `fetch` starts for a data set more or less.
+                name=key if name == key else f"{key} ({name})",
+                source=name,
+                program="fetch",
+                digest=partial(_digest_of_data_set, name, root),
+                require=partial(
+                    require_dataset, name, root=root, download=params.data.download
+                ),
+            )
+
+
+def _digest_of_data_set(name: str, root: Path) -> str | None:
+    return BUILT_IN if is_built_in(name) else source_digest(name, root=root)
+
+
+def _weights(params: Params) -> Iterator[Item]:
+    if "classifier_temperature" not in params.papers:
+        return
+    for name in params.classifier_temperature.backbones:
+        backbone = params.backbones[name]
+        if backbone.weights in ("file", "hub", "package"):
+            yield Item(
+                kind="weights",
+                key=name,
+                name=name,
+                source=backbone.file or name,
+                program="embed",
+                digest=partial(_digest_of_weights, backbone, Path(params.data.root)),
+                require=partial(_require_weights, backbone, params),
+            )
+
+
+def _digest_of_weights(backbone: Backbone, root: Path) -> str | None:
+    try:
+        path = locate_weights(backbone, root=root, download=False)
+    except MissingInput:
+        return None
+    return digest_of_user_file(path) if path else None
+
+
+def _require_weights(backbone: Backbone, params: Params) -> None:
+    if backbone.weights == "hub" and params.data.download:
+        return
+    locate_weights(backbone, root=Path(params.data.root), download=False)
+
+
+def _focal_files(params: Params) -> Iterator[Item]:
+    if "focal" not in params.papers:
+        return
+    root = Path(params.data.root)
+    for task in params.focal.tasks.values():
+        if task.embeddings:
+            path = root / task.embeddings.file
+            yield Item(
+                kind="word vectors",
+                key=task.embeddings.file,
+                name=task.embeddings.file,
+                source=task.embeddings.file,
+                program="train_focal",
+                digest=partial(_digest_of_file, path),
+                require=partial(require_word_vectors, path),
+            )
+        source = params.datasets[task.dataset].source or task.dataset
+        if task.gaussian_noise and source == "cifar10":
+            # Generated where it is missing, so it is not required.
+            yield Item(
+                kind="noise",
+                key="CIFAR-10-C",
+                name="CIFAR-10-C",
+                source="CIFAR-10-C",
+                program="train_focal",
+                digest=partial(archive_digest, root),
+            )
+    translation = params.focal.translation
+    if translation:
+        name = translation.dataset
+        languages = (translation.source, translation.target)
+        yield Item(
+            kind="translation",
+            key=name,
+            name=name,
+            source=name,
+            program="train_focal",
+            digest=partial(_digest_of_pairs, name, languages, root),
+            require=partial(require_pairs, name, languages, root=root),
+        )
+
+
+def _digest_of_file(path: Path) -> str | None:
+    return digest_of_user_file(path) if path.is_file() else None
+
+
+def _digest_of_pairs(name: str, languages: tuple[str, str], root: Path) -> str:
+    return translation_digest(name, languages, root=root) or BUILT_IN
+
+
+def _scenes(params: Params) -> Iterator[Item]:
+    segmentation = params.cooling.segmentation
+    if "cooling" not in params.papers or segmentation is None:
+        return
+    root = Path(params.data.root)
+    name = segmentation.dataset
+    yield Item(
+        kind="scenes",
+        key=name,
+        name=name,
+        source=name,
+        program="train_cooling",
+        digest=partial(_digest_of_scenes, name, root),
+        require=partial(require_scenes, name, root=root),
+    )
+
+
+def _digest_of_scenes(name: str, root: Path) -> str:
+    return segmentation_digest(name, root=root) or BUILT_IN

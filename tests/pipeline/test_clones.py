@@ -1,0 +1,215 @@
+"""A run continues in a fresh clone, and each checkout and experiment runs its own code.
+
+Real repositories with the stages `inputs` and `fetch`, a local remote, and another
+checkout's package installed.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from softmax_temperature.params import read_yaml
+from softmax_temperature.tools.profiles import render_profile
+from tests.conftest import ROOT
+
+SECONDS = 300
+PLAN = "from softmax_temperature.tools.cli import main; main()"
+TRAIN = "TRAIN = 3000\n"
+
+
+def run(folder: Path, *command: str, code: int = 0) -> str:
+    """Run a command in a folder; returns what it printed."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def environment() -> dict[str, str]:
+    """The environment of a user, whose installed package is another checkout's."""
+    bin_folder = str(Path(sys.executable).parent)
+    return os.environ | {
+        "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT / "src"),
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_AUTHOR_NAME": "A",
+        "GIT_AUTHOR_EMAIL": "a@b.c",
+        "GIT_COMMITTER_NAME": "A",
+        "GIT_COMMITTER_EMAIL": "a@b.c",
+    }
+
+
+def dvc(folder: Path, *words: str, code: int = 0) -> str:
+    return run(folder, sys.executable, "-m", "dvc", *words, code=code)
+
+
+def git(folder: Path, *words: str) -> str:
+    return run(folder, "git", *words)
+
+
+def commit(folder: Path) -> None:
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "State")
+
+
+def plan(folder: Path) -> str:
+    command = f"import sys; sys.path.insert(0, 'src'); {PLAN}"
+    return run(folder, sys.executable, "-c", command, "plan")
+
+
+def prepared_sentences(folder: Path) -> int:
+    """The number of training sentences and validation sentences that were prepared."""
+    card = json.loads((folder / "data/prepared/sentences/card.json").read_text())
+    return int(card["splits"]["train"]["size"] + card["splits"]["validation"]["size"])
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A committed project that prepares digits and phrases."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in ("src", "pipeline"):
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    graph = read_yaml(ROOT / "dvc.yaml")
+    stages = {name: graph["stages"][name] for name in ("inputs", "fetch")}
+    YAML().dump({"stages": stages}, folder / "dvc.yaml")
+    write_params(folder, ["digits", "sentences"])
+    (folder / ".gitignore").write_text("/data\n__pycache__/\n")
+    (folder / ".dvcignore").write_text("__pycache__/\n")
+    git(folder, "init", "--quiet")
+    dvc(folder, "init", "--quiet")
+    commit(folder)
+    return folder
+
+
+def write_params(folder: Path, names: list[str]) -> None:
+    _, params = render_profile("smoke", ROOT / "profiles")
+    content = params.model_dump(mode="json")
+    # Sentences under a name of their own, which no paper that is left out uses.
+    source = {"sentences": {"source": "phrases"}}
+    content["datasets"] = {name: source.get(name, {}) for name in names}
+    content["papers"] = ["cooling"]
+    content["compute"]["engine"] = "serial"
+    content["cooling"]["experiments"] = {
+        "digits": content["cooling"]["experiments"]["digits-vgg"]
+    }
+    YAML().dump(content, folder / "params.yaml")
+
+
+def test_a_pulled_run_continues_in_a_fresh_clone(
+    repository: Path, tmp_path: Path
+) -> None:
+    dvc(repository, "repro")
+    dvc(repository, "remote", "add", "--default", "here", str(tmp_path / "remote"))
+    commit(repository)
+    dvc(repository, "push")
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", str(repository), str(clone))
+    assert "2 of 2 cells to run" in plan(clone)
+    dvc(clone, "pull")
+    assert "2 cells up to date" in plan(clone)
+    assert "Running stage 'fetch'" not in dvc(clone, "repro")
+    write_params(clone, ["digits", "sentences", "glyphs-30"])
+    assert "1 of 3 cells to run" in plan(clone)
+    assert "prepared: 1 of 3 cells to run" in dvc(clone, "repro")
+
+
+def test_a_worktree_runs_its_own_code(repository: Path, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    git(repository, "worktree", "add", "--quiet", "-b", "other", str(tree))
+    module = tree / "src/softmax_temperature/data/phrases.py"
+    module.write_text(module.read_text().replace(TRAIN, "TRAIN = 60\n"))
+    dvc(tree, "repro")
+    assert prepared_sentences(tree) == 60
+    assert "2 cells up to date" in plan(tree)
+    dvc(repository, "repro")
+    assert prepared_sentences(repository) == 3000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["temp", "queue"])
+def test_an_experiment_runs_the_code_of_its_commit(repository: Path, kind: str) -> None:
+    module = repository / "src/softmax_temperature/data/phrases.py"
+    module.write_text(module.read_text().replace(TRAIN, "TRAIN = 60\n"))
+    dvc(repository, "repro")
+    commit(repository)
+    before = (repository / "params.yaml").read_text()
+    change = ["--set-param", "seed=7", "--name", "seven"]
+    if kind == "temp":
+        dvc(repository, "exp", "run", "--temp", *change)
+    else:
+        dvc(repository, "exp", "run", "--queue", *change)
+        dvc(repository, "exp", "run", "--run-all")
+    assert (repository / "params.yaml").read_text() == before
+    dvc(repository, "exp", "apply", "seven")
+    changed = git(repository, "diff", "--unified=0", "params.yaml").splitlines()
+    assert [line for line in changed if line.startswith("+seed")] == ["+seed: 7"]
+    assert len([line for line in changed if line.startswith("+")]) == 2
+    assert prepared_sentences(repository) == 60
+    assert "2 cells up to date" in plan(repository)
+
+
+def begin_repro(folder: Path) -> "subprocess.Popen[str]":
+    """`dvc repro`, once its stage waits in the file `started`."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dvc", "repro"],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    until = time.monotonic() + SECONDS
+    while not (folder / "started").exists():
+        assert time.monotonic() < until, "the stage did not start"
+        time.sleep(0.1)
+    return process
+
+
+@pytest.fixture
+def waiting(tmp_path: Path) -> Path:
+    """A project whose only stage waits until there is a file `go`."""
+    command = "touch started; until test -e go; do sleep 0.1; done; echo 1 > made"
+    YAML().dump(
+        {"stages": {"wait": {"cmd": command, "outs": ["made"]}}}, tmp_path / "dvc.yaml"
+    )
+    dvc(tmp_path, "init", "--no-scm", "--quiet")
+    return tmp_path
+
+
+def test_a_second_repro_ends_at_once_and_names_the_first(waiting: Path) -> None:
+    first = begin_repro(waiting)
+    try:
+        said = dvc(waiting, "repro", code=255)
+        assert "is busy, it is being blocked by" in said
+        assert f"(PID {first.pid})" in said
+    finally:
+        (waiting / "go").touch()
+    assert first.wait(SECONDS) == 0
+    assert "didn't change" in dvc(waiting, "repro")
+
+
+def test_a_killed_repro_leaves_no_lock_behind(waiting: Path) -> None:
+    first = begin_repro(waiting)
+    os.killpg(first.pid, signal.SIGKILL)
+    assert first.wait(SECONDS) == -signal.SIGKILL
+    (waiting / "go").touch()
+    assert "Running stage 'wait'" in dvc(waiting, "repro")
+    assert (waiting / "made").read_text() == "1\n"
