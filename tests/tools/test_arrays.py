@@ -260,3 +260,24 @@ def test_an_archive_with_labels_beside_a_file_of_labels_is_refused(
     paths = (tmp_path / "own.npz", tmp_path / "y.npy")
     with pytest.raises(InputError, match=rf"holds {name}, and .*y.npy gives"):
         read_rows("logits", *paths, "validation", None, None)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_large_logits_are_not_copied(dtype: type) -> None:
+    logits = LOGITS.astype(dtype)
+    table, _ = checked_logits(logits, LABELS)
+    assert np.shares_memory(table.numpy(), logits)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("form", ["read-only", "reversed", "big-endian", "by columns"])
+def test_arrays_of_any_layout_are_read_alike(form: str) -> None:
+    logits = np.random.default_rng(0).standard_normal((8, 3)).astype(np.float32)
+    forms = {
+        "read-only": np.frombuffer(logits.tobytes(), np.float32).reshape(8, 3),
+        "reversed": logits[::-1, ::-1].copy()[::-1, ::-1],
+        "big-endian": logits.astype(">f4"),
+        "by columns": np.asfortranarray(logits),
+    }
+    table, _ = checked_logits(forms[form], np.arange(8) % 3)
+    assert table.tolist() == logits.tolist()

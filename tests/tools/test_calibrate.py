@@ -400,3 +400,12 @@ def test_numpys_integers_are_options_too(overconfident: Drawn) -> None:
     assert report.data["settings"]["bins"] == 15
     assert json.loads(json.dumps(report.data))["metrics"]["nll"]["bins"] == 15
     assert report.data == calibrate(*overconfident, bins=15, bootstrap=5, seed=2).data
+
+
+def test_a_report_keeps_its_logits_when_the_user_changes_theirs(
+    overconfident: Drawn,
+) -> None:
+    logits = overconfident[0].clone()
+    report = calibrate(logits, overconfident[1], fit_on="all", bootstrap=0)
+    logits.zero_()
+    assert torch.equal(report.logits["before"], overconfident[0].double())

@@ -354,7 +354,8 @@ def checked_logits(
         name: Prefix of the arguments' names in messages.
 
     Returns:
-        Logits (n, classes), float64, and labels (n,), int64.
+        Logits (n, classes), float32 if they were given so and otherwise float64, which
+        may share the memory of those given; and labels (n,), int64.
 
     Raises:
         ValueError: If an array is malformed, or does not look like its kind.
@@ -372,8 +373,8 @@ def checked_logits(
             "Give the logits first.",
         )
     if kind == "probs":
-        least = _smallest_positive(as_numpy(logits).dtype)
-        table = _log_probs(values, f"{name}probs", least=least)
+        values = _prob_table(values, f"{name}probs")
+        table = torch.from_numpy(values)
     else:
         _refuse_decisions(values, f"{name}logits")
         table = torch.from_numpy(values)
@@ -386,6 +387,9 @@ def checked_logits(
     check_labels(numbers, table, name=f"{name}labels", masked=True)
     if kind == "probs":
         _refuse_rounded_zeros(values, numbers, f"{name}probs")
+        # In place, because the table of a language model is large.
+        least = _smallest_positive(as_numpy(logits).dtype)
+        np.log(np.clip(values, least, None, out=values), out=values)
     return table, numbers
 
 
@@ -447,8 +451,11 @@ def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
     return torch.from_numpy(values.astype(np.int64))
 
 
-def _score_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """Logits or probabilities as a finite table, (n, classes) or (n, 1), float64."""
+def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
+    """Logits or probabilities as a finite table, (n, classes) or (n, 1).
+
+    It is float32 or float64, and a copy only if it has to be.
+    """
     if values.dtype.kind not in "fiu" or values.ndim not in (1, 2) or not values.size:
         raise ArgumentError(
             f"{name} must be numbers of shape (n, classes), "
@@ -457,10 +464,15 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
         )
     if values.ndim == 1 and values.dtype.kind in "iu":
         raise _decisions(name)
-    table = values.reshape(len(values), -1).astype(np.float64)
-    wrong = np.argwhere(np.isnan(table) | np.isposinf(table))
+    dtype = values.dtype if values.dtype in (np.float32, np.float64) else np.float64
+    # torch takes rows in order, and warns about arrays that cannot be written.
+    table = np.require(values.reshape(len(values), -1), dtype, ["C", "W"])
+    # The largest number of a row is not finite if any is NaN or inf.
+    largest = table.max(axis=1)
+    wrong = np.flatnonzero(np.isnan(largest) | np.isposinf(largest))
     if len(wrong):
-        row, column = wrong[0]
+        row = wrong[0]
+        column = np.flatnonzero(np.isnan(table[row]) | np.isposinf(table[row]))[0]
         raise ArgumentError(
             f"{name} must be finite, got {table[row, column]} in row {row}, "
             f"class {column}",
@@ -469,7 +481,7 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
     return table
 
 
-def _refuse_decisions(values: NDArray[np.float64], name: str) -> None:
+def _refuse_decisions(values: NDArray[Any], name: str) -> None:
     """Refuse predicted classes, as numbers or one-hot, that were given as logits."""
     if values.shape[1] == 1:
         whole = bool((values == np.floor(values)).all())
@@ -495,12 +507,12 @@ def _refuse_rounded_zeros(
 
     The logarithm of such a 0 would dominate the fit of the temperature.
     """
-    if values.shape[1] == 1:
-        values = np.hstack([1 - values, values])
     label_probs = values[np.arange(len(values)), labels.numpy()]
     zeros = np.flatnonzero(label_probs == 0)
+    if not len(zeros):
+        return
     decimals = rounded_decimals(torch.from_numpy(values))
-    if len(zeros) and decimals is not None:
+    if decimals is not None:
         raise ArgumentError(
             f"{name} are rounded to {decimals} decimals, and 0 for the label "
             f"in row {zeros[0]}",
@@ -514,19 +526,20 @@ def _smallest_positive(dtype: np.dtype[Any]) -> float:
     return float(np.finfo(floating).smallest_subnormal)
 
 
-def _log_probs(values: NDArray[np.float64], name: str, *, least: float) -> Tensor:
-    """Logarithms of probabilities (n, classes), or (n, 1) for class 1 of two."""
-    if values.shape[1] == 1:
-        values = np.hstack([1 - values, values])
-    table = torch.from_numpy(values)
+def _prob_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """A float64 copy of probabilities, (n, classes); (n, 1) are those of class 1."""
+    exact = values.astype(np.float64)
+    if exact.shape[1] == 1:
+        exact = np.hstack([1 - exact, exact])
+    table = torch.from_numpy(exact)
     misses = (table.sum(dim=1) - 1).abs()
     wrong = (table.amin(dim=1) < 0) | (misses > sum_tolerance(table, len(table)))
     if bool(wrong.any()):
         row = int(wrong.int().argmax())
         raise ArgumentError(
             f"{name} must be rows of numbers in [0, 1] that sum to one, got a least "
-            f"one of {values[row].min():.6g} and a sum of {values[row].sum():.6g} "
+            f"one of {exact[row].min():.6g} and a sum of {exact[row].sum():.6g} "
             f"in row {row}",
             "If these are logits, leave kind='probs' (--probs) out.",
         )
-    return torch.from_numpy(np.log(np.clip(values, least, None)))
+    return exact
