@@ -89,13 +89,11 @@ def test_labels_and_other_rows_lie_in_the_same_file_or_apart(tmp_path: Path) -> 
         np.testing.assert_array_equal(found["logits"], LOGITS)
         np.testing.assert_array_equal(other["logits"], 2 * LOGITS)
         np.testing.assert_array_equal(other["labels"], LABELS)
-    given = read_rows(
-        "logits", whole, None, "validation", write(tmp_path / "b.npz"), None
-    )[1]
-    assert given is not None
-    np.testing.assert_array_equal(
-        given["logits"], LOGITS
-    )  # The file that is given goes before.
+    other_file = write(tmp_path / "b.npz")
+    with pytest.raises(
+        InputError, match=r"validation_labels, and .*b.npz gives .* Leave --validation"
+    ):
+        read_rows("logits", whole, None, "validation", other_file, None)
     with pytest.raises(InputError, match="validation rows lack their logits"):
         read_rows("logits", bare, labels, "validation", None, labels)
 

@@ -26,6 +26,7 @@ from softmax_temperature.cooling.redistribution import (
     redistribute,
 )
 from softmax_temperature.metrics.checks import (
+    ArgumentError,
     as_rows,
     check_at_least_zero,
     check_labels,
@@ -116,6 +117,11 @@ class Cooling:
     ) -> None:
         if not isinstance(model, nn.Module):
             raise TypeError(f"model must be a torch module, got {type(model).__name__}")
+        if isinstance(model, torch.jit.ScriptModule):
+            raise ArgumentError(
+                f"model must be held before torch.jit, got a {type(model).__name__}",
+                "Hand over the network itself, and script or trace it afterwards.",
+            )
         _check_choice("mode", mode, MODES)
         _check_choice("refit", refit, REFITS)
         check_at_least_zero(factor, "factor")

@@ -98,7 +98,8 @@ def read_rows(
         labels: File of the labels, if they are not in the file of the matrix.
         other: Name of the other rows, "validation" or "test".
         other_path: File of the other rows. Without it they are read from the first
-            file, if it has arrays such as `test_embeddings` and `test_labels`.
+            file, if it has arrays such as `test_embeddings` and `test_labels`. Only
+            one of the two may have them.
         other_labels: File of the other rows' labels.
         columns: Names and patterns of the classes' columns in tables.
 
@@ -113,6 +114,13 @@ def read_rows(
         if name in arrays
     }
     if other_path:
+        if other_rows:
+            held = " and ".join(f"{other}_{name}" for name in other_rows)
+            raise InputError(
+                f"holds {held}, and {other_path} gives the {other} rows too",
+                where=str(path),
+                remedy=f"Leave --{other} out, or save the other arrays alone.",
+            )
         return arrays, _read_pair(matrix, other_path, other_labels, (), columns)
     if len(other_rows) == 1 or other_labels:
         absent = "labels" if matrix in other_rows else matrix

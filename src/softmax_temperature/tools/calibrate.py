@@ -27,6 +27,7 @@ from softmax_temperature.runner.artifacts import (
     write_json,
     write_text,
 )
+from softmax_temperature.runner.errors import InputError
 from softmax_temperature.scaling import sandwich_interval, search_temperature
 from softmax_temperature.tools.advice import Advice, Evidence, advise, three_digits
 from softmax_temperature.tools.arrays import (
@@ -364,6 +365,12 @@ def calibrate_files(
         validation_labels,
         columns=columns,
     )
+    if held_out and "fit_on" in options:
+        raise InputError(
+            f"holds validation_{kind}, and --fit-on says what else to fit on",
+            where=str(logits),
+            remedy="Leave --fit-on out, or save the other arrays alone.",
+        )
     own = (held_out[kind], held_out["labels"]) if held_out else None
     paths = (logits, labels, validation, validation_labels)
     where = ", ".join(str(path) for path in paths if path)
@@ -453,10 +460,15 @@ def _halves(
     """A random half to fit the temperature on, and the other half to report on."""
     generator = generator_for(seed, "calibrate", "half")
     images = as_numpy(logits)
-    if images.ndim > 2 and len(images) > 1:
-        # The pixels of an image are correlated, so no image is in both halves.
+    if images.ndim > 2:
         maps = as_numpy(labels)
         check_map_labels(images, maps)
+        labelled = (maps != ignore_index).reshape(len(maps), -1).any(axis=1)
+        if not labelled.all():
+            images = images[labelled]
+            maps = maps[labelled]
+    if images.ndim > 2 and len(images) > 1:
+        # The pixels of an image are correlated, so no image is in both halves.
         half = random_holdout(np.zeros(len(images), np.int64), 0.5, generator)
         fitted = _rows((images[~half], maps[~half]), kind, ignore_index)
         reported = _rows((images[half], maps[half]), kind, ignore_index)

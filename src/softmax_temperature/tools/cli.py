@@ -196,7 +196,6 @@ def calibrate(
     settings: dict[str, Any] = {
         "kind": "probs" if probs else "logits",
         "columns": names(columns),
-        "fit_on": fit_on or "half",
         "bins": bins,
         "ignore_index": ignore_index,
         "seed": seed,
@@ -205,6 +204,8 @@ def calibrate(
         "bootstrap": bootstrap,
         "html": html,
     }
+    if fit_on:
+        settings["fit_on"] = fit_on
     stem = Path("sample") if logits is None else logits.parent / logits.stem
     folder = output or Path(f"{stem}-calibration")
     report = calibrate_files(logits or SAMPLE, labels, output=folder, **settings)
