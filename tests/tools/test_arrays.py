@@ -279,3 +279,50 @@ def test_arrays_of_any_layout_are_read_alike(form: str) -> None:
     }
     table, _ = checked_logits(forms[form], np.arange(8) % 3)
     assert table.tolist() == logits.tolist()
+
+
+SPARSE = torch.eye(3).to_sparse()
+
+
+@pytest.mark.parametrize(
+    ("logits", "fault"),
+    [
+        (SPARSE, "sparse, quantised or without data"),
+        (torch.empty(3, 2, device="meta"), "sparse, quantised or without data"),
+        ((LOGITS, LABELS, {}), "a tuple has parts of different shapes"),
+        (LOGITS.astype(object), r"got object .*such as array.astype\(float\)"),
+        (LOGITS > 0, r"got bool .*such as array.astype\(float\)"),
+    ],
+)
+def test_what_is_no_plain_array_is_refused(logits: Any, fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        checked_logits(logits, LABELS)
+
+
+def test_tensors_of_eight_bits_are_read_as_their_numbers() -> None:
+    eight_bits = torch.tensor(LOGITS).to(torch.float8_e4m3fn)
+    table, _ = checked_logits(eight_bits, LABELS)
+    assert table.tolist() == LOGITS.tolist()  # They need few bits.
+
+
+def test_flags_are_the_labels_of_two_classes_alone() -> None:
+    assert checked_logits(LOGITS, LABELS == 1)[1].tolist() == LABELS.tolist()
+    with pytest.raises(ValueError, match="are true or false, and there are 3 classes"):
+        checked_logits(np.hstack([LOGITS, LOGITS[:, :1]]), LABELS == 1)
+
+
+# torch says so when it loads a sparse tensor.
+@pytest.mark.filterwarnings("ignore:Validating sparse tensor invariants:UserWarning")
+def test_files_of_other_encodings_and_layouts_are_refused_in_one_line(
+    tmp_path: Path,
+) -> None:
+    sparse = tmp_path / "sparse.pt"
+    torch.save({"logits": SPARSE, "labels": torch.arange(3)}, sparse)
+    encoded = tmp_path / "encoded.csv"
+    encoded.write_text("logit_0,logit_1,label\n1,2,0\n", encoding="utf-16")
+    for path, fault in (
+        (sparse, "sparse, quantised or without data"),
+        (encoded, "Save it as text in UTF-8"),
+    ):
+        with pytest.raises(InputError, match=fault):
+            read_rows("logits", path, None, "validation", None, None)

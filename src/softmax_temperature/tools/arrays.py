@@ -184,7 +184,8 @@ def read_arrays(
             where=str(path),
             remedy="Leave --columns out, or give a csv or parquet file.",
         )
-    arrays = _by_name(content, required[0] if len(required) == 1 else matrix)
+    with user_data(path, "Save plain arrays."):
+        arrays = _by_name(content, required[0] if len(required) == 1 else matrix)
     for name in required:
         if name not in arrays and (other := _other_name(name, arrays, path)):
             arrays[name] = arrays.pop(other)
@@ -253,17 +254,20 @@ def _absent(
 def as_numpy(value: Any) -> NDArray[Any]:
     """A tensor or array-like as a numpy array."""
     if isinstance(value, Tensor):
-        value = value.detach().cpu()
-        # NumPy has no bfloat16.
-        if value.dtype in (torch.bfloat16, torch.float16):
-            value = value.float()
+        value = _dense(value)
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ArgumentError(
             f"an array of shape {value.shape} has masked entries, whose mask would be "
             "lost",
             "Leave their rows out: array[~mask.any(axis=1)].data.",
         )
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ArgumentError(
+            f"a {type(value).__name__} has parts of different shapes",
+            "Give one tensor, array or list of rows of the same length.",
+        ) from error
     if array.ndim == 0:
         raise ArgumentError(
             f"arrays must have one row per sample, got one {type(value).__name__}",
@@ -272,15 +276,34 @@ def as_numpy(value: Any) -> NDArray[Any]:
     return array
 
 
+def _dense(tensor: Tensor) -> Tensor:
+    """A tensor on the CPU whose type and layout NumPy has."""
+    if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta:
+        raise ArgumentError(
+            f"a tensor of shape {tuple(tensor.shape)} is sparse, quantised or without "
+            "data",
+            "Give plain numbers, such as tensor.to_dense() or tensor.dequantize().",
+        )
+    tensor = tensor.detach().cpu()
+    # NumPy has neither bfloat16 nor types of eight bits.
+    narrow = tensor.is_floating_point() and tensor.dtype.itemsize < 4
+    return tensor.float() if narrow else tensor
+
+
 def check_frame(values: Any, labels: Any, name: str) -> None:
     """Refuse a data frame whose columns or rows are not those of a matrix.
 
     Its columns may have any names, but not that of a label, nor some that are numbered
     beside others that are not, nor numbers in another order than their own.
     """
-    if not _is_of_pandas(values):
+    columns = _column_names(values)
+    if columns is None:
         return
-    columns = [str(column).strip() for column in values.columns]
+    for place, column in enumerate(columns):
+        if column in columns[:place]:
+            raise ArgumentError(
+                f"{name} has two columns {column!r}", "Give each column its own name."
+            )
     numbered = [column for column in columns if NUMBERED.fullmatch(column)]
     foreign = [column for column in columns if column.lower() in LABEL_NAMES]
     if numbered:
@@ -289,20 +312,35 @@ def check_frame(values: Any, labels: Any, name: str) -> None:
         raise ArgumentError(
             f"{name} has the columns {', '.join(map(repr, foreign[:5]))} beside the "
             "scores",
-            f"Leave them out, {name}.drop(columns=...), or give {name}.to_numpy().",
+            "Leave these columns out, or give a matrix of the others.",
         )
     keys = [numbered_key(column) for column in columns]
     if len({prefix for prefix, _ in keys}) == 1 and keys != sorted(keys):
         raise ArgumentError(
             f"{name} has its columns in the order {', '.join(columns[:5])}, ..., not "
             "that of their numbers",
-            f"Sort them, or give {name}.to_numpy().",
+            "Sort them, or give a matrix without names.",
         )
-    if _is_of_pandas(labels) and _is_reordered(values.index, labels.index):
+    both = _is_of_pandas(values) and _is_of_pandas(labels)
+    if both and _is_reordered(values.index, labels.index):
         raise ArgumentError(
             f"{name} and the labels have the same index in another order",
             "Bring them into one: labels.loc[logits.index].",
         )
+
+
+def _column_names(values: Any) -> list[str] | None:
+    """Names of a data frame's columns; None of something else.
+
+    Data frames are those of pandas and polars, and Arrow's tables and batches.
+    """
+    names = getattr(values, "column_names", None)
+    is_frame = type(values).__name__ == "DataFrame"
+    if names is None and is_frame:
+        names = getattr(values, "columns", None)
+    if names is None or callable(names):
+        return None
+    return [str(column).strip() for column in names]
 
 
 def _is_of_pandas(values: Any) -> bool:
@@ -391,6 +429,11 @@ def checked_logits(
             # The logit of class 1 of two; that of class 0 is zero.
             table = torch.cat([torch.zeros_like(table), table], dim=1)
     check_logits(table, name=f"{name}{kind}", masked=True)
+    if classes.dtype.kind == "b" and classes.ndim == 1 and table.shape[1] > 2:
+        raise ArgumentError(
+            f"{name}labels are true or false, and there are {table.shape[1]} classes",
+            "Give the class of each row, not whether its prediction was right.",
+        )
     numbers = class_numbers(classes, table.shape, f"{name}labels")
     check_labels(numbers, table, name=f"{name}labels", masked=True)
     if kind == "probs":
@@ -465,10 +508,13 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
     It is float32 or float64, and a copy only if it has to be.
     """
     if values.dtype.kind not in "fiu" or values.ndim not in (1, 2) or not values.size:
+        remedy = "Give one row per sample and one column per class."
+        if values.dtype.kind not in "fiu":
+            remedy = "Give rows of real numbers, such as array.astype(float)."
         raise ArgumentError(
             f"{name} must be numbers of shape (n, classes), "
             f"got {values.dtype} {values.shape}",
-            "Give one row per sample and one column per class.",
+            remedy,
         )
     if values.ndim == 1 and values.dtype.kind in "iu":
         raise _decisions(name)
