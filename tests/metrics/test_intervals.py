@@ -134,7 +134,7 @@ def test_a_lower_bias_is_not_taken_from_noise_that_was_not_seen() -> None:
 
 
 def test_the_bias_of_a_gap_near_the_clear_distance() -> None:
-    # 3.5 standard errors: the nearest gap is one of 1, where the bias is 0.16663 of one.
+    # 3.5 standard errors: the nearest gap is one of 1, whose bias is 0.16663 of one.
     means = torch.tensor([0.035, -0.035], dtype=torch.float64)
     found = intervals._largest_bias(means, torch.full_like(means, 0.01))
     assert found == pytest.approx(2 * 0.01 * (normal_mean_absolute(1.0) - 1))

@@ -2,6 +2,7 @@
 the rest in one line.
 """
 
+import gc
 import json
 import math
 import subprocess
@@ -463,3 +464,9 @@ def test_validation_rows_in_the_archive_are_not_overridden_in_silence(
         with pytest.raises(InputError, match=fault):
             calibrate_files(tmp_path / "all.npz", output=tmp_path / "out", **option)
     assert not (tmp_path / "out").exists()
+
+
+def test_the_command_leaves_the_garbage_collector_on(tmp_path: Path) -> None:
+    arguments = ["calibrate", "--sample", "--output", str(tmp_path / "out")]
+    assert CliRunner().invoke(cli.app, arguments).exit_code == 0
+    assert gc.isenabled()
