@@ -329,3 +329,17 @@ def test_embeddings_that_are_no_floats_are_refused(dtype: torch.dtype) -> None:
     classifier = CosineClassifier(4, 3, inverse_temperature=16.0)
     with pytest.raises(ValueError, match="embeddings must be floating point"):
         classifier(torch.ones(2, 4, dtype=dtype))
+
+
+def test_a_sample_is_a_pair_of_a_matrix_and_labels() -> None:
+    embeddings, labels = mixture(dim=12)
+    for sample, fault in (
+        (embeddings, r"sample must be \(embeddings, labels\), got Tensor"),
+        ((embeddings, labels, labels), r"sample must be \(embeddings, labels\), got"),
+        ((embeddings.tolist(), labels), r"got list\. Convert them: torch\.tensor"),
+        ((embeddings[0], labels), r"shape \(n, 12\), got \(12,\)"),
+    ):
+        with pytest.raises(ValueError, match=fault):
+            CosineClassifier(12, 5, sample=sample)  # type: ignore[arg-type]
+    of_a_list = CosineClassifier(12, 5, sample=[embeddings, labels])  # type: ignore[arg-type]
+    assert of_a_list.suggestion is not None

@@ -1,3 +1,4 @@
+import gc
 import math
 
 import numpy as np
@@ -117,7 +118,7 @@ def test_data_without_an_optimum_are_told_apart_at_every_scale(scale: float) -> 
 def test_an_optimum_far_from_the_largest_margin_is_found(scale: float) -> None:
     # Rows of two classes with a margin of 1e-6, right in 2 of 3, and one that is right
     # with a margin of 1, which says nothing there: 2/3 is the probability at T.
-    logits = scale * torch.tensor([[1e-6, 0.0]] * 30 + [[1.0, 0.0]]).double()
+    logits = scale * torch.tensor([[0.0, -1e-6]] * 30 + [[0.0, -1.0]]).double()
     labels = torch.tensor([0, 0, 1] * 10 + [0])
     fit = fit_temperature(logits, labels)
     assert fit.temperature == pytest.approx(1e-6 * scale / math.log(2), rel=1e-6)
@@ -260,3 +261,19 @@ def test_logits_whose_margins_no_float_holds_are_refused(
     logits = scale * torch.tensor([[1.0, -1.0], [-1.0, 1.0]] * 5, dtype=torch.float64)
     with pytest.raises(ValueError, match=fault):
         fit_temperature(logits, torch.tensor([0, 0] * 5))
+
+
+@pytest.mark.parametrize("criterion", ["nll", "ece"])
+def test_a_fit_leaves_no_copy_of_the_logits_in_memory(criterion: str) -> None:
+    logits, labels = drawn(777)
+    gc.disable()  # A copy in a reference cycle stays until the collector runs.
+    try:
+        fit_temperature(logits, labels, criterion=criterion)
+        left = [
+            thing
+            for thing in gc.get_objects()
+            if type(thing) is Tensor and thing.shape == logits.shape
+        ]
+    finally:
+        gc.enable()
+    assert [id(thing) for thing in left] == [id(logits)]

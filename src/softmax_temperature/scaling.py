@@ -84,14 +84,24 @@ def fit_temperature(
     check_logits(logits, masked=True)
     check_labels(labels, logits, masked=True)
     check_not_probs(logits)
+    return search_temperature(logits, labels, criterion=criterion, bins=bins)
+
+
+def search_temperature(
+    logits: Tensor, labels: Tensor, *, criterion: str = "nll", bins: int = 15
+) -> TemperatureFit:
+    """`fit_temperature` of logits and labels that have been checked."""
     bins = check_count(bins, "bins", least=1)
     if criterion not in ("nll", "ece"):
-        raise ValueError(f"criterion must be 'nll' or 'ece', got {criterion!r}")
-    exact = logits.detach().double()
+        raise ArgumentError(
+            f"criterion must be 'nll' or 'ece', got {criterion!r}",
+            "Give one of the two.",
+        )
     # Margins to the largest logit: their exponentials cannot overflow, and the largest
-    # of each row is 1.
-    margins = exact - exact.amax(dim=1, keepdim=True)
-    _check_range(margins, masked=exact.isneginf())
+    # of each row is 1. They are computed in place, because logits may be large.
+    margins = logits.detach().to(torch.float64, copy=True)
+    margins -= margins.amax(dim=1, keepdim=True)
+    _check_range(margins, logits)
     if criterion == "nll":
         return _fit_likelihood(margins, labels.long())
     return _fit_calibration_error(margins, labels.long(), bins)
@@ -117,6 +127,14 @@ def temperature_interval(
     """
     check_logits(logits, masked=True)
     check_labels(labels, logits, masked=True)
+    check_not_probs(logits)
+    return sandwich_interval(logits, labels, temperature, level=level)
+
+
+def sandwich_interval(
+    logits: Tensor, labels: Tensor, temperature: float, *, level: float = 0.90
+) -> tuple[float, float]:
+    """`temperature_interval` of logits and labels that have been checked."""
     check_positive(temperature, "temperature")
     if not is_number_between(level, 0, 1) or level == 0:
         raise ArgumentError(
@@ -176,10 +194,6 @@ def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
     # A masked class has weight 0, which times its clamped margin is 0.
     margins.clamp_(min=torch.finfo(margins.dtype).min)
 
-    def slope(log_temperature: float) -> float:
-        """Derivative of the negative log-likelihood with respect to 1 / T."""
-        return _mean_margin(margins, math.exp(-log_temperature)) - label_margin
-
     def fitted(temperature: float, **state: bool) -> TemperatureFit:
         value = _mean_log_sum(margins, 1 / temperature) - label_margin / temperature
         return TemperatureFit(temperature, value, **state)
@@ -191,24 +205,36 @@ def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
     separable = label_margin == 0 and largest > 0
     if separable:
         return fitted(_bracket(step)[0], at_bound=True, separable=True)
-    if scale == 0 or slope(math.log(LARGEST_RATIO * scale)) >= 0:
+    # Arguments, not variables of a closure: brentq leaves a reference cycle that would
+    # keep the margins in memory.
+    sample = (margins, label_margin)
+    if scale == 0 or _slope(math.log(LARGEST_RATIO * scale), *sample) >= 0:
         return fitted(_bracket(step)[1], at_bound=True)
-    while slope(math.log(_bracket(step)[1])) >= 0:
+    while _slope(math.log(_bracket(step)[1]), *sample) >= 0:
         step += 1
-    while slope(math.log(_bracket(step)[0])) <= 0:
+    while _slope(math.log(_bracket(step)[0]), *sample) <= 0:
         step -= 1
     low, high = _bracket(step)
-    root = brentq(slope, math.log(low), math.log(high), xtol=LOG_TOLERANCE)
+    root = brentq(
+        _slope, math.log(low), math.log(high), args=sample, xtol=LOG_TOLERANCE
+    )
     return fitted(math.exp(root), at_bound=False)
 
 
-def _check_range(margins: Tensor, masked: Tensor) -> None:
+def _slope(log_temperature: float, margins: Tensor, label_margin: float) -> float:
+    """Derivative of the negative log-likelihood with respect to 1 / T."""
+    return _mean_margin(margins, math.exp(-log_temperature)) - label_margin
+
+
+def _check_range(margins: Tensor, logits: Tensor) -> None:
     """Refuse logits whose margins, or the inverse of them, no float64 holds."""
-    if bool((margins.isneginf() & ~masked).any()):
-        raise ArgumentError(
-            "logits of a row must not differ by more than 1.8e308, got infinity",
-            "Divide all logits by a constant; the temperature is divided by it too.",
-        )
+    for piece, piece_logits in zip(_pieces(margins), _pieces(logits), strict=True):
+        if bool((piece.isneginf() & ~piece_logits.isneginf()).any()):
+            raise ArgumentError(
+                "logits of a row must not differ by more than 1.8e308, got infinity",
+                "Divide all logits by a constant; the temperature is divided by it "
+                "too.",
+            )
     largest = _largest_margin(margins)
     if 0 < largest < SMALLEST_MARGIN:
         raise ArgumentError(
@@ -237,7 +263,7 @@ def _mean_margin(margins: Tensor, inverse_temperature: float) -> float:
     """Mean over samples of the expected margin under the tempered softmax."""
     total = 0.0
     for piece in _pieces(margins):
-        weights = torch.exp(piece * inverse_temperature)
+        weights = (piece * inverse_temperature).exp_()
         expected = (weights * piece).sum(dim=1) / weights.sum(dim=1)
         total += expected.sum().item()
     return total / len(margins)
@@ -246,7 +272,7 @@ def _mean_margin(margins: Tensor, inverse_temperature: float) -> float:
 def _mean_log_sum(margins: Tensor, inverse_temperature: float) -> float:
     """Mean over samples of the logarithm of the softmax's denominator."""
     sums = [
-        torch.exp(piece * inverse_temperature).sum(dim=1).log().sum().item()
+        (piece * inverse_temperature).exp_().sum(dim=1).log().sum().item()
         for piece in _pieces(margins)
     ]
     return math.fsum(sums) / len(margins)
@@ -257,14 +283,19 @@ def _fit_calibration_error(
 ) -> TemperatureFit:
     # The prediction comes from the undivided logits: division can round two to one.
     correct = (margins.argmax(dim=1) == labels).double()
+    # The margin of the prediction is 0, so its probability is one over the softmax's
+    # denominator. The same memory serves all pieces and temperatures: small tensors
+    # between large temporaries would keep theirs from being reused.
+    denominators = margins.new_empty(len(margins))
+    scratch = torch.empty_like(_pieces(margins)[0])
 
     def error(temperature: float) -> Tensor:
-        # The margin of the prediction is 0, so its probability is one over the
-        # softmax's denominator.
-        denominators = [
-            torch.exp(piece / temperature).sum(dim=1) for piece in _pieces(margins)
-        ]
-        confidences = 1 / torch.cat(denominators)
+        for piece, sums in zip(
+            _pieces(margins), _pieces(denominators, margins), strict=True
+        ):
+            scaled = torch.div(piece, temperature, out=scratch[: len(piece)])
+            torch.sum(scaled.exp_(), dim=1, out=sums)
+        confidences = 1 / denominators
         index = equal_width_bins(confidences, bins)
         gaps = binned_sums(index, correct - confidences, bins)
         return gaps.abs().sum() / len(correct)

@@ -134,3 +134,14 @@ def test_more_than_one_output_is_refused(images: Tensor) -> None:
         network(images)
     with pytest.raises(ValueError, match="model must return one tensor of logits"):
         cooling.plan_redistribution(Pair())
+
+
+# torch deprecates both, and many users still have such networks.
+@pytest.mark.filterwarnings("ignore:.torch.jit:FutureWarning")
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("mode", ["last_layer", "periodic"])
+def test_a_scripted_or_traced_network_is_refused(mode: str) -> None:
+    network = nn.Linear(3, 2)
+    for convert in (torch.jit.script, lambda it: torch.jit.trace(it, torch.ones(1, 3))):
+        with pytest.raises(ValueError, match=r"torch.jit, got .* Hand over the"):
+            cooling.Cooling(convert(network), mode=mode)

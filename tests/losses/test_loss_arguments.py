@@ -46,6 +46,31 @@ def test_a_weight_has_one_number_for_each_class(loss: Any, classes: int) -> None
         loss(weight=torch.ones(classes))(*batch())
 
 
+@pytest.mark.parametrize("epoch", ["3", float("nan"), float("inf"), -1, True, [1]])
+def test_an_epoch_is_a_number(epoch: Any) -> None:
+    with pytest.raises(ValueError, match="epoch must be a number of at least 0, got"):
+        losses.ScheduledFocalLoss()(*batch(), epoch)
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ({"gammas": 3.0}, "gammas must be a list of numbers, got 3.0"),
+        ({"gammas": "531"}, "gammas must be finite and at least 0, got '5'"),
+        ({"milestones": 100}, "milestones must be a list of numbers, got 100"),
+        ({"milestones": ("1", "2")}, "milestones must be an integer .*, got '1'"),
+        ({"milestones": (1.5, 2)}, "milestones must be an integer .*, got 1.5"),
+    ],
+)
+def test_a_schedule_is_two_lists_of_numbers(options: Any, fault: str) -> None:
+    for schedule in (
+        lambda: losses.ScheduledFocalLoss(**options),
+        lambda: losses.scheduled_gamma(0, **options),
+    ):
+        with pytest.raises(ValueError, match=fault):
+            schedule()
+
+
 @every_loss
 def test_a_weight_is_a_tensor_of_finite_numbers(loss: Any) -> None:
     for weight in (torch.tensor([1.0, -1.0, 1.0]), torch.tensor([1.0, torch.nan, 1.0])):

@@ -3,6 +3,7 @@ that they keep; their coverage is tested in `test_interval_coverage.py`.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from softmax_temperature import metrics
+from softmax_temperature.metrics import intervals
 from softmax_temperature.metrics.calibration import equal_mass_membership
 from softmax_temperature.metrics.intervals import (
     ONE_SIDED,
@@ -95,9 +97,95 @@ def test_no_gaps_have_less_bias_than_the_least(multiple: float) -> None:
 
 
 def least_bias(value: float, deviations: np.ndarray) -> float:  # type: ignore[type-arg]
-    from softmax_temperature.metrics.intervals import _least_bias
+    return intervals._least_bias(value, torch.from_numpy(deviations))
 
-    return _least_bias(value, torch.from_numpy(deviations))
+
+def normal_mean_absolute(shift: float) -> float:
+    """Mean of |shift + x| for a standard normal x."""
+    density = math.exp(-(shift**2) / 2) * math.sqrt(2 / math.pi)
+    return shift * math.erf(shift / math.sqrt(2)) + density
+
+
+def test_the_least_bias_is_that_of_the_largest_sum_the_sample_permits() -> None:
+    # The observed sum is the 5th percentile for gaps of one standard error each, so
+    # these are the largest gaps that are consistent with it.
+    generator = np.random.default_rng(1)
+    deviations = np.full(40, 0.01)
+    sums = np.abs(0.01 + 0.01 * generator.standard_normal((50_000, 40))).sum(axis=1)
+    found = least_bias(float(np.quantile(sums, 0.05)), deviations)
+    expected = 0.4 * (normal_mean_absolute(1.0) - 1)
+    assert found == pytest.approx(expected, rel=0.03)
+    assert found == pytest.approx(sums.mean() - 0.4, rel=0.03)
+    # An error below what noise alone shows has no more bias than its own value.
+    assert least_bias(0.1, deviations) == 0.1
+    assert least_bias(0.0, np.zeros(4)) == 0
+
+
+def test_a_lower_bias_is_not_taken_from_noise_that_was_not_seen() -> None:
+    # Confidence 0.9, all right: the gaps do not vary, though a calibrated model's do.
+    sure = torch.full((4,), 0.9, dtype=torch.float64)
+    error = one_bin(sure, torch.ones(4, dtype=torch.float64))
+    assert error.least_bias == 0
+    # Unseen: 0.09 of a calibrated model less 0.01 seen, over n, and 1 / n^2.
+    assert error.unseen_variance == pytest.approx((0.09 - 0.01) / 4 + 1 / 16)
+    # A gap of 0.1 is half a standard error of 0.14 from zero: its bias is as at zero.
+    deviation = math.sqrt((0.09 - 0.01) / 4)
+    assert error.largest_bias == pytest.approx(deviation * math.sqrt(2 / math.pi))
+
+
+def test_the_bias_of_a_gap_near_the_clear_distance() -> None:
+    # 3.5 standard errors: the nearest gap is one of 1, whose bias is 0.16663 of one.
+    means = torch.tensor([0.035, -0.035], dtype=torch.float64)
+    found = intervals._largest_bias(means, torch.full_like(means, 0.01))
+    assert found == pytest.approx(2 * 0.01 * (normal_mean_absolute(1.0) - 1))
+    assert found == pytest.approx(2 * 0.01 * 0.16663, rel=1e-4)
+
+
+def binned(value: float, spread: float, **numbers: Any) -> BinnedError:
+    """An error of 100 samples, whose parts are at this distance from its value."""
+    signs = 1.0 - 2.0 * (torch.arange(100) % 2).double()
+    unknown: dict[str, Any] = {
+        "least_bias": 0.0,
+        "largest_bias": 0.0,
+        "total_parts": None,
+        "unseen_variance": 0.0,
+    }
+    return BinnedError(value=value, parts=value + spread * signs, **unknown | numbers)
+
+
+def test_an_interval_is_as_a_hand_computes_it_from_its_parts() -> None:
+    # Parts 0.2 and 0.4 have the standard error 0.1 / 10; 1.644854 and 1.959964 are the
+    # normal quantiles of 95 and 97.5 %.
+    error = binned(0.3, 0.1, largest_bias=0.2)
+    expected = (0.3 - 0.2 - 0.01644854, 0.3 + 0.01644854)
+    assert error.interval == pytest.approx(expected, abs=1e-7)
+    total = torch.full((100,), 0.28, dtype=torch.float64)
+    total[::2] += 0.1
+    total[1::2] -= 0.1
+    error = binned(0.3, 0.1, largest_bias=0.2, total_parts=total)
+    expected = (0.28 - 0.01959964, 0.3 + 0.01644854)
+    assert error.interval == pytest.approx(expected, abs=1e-7)
+    # Noise that was not seen is added to the variance: 0.0003 to 0.0001.
+    error = binned(0.3, 0.1, unseen_variance=0.0003)
+    assert error.interval == pytest.approx((0.3 - 0.03289707, 0.3 + 0.03289707))
+
+
+def test_the_interval_of_a_change_is_as_a_hand_computes_it() -> None:
+    # The parts differ by 0.1 around the mean change, and unseen variances add up:
+    # sqrt(0.0001 + 0.0001 + 0.0002) = 0.02, and 1.644854 times that is 0.03289707.
+    new = binned(0.1, 0.1, largest_bias=0.05, least_bias=0.02, unseen_variance=0.0001)
+    old = binned(0.3, 0.0, largest_bias=0.04, least_bias=0.01, unseen_variance=0.0002)
+    high = -0.2 + 0.04 + 0.03289707 - 0.02
+    low = -0.2 - 0.05 - 0.03289707 + 0.01
+    assert change_interval(new, old) == pytest.approx((low, high), abs=1e-7)
+    # The sum of all gaps of the old arm bounds its error from below.
+    total = torch.full((100,), 0.28, dtype=torch.float64)
+    bounded = old._replace(total_parts=total)
+    high = 0.1 - 0.28 + 0.03289707 - 0.02
+    assert new.highest_change_from(bounded) == pytest.approx(high, abs=1e-7)
+    # The plain change is at least one standard error inside.
+    biased = new._replace(least_bias=0.2)
+    assert biased.highest_change_from(old) == pytest.approx(-0.2 + 0.02, abs=1e-7)
 
 
 def test_classwise_moments_are_those_of_a_loop_over_cells() -> None:
@@ -121,6 +209,19 @@ def test_classwise_moments_are_those_of_a_loop_over_cells() -> None:
             assert cells.means[cell].item() == pytest.approx(mean, abs=1e-12)
             assert cells.squares[cell].item() == pytest.approx(factors[b] * variance)
             parts[inside] += (1 if mean >= 0 else -1) * gaps[inside, k] / 5
+    squares = cells.squares.numpy()
+    means = cells.means.numpy()
+    deviations = np.sqrt(np.maximum(0, squares - means**2) / 400)
+    noise = np.maximum(deviations, 1e-300)
+    nearest = np.maximum(0, np.abs(means) - 2.5 * noise) / noise
+    excess = [normal_mean_absolute(shift) - shift for shift in nearest]
+    assert error.largest_bias == pytest.approx((noise * excess).sum() / 5)
+    unseen = sum(
+        max(0, ((probs * (1 - probs)) - gaps**2)[bins == b].sum()) for b in range(15)
+    )
+    variance = (unseen / 400 + 1 / 400) / (400 * 25)
+    assert error.unseen_variance == pytest.approx(variance)
+    assert error.least_bias == 0
     assert error.parts.numpy() == pytest.approx(parts, abs=1e-12)
     assert error.value == pytest.approx(parts.mean())
     plain = metrics.classwise_calibration_error(torch.softmax(logits, dim=1), labels)

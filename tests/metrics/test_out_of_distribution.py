@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -106,3 +108,10 @@ def test_bad_input_is_refused_by_name() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             metrics.out_of_distribution_interval(logits_in, outside, **keywords)
+
+
+@pytest.mark.parametrize("points", [-3, 0, 2.5, "7"])
+def test_a_curve_has_a_whole_number_of_points(points: Any) -> None:
+    logits = torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(ValueError, match="points must be an integer of at least 1"):
+        metrics.out_of_distribution_curve(logits, logits, points=points)

@@ -1,6 +1,7 @@
 """Probabilities given as logits are refused at every entry; logits never are."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -8,10 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from softmax_temperature import Cooling, TemperatureScaler, calibrate
+from softmax_temperature import (
+    Cooling,
+    TemperatureScaler,
+    calibrate,
+    losses,
+    metrics,
+    scaling,
+)
 from softmax_temperature.cooling.last_layer import set_last_layer_temperature
 from softmax_temperature.metrics.probability_check import check_not_probs
-from softmax_temperature.scaling import apply_temperature, fit_temperature
 
 ROWS = 120
 CLASSES = 4
@@ -49,9 +56,46 @@ ENTRIES: dict[str, Callable[[Tensor], object]] = {
     ),
     "transform": lambda scores: fitted().transform(scores),
     "predict_proba": lambda scores: fitted().predict_proba(scores),
-    "fit_temperature": lambda scores: fit_temperature(scores, LABELS),
-    "apply_temperature": lambda scores: apply_temperature(scores, 2.0),
+    "fit_temperature": lambda scores: scaling.fit_temperature(scores, LABELS),
+    "apply_temperature": lambda scores: scaling.apply_temperature(scores, 2.0),
+    "temperature_interval": lambda scores: scaling.temperature_interval(
+        scores, LABELS, scores.abs().max().item()
+    ),
     "cool": lambda scores: Cooling(nn.Linear(2, CLASSES)).cool(scores, LABELS),
+    "negative_log_likelihood": lambda scores: metrics.negative_log_likelihood(
+        scores, LABELS
+    ),
+    "calibration_report": lambda scores: metrics.calibration_report(scores, LABELS),
+    "confident_report": lambda scores: metrics.confident_report(scores, LABELS),
+    "arm a": lambda scores: metrics.paired_difference(
+        scores, logits(), LABELS, bootstrap=2
+    ),
+    "arm b": lambda scores: metrics.paired_difference(
+        logits(), scores, LABELS, bootstrap=2
+    ),
+    "change": lambda scores: metrics.expected_calibration_error_change(
+        scores, logits(), LABELS
+    ),
+    "inside": lambda scores: metrics.out_of_distribution_auroc(scores, logits()),
+    "outside": lambda scores: metrics.out_of_distribution_interval(
+        logits(), scores, bootstrap=2
+    ),
+    "curve": lambda scores: metrics.out_of_distribution_curve(logits(), scores),
+    "focal_loss": lambda scores: losses.focal_loss(scores, LABELS, 3.0),
+    "brier_loss": lambda scores: losses.brier_loss(scores, LABELS),
+    "label_smoothing_loss": lambda scores: losses.label_smoothing_loss(scores, LABELS),
+    "mmce": lambda scores: losses.mmce(scores, LABELS),
+    "weighted_mmce": lambda scores: losses.weighted_mmce(scores, LABELS),
+    "true_class_probs": lambda scores: losses.true_class_probs(scores, LABELS),
+    "FocalLoss": lambda scores: losses.FocalLoss()(scores, LABELS),
+    "MMCELoss": lambda scores: losses.MMCELoss()(scores, LABELS),
+    "LabelSmoothingLoss": lambda scores: losses.LabelSmoothingLoss()(scores, LABELS),
+    "soft labels": lambda scores: losses.BrierLoss()(scores, PROBS.to(scores)),
+}
+# Cosines, for which these are defined, may all be at least zero as sigmoids are.
+OF_COSINES: dict[str, Callable[[Tensor], object]] = {
+    "rescaled": lambda scores: losses.rescaled_cross_entropy(scores, LABELS, 16.0),
+    "tempered": lambda scores: losses.TemperedCrossEntropyLoss(16.0)(scores, LABELS),
 }
 
 
@@ -66,6 +110,66 @@ def test_probabilities_are_refused_in_every_form_at_every_entry(
 ) -> None:
     with pytest.raises(ValueError, match=r"are (probabilities|percentages): "):
         ENTRIES[entry](FORMS[form])
+
+
+@pytest.mark.parametrize("entry", OF_COSINES)
+def test_losses_of_cosines_refuse_what_sums_to_one(entry: str) -> None:
+    for form in ("probabilities", "two decimals", "percentages"):
+        with pytest.raises(ValueError, match=r"are (probabilities|percentages): "):
+            OF_COSINES[entry](FORMS[form])
+    OF_COSINES[entry](logits().sigmoid())
+
+
+@pytest.mark.parametrize("rows", [20, 59])
+@pytest.mark.parametrize("classes", [2, CLASSES])
+def test_sigmoids_of_few_rows_are_refused(rows: int, classes: int) -> None:
+    sigmoids = logits(rows, classes).sigmoid()
+    labels = torch.arange(rows) % 2
+    for call in (
+        lambda: calibrate(sigmoids, labels, bootstrap=0, bins=5),
+        lambda: TemperatureScaler().fit(sigmoids.numpy(), labels.numpy()),
+        lambda: metrics.negative_log_likelihood(sigmoids, labels),
+    ):
+        with pytest.raises(ValueError, match=r"as a sigmoid's do.* subtract 1"):
+            call()
+
+
+@pytest.mark.parametrize("entry", ["calibrate", "cool", "fit", "FocalLoss", "mmce"])
+def test_what_was_given_once_is_checked_once(
+    entry: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A check reads every logit once, to find the lowest of each row.
+    checked = []
+    share = Tensor.amin
+
+    def counted(table: Tensor, *args: Any, **options: Any) -> Tensor:
+        checked.append(len(table))
+        return share(table, *args, **options)
+
+    monkeypatch.setattr(Tensor, "amin", counted)
+    ENTRIES[entry](logits())
+    assert checked == [ROWS]
+
+
+def test_a_training_is_checked_in_its_first_batches_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checked = []
+    for module in ("losses.base", "tools.scaler"):
+        monkeypatch.setattr(
+            f"softmax_temperature.{module}.check_not_probs",
+            lambda rows, **_: checked.append(len(rows)),
+        )
+    batch = logits(8)
+    wrapped = fitted().wrap(nn.Identity())
+    for _ in range(10):
+        wrapped(batch)
+    assert checked == [8, 8, 8]
+    for loss in (losses.FocalLoss(), losses.MMCELoss(), losses.CrossEntropyLoss()):
+        checked.clear()
+        for _ in range(10):
+            loss(batch, LABELS[:8])
+        assert checked == [8, 8, 8]
 
 
 @pytest.mark.parametrize("entry", ENTRIES)

@@ -89,13 +89,11 @@ def test_labels_and_other_rows_lie_in_the_same_file_or_apart(tmp_path: Path) -> 
         np.testing.assert_array_equal(found["logits"], LOGITS)
         np.testing.assert_array_equal(other["logits"], 2 * LOGITS)
         np.testing.assert_array_equal(other["labels"], LABELS)
-    given = read_rows(
-        "logits", whole, None, "validation", write(tmp_path / "b.npz"), None
-    )[1]
-    assert given is not None
-    np.testing.assert_array_equal(
-        given["logits"], LOGITS
-    )  # The file that is given goes before.
+    other_file = write(tmp_path / "b.npz")
+    with pytest.raises(
+        InputError, match=r"validation_labels, and .*b.npz gives .* Leave --validation"
+    ):
+        read_rows("logits", whole, None, "validation", other_file, None)
     with pytest.raises(InputError, match="validation rows lack their logits"):
         read_rows("logits", bare, labels, "validation", None, labels)
 
@@ -260,3 +258,71 @@ def test_an_archive_with_labels_beside_a_file_of_labels_is_refused(
     paths = (tmp_path / "own.npz", tmp_path / "y.npy")
     with pytest.raises(InputError, match=rf"holds {name}, and .*y.npy gives"):
         read_rows("logits", *paths, "validation", None, None)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_large_logits_are_not_copied(dtype: type) -> None:
+    logits = LOGITS.astype(dtype)
+    table, _ = checked_logits(logits, LABELS)
+    assert np.shares_memory(table.numpy(), logits)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("form", ["read-only", "reversed", "big-endian", "by columns"])
+def test_arrays_of_any_layout_are_read_alike(form: str) -> None:
+    logits = np.random.default_rng(0).standard_normal((8, 3)).astype(np.float32)
+    forms = {
+        "read-only": np.frombuffer(logits.tobytes(), np.float32).reshape(8, 3),
+        "reversed": logits[::-1, ::-1].copy()[::-1, ::-1],
+        "big-endian": logits.astype(">f4"),
+        "by columns": np.asfortranarray(logits),
+    }
+    table, _ = checked_logits(forms[form], np.arange(8) % 3)
+    assert table.tolist() == logits.tolist()
+
+
+SPARSE = torch.eye(3).to_sparse()
+
+
+@pytest.mark.parametrize(
+    ("logits", "fault"),
+    [
+        (SPARSE, "sparse, quantised or without data"),
+        (torch.empty(3, 2, device="meta"), "sparse, quantised or without data"),
+        ((LOGITS, LABELS, {}), "a tuple has parts of different shapes"),
+        (LOGITS.astype(object), r"got object .*such as array.astype\(float\)"),
+        (LOGITS > 0, r"got bool .*such as array.astype\(float\)"),
+    ],
+)
+def test_what_is_no_plain_array_is_refused(logits: Any, fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        checked_logits(logits, LABELS)
+
+
+def test_tensors_of_eight_bits_are_read_as_their_numbers() -> None:
+    eight_bits = torch.tensor(LOGITS).to(torch.float8_e4m3fn)
+    table, _ = checked_logits(eight_bits, LABELS)
+    assert table.tolist() == LOGITS.tolist()  # They need few bits.
+
+
+def test_flags_are_the_labels_of_two_classes_alone() -> None:
+    assert checked_logits(LOGITS, LABELS == 1)[1].tolist() == LABELS.tolist()
+    with pytest.raises(ValueError, match="are true or false, and there are 3 classes"):
+        checked_logits(np.hstack([LOGITS, LOGITS[:, :1]]), LABELS == 1)
+
+
+# torch says so when it loads a sparse tensor.
+@pytest.mark.filterwarnings("ignore:Validating sparse tensor invariants:UserWarning")
+def test_files_of_other_encodings_and_layouts_are_refused_in_one_line(
+    tmp_path: Path,
+) -> None:
+    sparse = tmp_path / "sparse.pt"
+    torch.save({"logits": SPARSE, "labels": torch.arange(3)}, sparse)
+    encoded = tmp_path / "encoded.csv"
+    encoded.write_text("logit_0,logit_1,label\n1,2,0\n", encoding="utf-16")
+    for path, fault in (
+        (sparse, "sparse, quantised or without data"),
+        (encoded, "Save it as text in UTF-8"),
+    ):
+        with pytest.raises(InputError, match=fault):
+            read_rows("logits", path, None, "validation", None, None)

@@ -2,6 +2,7 @@
 the rest in one line.
 """
 
+import gc
 import json
 import math
 import subprocess
@@ -17,6 +18,7 @@ from matplotlib.container import ErrorbarContainer
 from PIL import Image
 from typer.testing import CliRunner
 
+from softmax_temperature import TemperatureScaler
 from softmax_temperature.metrics import calibration_report
 from softmax_temperature.papers.shared.figures import encoded_untrimmed
 from softmax_temperature.runner.errors import InputError
@@ -400,3 +402,71 @@ def test_numpys_integers_are_options_too(overconfident: Drawn) -> None:
     assert report.data["settings"]["bins"] == 15
     assert json.loads(json.dumps(report.data))["metrics"]["nll"]["bins"] == 15
     assert report.data == calibrate(*overconfident, bins=15, bootstrap=5, seed=2).data
+
+
+def test_a_report_keeps_its_logits_when_the_user_changes_theirs(
+    overconfident: Drawn,
+) -> None:
+    logits = overconfident[0].clone()
+    report = calibrate(logits, overconfident[1], fit_on="all", bootstrap=0)
+    logits.zero_()
+    assert torch.equal(report.logits["before"], overconfident[0].double())
+
+
+def drawn_maps() -> Drawn:
+    generator = torch.Generator().manual_seed(0)
+    maps = torch.randint(0, 3, (6, 5, 4), generator=generator)
+    return 3 * torch.randn(6, 3, 5, 4, generator=generator), maps
+
+
+@pytest.mark.parametrize("call", [calibrate, TemperatureScaler().fit])
+def test_maps_of_another_layout_are_refused_with_their_remedy(call: Any) -> None:
+    logits, maps = drawn_maps()
+    one_hot = torch.nn.functional.one_hot(maps, 3).movedim(-1, 1)
+    for bad_logits, bad_labels, remedy in (
+        (logits, maps[:, None], r"Drop the second dimension: labels\[:, 0\]"),
+        (logits.movedim(1, -1), maps, r"logits.movedim\(-1, 1\) of a tensor, np.move"),
+        (logits, one_hot, r"labels.argmax\(1\)"),
+        (logits, maps[:, :-1], r"one class for each pixel, \(6, 5, 4\)"),
+    ):
+        with pytest.raises(ValueError, match=remedy):
+            call(bad_logits, bad_labels)
+
+
+def test_images_without_a_label_are_in_neither_half() -> None:
+    logits, maps = drawn_maps()
+    maps[:3] = -100  # All of one half, in some of the random divisions of six images.
+    options: dict[str, Any] = {"bins": 5, "bootstrap": 0}
+    for seed in range(10):
+        report = calibrate(logits, maps, seed=seed, **options)
+        assert sum(report.data["rows"].values()) == 3 * 5 * 4
+    maps[3:5] = -100
+    report = calibrate(logits, maps, **options)  # The pixels of one image are divided.
+    assert report.data["rows"] == {"fitted": 10, "reported": 10}
+
+
+def test_validation_rows_in_the_archive_are_not_overridden_in_silence(
+    tmp_path: Path, overconfident: Drawn
+) -> None:
+    logits, labels = (part.numpy() for part in overconfident)
+    np.savez(
+        tmp_path / "all.npz",
+        logits=logits,
+        labels=labels,
+        validation_logits=logits[::-1],
+        validation_labels=labels[::-1],
+    )
+    np.savez(tmp_path / "other.npz", logits=logits, labels=labels)
+    for option, fault in (
+        ({"validation": tmp_path / "other.npz"}, "other.npz gives the validation rows"),
+        ({"fit_on": "half"}, "--fit-on says what else to fit on"),
+    ):
+        with pytest.raises(InputError, match=fault):
+            calibrate_files(tmp_path / "all.npz", output=tmp_path / "out", **option)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command_leaves_the_garbage_collector_on(tmp_path: Path) -> None:
+    arguments = ["calibrate", "--sample", "--output", str(tmp_path / "out")]
+    assert CliRunner().invoke(cli.app, arguments).exit_code == 0
+    assert gc.isenabled()

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from softmax_temperature import (
@@ -35,10 +36,15 @@ every_entry = pytest.mark.parametrize("entry", ENTRIES)
         (FRAME.assign(label=LABELS), "the columns 'label' beside"),
         (FRAME.assign(id=range(len(FRAME))), "the columns 'id' beside"),
         (FRAME[sorted(FRAME, reverse=True)], "its columns in the order logit_9, logit"),
+        (FRAME.rename(columns={"logit_3": "logit_2"}), "has two columns 'logit_2'"),
+        (
+            pa.Table.from_pandas(FRAME[sorted(FRAME, reverse=True)]),
+            "its columns in the order logit_9, logit",
+        ),
     ],
 )
 def test_a_frame_with_other_columns_or_another_order_is_refused(
-    entry: str, frame: pd.DataFrame, fault: str
+    entry: str, frame: Any, fault: str
 ) -> None:
     with pytest.raises(ValueError, match=fault):
         ENTRIES[entry](frame, LABELS)
@@ -53,7 +59,8 @@ def test_labels_whose_index_has_another_order_are_refused(entry: str) -> None:
 
 def test_a_frame_of_numbered_or_named_columns_is_a_matrix() -> None:
     expected = TemperatureScaler().fit(LOGITS, LABELS).temperature_
-    for frame in (FRAME, FRAME.set_axis(list("abcdefghij"), axis=1)):
+    named = FRAME.set_axis(list("abcdefghij"), axis=1)
+    for frame in (FRAME, named, pa.Table.from_pandas(FRAME)):
         assert TemperatureScaler().fit(frame, LABELS).temperature_ == expected
 
 

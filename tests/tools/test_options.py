@@ -75,7 +75,7 @@ def refused(
         ),
         (
             "calibrate both.npz --fit-on all",
-            "fit_on is 'all', and there are validation",
+            "holds validation_logits, and --fit-on says what else",
         ),
     ],
 )

@@ -39,11 +39,16 @@ BEYOND = (
     "classifiers_classes",
     "classifiers_train",
 )
+NOISE = "Uniform noise in [0, 1] is refused: it looks like sigmoids."
+IN_UNIT_INTERVAL = ("fit_score_takes_y", "dtype_object", "supervised_y_2d")
+EXPECTED_TO_FAIL = {f"check_{name}": WHY for name in BEYOND} | {
+    f"check_{name}": NOISE for name in IN_UNIT_INTERVAL
+}
 
 
 @parametrize_with_checks(
     [TemperatureScaler()],
-    expected_failed_checks=lambda _: {f"check_{name}": WHY for name in BEYOND},
+    expected_failed_checks=lambda _: EXPECTED_TO_FAIL,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:

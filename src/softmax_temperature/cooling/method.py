@@ -26,8 +26,10 @@ from softmax_temperature.cooling.redistribution import (
     redistribute,
 )
 from softmax_temperature.metrics.checks import (
+    ArgumentError,
     as_rows,
     check_at_least_zero,
+    check_labels,
     check_logits,
     check_positive,
 )
@@ -36,7 +38,7 @@ from softmax_temperature.metrics.probability_check import (
     check_no_softmax_at_end,
     check_not_probs,
 )
-from softmax_temperature.scaling import TemperatureFit, fit_temperature
+from softmax_temperature.scaling import TemperatureFit, search_temperature
 
 # Maximal and reset temperature of the special cases of Algorithm 3.1 ("Summary",
 # section 3.2).
@@ -115,6 +117,11 @@ class Cooling:
     ) -> None:
         if not isinstance(model, nn.Module):
             raise TypeError(f"model must be a torch module, got {type(model).__name__}")
+        if isinstance(model, torch.jit.ScriptModule):
+            raise ArgumentError(
+                f"model must be held before torch.jit, got a {type(model).__name__}",
+                "Hand over the network itself, and script or trace it afterwards.",
+            )
         _check_choice("mode", mode, MODES)
         _check_choice("refit", refit, REFITS)
         check_at_least_zero(factor, "factor")
@@ -178,10 +185,11 @@ class Cooling:
         present = self.temperature
         check_positive(present, "cooling_temperature")
         rows, classes = as_rows(logits, labels)
-        check_logits(rows, values=False)
+        check_logits(rows, masked=True)
+        check_labels(classes, rows, masked=True)
         # In front of the buffer, where a softmax gives rows that sum to one.
         check_not_probs(rows * present if present != 1 else rows, remedy=NO_SOFTMAX)
-        fit = fit_temperature(rows, classes, criterion="nll")
+        fit = search_temperature(rows, classes, criterion="nll")
         if fit.at_bound:
             # Deviation: the paper does not say what happens when the likelihood has no
             # optimum, as with a small held-out set that is classified without an error.

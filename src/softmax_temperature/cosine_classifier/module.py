@@ -1,6 +1,6 @@
 """A cosine classifier as a layer of a network (classifier_temperature, section 3.1)."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -76,12 +76,7 @@ class CosineClassifier(nn.Module):
                 raise ValueError(
                     "inverse_temperature 'auto' needs sample=(embeddings, labels)"
                 )
-            if sample[0].ndim != 2 or sample[0].shape[1] != in_features:
-                raise ArgumentError(
-                    f"sample must have embeddings of shape (n, {in_features}), "
-                    f"got {tuple(sample[0].shape)}",
-                    "Give those that the classifier will see.",
-                )
+            _check_sample(sample, in_features)
             self.suggestion = suggest_temperature(*sample)
             inverse_temperature = self.suggestion.inverse_temperature
         check_positive(inverse_temperature, "inverse_temperature")
@@ -116,6 +111,28 @@ class CosineClassifier(nn.Module):
         return (
             f"in_features={in_features}, classes={classes}, "
             f"inverse_temperature={self.inverse_temperature.item():.6g}"
+        )
+
+
+def _check_sample(sample: Any, in_features: int) -> None:
+    """Refuse a sample that is not a pair with a matrix of embeddings."""
+    if not isinstance(sample, tuple | list) or len(sample) != 2:
+        raise ArgumentError(
+            f"sample must be (embeddings, labels), got {type(sample).__name__}",
+            "Give the two in a tuple.",
+        )
+    embeddings = sample[0]
+    if not hasattr(embeddings, "shape"):
+        raise ArgumentError(
+            "sample must have its embeddings in a tensor or an array, got "
+            f"{type(embeddings).__name__}",
+            "Convert them: torch.tensor(embeddings).",
+        )
+    shape = tuple(embeddings.shape)
+    if len(shape) != 2 or shape[1] != in_features:
+        raise ArgumentError(
+            f"sample must have embeddings of shape (n, {in_features}), got {shape}",
+            "Give those that the classifier will see.",
         )
 
 

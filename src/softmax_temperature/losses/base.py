@@ -17,6 +17,11 @@ from softmax_temperature.metrics.checks import (
     check_weighted_classes,
     may_be_read,
 )
+from softmax_temperature.metrics.probability_check import (
+    FEW_ROWS,
+    NO_SOFTMAX,
+    check_not_probs,
+)
 
 REDUCTIONS = ("mean", "sum", "none")
 WEIGHTS_SHOWN = 10
@@ -62,11 +67,16 @@ class SampleLoss(Loss):
 
     Raises:
         ValueError: For a wrong shape or value; values are checked on the CPU alone.
+            Probabilities are looked for in the first batches alone.
     """
 
     arguments: ClassVar[tuple[str, ...]] = ()
     """Attributes that `repr` shows before those that all losses have."""
+    sigmoids: ClassVar[bool] = True
+    """Whether logits that look like sigmoids are refused."""
     weight: Tensor | None
+    # Rows that have been checked not to be probabilities.
+    _judged_rows = 0
 
     def __init__(
         self,
@@ -120,7 +130,7 @@ class SampleLoss(Loss):
             return total.view(shape) if self.reduction == "none" else total
         rows, targets, counted = self.counted_rows(rows, targets)
         if len(rows):
-            check_batch(rows, targets)
+            self.check_rows(rows, targets)
             losses = self.losses(widened(rows), targets.long(), epoch)
         else:
             losses = widened(rows).sum(dim=1)
@@ -145,7 +155,7 @@ class SampleLoss(Loss):
                 f"ignore_index must be negative or None for soft labels, "
                 f"got {self.ignore_index}"
             )
-        check_batch(logits, targets)
+        self.check_rows(logits, targets)
         return self.soft_losses(widened(logits), targets.to(widened(logits)), epoch)
 
     def counted_rows(
@@ -159,6 +169,14 @@ class SampleLoss(Loss):
         if counted.shape != logits.shape[:1]:
             check_labels(labels, logits)
         return logits[counted], labels[counted], counted
+
+    def check_rows(self, logits: Tensor, labels: Tensor) -> None:
+        """Refuse a batch (n, classes) that the loss cannot take; see `check_batch`."""
+        if not may_be_read(logits) or self._judged_rows >= FEW_ROWS:
+            check_batch(logits, labels, probs=False)
+        else:
+            check_batch(logits, labels, sigmoids=self.sigmoids)
+            self._judged_rows += len(logits)
 
     def class_weights(self, classes: int, dtype: torch.dtype) -> Tensor | None:
         """The weights of the classes in a dtype; ValueError unless (classes,)."""
@@ -232,16 +250,26 @@ def one_hot_targets(logits: Tensor, labels: Tensor) -> Tensor:
     return F.one_hot(labels.long(), logits.shape[1]).to(logits.dtype)
 
 
-def check_batch(logits: Tensor, labels: Tensor) -> None:
+def check_batch(
+    logits: Tensor, labels: Tensor, *, probs: bool = True, sigmoids: bool = True
+) -> None:
     """Refuse a batch that no loss can take; values are checked on the CPU only.
 
     Logits are finite, or -inf for a masked class; at least one class of each row is
     unmasked. Labels are class indices, or probabilities of the shape of the logits that
     give masked classes no probability.
+
+    Args:
+        logits: Shape (n, classes).
+        labels: Shape (n,) or (n, classes).
+        probs: Whether to refuse logits that look like probabilities.
+        sigmoids: Whether to refuse those that look like sigmoids, too.
     """
     check_logits(logits, values=False)
     readable = may_be_read(logits)
     masked = _masked_classes(logits) if readable else None
+    if readable and probs:
+        check_not_probs(logits, remedy=NO_SOFTMAX, sigmoids=sigmoids)
     if is_soft(logits, labels):
         if readable:
             _check_soft_labels(labels, masked)

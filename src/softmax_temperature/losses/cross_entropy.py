@@ -6,7 +6,6 @@ from torch import Tensor
 
 from softmax_temperature.losses.base import (
     SampleLoss,
-    check_batch,
     is_soft,
     split_rows,
     widened,
@@ -35,7 +34,7 @@ class CrossEntropyLoss(SampleLoss):
             return super().forward(logits, labels, epoch)
         counted, counted_labels, _ = self.counted_rows(rows, targets)
         if len(counted):
-            check_batch(counted, counted_labels)
+            self.check_rows(counted, counted_labels)
         wide = self.tempered(widened(rows))
         loss = F.cross_entropy(
             wide,

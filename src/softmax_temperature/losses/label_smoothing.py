@@ -8,7 +8,6 @@ from torch import Tensor
 
 from softmax_temperature.losses.base import (
     SampleLoss,
-    check_batch,
     is_soft,
     one_hot_targets,
     split_rows,
@@ -16,6 +15,7 @@ from softmax_temperature.losses.base import (
 )
 from softmax_temperature.losses.cross_entropy import soft_cross_entropy_terms
 from softmax_temperature.metrics.checks import (
+    check_logits,
     check_tensor,
     is_number_between,
     may_be_read,
@@ -42,7 +42,7 @@ def label_smoothing_loss(
     Raises:
         ValueError: If a shape or a value is wrong.
     """
-    check_batch(logits, labels)
+    check_logits(logits, values=False)
     loss: Tensor = LabelSmoothingLoss(smoothing, ignore_index=None)(logits, labels)
     return loss
 
@@ -95,7 +95,7 @@ class LabelSmoothingLoss(SampleLoss):
             return super().forward(logits, labels, epoch)
         rows, targets, _ = self.counted_rows(rows, targets)
         if len(rows):
-            check_batch(rows, targets)
+            self.check_rows(rows, targets)
         # torch spreads the smoothing over all classes, the true class included.
         spread = min(self.smoothing / uniform, 1.0)
         loss = F.cross_entropy(widened(rows), targets.long(), label_smoothing=spread)

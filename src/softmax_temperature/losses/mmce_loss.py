@@ -22,13 +22,15 @@ from softmax_temperature.metrics.checks import (
 
 # Samples of a batch: the matrix of all pairs then takes 1 GiB in float32.
 MOST_ROWS = 16_384
+# Width of the Laplacian kernel on confidences.
+KERNEL_WIDTH = 0.4
 
 
 def mmce(
     logits: Tensor,
     labels: Tensor,
     *,
-    kernel_width: float = 0.4,
+    kernel_width: float = KERNEL_WIDTH,
     as_released: bool = False,
 ) -> Tensor:
     """Maximum mean calibration error of a batch (Kumar, Sarawagi and Jain, ICML 2018).
@@ -48,7 +50,8 @@ def mmce(
             `kernel_width` is not finite and positive.
     """
     check_flag(as_released, "as_released")
-    confidences, complements, correct = _top_label(logits, labels, kernel_width)
+    _check(logits, labels, kernel_width)
+    confidences, complements, correct = _top_label(logits, labels)
     residuals = torch.where(correct, complements, -confidences) / len(confidences)
     square = residuals @ _kernel(confidences, kernel_width) @ residuals
     # Deviation: the released code returns the square. The definition that it cites has
@@ -62,7 +65,7 @@ def weighted_mmce(
     logits: Tensor,
     labels: Tensor,
     *,
-    kernel_width: float = 0.4,
+    kernel_width: float = KERNEL_WIDTH,
     as_released: bool = False,
 ) -> Tensor:
     """Weighted maximum mean calibration error of a batch.
@@ -75,7 +78,15 @@ def weighted_mmce(
     all correct or all wrong.
     """
     check_flag(as_released, "as_released")
-    confidences, complements, correct = _top_label(logits, labels, kernel_width)
+    _check(logits, labels, kernel_width)
+    return _weighted_penalty(logits, labels, kernel_width, as_released=as_released)
+
+
+def _weighted_penalty(
+    logits: Tensor, labels: Tensor, kernel_width: float, *, as_released: bool
+) -> Tensor:
+    """`weighted_mmce` of a checked batch."""
+    confidences, complements, correct = _top_label(logits, labels)
     is_right = correct.to(confidences.dtype)
     right = is_right.sum()
     wrong = (1 - is_right).sum()
@@ -97,12 +108,14 @@ def weighted_mmce(
     return (mixed * torch.sqrt(square.clamp(min=0) + 1e-10)).to(logits.dtype)
 
 
-def _top_label(
-    logits: Tensor, labels: Tensor, kernel_width: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Confidence, its complement, and correctness of the predictions, each (n,)."""
+def _check(logits: Tensor, labels: Tensor, kernel_width: float) -> None:
     check_positive(kernel_width, "kernel_width")
     check_batch(logits, labels)
+    _check_pairs(logits, labels)
+
+
+def _check_pairs(logits: Tensor, labels: Tensor) -> None:
+    """Refuse soft labels, and a batch whose pairs are too many."""
     if is_soft(logits, labels):
         raise ValueError(
             f"labels must be class indices (n,): no prediction is right or wrong for "
@@ -115,6 +128,10 @@ def _top_label(
             f"pairs, got {len(logits):,}, whose pairs take {gibibytes:,.0f} GiB; "
             "draw a subset of the samples or pixels"
         )
+
+
+def _top_label(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Confidence, its complement, and correctness of the predictions, each (n,)."""
     predicted = logits.argmax(dim=1)
     log_top, log_others = log_prob_and_complement(widened(logits), predicted)
     return log_top.exp(), log_others.exp(), predicted == labels.long()
@@ -186,7 +203,11 @@ class MMCELoss(SampleLoss):
         wide = widened(rows)
         if not len(rows):
             return wide.sum(dim=1).mean().to(logits.dtype)
-        penalty = weighted_mmce(wide, targets, as_released=self.as_released)
+        self.check_rows(rows, targets)
+        _check_pairs(rows, targets)
+        penalty = _weighted_penalty(
+            wide, targets, KERNEL_WIDTH, as_released=self.as_released
+        )
         weight = self.class_weights(rows.shape[1], wide.dtype)
         cross_entropy = F.cross_entropy(wide, targets.long(), weight)
         return (cross_entropy + self.penalty * penalty).to(logits.dtype)

@@ -1,5 +1,6 @@
 """Focal loss whose gamma falls during training, FLSc (focal paper, appendix F)."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -7,7 +8,12 @@ from torch import Tensor
 
 from softmax_temperature.losses.base import SampleLoss
 from softmax_temperature.losses.focal import FocalLoss
-from softmax_temperature.metrics.checks import check_at_least_zero, check_count
+from softmax_temperature.metrics.checks import (
+    ArgumentError,
+    check_at_least_zero,
+    check_count,
+    is_number_between,
+)
 
 
 def scheduled_gamma(
@@ -29,6 +35,16 @@ def scheduled_gamma(
         ValueError: For a negative epoch, or milestones that do not fit `gammas`.
     """
     check_count(epoch, "epoch", least=0)
+    for name, numbers in (("gammas", gammas), ("milestones", milestones)):
+        if not isinstance(numbers, Sequence):
+            raise ArgumentError(
+                f"{name} must be a list of numbers, got {numbers!r}",
+                "Give it in brackets.",
+            )
+    for gamma in gammas:
+        check_at_least_zero(gamma, "gammas")
+    for milestone in milestones:
+        check_count(milestone, "milestones", least=0)
     if len(gammas) != len(milestones) + 1:
         raise ValueError(
             f"gammas must hold one value more than {milestones!r}, got {gammas!r}"
@@ -60,12 +76,10 @@ class ScheduledFocalLoss(FocalLoss):
         SampleLoss.__init__(
             self, weight, ignore_index=ignore_index, reduction=reduction
         )
-        for gamma in gammas:
-            check_at_least_zero(gamma, "gammas")
+        # Refuse wrong gammas and milestones before training starts.
+        scheduled_gamma(0, gammas=gammas, milestones=milestones)
         self.gammas = tuple(gammas)
         self.milestones = tuple(milestones)
-        # Refuse wrong milestones before training starts.
-        self.gamma_at(0.0)
 
     @classmethod
     def from_options(cls, **options: Any) -> Self:
@@ -79,6 +93,11 @@ class ScheduledFocalLoss(FocalLoss):
         """Gamma at a position in the recipe."""
         if epoch is None:
             raise ValueError("epoch must be given: gamma changes during training")
+        if isinstance(epoch, bool) or not is_number_between(epoch, 0, math.inf):
+            raise ArgumentError(
+                f"epoch must be a number of at least 0, got {epoch!r}",
+                "Give the position in the recipe, in epochs.",
+            )
         return scheduled_gamma(
             int(epoch), gammas=self.gammas, milestones=self.milestones
         )

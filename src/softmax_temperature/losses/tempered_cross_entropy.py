@@ -42,7 +42,8 @@ def rescaled_cross_entropy(
         ValueError: For a wrong shape or value, or an alpha that is not positive.
     """
     check_positive(inverse_temperature, "inverse_temperature")
-    check_batch(logits, labels)
+    # Cosines, for which the section defines it, may all be at least zero.
+    check_batch(logits, labels, sigmoids=False)
     scaled = tempered_logits(widened(logits), inverse_temperature)
     if is_soft(logits, labels):
         losses = soft_cross_entropy_terms(scaled, labels.to(scaled)).sum(dim=1)
@@ -59,6 +60,8 @@ class TemperedCrossEntropyLoss(CrossEntropyLoss):
     """
 
     arguments: ClassVar[tuple[str, ...]] = ("inverse_temperature",)
+    # Cosines may all be at least zero.
+    sigmoids: ClassVar[bool] = False
 
     def __init__(
         self,

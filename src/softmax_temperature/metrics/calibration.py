@@ -242,7 +242,7 @@ def class_gaps(probs: Tensor, labels: Tensor) -> Tensor:
 def class_cells(probs: Tensor, bins: int) -> Tensor:
     """Index of the cell, a class and a bin of its probability, shape (n, classes)."""
     first = torch.arange(probs.shape[1], device=probs.device) * bins
-    return equal_width_bins(probs, bins) + first
+    return equal_width_bins(probs, bins).add_(first)
 
 
 def equal_width_bins(values: Tensor, bins: int) -> Tensor:

@@ -384,18 +384,21 @@ def as_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         raise ArgumentError(
             f"labels must have shape {expected}, one per pixel, "
             f"got {tuple(labels.shape)}",
-            _map_remedy(labels, logits),
+            map_remedy(tuple(labels.shape), tuple(logits.shape)),
         )
     return logits.movedim(1, -1).flatten(0, -2), labels.flatten()
 
 
-def _map_remedy(labels: Tensor, logits: Tensor) -> str:
-    """Remedy for label maps whose shape differs from that of the logits."""
-    expected = (logits.shape[0], *logits.shape[2:])
-    if labels.shape == (logits.shape[0], 1, *logits.shape[2:]):
+def map_remedy(labels: tuple[int, ...], logits: tuple[int, ...]) -> str:
+    """Remedy for label maps of this shape, which is not that of the logits' pixels."""
+    expected = (logits[0], *logits[2:])
+    if labels == (logits[0], 1, *logits[2:]):
         return "Drop the second dimension: labels[:, 0]."
-    if labels.shape == logits.shape:
-        return "One-hot maps become classes by labels.argmax(dim=1)."
-    if labels.shape == logits.shape[:-1]:
-        return "The classes are the second dimension: logits.movedim(-1, 1)."
+    if labels == logits:
+        return "One-hot maps become classes by labels.argmax(1)."
+    if labels == logits[:-1]:
+        return (
+            "The classes are the second dimension: logits.movedim(-1, 1) of a tensor, "
+            "np.moveaxis(logits, -1, 1) of an array."
+        )
     return f"Give one class for each pixel, {expected}."

@@ -175,7 +175,7 @@ def classwise_error(
     deviations = _deviations(cells.means, cells.squares, samples)
     signs = _signs(cells.means)
     parts = [
-        (signs[index] * gaps).sum(dim=1)
+        signs[index].mul_(gaps).sum(dim=1)
         for _, gaps, index in _class_pieces(logits, labels, bins)
     ]
     return BinnedError(

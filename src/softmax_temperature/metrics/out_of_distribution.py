@@ -7,7 +7,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.metrics.checks import check_count, check_logits
+from softmax_temperature.metrics.checks import (
+    ArgumentError,
+    check_count,
+    check_logits,
+)
+from softmax_temperature.metrics.probability_check import check_not_probs
 from softmax_temperature.metrics.report import INTERVAL, resample_weights
 
 
@@ -89,7 +94,7 @@ def out_of_distribution_curve(
         logits_in: Logits of in-distribution samples, shape (n, classes).
         logits_out: Logits of out-of-distribution samples, shape (m, classes).
         score: See `out_of_distribution_auroc`.
-        points: Number of intervals between false positive rates.
+        points: Number of intervals between false positive rates, at least 1.
 
     Returns:
         Shape (points + 1, 2): false and true positive rates, rounded to six decimals.
@@ -100,6 +105,7 @@ def out_of_distribution_curve(
     # Imported here for the reason given in `out_of_distribution_auroc`.
     from sklearn.metrics import roc_curve
 
+    points = check_count(points, "points", least=1)
     is_out, scores = _labelled_scores(logits_in, logits_out, score)
     false_positive, true_positive, _ = roc_curve(is_out.numpy(), scores.numpy())
     rates = np.linspace(0, 1, points + 1)
@@ -118,15 +124,20 @@ def _labelled_scores(
 
 def _scores(logits_in: Tensor, logits_out: Tensor, score: str) -> list[Tensor]:
     """Scores of both sets on the CPU, float64; larger for a less certain softmax."""
-    check_logits(logits_in, name="logits_in")
-    check_logits(logits_out, name="logits_out")
+    for name, logits in (("logits_in", logits_in), ("logits_out", logits_out)):
+        check_logits(logits, name=name)
+        check_not_probs(logits, name=name)
     classes = logits_in.shape[1]
     if logits_out.shape[1] != classes:
-        raise ValueError(
-            f"logits_out must have {classes} classes, got {logits_out.shape[1]}"
+        raise ArgumentError(
+            f"logits_out must have {classes} classes, got {logits_out.shape[1]}",
+            "Give the logits of the same network for both sets.",
         )
-    if score not in {"entropy", "confidence"}:
-        raise ValueError(f"score must be 'entropy' or 'confidence', got {score!r}")
+    if score not in ("entropy", "confidence"):
+        raise ArgumentError(
+            f"score must be 'entropy' or 'confidence', got {score!r}",
+            "Give one of the two.",
+        )
     scores = []
     for logits in (logits_in, logits_out):
         log_probs = F.log_softmax(logits.detach().double(), dim=1)

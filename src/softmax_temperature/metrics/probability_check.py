@@ -18,12 +18,11 @@ SUM_TOLERANCE = 1e-2
 # two small logits sum to one by chance.
 FEW_ROWS = 20
 SUM_TOLERANCE_OF_FEW = 1e-4
-# A table is one of sigmoids if this share of its rows lie in [0, 1], on both sides of
-# 0.5 and this far apart. Logits of an untrained network are close to each other. Tables
-# of several columns need more rows: scikit-learn's estimator checks fit uniform noise.
+# A table of at least `FEW_ROWS` rows is one of sigmoids if this share of them lie in
+# [0, 1], on both sides of 0.5 and this far apart. Logits of an untrained network are
+# close to each other.
 SIGMOID_SHARE = 0.95
 SIGMOID_RANGE = 0.3
-SIGMOID_ROWS = 60
 # Numbers of decimals to which users round probabilities.
 DECIMALS = (1, 2, 3)
 # Error of a rounded number in float32, in units of its last decimal.
@@ -37,22 +36,34 @@ SHIFT = "If they are logits, subtract 1 from all of them, which changes nothing 
 
 
 def check_not_probs(
-    logits: Tensor, *, name: str = "logits", remedy: str = LOGITS_INSTEAD
+    logits: Tensor,
+    *,
+    name: str = "logits",
+    remedy: str = LOGITS_INSTEAD,
+    sigmoids: bool = True,
 ) -> None:
     """Refuse logits (n, classes) or (n, 1) that look like probabilities.
 
-    Probabilities, percentages and sigmoids are recognised; the logits must be finite.
+    Args:
+        logits: Finite, or -inf where a class is masked.
+        name: Name of the argument in messages.
+        remedy: What to do if they are probabilities.
+        sigmoids: Whether to refuse sigmoids, which look like cosines that are at least
+            zero, as well as probabilities and percentages.
     """
     if len(logits) < 2:
         return
     rows = logits.detach()
     low = rows.amin(dim=1)
+    # No rule applies to a table whose rows mostly have a negative logit.
+    if (low >= 0).double().mean().item() <= SUM_SHARE:
+        return
     high = rows.amax(dim=1)
     for whole, noun in ((1, "probabilities"), (100, "percentages")):
         inside = (low >= 0) & (high <= whole * (1 + PROBABILITY_TOLERANCE))
         if inside.double().mean().item() <= SUM_SHARE:
             continue
-        share = _share_of_sums(rows[inside] / whole, len(rows))
+        share = _share_of_sums(rows, inside, whole)
         if share > SUM_SHARE:
             raise ArgumentError(
                 f"{name} are {noun}: {100 * share:.0f} % of the rows lie in "
@@ -61,8 +72,8 @@ def check_not_probs(
             )
     inside = (low >= 0) & (high <= 1 + PROBABILITY_TOLERANCE)
     share = inside.double().mean().item()
-    enough = FEW_ROWS if rows.shape[1] == 1 else SIGMOID_ROWS
-    if share >= SIGMOID_SHARE and len(rows) >= enough and _spread(rows[inside]):
+    enough = share >= SIGMOID_SHARE and len(rows) >= FEW_ROWS
+    if sigmoids and enough and _spread(rows[inside]):
         raise ArgumentError(
             f"{name} are probabilities: {100 * share:.0f} % of the rows lie in [0, 1], "
             "as a sigmoid's do",
@@ -106,19 +117,28 @@ def rounded_decimals(probs: Tensor) -> int | None:
     return None
 
 
-def _share_of_sums(candidates: Tensor, rows: int) -> float:
-    """Share of the rows that sum to one.
+def _share_of_sums(rows: Tensor, inside: Tensor, whole: int) -> float:
+    """Share of the rows that are inside and sum to `whole`.
 
     Rows of zeros and ones do not count: they may be the logits of a toy example as well
     as saturated probabilities.
     """
+    # Sums alone exclude most tables, without a copy of their rows.
+    near = inside & ((_sums(rows) / whole - 1).abs() <= LARGEST_MISS)
+    if not bool(near.any()):
+        return 0.0
+    candidates = rows[inside] / whole
     soft = candidates[~((candidates == 0) | (candidates == 1)).all(dim=1)]
     if not len(soft):
         return 0.0
-    misses = (soft.sum(dim=1, dtype=torch.float64) - 1).abs()
-    to_one = int((misses <= sum_tolerance(soft, rows)).sum())
-    judged = int(rows - len(candidates) + len(soft))
+    misses = (_sums(soft) - 1).abs()
+    to_one = int((misses <= sum_tolerance(soft, len(rows))).sum())
+    judged = int(len(rows) - len(candidates) + len(soft))
     return to_one / judged
+
+
+def _sums(rows: Tensor) -> Tensor:
+    return rows.sum(dim=1, dtype=torch.float64)
 
 
 def _spread(candidates: Tensor) -> bool:

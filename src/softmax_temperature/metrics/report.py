@@ -39,9 +39,13 @@ from softmax_temperature.metrics.intervals import (
     classwise_error,
     top_label_error,
 )
+from softmax_temperature.metrics.probability_check import check_not_probs
 from softmax_temperature.metrics.scores import label_ranks, squared_distances
 
 SCORES = ("accuracy", "top5_accuracy", "negative_log_likelihood", "brier_score")
+EXPECTED = "expected_calibration_error"
+ADAPTIVE = "adaptive_calibration_error"
+CLASSWISE = "classwise_calibration_error"
 # Ends of a 90 % interval (focal paper, section 5).
 INTERVAL = (0.05, 0.95)
 
@@ -83,28 +87,8 @@ def calibration_report(
     # every metric, (2 value - high, 2 value - low). After scaling, those of calibration
     # errors cover the true value half of the time.
     _check(logits, labels, bins, bootstrap, seed)
-    # Numpy integers cannot be written as JSON.
-    bins = int(bins)
-    bootstrap = int(bootstrap)
-    targets = labels.long()
-    evidence = Evidence.of(logits, targets, bins)
-    intervals: dict[str, tuple[float, float]] = {}
-    if bootstrap:
-        resampled = _resampled_means(evidence.scores, bootstrap, seed)
-        intervals |= _percentiles(dict(zip(SCORES, resampled.unbind(1), strict=True)))
-        errors = evidence.errors(logits, targets, bins)
-        intervals |= {name: error.interval for name, error in errors.items()}
-    floor = floor_of_confidences(evidence.confidences, bins, seed)
-    return {
-        "samples": logits.shape[0],
-        "classes": logits.shape[1],
-        "bins": bins,
-        "bootstrap": bootstrap,
-        **evidence.estimates,
-        "debiased_calibration_error": debiased_error(evidence.table).item(),
-        "noise_floor": floor.item(),
-        "intervals": intervals,
-    }
+    arm = ArmStatistics.of(logits, labels.long(), int(bins), intervals=bootstrap > 0)
+    return arm.report(bootstrap, seed)
 
 
 def paired_difference(
@@ -138,20 +122,9 @@ def paired_difference(
     if not bootstrap:
         return {}
     targets = labels.long()
-    a = Evidence.of(logits_a, targets, bins)
-    b = Evidence.of(logits_b, targets, bins)
-    resampled = _resampled_means(a.scores - b.scores, bootstrap, seed)
-    bounds = _percentiles(dict(zip(SCORES, resampled.unbind(1), strict=True)))
-    errors_a = a.errors(logits_a, targets, bins)
-    errors_b = b.errors(logits_b, targets, bins)
-    for name, error in errors_a.items():
-        bounds[name] = change_interval(error, errors_b[name])
-    estimates_a = a.estimates
-    estimates_b = b.estimates
-    return {
-        name: Difference(estimates_a[name] - estimates_b[name], low, high)
-        for name, (low, high) in bounds.items()
-    }
+    a = ArmStatistics.of(logits_a, targets, int(bins), intervals=True)
+    b = ArmStatistics.of(logits_b, targets, int(bins), intervals=True)
+    return a.differences_from(b, bootstrap, seed)
 
 
 def confident_report(
@@ -214,6 +187,7 @@ def _check(
 ) -> None:
     check_logits(logits, name=name, masked=True)
     check_labels(labels, logits, masked=True)
+    check_not_probs(logits, name=name)
     check_count(bins, "bins", least=1)
     check_count(bootstrap, "bootstrap", least=0)
     check_count(seed, "seed", least=0)
@@ -285,71 +259,113 @@ def expected_calibration_error_change(
     _check_pair(logits_a, logits_b, labels, bins, bootstrap=0, seed=0)
     a = _expected_error(logits_a, labels.long(), bins)
     b = _expected_error(logits_b, labels.long(), bins)
-    return Difference(a.value - b.value, *change_interval(a, b))
+    return _change(a, b)
 
 
-class Evidence(NamedTuple):
+class ArmStatistics(NamedTuple):
     """Statistics of an arm's logits from which the report is made.
 
     Attributes:
+        classes: Number of classes.
         scores: Each of `SCORES` for each sample, shape (n, 4).
         table: Equal-width bins of the predictions.
-        expected: The ECE.
-        adaptive: The AdaECE.
         confidences: Confidences of the predictions, shape (n,).
-        cells: Moments for the Classwise-ECE.
+        classwise: The Classwise-ECE.
+        errors: Calibration errors that have an interval, by name; without the
+            Classwise-ECE where no intervals are wanted. The maximum calibration error
+            has none: no interval for a largest gap had the right coverage
+            (docs/calibration_intervals.md).
     """
 
+    classes: int
     scores: Tensor
     table: ReliabilityBins
-    expected: BinnedError
-    adaptive: BinnedError
     confidences: Tensor
-    cells: ClassCells
+    classwise: float
+    errors: dict[str, BinnedError]
 
     @classmethod
-    def of(cls, logits: Tensor, labels: Tensor, bins: int) -> Evidence:
+    def of(
+        cls, logits: Tensor, labels: Tensor, bins: int, *, intervals: bool
+    ) -> ArmStatistics:
         """Statistics of checked logits (n, classes) and labels (n,), int64."""
         scores, confidences = _scores_and_confidences(logits, labels)
         correct = scores[:, SCORES.index("accuracy")]
         equal_mass = equal_mass_membership(confidences, bins)
+        cells = ClassCells.of(logits, labels, bins)
+        classes = logits.shape[1]
+        errors = {
+            EXPECTED: _equal_width_error(confidences, correct, bins),
+            ADAPTIVE: top_label_error(confidences, correct, equal_mass),
+        }
+        if intervals:
+            errors[CLASSWISE] = classwise_error(logits, labels, bins, cells)
         return cls(
+            classes=classes,
             scores=scores,
             table=bins_of_predictions(confidences, correct, bins),
-            expected=_equal_width_error(confidences, correct, bins),
-            adaptive=top_label_error(confidences, correct, equal_mass),
             confidences=confidences,
-            cells=ClassCells.of(logits, labels, bins),
+            classwise=cells.means.abs().sum().item() / classes,
+            errors=errors,
         )
 
     @property
     def estimates(self) -> dict[str, float]:
         """Every metric that two arms can be compared on."""
         means = self.scores.mean(dim=0).tolist()
-        classes = len(self.cells.means) // len(self.table.counts)
-        classwise = self.cells.means.abs().sum().item() / classes
         return {
             **dict(zip(SCORES, means, strict=True)),
-            "expected_calibration_error": self.expected.value,
+            EXPECTED: self.errors[EXPECTED].value,
             "maximum_calibration_error": self.table.gaps.abs().max().item(),
-            "adaptive_calibration_error": self.adaptive.value,
-            "classwise_calibration_error": classwise,
+            ADAPTIVE: self.errors[ADAPTIVE].value,
+            CLASSWISE: self.classwise,
         }
 
-    def errors(
-        self, logits: Tensor, labels: Tensor, bins: int
-    ) -> dict[str, BinnedError]:
-        """Calibration errors that have an interval, by name.
-
-        The maximum calibration error has none: no interval for a largest gap had the
-        right coverage (docs/calibration_intervals.md).
-        """
-        classwise = classwise_error(logits, labels, bins, self.cells)
+    def report(self, bootstrap: int, seed: int) -> dict[str, Any]:
+        """See `calibration_report`."""
+        intervals: dict[str, tuple[float, float]] = {}
+        if bootstrap:
+            resampled = _resampled_means(self.scores, bootstrap, seed)
+            intervals |= _percentiles(
+                dict(zip(SCORES, resampled.unbind(1), strict=True))
+            )
+            intervals |= {name: error.interval for name, error in self.errors.items()}
+        bins = len(self.table.counts)
+        floor = floor_of_confidences(self.confidences, bins, seed)
         return {
-            "expected_calibration_error": self.expected,
-            "adaptive_calibration_error": self.adaptive,
-            "classwise_calibration_error": classwise,
+            "samples": len(self.scores),
+            "classes": self.classes,
+            "bins": bins,
+            # Numpy integers cannot be written as JSON.
+            "bootstrap": int(bootstrap),
+            **self.estimates,
+            "debiased_calibration_error": debiased_error(self.table).item(),
+            "noise_floor": floor.item(),
+            "intervals": intervals,
         }
+
+    def differences_from(
+        self, other: ArmStatistics, bootstrap: int, seed: int
+    ) -> dict[str, Difference]:
+        """This arm minus the other, both with intervals; see `paired_difference`."""
+        resampled = _resampled_means(self.scores - other.scores, bootstrap, seed)
+        bounds = _percentiles(dict(zip(SCORES, resampled.unbind(1), strict=True)))
+        for name, error in self.errors.items():
+            bounds[name] = change_interval(error, other.errors[name])
+        estimates = self.estimates
+        others = other.estimates
+        return {
+            name: Difference(estimates[name] - others[name], low, high)
+            for name, (low, high) in bounds.items()
+        }
+
+    def expected_change_from(self, other: ArmStatistics) -> Difference:
+        """See `expected_calibration_error_change`."""
+        return _change(self.errors[EXPECTED], other.errors[EXPECTED])
+
+
+def _change(new: BinnedError, old: BinnedError) -> Difference:
+    return Difference(new.value - old.value, *change_interval(new, old))
 
 
 def _expected_error(logits: Tensor, labels: Tensor, bins: int) -> BinnedError:

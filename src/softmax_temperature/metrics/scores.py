@@ -11,13 +11,15 @@ from softmax_temperature.metrics.checks import (
     check_logits,
     check_probs,
 )
+from softmax_temperature.metrics.probability_check import check_not_probs
 
 
 def top_accuracy(logits: Tensor, labels: Tensor, *, top: int = 5) -> Tensor:
     """Share of samples whose label is among the `top` largest logits.
 
     Args:
-        logits: Shape (n, classes). Among equal logits, the lower class ranks first.
+        logits: Shape (n, classes), or probabilities, which have the same order. Among
+            equal logits, the lower class ranks first.
         labels: True classes, shape (n,), integers.
         top: Number of classes that count, at least 1.
 
@@ -44,10 +46,11 @@ def negative_log_likelihood(logits: Tensor, labels: Tensor) -> Tensor:
         A scalar, float64.
 
     Raises:
-        ValueError: If an argument is malformed.
+        ValueError: If an argument is malformed, or the logits are probabilities.
     """
     check_logits(logits)
     check_labels(labels, logits)
+    check_not_probs(logits)
     return F.cross_entropy(logits.detach().double(), labels.long())
 
 

@@ -98,7 +98,8 @@ def read_rows(
         labels: File of the labels, if they are not in the file of the matrix.
         other: Name of the other rows, "validation" or "test".
         other_path: File of the other rows. Without it they are read from the first
-            file, if it has arrays such as `test_embeddings` and `test_labels`.
+            file, if it has arrays such as `test_embeddings` and `test_labels`. Only
+            one of the two may have them.
         other_labels: File of the other rows' labels.
         columns: Names and patterns of the classes' columns in tables.
 
@@ -113,6 +114,13 @@ def read_rows(
         if name in arrays
     }
     if other_path:
+        if other_rows:
+            held = " and ".join(f"{other}_{name}" for name in other_rows)
+            raise InputError(
+                f"holds {held}, and {other_path} gives the {other} rows too",
+                where=str(path),
+                remedy=f"Leave --{other} out, or save the other arrays alone.",
+            )
         return arrays, _read_pair(matrix, other_path, other_labels, (), columns)
     if len(other_rows) == 1 or other_labels:
         absent = "labels" if matrix in other_rows else matrix
@@ -176,7 +184,8 @@ def read_arrays(
             where=str(path),
             remedy="Leave --columns out, or give a csv or parquet file.",
         )
-    arrays = _by_name(content, required[0] if len(required) == 1 else matrix)
+    with user_data(path, "Save plain arrays."):
+        arrays = _by_name(content, required[0] if len(required) == 1 else matrix)
     for name in required:
         if name not in arrays and (other := _other_name(name, arrays, path)):
             arrays[name] = arrays.pop(other)
@@ -245,17 +254,20 @@ def _absent(
 def as_numpy(value: Any) -> NDArray[Any]:
     """A tensor or array-like as a numpy array."""
     if isinstance(value, Tensor):
-        value = value.detach().cpu()
-        # NumPy has no bfloat16.
-        if value.dtype in (torch.bfloat16, torch.float16):
-            value = value.float()
+        value = _dense(value)
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ArgumentError(
             f"an array of shape {value.shape} has masked entries, whose mask would be "
             "lost",
             "Leave their rows out: array[~mask.any(axis=1)].data.",
         )
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ArgumentError(
+            f"a {type(value).__name__} has parts of different shapes",
+            "Give one tensor, array or list of rows of the same length.",
+        ) from error
     if array.ndim == 0:
         raise ArgumentError(
             f"arrays must have one row per sample, got one {type(value).__name__}",
@@ -264,15 +276,34 @@ def as_numpy(value: Any) -> NDArray[Any]:
     return array
 
 
+def _dense(tensor: Tensor) -> Tensor:
+    """A tensor on the CPU whose type and layout NumPy has."""
+    if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta:
+        raise ArgumentError(
+            f"a tensor of shape {tuple(tensor.shape)} is sparse, quantised or without "
+            "data",
+            "Give plain numbers, such as tensor.to_dense() or tensor.dequantize().",
+        )
+    tensor = tensor.detach().cpu()
+    # NumPy has neither bfloat16 nor types of eight bits.
+    narrow = tensor.is_floating_point() and tensor.dtype.itemsize < 4
+    return tensor.float() if narrow else tensor
+
+
 def check_frame(values: Any, labels: Any, name: str) -> None:
     """Refuse a data frame whose columns or rows are not those of a matrix.
 
     Its columns may have any names, but not that of a label, nor some that are numbered
     beside others that are not, nor numbers in another order than their own.
     """
-    if not _is_of_pandas(values):
+    columns = _column_names(values)
+    if columns is None:
         return
-    columns = [str(column).strip() for column in values.columns]
+    for place, column in enumerate(columns):
+        if column in columns[:place]:
+            raise ArgumentError(
+                f"{name} has two columns {column!r}", "Give each column its own name."
+            )
     numbered = [column for column in columns if NUMBERED.fullmatch(column)]
     foreign = [column for column in columns if column.lower() in LABEL_NAMES]
     if numbered:
@@ -281,20 +312,35 @@ def check_frame(values: Any, labels: Any, name: str) -> None:
         raise ArgumentError(
             f"{name} has the columns {', '.join(map(repr, foreign[:5]))} beside the "
             "scores",
-            f"Leave them out, {name}.drop(columns=...), or give {name}.to_numpy().",
+            "Leave these columns out, or give a matrix of the others.",
         )
     keys = [numbered_key(column) for column in columns]
     if len({prefix for prefix, _ in keys}) == 1 and keys != sorted(keys):
         raise ArgumentError(
             f"{name} has its columns in the order {', '.join(columns[:5])}, ..., not "
             "that of their numbers",
-            f"Sort them, or give {name}.to_numpy().",
+            "Sort them, or give a matrix without names.",
         )
-    if _is_of_pandas(labels) and _is_reordered(values.index, labels.index):
+    both = _is_of_pandas(values) and _is_of_pandas(labels)
+    if both and _is_reordered(values.index, labels.index):
         raise ArgumentError(
             f"{name} and the labels have the same index in another order",
             "Bring them into one: labels.loc[logits.index].",
         )
+
+
+def _column_names(values: Any) -> list[str] | None:
+    """Names of a data frame's columns; None of something else.
+
+    Data frames are those of pandas and polars, and Arrow's tables and batches.
+    """
+    names = getattr(values, "column_names", None)
+    is_frame = type(values).__name__ == "DataFrame"
+    if names is None and is_frame:
+        names = getattr(values, "columns", None)
+    if names is None or callable(names):
+        return None
+    return [str(column).strip() for column in names]
 
 
 def _is_of_pandas(values: Any) -> bool:
@@ -354,7 +400,8 @@ def checked_logits(
         name: Prefix of the arguments' names in messages.
 
     Returns:
-        Logits (n, classes), float64, and labels (n,), int64.
+        Logits (n, classes), float32 if they were given so and otherwise float64, which
+        may share the memory of those given; and labels (n,), int64.
 
     Raises:
         ValueError: If an array is malformed, or does not look like its kind.
@@ -372,8 +419,8 @@ def checked_logits(
             "Give the logits first.",
         )
     if kind == "probs":
-        least = _smallest_positive(as_numpy(logits).dtype)
-        table = _log_probs(values, f"{name}probs", least=least)
+        values = _prob_table(values, f"{name}probs")
+        table = torch.from_numpy(values)
     else:
         _refuse_decisions(values, f"{name}logits")
         table = torch.from_numpy(values)
@@ -382,10 +429,18 @@ def checked_logits(
             # The logit of class 1 of two; that of class 0 is zero.
             table = torch.cat([torch.zeros_like(table), table], dim=1)
     check_logits(table, name=f"{name}{kind}", masked=True)
+    if classes.dtype.kind == "b" and classes.ndim == 1 and table.shape[1] > 2:
+        raise ArgumentError(
+            f"{name}labels are true or false, and there are {table.shape[1]} classes",
+            "Give the class of each row, not whether its prediction was right.",
+        )
     numbers = class_numbers(classes, table.shape, f"{name}labels")
     check_labels(numbers, table, name=f"{name}labels", masked=True)
     if kind == "probs":
         _refuse_rounded_zeros(values, numbers, f"{name}probs")
+        # In place, because the table of a language model is large.
+        least = _smallest_positive(as_numpy(logits).dtype)
+        np.log(np.clip(values, least, None, out=values), out=values)
     return table, numbers
 
 
@@ -447,20 +502,31 @@ def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
     return torch.from_numpy(values.astype(np.int64))
 
 
-def _score_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """Logits or probabilities as a finite table, (n, classes) or (n, 1), float64."""
+def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
+    """Logits or probabilities as a finite table, (n, classes) or (n, 1).
+
+    It is float32 or float64, and a copy only if it has to be.
+    """
     if values.dtype.kind not in "fiu" or values.ndim not in (1, 2) or not values.size:
+        remedy = "Give one row per sample and one column per class."
+        if values.dtype.kind not in "fiu":
+            remedy = "Give rows of real numbers, such as array.astype(float)."
         raise ArgumentError(
             f"{name} must be numbers of shape (n, classes), "
             f"got {values.dtype} {values.shape}",
-            "Give one row per sample and one column per class.",
+            remedy,
         )
     if values.ndim == 1 and values.dtype.kind in "iu":
         raise _decisions(name)
-    table = values.reshape(len(values), -1).astype(np.float64)
-    wrong = np.argwhere(np.isnan(table) | np.isposinf(table))
+    dtype = values.dtype if values.dtype in (np.float32, np.float64) else np.float64
+    # torch takes rows in order, and warns about arrays that cannot be written.
+    table = np.require(values.reshape(len(values), -1), dtype, ["C", "W"])
+    # The largest number of a row is not finite if any is NaN or inf.
+    largest = table.max(axis=1)
+    wrong = np.flatnonzero(np.isnan(largest) | np.isposinf(largest))
     if len(wrong):
-        row, column = wrong[0]
+        row = wrong[0]
+        column = np.flatnonzero(np.isnan(table[row]) | np.isposinf(table[row]))[0]
         raise ArgumentError(
             f"{name} must be finite, got {table[row, column]} in row {row}, "
             f"class {column}",
@@ -469,7 +535,7 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
     return table
 
 
-def _refuse_decisions(values: NDArray[np.float64], name: str) -> None:
+def _refuse_decisions(values: NDArray[Any], name: str) -> None:
     """Refuse predicted classes, as numbers or one-hot, that were given as logits."""
     if values.shape[1] == 1:
         whole = bool((values == np.floor(values)).all())
@@ -495,12 +561,12 @@ def _refuse_rounded_zeros(
 
     The logarithm of such a 0 would dominate the fit of the temperature.
     """
-    if values.shape[1] == 1:
-        values = np.hstack([1 - values, values])
     label_probs = values[np.arange(len(values)), labels.numpy()]
     zeros = np.flatnonzero(label_probs == 0)
+    if not len(zeros):
+        return
     decimals = rounded_decimals(torch.from_numpy(values))
-    if len(zeros) and decimals is not None:
+    if decimals is not None:
         raise ArgumentError(
             f"{name} are rounded to {decimals} decimals, and 0 for the label "
             f"in row {zeros[0]}",
@@ -514,19 +580,20 @@ def _smallest_positive(dtype: np.dtype[Any]) -> float:
     return float(np.finfo(floating).smallest_subnormal)
 
 
-def _log_probs(values: NDArray[np.float64], name: str, *, least: float) -> Tensor:
-    """Logarithms of probabilities (n, classes), or (n, 1) for class 1 of two."""
-    if values.shape[1] == 1:
-        values = np.hstack([1 - values, values])
-    table = torch.from_numpy(values)
+def _prob_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """A float64 copy of probabilities, (n, classes); (n, 1) are those of class 1."""
+    exact = values.astype(np.float64)
+    if exact.shape[1] == 1:
+        exact = np.hstack([1 - exact, exact])
+    table = torch.from_numpy(exact)
     misses = (table.sum(dim=1) - 1).abs()
     wrong = (table.amin(dim=1) < 0) | (misses > sum_tolerance(table, len(table)))
     if bool(wrong.any()):
         row = int(wrong.int().argmax())
         raise ArgumentError(
             f"{name} must be rows of numbers in [0, 1] that sum to one, got a least "
-            f"one of {values[row].min():.6g} and a sum of {values[row].sum():.6g} "
+            f"one of {exact[row].min():.6g} and a sum of {exact[row].sum():.6g} "
             f"in row {row}",
             "If these are logits, leave kind='probs' (--probs) out.",
         )
-    return torch.from_numpy(np.log(np.clip(values, least, None)))
+    return exact

@@ -17,13 +17,9 @@ from torch import Tensor
 
 from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.data.splits import random_holdout
-from softmax_temperature.metrics import (
-    calibration_report,
-    expected_calibration_error_change,
-    paired_difference,
-    reliability_bins,
-)
+from softmax_temperature.metrics.calibration import reliability_bins
 from softmax_temperature.metrics.checks import ArgumentError, check_count
+from softmax_temperature.metrics.report import ArmStatistics
 from softmax_temperature.papers.shared.figures import encoded, encoded_untrimmed
 from softmax_temperature.runner.artifacts import (
     atomic_file,
@@ -31,11 +27,8 @@ from softmax_temperature.runner.artifacts import (
     write_json,
     write_text,
 )
-from softmax_temperature.scaling import (
-    apply_temperature,
-    fit_temperature,
-    temperature_interval,
-)
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.scaling import sandwich_interval, search_temperature
 from softmax_temperature.tools.advice import Advice, Evidence, advise, three_digits
 from softmax_temperature.tools.arrays import (
     Rows,
@@ -78,7 +71,7 @@ TOP = 5
 
 
 class ScaledLogits(Mapping[str, Tensor]):
-    """Logits (n, classes) by arm, divided by the arm's temperature on access.
+    """Logits (n, classes) by arm, float64, over the arm's temperature on access.
 
     The logits of a language model are too large to keep a copy for every arm.
     """
@@ -89,8 +82,9 @@ class ScaledLogits(Mapping[str, Tensor]):
 
     def __getitem__(self, arm: str) -> Tensor:
         if arm == "before":
-            return self._logits
-        return apply_temperature(self._logits, self._temperatures[arm])
+            return self._logits.double()
+        exact = self._logits.to(torch.float64, copy=True)
+        return exact.div_(self._temperatures[arm])
 
     def __iter__(self) -> Iterator[str]:
         return iter(("before", *self._temperatures))
@@ -303,10 +297,11 @@ def calibrate(
         check_frame(*validation, f"validation {kind}")
         fit_on = "validation"
         fitted, reported = _given_rows(logits, labels, kind, validation, ignore_index)
+        reported = _kept(reported)
     elif fit_on == "half":
         fitted, reported = _halves(logits, labels, kind, ignore_index, seed)
     else:
-        fitted = _rows((logits, labels), kind, ignore_index)
+        fitted = _kept(_rows((logits, labels), kind, ignore_index))
         reported = fitted
     purposes = {"to fit the temperature on": fitted, "to report on": reported}
     for purpose, (_, classes) in purposes.items():
@@ -370,6 +365,12 @@ def calibrate_files(
         validation_labels,
         columns=columns,
     )
+    if held_out and "fit_on" in options:
+        raise InputError(
+            f"holds validation_{kind}, and --fit-on says what else to fit on",
+            where=str(logits),
+            remedy="Leave --fit-on out, or save the other arrays alone.",
+        )
     own = (held_out[kind], held_out["labels"]) if held_out else None
     paths = (logits, labels, validation, validation_labels)
     where = ", ".join(str(path) for path in paths if path)
@@ -420,6 +421,12 @@ def _rows(
     return checked_logits(values, classes, kind, name=name)
 
 
+def _kept(rows: Rows) -> Rows:
+    """Rows that the report keeps: the user may change those that were given."""
+    values, classes = rows
+    return values.clone(), classes
+
+
 def _given_rows(
     logits: Any,
     labels: Any,
@@ -430,13 +437,15 @@ def _given_rows(
     """Checked rows to fit the temperature on, and to report on."""
     reported = _rows((logits, labels), kind, ignore_index)
     fitted = _rows(validation, kind, ignore_index, name="validation ")
-    if fitted[0].shape[1] != reported[0].shape[1]:
+    values = reported[0]
+    others = fitted[0]
+    if others.shape[1] != values.shape[1]:
         raise ArgumentError(
-            f"validation {kind} have {fitted[0].shape[1]} classes, "
-            f"{kind} {reported[0].shape[1]}",
+            f"validation {kind} have {others.shape[1]} classes, "
+            f"{kind} {values.shape[1]}",
             "Give the same classes in both.",
         )
-    if torch.equal(fitted[0], reported[0]):
+    if others.shape == values.shape and bool((others == values).all()):
         raise ArgumentError(
             f"validation {kind} are the {kind} to report on, whose metrics after "
             "scaling then flatter",
@@ -451,10 +460,15 @@ def _halves(
     """A random half to fit the temperature on, and the other half to report on."""
     generator = generator_for(seed, "calibrate", "half")
     images = as_numpy(logits)
-    if images.ndim > 2 and len(images) > 1:
-        # The pixels of an image are correlated, so no image is in both halves.
+    if images.ndim > 2:
         maps = as_numpy(labels)
         check_map_labels(images, maps)
+        labelled = (maps != ignore_index).reshape(len(maps), -1).any(axis=1)
+        if not labelled.all():
+            images = images[labelled]
+            maps = maps[labelled]
+    if images.ndim > 2 and len(images) > 1:
+        # The pixels of an image are correlated, so no image is in both halves.
         half = random_holdout(np.zeros(len(images), np.int64), 0.5, generator)
         fitted = _rows((images[~half], maps[~half]), kind, ignore_index)
         reported = _rows((images[half], maps[half]), kind, ignore_index)
@@ -469,19 +483,24 @@ def _report(
     logits, labels = reported
     options = {name: settings[name] for name in ("bins", "bootstrap", "seed")}
     temperature = {
-        by: asdict(fit_temperature(*fitted, criterion=by, bins=options["bins"]))
+        by: asdict(search_temperature(*fitted, criterion=by, bins=options["bins"]))
         for by in ("nll", "ece")
     }
     fit = temperature["nll"]
     fit |= {"low": None, "high": None}
     if not fit["at_bound"]:
-        fit["low"], fit["high"] = temperature_interval(*fitted, fit["temperature"])
+        fit["low"], fit["high"] = sandwich_interval(*fitted, fit["temperature"])
     temperatures = {by: result["temperature"] for by, result in temperature.items()}
     arms = ScaledLogits(logits, temperatures)
-    metrics = {arm: calibration_report(arms[arm], labels, **options) for arm in arms}
+    draws = {name: options[name] for name in ("bootstrap", "seed")}
+    statistics = {arm: _statistics(arms[arm], labels, options) for arm in arms}
+    metrics = {arm: of_arm.report(**draws) for arm, of_arm in statistics.items()}
+    scaled = statistics["nll"]
+    unscaled = statistics["before"]
     differences = {}
     if options["bootstrap"]:
-        differences = paired_difference(arms["nll"], logits, labels, **options)
+        differences = scaled.differences_from(unscaled, **draws)
+    change = scaled.expected_change_from(unscaled)
     data: dict[str, Any] = {
         "settings": settings,
         "rows": {"fitted": len(fitted[1]), "reported": len(labels)},
@@ -491,7 +510,7 @@ def _report(
             name: difference._asdict() for name, difference in differences.items()
         },
     }
-    scale, data["verdict"] = _advice(fit, metrics, _ece_change(arms, labels, options))
+    scale, data["verdict"] = _advice(fit, metrics, (change.low, change.high))
     data["advice"] = "scale" if scale else "leave"
     if fit["high"] == math.inf:
         # JSON has no infinity.
@@ -499,14 +518,11 @@ def _report(
     return CalibrationReport(data, arms, labels)
 
 
-def _ece_change(
-    arms: ScaledLogits, labels: Tensor, options: dict[str, int]
-) -> tuple[float, float]:
-    """The 90 % interval of the change of the ECE by scaling."""
-    change = expected_calibration_error_change(
-        arms["nll"], arms["before"], labels, bins=options["bins"]
-    )
-    return change.low, change.high
+def _statistics(
+    logits: Tensor, labels: Tensor, options: dict[str, int]
+) -> ArmStatistics:
+    intervals = options["bootstrap"] > 0
+    return ArmStatistics.of(logits, labels, options["bins"], intervals=intervals)
 
 
 def _advice(

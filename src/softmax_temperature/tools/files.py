@@ -67,14 +67,21 @@ def read_content(path: Path) -> Any:
     except UnpicklingError as error:
         raise _pickled(path) from error
     except _DAMAGED as error:
-        text = " ".join(str(error).split())
-        if any(advice in text for advice in _PICKLED):
-            raise _pickled(path) from error
-        raise InputError(
-            f"cannot be read ({text[:200] or type(error).__name__})",
-            where=str(path),
-            remedy="Save it again.",
-        ) from error
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> InputError:
+    text = " ".join(str(error).split())
+    if any(advice in text for advice in _PICKLED):
+        return _pickled(path)
+    remedy = "Save it again."
+    if isinstance(error, UnicodeDecodeError):
+        remedy = "Save it as text in UTF-8, not compressed."
+    return InputError(
+        f"cannot be read ({text[:200] or type(error).__name__})",
+        where=str(path),
+        remedy=remedy,
+    )
 
 
 def _pickled(path: Path) -> InputError:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softmax_temperature.metrics.checks import ArgumentError, map_remedy
 from softmax_temperature.tools.arrays import as_numpy
 
 # The default of torch's cross-entropy.
@@ -43,9 +44,9 @@ def labelled_rows(
     if not void.any():
         return values, classes
     if void.all():
-        raise ValueError(
-            f"{name}labels are all {ignore_index}, which stands for no class: give "
-            "rows that have one, or another ignore_index"
+        raise ArgumentError(
+            f"{name}labels are all {ignore_index}, which stands for no class",
+            "Give rows that have one, or another ignore_index.",
         )
     return values[~void], classes[~void]
 
@@ -56,7 +57,8 @@ def check_map_labels(
     """Refuse labels that are not one class per pixel of logits (n, classes, ...)."""
     expected = (logits.shape[0], *logits.shape[2:])
     if labels.shape != expected:
-        raise ValueError(
+        raise ArgumentError(
             f"{name}labels must have shape {expected}, one class per pixel of "
-            f"{name}logits {logits.shape}, got {labels.shape}"
+            f"{name}logits {logits.shape}, got {labels.shape}",
+            map_remedy(labels.shape, logits.shape),
         )

@@ -29,7 +29,7 @@ from softmax_temperature.metrics.probability_check import (
     check_no_softmax_at_end,
     check_not_probs,
 )
-from softmax_temperature.scaling import fit_temperature
+from softmax_temperature.scaling import search_temperature
 from softmax_temperature.tools.arrays import check_frame, checked_logits
 from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
 
@@ -117,7 +117,7 @@ class TemperatureScaler(
         self.classes_ = np.arange(max(2, self.n_features_in_))
         if not as_columns and not _are_columns(labels, len(self.classes_)):
             self.classes_, labels = _numbered(labels, len(self.classes_))
-        fit = fit_temperature(
+        fit = search_temperature(
             *checked_logits(logits, labels), criterion=self.criterion, bins=self.bins
         )
         self.at_bound_ = fit.at_bound
@@ -266,8 +266,8 @@ class TemperatureScaled(nn.Module):
     def __init__(self, network: nn.Module, temperature: float = 1.0) -> None:
         super().__init__()
         self.network = network
-        # Whether a batch of sufficient size has been checked to hold logits.
-        self._has_logits = False
+        # Outputs that have been checked not to be probabilities.
+        self._judged_rows = 0
         self.register_buffer("temperature", torch.tensor(float(temperature)))
 
     def forward(self, *arguments: Any, **options: Any) -> Any:
@@ -281,7 +281,8 @@ class TemperatureScaled(nn.Module):
         """Refuse a network that returns probabilities, on its first calls."""
         if torch.compiler.is_compiling():
             return
-        if not self._has_logits and logits.ndim >= 2:
+        if self._judged_rows < FEW_ROWS and logits.ndim >= 2:
             rows = logits.movedim(1, -1).flatten(0, -2)
             check_not_probs(rows, name="the network's logits", remedy=NO_SOFTMAX)
-            self._has_logits = len(rows) >= FEW_ROWS
+            # Small batches are not checked for ever: each check waits for a GPU.
+            self._judged_rows += len(rows)

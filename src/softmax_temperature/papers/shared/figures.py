@@ -274,7 +274,7 @@ def encoded(figure: Figure, ending: str) -> bytes:
     # Not `style`: ticks that are made only now have matplotlib's own sizes.
     with _settings(_SAVED):
         figure.savefig(buffer, format=ending, metadata=metadata)
-    return _fewer_colours(buffer) if ending == "png" else buffer.getvalue()
+    return _png(Image.open(buffer)) if ending == "png" else buffer.getvalue()
 
 
 def encoded_untrimmed(figure: Figure) -> dict[str, bytes]:
@@ -284,22 +284,23 @@ def encoded_untrimmed(figure: Figure) -> dict[str, bytes]:
     lays it out each time. This draws once for each file and lays out once. The figure
     keeps that layout.
     """
-    png = BytesIO()
     svg = BytesIO()
     with _settings(_SAVED):
         figure.set_dpi(mpl.rcParams["savefig.dpi"])
-        FigureCanvasAgg(figure).print_png(png, metadata=_METADATA["png"])
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        picture = Image.fromarray(np.asarray(canvas.buffer_rgba()))
         # Artists stay where the first drawing put them.
         figure.set_layout_engine("none")
         FigureCanvasSVG(figure).print_svg(svg, metadata=_METADATA["svg"])
-    return {"png": _fewer_colours(png), "svg": svg.getvalue()}
+    return {"png": _png(picture), "svg": svg.getvalue()}
 
 
-def _fewer_colours(png: BytesIO) -> bytes:
-    smaller = BytesIO()
-    picture = Image.open(png).convert("RGB")
-    picture.quantize(256).save(smaller, "png", optimize=True)
-    return smaller.getvalue()
+def _png(picture: Image.Image) -> bytes:
+    """A file of at most 256 colours."""
+    buffer = BytesIO()
+    picture.convert("RGB").quantize(256).save(buffer, "png", optimize=True)
+    return buffer.getvalue()
 
 
 def save(
