@@ -213,8 +213,7 @@ def factors_of(run: Run, diverged: bool) -> dict[str, Any]:
         **EXPERIMENTS[run.experiment],
         **ARMS[run.arm],
         **run._asdict(),
-        "diverged": diverged,
-        "stuck": False,
+        "overflowed": diverged,
         "epochs_done": EPOCHS,
         "cell": f"cooling/training/{'/'.join(map(str, run))}",
     }
@@ -349,3 +348,8 @@ def measured_anew(
     chosen = rows["run"].isin(runs.select(which).index) & (rows["metric"] == metric)
     values = rows["value"].where(~chosen, rows.assign(value=change(rows))["value"])
     return tidied(replace(runs, measurements=rows.assign(value=values)))
+
+
+def stuck(runs: Runs, which: Where) -> Runs:
+    """The study in which some runs guessed after every epoch."""
+    return measured_anew(runs, "accuracy", lambda _: 0.1, which)

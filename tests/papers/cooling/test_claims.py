@@ -161,7 +161,7 @@ def test_a_claim_is_contradicted_when_its_runs_are_turned(
 
 
 def test_a_lost_training_counts_as_guessing_and_is_named(runs: Runs) -> None:
-    lost = changed(runs, LAST_LAYER, diverged=True)
+    lost = changed(runs, LAST_LAYER, overflowed=True)
     row = verdict(lost, "last-layer-helps-without-schedule")
     assert row["verdict"] == CONTRADICTED
     assert "counted as guessing: Last layer 5 of 5 diverged" in row["note"]
