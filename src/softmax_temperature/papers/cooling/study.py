@@ -18,7 +18,9 @@ from softmax_temperature.papers.shared.display import cooling_label
 from softmax_temperature.papers.shared.factors import (
     Where,
     at_most,
+    dataset_in,
     is_part,
+    less_than,
     more_than,
     where,
 )
@@ -65,6 +67,9 @@ ANY_FACTOR = where(mode="last_layer")
 FACTOR_UP_TO_1 = where(mode="last_layer", factor=at_most(1)).called(
     "last layer Cooling with a factor up to 1"
 )
+FACTOR_BELOW_1 = where(mode="last_layer", factor=less_than(1)).called(
+    "last layer Cooling with a factor below 1"
+)
 FACTOR_ABOVE_1 = where(mode="last_layer", factor=more_than(1)).called(
     "last layer Cooling with a factor above 1"
 )
@@ -87,11 +92,16 @@ SMOOTH = where(schedule=SMOOTH_SCHEDULES).called("smooth schedules")
 SCHEDULES = (*SMOOTH_SCHEDULES, "none", "piecewise")
 """The schedules of Table 1."""
 CRELU = where(activation="crelu").called("CReLU")
+RELU = where(activation="relu").called("ReLU")
+ON_CIFAR100 = dataset_in(("cifar100",)).called("CIFAR-100")
 
 COOLING_AS_PRINTED = NO_COOLING | where(
     refit="whole", period="epoch", optimizer_state="keep"
 )
 """Once an epoch, on the whole temperature, and the optimizer's state left alone."""
+EACH_BATCH = where(
+    mode="last_layer", factor=1.0, change="Cooling after each batch"
+).called("last layer Cooling after each batch")
 CROSS_ENTROPY = where(loss="cross_entropy")
 
 # What a run is for. -------------------------------------------------------------------
@@ -112,6 +122,19 @@ EVERY_MAIN_RUN = (
 FIGURE_1_RUNS = (where(role=("figure_1", "table_1")) & MAIN & NO_SCHEDULE).called(
     "Figure 1"
 )
+ABLATIONS = (where(role="ablation") & MAIN & NO_SCHEDULE).called("the ablations")
+"""Changes of the recipe, each with and without Cooling."""
+CHANGES = {
+    "Adam": where(optimizer="adam"),
+    "warm-up": where(warmup=more_than(0)),
+    "weight decay": where(weight_decay=more_than(0)),
+    "random crops and mirroring": where(crop_padding=more_than(0), flip=True),
+}
+"""The changes of the recipe in Appendix B, as far as section 4 names them."""
+PERIODS = (
+    TABLE_1 | where(role="ablation") & CLASSIFICATION & CROSS_ENTROPY & EACH_BATCH
+).called("the Cooling periods") & NO_SCHEDULE
+"""Runs with a Cooling after each batch, and those of the main recipe."""
 FIGURE_2_RUNS = (
     where(role=("figure_2", "figure_1", "table_1")) & MAIN & NO_SCHEDULE
 ).called("Figure 2")
