@@ -393,7 +393,7 @@ def test_a_run_of_the_ablations_is_judged(ablations: Runs) -> None:
         "Adam",
         "warm-up",
         "weight decay",
-        "random crops and mirroring",
+        "augmentation",
         "Cooling after each batch",
     }
     nothing = verdict(ablations, "cooling-each-batch-brings-nothing")

@@ -128,7 +128,7 @@ CHANGES = {
     "Adam": where(optimizer="adam"),
     "warm-up": where(warmup=more_than(0)),
     "weight decay": where(weight_decay=more_than(0)),
-    "random crops and mirroring": where(crop_padding=more_than(0), flip=True),
+    "augmentation": where(crop_padding=more_than(0)) | where(flip=True),
 }
 """The changes of the recipe in Appendix B, as far as section 4 names them."""
 PERIODS = (
