@@ -128,6 +128,9 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
     "factors": {"role": "figure_1"},
     "digits": {"role": "table_1", "dataset": "digits", "network": "tiny"},
     "adam": {"role": "ablation", "optimizer": "adam"},
+    "warm-up": {"role": "ablation", "warmup": 2.0},
+    "decay": {"role": "ablation", "weight_decay": 0.0005},
+    "augmented": {"role": "ablation", "crop_padding": 4, "flip": True},
     "each-batch": {"role": "ablation"},
     "rate-0.001": {"role": "ours", "learning_rate": 0.001},
     "rate-0.1": {"role": "ours", "learning_rate": 0.1},
@@ -213,8 +216,7 @@ def factors_of(run: Run, diverged: bool) -> dict[str, Any]:
         **EXPERIMENTS[run.experiment],
         **ARMS[run.arm],
         **run._asdict(),
-        "diverged": diverged,
-        "stuck": False,
+        "overflowed": diverged,
         "epochs_done": EPOCHS,
         "cell": f"cooling/training/{'/'.join(map(str, run))}",
     }
@@ -349,3 +351,8 @@ def measured_anew(
     chosen = rows["run"].isin(runs.select(which).index) & (rows["metric"] == metric)
     values = rows["value"].where(~chosen, rows.assign(value=change(rows))["value"])
     return tidied(replace(runs, measurements=rows.assign(value=values)))
+
+
+def stuck(runs: Runs, which: Where) -> Runs:
+    """The study in which some runs guessed after every epoch."""
+    return measured_anew(runs, "accuracy", lambda _: 0.1, which)

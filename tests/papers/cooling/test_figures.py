@@ -58,7 +58,7 @@ def test_nothing_is_drawn_where_nothing_was_trained(runs: Runs, name: str) -> No
 
 @pytest.mark.parametrize("name", ["1", "2", "rates"])
 def test_a_profile_in_which_all_diverged_is_drawn(runs: Runs, name: str) -> None:
-    drawn(name, changed(runs, diverged=True))
+    drawn(name, changed(runs, overflowed=True))
 
 
 def test_figure_1_marks_what_diverged_and_shows_the_baseline(runs: Runs) -> None:
@@ -92,7 +92,7 @@ def test_a_network_with_a_baseline_of_its_own_in_figure_1_comes_first(
 
 def test_a_ruinous_factor_leaves_the_scale_to_the_others(runs: Runs) -> None:
     hot = where(experiment="factors", factor=1.25)
-    trained = changed(runs, hot, diverged=False)
+    trained = changed(runs, hot, overflowed=False)
     rows = pd.DataFrame({"run": trained.select(hot).index, "value": 0.2})
     rows = rows.assign(split="test", epoch=6, scaled=False, metric="accuracy")
     assert len(rows) == len(SEEDS)

@@ -24,6 +24,7 @@ from tests.papers.cooling.conftest import (
     Run,
     changed,
     measured_anew,
+    stuck,
     study_of,
 )
 
@@ -90,8 +91,8 @@ def test_fewer_images_stand_beside_the_printed_numbers_without_a_difference(
 def test_lost_seeds_are_counted_by_how_they_were_lost_and_in_no_mean(
     runs: Runs,
 ) -> None:
-    first = changed(runs, LAST_LAYER & where(seed=1), diverged=True)
-    both = changed(first, LAST_LAYER & where(seed=2), stuck=True)
+    first = changed(runs, LAST_LAYER & where(seed=1), overflowed=True)
+    both = stuck(first, LAST_LAYER & where(seed=2))
     row = cell(made("table_1", both), **VGG, **UNSCHEDULED)
     counts = row[["ours", "seeds", "diverged_seeds", "stuck_seeds"]].tolist()
     assert counts == [pytest.approx(0.795), 1, 1, 1]
@@ -171,7 +172,7 @@ def test_a_change_of_cooling_alone_is_compared_with_the_same_cooling(
 
 def test_means_are_over_the_seeds_that_finished_both(runs: Runs) -> None:
     which = where(experiment="adam", mode="last_layer", seed=2)
-    row = cell(made("ablation", changed(runs, which, stuck=True)), change="Adam")
+    row = cell(made("ablation", stuck(runs, which)), change="Adam")
     # Seeds 0 and 1: 0.700 and 0.701, 0.720 and 0.722.
     numbers = row[["without", "cooled", "difference"]].tolist()
     assert numbers == pytest.approx([0.7005, 0.721, 0.0205])
@@ -224,7 +225,7 @@ def test_a_table_reads_the_same_from_its_file(
 
 @pytest.mark.parametrize("name", BY_NAME)
 def test_tables_of_a_profile_in_which_all_diverged(runs: Runs, name: str) -> None:
-    lost = changed(runs, diverged=True)
+    lost = changed(runs, overflowed=True)
     coolings = lost.measurements["metric"] == "applied_temperature"
     table = made(name, replace(lost, measurements=lost.measurements[~coolings]))
     assert "measured" not in set(table["status"])

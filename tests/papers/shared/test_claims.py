@@ -405,3 +405,30 @@ def test_a_reader_sees_shares_in_points_and_other_numbers_as_they_are() -> None:
     said = texts(row | {"unit": "nats, part 0"})
     assert said["ours"] == "0.500 ± 0.100 [0.331, 0.669] nats, part 0 (n = 3 seeds)"
     assert (said["printed"], said["must lie"]) == ("0.5", "above 0.01")
+
+
+@pytest.mark.parametrize(
+    ("criterion", "part", "verdict"),
+    [
+        # One part that holds says nothing of the others, and one that does not
+        # contradicts the claim about all.
+        (above(), seeds(0.5), NOT_TESTED),
+        (above(), seeds(0.1), NOT_TESTED),
+        (above(), seeds(-0.5), CONTRADICTED),
+        # By itself this part would contradict, as one of two it does not.
+        (above(), seeds(-0.2), NOT_TESTED),
+    ],
+)
+def test_a_claim_about_all_parts_is_not_tested_until_it_has_them(
+    criterion: Criterion, part: Quantity, verdict: str
+) -> None:
+    found = Measurement(
+        {"a": part},
+        "accuracy",
+        missing={"b": "not trained"},
+        whole=True,
+    )
+    (row,) = judge_all("focal", (claim(criterion, found),), 0, profile="paper")
+    assert row["verdict"] == verdict
+    said = "judged as a whole, and 1 of 2 parts are missing: b" in row["note"]
+    assert said == (verdict == NOT_TESTED)

@@ -17,7 +17,6 @@ from softmax_temperature.networks.bottleneck_resnet import BottleneckResNet
 from softmax_temperature.networks.densenet import DenseNet
 from softmax_temperature.networks.vgg import SmallVGG
 from softmax_temperature.networks.wide_resnet import WideResNet
-from softmax_temperature.papers.cooling.outcome import outcome
 from softmax_temperature.papers.cooling.study import SLUG
 from softmax_temperature.papers.shared.collecting import (
     DeclaredRun,
@@ -199,19 +198,17 @@ def schedule_factor(schedule: Schedule) -> str:
 
 
 def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
-    """The outcome and the values of a run, from its cell."""
+    """The facts and the values of a run, from its cell."""
     record = artifact.json("record.json")
     if run.stage is train_segmentation:
         return _segmentation_run(record)
     history = artifact.json("history.json")
-    learned = [row["accuracy"] for row in history if row["split"] == "train"]
-    became = outcome(learned, record["classes"], is_finite=not record["diverged"])
     sizes = {f"{split}_images": count for split, count in record["images"].items()}
     facts = {
         "classes": record["classes"],
         "parameters": record["parameters"],
         **sizes,
-        **became,
+        "diverged": record["diverged"],
         "epochs_done": record["epochs_done"],
     }
     return MeasuredRun(facts, _values(artifact, history))
@@ -262,7 +259,6 @@ def _segmentation_run(record: dict[str, Any]) -> MeasuredRun:
     facts = {
         "classes": record["classes"],
         "diverged": record["diverged"],
-        "stuck": False,
         "epochs_done": record["epochs_done"],
     }
     return MeasuredRun(facts, values)

@@ -1,29 +1,50 @@
 """The outcome of a training: diverged, stuck or trained."""
 
+import math
 from collections.abc import Sequence
 
-# Deviation: the paper prints "divergence" and does not say how it is told (section 4.2,
-# Table 2). Here a training has diverged when its loss, a logit, a weight, the norm of
-# its gradients or a temperature is no longer finite, and also when its last accuracy on
-# training images is at most so many times that of guessing although it was once above:
-# the paper sets "diverged" against "converged". One that never was above, after any
-# epoch, did not diverge from anything: it is called stuck.
+# Deviation: the paper prints "divergence", sets it against "converged", and does not
+# say how it is told (section 4.2, Table 2). Here a training has diverged when its loss,
+# a logit, a weight, the norm of its gradients or a temperature is no longer finite, and
+# also when it collapsed: its last accuracy on training images is under half of its
+# peak, or it ends with the predictions of guessing, that is, test NLL and entropy
+# within 2 % of the logarithm of the number of classes. The NLL alone does not tell: an
+# overconfident network passes that number while most of its predictions are right. One
+# that did not diverge and after no epoch was more than 1.5 times as accurate as
+# guessing is called stuck.
 CHANCE = 1.5
 """The multiple of the accuracy of guessing above which a network has learned."""
+COLLAPSE = 0.5
+"""The share of the peak accuracy below which a training has collapsed."""
+NEAR_GUESSING = 0.02
+"""The relative distance from the NLL and entropy of guessing."""
 
 
 def outcome(
-    accuracies: Sequence[float], classes: int, *, is_finite: bool
+    accuracies: Sequence[float],
+    classes: int,
+    *,
+    last: Sequence[float] = (),
+    is_finite: bool = True,
 ) -> dict[str, bool]:
     """Whether a training diverged, and whether it got stuck.
 
     Args:
-        accuracies: On training images, after each epoch.
+        accuracies: On training images, after each epoch; empty if they are not known.
         classes: The number of classes.
+        last: NLL and entropy on test images after the last epoch, in nats, as far as
+            they are known.
         is_finite: Whether everything stayed finite.
     """
-    limit = CHANCE / classes
-    stuck = is_finite and max(accuracies) <= limit
-    ends_at_guessing = is_finite and accuracies[-1] <= limit
-    diverged = not is_finite or (ends_at_guessing and not stuck)
-    return {"diverged": diverged, "stuck": stuck}
+    peak = max(accuracies, default=math.nan)
+    collapsed = bool(accuracies) and accuracies[-1] < COLLAPSE * peak
+    diverged = not is_finite or collapsed or _guesses(last, classes)
+    return {"diverged": diverged, "stuck": not diverged and peak <= CHANCE / classes}
+
+
+def _guesses(last: Sequence[float], classes: int) -> bool:
+    """Whether NLL and entropy are those of guessing."""
+    guessing = math.log(classes)
+    return len(last) > 0 and all(
+        abs(number / guessing - 1) <= NEAR_GUESSING for number in last
+    )

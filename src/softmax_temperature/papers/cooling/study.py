@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from softmax_temperature.papers.cooling.changes import changes
+from softmax_temperature.papers.cooling.outcome import outcome
 from softmax_temperature.papers.shared.display import cooling_label
 from softmax_temperature.papers.shared.factors import (
     Where,
     at_most,
+    dataset_in,
     is_part,
+    less_than,
     more_than,
     where,
 )
@@ -63,6 +67,9 @@ ANY_FACTOR = where(mode="last_layer")
 FACTOR_UP_TO_1 = where(mode="last_layer", factor=at_most(1)).called(
     "last layer Cooling with a factor up to 1"
 )
+FACTOR_BELOW_1 = where(mode="last_layer", factor=less_than(1)).called(
+    "last layer Cooling with a factor below 1"
+)
 FACTOR_ABOVE_1 = where(mode="last_layer", factor=more_than(1)).called(
     "last layer Cooling with a factor above 1"
 )
@@ -85,11 +92,16 @@ SMOOTH = where(schedule=SMOOTH_SCHEDULES).called("smooth schedules")
 SCHEDULES = (*SMOOTH_SCHEDULES, "none", "piecewise")
 """The schedules of Table 1."""
 CRELU = where(activation="crelu").called("CReLU")
+RELU = where(activation="relu").called("ReLU")
+ON_CIFAR100 = dataset_in(("cifar100",)).called("CIFAR-100")
 
 COOLING_AS_PRINTED = NO_COOLING | where(
     refit="whole", period="epoch", optimizer_state="keep"
 )
 """Once an epoch, on the whole temperature, and the optimizer's state left alone."""
+EACH_BATCH = where(
+    mode="last_layer", factor=1.0, change="Cooling after each batch"
+).called("last layer Cooling after each batch")
 CROSS_ENTROPY = where(loss="cross_entropy")
 
 # What a run is for. -------------------------------------------------------------------
@@ -110,6 +122,19 @@ EVERY_MAIN_RUN = (
 FIGURE_1_RUNS = (where(role=("figure_1", "table_1")) & MAIN & NO_SCHEDULE).called(
     "Figure 1"
 )
+ABLATIONS = (where(role="ablation") & MAIN & NO_SCHEDULE).called("the ablations")
+"""Changes of the recipe, each with and without Cooling."""
+CHANGES = {
+    "Adam": where(optimizer="adam"),
+    "warm-up": where(warmup=more_than(0)),
+    "weight decay": where(weight_decay=more_than(0)),
+    "augmentation": where(crop_padding=more_than(0)) | where(flip=True),
+}
+"""The changes of the recipe in Appendix B, as far as section 4 names them."""
+PERIODS = (
+    TABLE_1 | where(role="ablation") & CLASSIFICATION & CROSS_ENTROPY & EACH_BATCH
+).called("the Cooling periods") & NO_SCHEDULE
+"""Runs with a Cooling after each batch, and those of the main recipe."""
 FIGURE_2_RUNS = (
     where(role=("figure_2", "figure_1", "table_1")) & MAIN & NO_SCHEDULE
 ).called("Figure 2")
@@ -127,7 +152,11 @@ def _varies_the_factor(table: pd.DataFrame) -> pd.Series[bool]:
 FIGURE_1 = FIGURE_1_RUNS & Where("a varied Cooling factor", _varies_the_factor)
 """Of the networks that are trained with a factor other than 1."""
 
+OVERFLOWED = "overflowed"
+"""Column: whether a loss, a logit, a weight or another number of a run was no longer
+finite."""
 DIVERGED = where(diverged=True)
+FINITE = where(overflowed=False)
 TRAINED = where(diverged=False, stuck=False)
 NOT_REDISTRIBUTED = where(never_redistributed=True)
 """Periodic Cooling whose temperature exceeded the maximal one in no epoch but the last.
@@ -162,9 +191,13 @@ def read(folder: Path) -> Runs:
 
     The columns are `own` (the paper has the data set), `is_printed` (the run is the
     paper's own, data and all), `guessing`, `change` (from the main recipe, in words),
-    `lost`, `never_redistributed` and the label `arm`.
+    `overflowed` (what the file calls diverged: something was no longer finite),
+    `diverged` (that, or a collapse), `stuck`, `lost`, `never_redistributed` and the
+    label `arm`.
     """
-    return tidied(read_runs(folder, TABLES))
+    runs = read_runs(folder, TABLES)
+    table = runs.table.rename(columns={"diverged": OVERFLOWED})
+    return tidied(replace(runs, table=table))
 
 
 def tidied(runs: Runs) -> Runs:
@@ -172,6 +205,7 @@ def tidied(runs: Runs) -> Runs:
     table = runs.table.astype({"printed_model": object})
     table = table.fillna({"printed_model": ""})
     is_printed = (table["printed_model"] != "") & (table["train_images"] >= WHOLE)
+    table = table.assign(**_outcomes(runs))
     table = table.assign(
         own=[is_part(name, DATA) for name in table["dataset"]],
         is_printed=is_printed.astype(bool),
@@ -181,6 +215,27 @@ def tidied(runs: Runs) -> Runs:
         never_redistributed=_never_redistributed(runs),
     )
     return replace(runs, table=add_labels(table, cooling_label))
+
+
+def _outcomes(runs: Runs) -> pd.DataFrame:
+    """Whether each run diverged, and whether it got stuck, from its values."""
+    learned = runs.measured("accuracy", split="train").sort_values("epoch")
+    accuracies = learned.groupby("run")["value"].agg(list)
+    last: dict[Any, list[float]] = {}
+    for name in ("nll", "entropy"):
+        rows = runs.measured(name, split="test").sort_values("epoch")
+        for run, value in rows.groupby("run")["value"].last().items():
+            last.setdefault(run, []).append(float(value))
+    outcomes = [
+        outcome(
+            accuracies.get(run, []),
+            facts["classes"],
+            last=last.get(run, []),
+            is_finite=not facts[OVERFLOWED],
+        )
+        for run, facts in runs.table.iterrows()
+    ]
+    return pd.DataFrame(outcomes, index=runs.table.index)
 
 
 def _never_redistributed(runs: Runs) -> pd.Series[bool]:

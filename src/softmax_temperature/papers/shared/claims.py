@@ -329,15 +329,31 @@ def judge(
         pooled = part if all_tasks else part.of_paper()
         if pooled is not None:
             parts[name] = pooled
+    is_partial = measurement.whole and bool(measurement.missing)
     if parts:
         judged = _decided(criterion, parts, measurement, tasks, level)
-        return replace(judged, **_planning(criterion, parts, judged, published))
+        if not is_partial or judged.verdict == CONTRADICTED:
+            return replace(judged, **_planning(criterion, parts, judged, published))
     reasons = list(dict.fromkeys(measurement.missing.values()))
     reason = "; ".join(reasons) or "none of the paper's own tasks is in this profile"
+    if parts and is_partial:
+        reason = f"judged as a whole, and {_absent(measurement)}"
     if elsewhere:
         reason = f"{reason}; profile {elsewhere} would test it"
     remark = in_note(measurement.note, measurement.beside)
     return Judged(note="; ".join(filter(None, (reason, remark))), tasks=tasks)
+
+
+def _absent(measurement: Measurement) -> str:
+    """The parts that a measurement lacks, in words."""
+    missing = list(measurement.missing)
+    count = len(missing) + len(measurement.parts)
+    return f"{len(missing)} of {count} parts are missing: {', '.join(missing)}"
+
+
+def _count_of_parts(judged: int, measurement: Measurement) -> int:
+    """The number of parts that can contradict a claim, now or once they are there."""
+    return judged + (len(measurement.missing) if measurement.whole else 0)
 
 
 def _planning(
@@ -400,7 +416,7 @@ def _decided(
     """
     # One of many intervals lies somewhere by chance. Where one part is enough, its
     # level is corrected for their number.
-    corrected = 1 - (1 - level) / len(parts)
+    corrected = 1 - (1 - level) / _count_of_parts(len(parts), measurement)
     if criterion.some:
         inside_level = corrected
         outside_level = level
@@ -542,7 +558,7 @@ def _note(
         looks = round((1 - LEVEL) / (1 - level))
         causes.append(f"{looks} looks at the data")
     if shown_level != level:
-        causes.append(f"{len(values)} parts")
+        causes.append(f"{_count_of_parts(len(values), measurement)} parts")
     if causes:
         notes.append(f"interval of {percent(shown_level)}, for {' and '.join(causes)}")
     return "; ".join(filter(None, notes)), numbers

@@ -60,6 +60,8 @@ class Measurement:
         missing: Why the other parts cannot be judged.
         cells: The cells that the values come from, see `sources`.
         beside: The numbers in the note, in the same unit.
+        whole: Whether the claim is about all parts together: without one of them it can
+            be contradicted, and is otherwise not tested.
     """
 
     parts: Mapping[str, Quantity]
@@ -68,6 +70,7 @@ class Measurement:
     missing: Mapping[str, str] = field(default_factory=dict)
     cells: tuple[str, ...] = ()
     beside: tuple[float, ...] = ()
+    whole: bool = False
 
 
 def not_tested(reason: str) -> Measurement:
@@ -444,14 +447,19 @@ class Parts(Contrast):
     Attributes:
         contrasts: The contrasts, with one part each or with several.
         required: Whether a part that was not run leaves the claim open.
+        whole: Whether such a claim is not tested until all parts were run, unless a
+            part contradicts it.
+        note: A remark on the runs.
         absent: Why a part is not there, in place of the reason that it gives itself.
         unit_as: The unit, if it is not that of the first contrast.
     """
 
     contrasts: Mapping[str, Declared]
     required: bool = True
+    whole: bool = False
     absent: str = ""
     unit_as: str = ""
+    note: Note | None = None
 
     def measure(self, runs: Runs) -> Measurement:
         """The parts of all contrasts."""
@@ -461,13 +469,17 @@ class Parts(Contrast):
             return not_tested(next(iter(evidence.missing.values())))
         first = next(iter(self.contrasts.values()))
         notes = [f"{name} {{}}" for name in evidence.on_all_seeds]
+        notes += first.remarks(runs, evidence.runs)
+        if self.note is not None:
+            notes.append(self.note(runs, evidence.runs))
         return Measurement(
             evidence.parts,
             self.unit_as or first.unit,
-            "; ".join([*notes, *first.remarks(runs, evidence.runs)]),
+            "; ".join(filter(None, notes)),
             evidence.missing if self.required else {},
             cells_of_runs(evidence.runs),
             tuple(evidence.on_all_seeds.values()),
+            self.whole,
         )
 
     def evidence(self, runs: Runs) -> Evidence:

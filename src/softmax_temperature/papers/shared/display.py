@@ -93,6 +93,7 @@ UNITS = {
     "of the trainings": "% of the trainings",
     "of the seeds diverged": "% of the seeds diverged",
     "of the seeds trained": "% of the seeds trained",
+    "of the seeds stayed finite": "% of the seeds stayed finite",
     "of an epoch": "% of an epoch",
 }
 """The units of claims that are shares, with the words for a reader. What follows a

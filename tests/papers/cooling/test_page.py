@@ -1,0 +1,197 @@
+"""The numbers in docs/cooling.md are those of the committed studies."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from softmax_temperature.papers.cooling.claims import CLAIMS, gain_on_each_schedule
+from softmax_temperature.papers.cooling.study import (
+    ACCURACY,
+    CRELU,
+    ECE,
+    FACTOR_ABOVE_1,
+    SCHEDULES,
+    TABLE_1,
+    read,
+)
+from softmax_temperature.papers.cooling.tables import printed_table_1
+from softmax_temperature.papers.shared import display
+from softmax_temperature.papers.shared.claims import CONTRADICTED
+from softmax_temperature.papers.shared.factors import where
+from softmax_temperature.papers.shared.files import read_csv
+from softmax_temperature.papers.shared.statistics import Estimate
+
+MODES = ("last_layer", "distributed", "periodic")
+WORDS = {"last_layer": "last layer"}
+HALF = "cooling_cifar10"
+FULL = "cooling_full"
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    text = (ROOT / "docs" / "cooling.md").read_text(encoding="utf-8")
+    return " ".join(text.split())
+
+
+@pytest.fixture(autouse=True)
+def _in_the_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project_root)
+
+
+def folder(study: str) -> Path:
+    return ROOT / "results" / study / "cooling"
+
+
+def points(value: float) -> str:
+    """A share in points, with one digit; a negative zero is zero."""
+    text = f"{100 * value:.1f}"
+    return "0.0" if text == "-0.0" else text
+
+
+def interval(estimate: Estimate) -> str:
+    assert estimate.ends
+    low, high = map(points, estimate.ends)
+    return f"{points(estimate.value)} [{low}, {high}]"
+
+
+def judged(study: str) -> dict[str, dict[str, Any]]:
+    rows = json.loads((folder(study) / "claims.json").read_text())
+    return {row["id"]: row for row in rows}
+
+
+def of_claim(study: str, name: str) -> str:
+    """Value and interval of a claim in a study."""
+    row = judged(study)[name]
+    ends = points(row["low"]), points(row["high"])
+    return f"{points(row['value'])} [{', '.join(ends)}]"
+
+
+def test_the_first_row_as_printed_and_ours(page: str) -> None:
+    table = read_csv(folder(FULL) / "tables" / "table_1.csv")
+    rows = table[(table["metric"] == "accuracy") & (table["schedule"] == "none")]
+    rows = rows[rows["seeds"] > 0].set_index("mode").loc[["none", *MODES]]
+    lines = {
+        "printed": ("published", "published_sd"),
+        "ours": ("ours", "ours_sd"),
+    }
+    for name, (mean, sd) in lines.items():
+        cells = [
+            f"{points(row[mean])} ± {points(row[sd])}" for _, row in rows.iterrows()
+        ]
+        assert f"| {name} | {' | '.join(cells)} |" in page
+    errors = [f"{one:.1f}" for one in rows["difference_in_standard_errors"]]
+    assert f"| difference in standard errors | {' | '.join(errors)} |" in page
+    cooled = rows.loc[list(MODES), "difference_in_standard_errors"]
+    assert (cooled.abs() > 3).all()
+    assert "all three cooled cells differ from print by more than three" in page
+    runs = read(folder(FULL))
+    chosen = runs.select(TABLE_1 & where(schedule="none"))
+    means = ECE.of(runs, chosen).groupby(chosen["mode"]).mean()
+    shown = [points(means[mode]) for mode in ("none", *MODES)]
+    assert f"| our test ECE | {' | '.join(shown)} |" in page
+
+
+def test_gains_at_full_size_are_those_that_are_judged(page: str) -> None:
+    for mode in MODES:
+        name = f"{mode.replace('_', '-')}-helps-without-schedule"
+        assert of_claim(FULL, name) in page
+    for task in judged(FULL)["distributed-is-outperformed"]["tasks"]:
+        ends = points(task["low"]), points(task["high"])
+        assert f"{points(task['value'])} [{', '.join(ends)}]" in page
+
+
+def gains() -> Iterator[tuple[str, str, float, Estimate]]:
+    """Mode, schedule, printed gain and ours, at half width."""
+    runs = read(folder(HALF))
+    printed = printed_table_1().set_index(["mode", "schedule"])["published"]
+    claims = {claim.id: claim for claim in CLAIMS}
+    for mode in MODES:
+        claim = claims[f"{mode.replace('_', '-')}-is-on-par-on-all-schedules"]
+        parts = gain_on_each_schedule(mode).measure(runs).parts
+        for schedule in SCHEDULES:
+            part = parts[display.SCHEDULES[schedule]]
+            gain = printed[mode, schedule] - printed["none", schedule]
+            yield mode, schedule, gain, part.estimate(claim.level(HALF))
+
+
+SHOWN = {
+    "none": "none",
+    "piecewise": "piecewise constant",
+    "cosine": "cosine",
+    "linear": "linear",
+    "exponential_slow": "exponential, slow",
+    "exponential_fast": "exponential, fast",
+}
+
+
+def test_gains_at_half_width_are_those_of_the_study(page: str) -> None:
+    for mode, schedule, printed, ours in gains():
+        assert ours.n == 4
+        cells = [WORDS.get(mode, mode), SHOWN[schedule], points(printed)]
+        assert f"| {' | '.join(cells)} | {interval(ours)} |" in page
+
+
+def test_three_of_six_gains_miss_the_printed_value(page: str) -> None:
+    outside = [
+        (mode, schedule)
+        for mode, schedule, printed, ours in gains()
+        if schedule in {"none", "piecewise"}
+        and ours.ends
+        and not ours.ends[0] <= printed <= ours.ends[1]
+    ]
+    assert outside == [
+        ("distributed", "piecewise"),
+        ("periodic", "none"),
+        ("periodic", "piecewise"),
+    ]
+    assert "three of these six intervals do not hold the printed value" in page
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "last-layer-gains-nothing-with-smooth-schedule",
+        "distributed-gains-nothing-with-smooth-schedule",
+        "periodic-gains-nothing-with-smooth-schedule",
+        "distributed-is-outperformed",
+        "last-layer-is-best",
+        "no-schedule-is-needed",
+        "factors-up-to-1-matter-little",
+        "segmentation-iou",
+        "segmentation-accuracy",
+    ],
+)
+def test_claims_at_half_width_have_the_numbers_of_the_study(
+    page: str, name: str
+) -> None:
+    assert of_claim(HALF, name) in page
+
+
+def test_the_archived_study_stands_beside(page: str) -> None:
+    assert of_claim("cifar10_cpu_cooling", "no-schedule-is-needed") in page
+    periodic = judged("cifar10_cpu_cooling")[
+        "periodic-gains-nothing-with-smooth-schedule"
+    ]
+    assert periodic["verdict"] == CONTRADICTED
+    assert f"loses {points(-periodic['value'])} points with the cosine" in page
+
+
+def test_what_collapses_and_what_crelu_ends_at(page: str) -> None:
+    runs = read(folder(HALF))
+    chosen = runs.select(FACTOR_ABOVE_1)
+    assert chosen["diverged"].all()
+    assert not chosen["overflowed"].any()
+    rows = runs.measured("accuracy", split="train")
+    curves = rows[rows["run"].isin(chosen.index)].groupby("run")["value"]
+    peaks = [f"{100 * one:.0f}" for one in (curves.max().min(), curves.max().max())]
+    ends = [f"{100 * one:.0f}" for one in (curves.last().min(), curves.last().max())]
+    assert f"after {' to '.join(peaks)} % of the training" in page
+    assert f"to {' to '.join(ends)} % and the NLL of guessing" in page
+    crelu = runs.select(CRELU)
+    means = ACCURACY.of(runs, crelu).groupby(crelu["mode"]).mean()
+    plain, cooled = points(means["none"]), points(means["last_layer"])
+    assert f"{plain} % without Cooling and at {cooled} % with it" in page
