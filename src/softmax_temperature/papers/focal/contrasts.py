@@ -131,6 +131,7 @@ class Apart(Difference):
 class OnOutliers(Contrast):
     """A difference of AUROC, as a mean over the paper's out-of-distribution sets.
 
+    The mean is over those that the study has. A run that lacks one of them is left out.
     Each other set is a task of its own, which the paper does not have.
 
     Attributes:
@@ -148,7 +149,8 @@ class OnOutliers(Contrast):
             return not_tested(
                 "no experiment of this study has an out-of-distribution set"
             )
-        evidence = self._of(OUTLIERS).evidence(runs)
+        of_paper = [name for name in OUTLIERS if name in sets]
+        evidence = self._of(of_paper or OUTLIERS).evidence(runs)
         tasks = _tasks(evidence)
         others: list[Task] = []
         for name in sets:

@@ -23,7 +23,6 @@ from softmax_temperature.papers.shared.metrics import (
     Metric,
     add_labels,
     at_epoch,
-    mean_of_all_epochs,
 )
 from softmax_temperature.papers.shared.runs import CELL, Runs, read_runs
 
@@ -173,9 +172,7 @@ TEMPERATURE = Metric("temperature", scaled=True)
 ECE_BY_NLL = Metric("ece_by_nll", scaled=True, label="ECE")
 """At the temperature of least validation NLL."""
 WEIGHT_NORM = Metric("weight_norm", label="weight norm")
-FEATURE_NORM = Metric(
-    "feature_norm", split="train", epochs=mean_of_all_epochs, label="norms"
-)
+FEATURE_NORM = Metric("feature_norm", split="train", label="norms")
 GRID = 0.1
 """The step of the temperatures that are tried."""
 BEST_TEMPERATURE = "best_temperature"
