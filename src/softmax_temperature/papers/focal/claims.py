@@ -282,9 +282,16 @@ def _by_every_criterion() -> Parts:
 
 def _price_of_stopping_by_ece() -> Parts:
     """What cross-entropy gains in ECE and loses in error, against its last epoch."""
-    about = {"first": CE, "second": CE, "among": MAIN, "tasks": EXPERIMENT}
-    gain = Difference(of=ECE, of_second=stopped_at_any_epoch(ECE, "ece"), **about)
-    loss = Difference(of=stopped_at_any_epoch(ERROR, "ece"), of_second=ERROR, **about)
+    stopped = stopped_at_any_epoch(ECE, "ece")
+    gain = Difference(
+        of=ECE,
+        first=CE,
+        of_second=stopped,
+        second=CE,
+        among=MAIN,
+        tasks=EXPERIMENT,
+    )
+    loss = replace(gain, of=stopped_at_any_epoch(ERROR, "ece"), of_second=ERROR)
     parts = {"ECE of the last epoch minus that": gain, "error minus the last's": loss}
     return Parts(parts, unit_as="error or ECE")
 

@@ -194,7 +194,8 @@ CONFIDENT_MISTAKES = Derived("of the mistakes", _confident_mistakes)
 def _direction(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
     first = Metric("weight_0").of(runs, chosen)
     second = Metric("weight_1").of(runs, chosen)
-    return np.degrees(np.arctan2(second, first))
+    angles = np.degrees(np.arctan2(second, first))
+    return pd.Series(angles, chosen.index)
 
 
 DIRECTION = Derived("degrees", _direction)
