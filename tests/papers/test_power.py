@@ -378,7 +378,13 @@ def noisy_curves(generator: np.random.Generator) -> Runs:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["flsd-53-calibrates", "early-stopping-does-not-save-ce"]
+    "name",
+    [
+        "flsd-53-calibrates",
+        "early-stopping-does-not-save-ce",
+        "every-stopping-criterion-favours-flsd-53",
+        "ece-rises-late-in-training",
+    ],
 )
 def test_losses_without_a_difference_rarely_hold(name: str) -> None:
     assert held(focal.CLAIMS, name, noisy_curves, 300) <= limit(300)

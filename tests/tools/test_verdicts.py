@@ -99,6 +99,12 @@ def test_a_row_has_the_verdict_of_the_primary_study_and_names_the_others(
     )
 
 
+def test_a_pilot_is_no_study(results: Path) -> None:
+    before = scorecard(results)
+    write(results, "focal_pilot", AGAINST, {"id": "d"})
+    assert scorecard(results) == before
+
+
 def test_the_primary_study_decides_although_another_has_more_seeds_or_a_verdict(
     tmp_path: Path,
 ) -> None:

@@ -19,8 +19,8 @@ from softmax_temperature.papers.shared.files import read_csv, write_csv
 from softmax_temperature.papers.shared.printed import published
 from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.tools.profiles import render_profile
-from tests.papers.focal.conftest import CIFAR, DIGITS
-from tests.papers.focal.made_runs import diverged, without
+from tests.papers.focal.conftest import CIFAR, DIGITS, STOPPED
+from tests.papers.focal.made_runs import diverged, shifted, without
 
 OURS = {"dataset": "CIFAR-10", "network": "ResNet-50"}
 ERROR = "difference_in_standard_errors"
@@ -164,7 +164,7 @@ def test_sets_of_other_images_are_part_of_the_name(runs: Runs) -> None:
 
 def test_early_stopping_has_a_row_for_each_criterion(runs: Runs) -> None:
     table = made("table_j1", runs)
-    assert len(table) == 2 * 4 * 2 * 2, "experiments, criteria, methods, metrics"
+    assert len(table) == 2 * 6 * 2 * 2, "experiments, criteria, methods, metrics"
     about = {**OURS, "method": "FLSD-53", "metric": "ece"}
     ours = {
         name: cell(table, **about, criterion=name)["ours"]
@@ -173,6 +173,20 @@ def test_early_stopping_has_a_row_for_each_criterion(runs: Runs) -> None:
     expected = {"last": 0.02, "accuracy": 0.02, "nll": 0.03, "ece": 0.04}
     assert ours == pytest.approx(expected)
     assert set(table["cells"].str.split("/").str[1]) == {"training"}
+
+
+def test_early_stopping_is_shown_over_all_epochs_and_near_the_best(runs: Runs) -> None:
+    # Epoch 4 has the least ECE, and is now three points below the best.
+    chosen = {"split": "validation", "epoch": STOPPED["ece"]}
+    inaccurate = shifted(runs, "accuracy", -0.03, among=ALL, **chosen)
+    table = made("table_j1", inaccurate)
+    about = {**OURS, "method": "FLSD-53", "metric": "ece"}
+    ours = {
+        name: cell(table, **about, criterion=name)["ours"]
+        for name in ("ece", "ece, near best accuracy")
+    }
+    # Of the others, all equal, the first.
+    assert ours == pytest.approx({"ece": 0.04, "ece, near best accuracy": 0.01})
 
 
 def test_the_ablation_pairs_seeds(runs: Runs, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from softmax_temperature.papers.shared.metrics import (
     Average,
     Factor,
     Metric,
-    mean_of_all_epochs,
+    mean_of_last_epochs,
 )
 from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.statistics import OverTasks, Share
@@ -227,11 +227,11 @@ def test_a_lost_run_behind_two_parts_is_named_once() -> None:
 
 
 def test_another_number_of_the_same_runs_stands_beside() -> None:
-    every_epoch = Metric("accuracy", epochs=mean_of_all_epochs, label="all epochs")
-    beside = {"mean of all epochs": every_epoch}
+    last_epochs = Metric("accuracy", epochs=mean_of_last_epochs, label="last epochs")
+    beside = {"mean of the last epochs": last_epochs}
     contrast = Difference(of=ACCURACY, first=FOCAL_3, second=CE, beside=beside)
     measurement = contrast.measure(two_losses())
-    assert measurement.note == "mean of all epochs {}"
+    assert measurement.note == "mean of the last epochs {}"
     assert measurement.beside == pytest.approx((0.02,))
 
 
@@ -291,10 +291,14 @@ def test_values_that_a_choice_made_have_a_wider_interval() -> None:
     assert only_part(chosen, runs).each == "folds"
 
 
-def test_an_average_is_over_the_numbers_that_a_run_has() -> None:
+def test_an_average_leaves_out_a_run_that_lacks_one_of_its_numbers() -> None:
     runs = two_losses()
     both = Average([ACCURACY, Factor("seed")])
     assert both.of(runs, runs.table)[3] == pytest.approx((0.72 + 1) / 2)
+    values = runs.measurements
+    lacking = replace(runs, measurements=values[values["run"] != 3])
+    numbers = both.of(lacking, lacking.table)
+    assert numbers.isna().tolist() == [False, False, False, True, False, False]
 
 
 def test_cells_are_those_of_the_compared_runs_without_seeds() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import pandas as pd
+
 from softmax_temperature.papers.focal.study import (
     AUROC,
     EVALUATION_CELL,
@@ -18,11 +20,17 @@ from softmax_temperature.papers.shared.contrasts import (
     Difference,
     Evidence,
     Measurement,
+    Ratio,
     cells_of_runs,
     not_tested,
     reasons,
 )
-from softmax_temperature.papers.shared.metrics import Average, Measure
+from softmax_temperature.papers.shared.metrics import (
+    Average,
+    Epochs,
+    Measure,
+    Metric,
+)
 from softmax_temperature.papers.shared.runs import CELL, Runs
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
 
@@ -73,9 +81,57 @@ class BesideSelected(Contrast):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LeastDifference(Difference):
+    """A difference at the recorded epoch at which it is least, of each pair.
+
+    It is above 0 if the order holds throughout the training of the pair. `of` is a
+    metric of each epoch.
+    """
+
+    of: Metric
+
+    def differences(self, runs: Runs) -> pd.Series[float]:
+        """The least difference over the epochs, by the factors of a pair."""
+        rows = runs.measured(self.of.name, split=self.of.split)
+        rows = rows[rows["run"].isin(runs.select(self.among).index)]
+        at_each = []
+        for epoch in sorted(set(rows["epoch"])):
+            at = replace(self, of=replace(self.of, epochs=_at(epoch)))
+            at_each.append(Difference.differences(at, runs))
+        if not at_each:
+            return Difference.differences(self, runs)
+        return pd.concat(at_each, axis="columns").min(axis="columns")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeastRatio(LeastDifference, Ratio):
+    """The logarithm of a ratio at the recorded epoch at which it is least."""
+
+
+def _at(epoch: float) -> Epochs:
+    """The value after one epoch."""
+
+    def value(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[float]:
+        return values[values["epoch"] == epoch].set_index("run")["value"]
+
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Apart(Difference):
+    """The angle between two directions in degrees, from 0 to 180."""
+
+    def differences(self, runs: Runs) -> pd.Series[float]:
+        """The angles, by the factors of a pair."""
+        turned = super().differences(runs)
+        return ((turned + 180) % 360 - 180).abs()
+
+
+@dataclass(frozen=True, kw_only=True)
 class OnOutliers(Contrast):
     """A difference of AUROC, as a mean over the paper's out-of-distribution sets.
 
+    The mean is over those that the study has. A run that lacks one of them is left out.
     Each other set is a task of its own, which the paper does not have.
 
     Attributes:
@@ -93,7 +149,8 @@ class OnOutliers(Contrast):
             return not_tested(
                 "no experiment of this study has an out-of-distribution set"
             )
-        evidence = self._of(OUTLIERS).evidence(runs)
+        of_paper = [name for name in OUTLIERS if name in sets]
+        evidence = self._of(of_paper or OUTLIERS).evidence(runs)
         tasks = _tasks(evidence)
         others: list[Task] = []
         for name in sets:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.papers.focal.study import WEIGHT_NORM, at_selected_epoch
+from softmax_temperature.papers.focal.study import (
+    ECE,
+    WEIGHT_NORM,
+    at_selected_epoch,
+)
 from softmax_temperature.papers.shared.metrics import Derived, Metric, is_lost
 from softmax_temperature.papers.shared.runs import Runs
 
@@ -38,27 +43,50 @@ def stopped_early(metric: Metric, criterion: str) -> Derived:
 
     def compute(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
         epochs = stopping_epochs(runs, chosen, criterion)
-
-        def value(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[float]:
-            at = values["run"].map(epochs)
-            return values[values["epoch"] == at].set_index("run")["value"]
-
-        return replace(metric, epochs=value).of(runs, chosen)
+        return _at_epochs(metric, epochs, runs, chosen)
 
     return Derived(metric.unit, compute)
 
 
-def stopping_epochs(
-    runs: Runs, chosen: pd.DataFrame, criterion: str
+def stopped_at_any_epoch(metric: Metric, criterion: str) -> Derived:
+    """A test metric at the epoch that validation data choose among all epochs.
+
+    Table J.1 chooses so.
+    """
+
+    def compute(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
+        epochs = stopping_epochs(runs, chosen, criterion, near=inf)
+        return _at_epochs(metric, epochs, runs, chosen)
+
+    return Derived(metric.unit, compute)
+
+
+def _at_epochs(
+    metric: Metric, epochs: pd.Series[float], runs: Runs, chosen: pd.DataFrame
 ) -> pd.Series[float]:
-    """The epoch that validation data choose, of each run that finished."""
+    """The metric of each run at an epoch of its own."""
+
+    def value(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[float]:
+        at = values["run"].map(epochs)
+        return values[values["epoch"] == at].set_index("run")["value"]
+
+    return replace(metric, epochs=value).of(runs, chosen)
+
+
+def stopping_epochs(
+    runs: Runs, chosen: pd.DataFrame, criterion: str, *, near: float = NEAR_BEST
+) -> pd.Series[float]:
+    """The epoch that validation data choose, of each run that finished.
+
+    Only epochs are chosen whose validation accuracy is at most `near` below the best.
+    """
     finished = chosen.index[~is_lost(chosen)]
     rows = runs.wide("accuracy", "nll", "ece", split="validation")
     rows = rows[rows["run"].isin(finished)]
     if criterion == "last":
         return rows.groupby("run")["epoch"].max()
     best = rows.groupby("run")["accuracy"].transform("max")
-    good = rows[rows["accuracy"] >= best - NEAR_BEST].dropna(subset=criterion)
+    good = rows[rows["accuracy"] >= best - near].dropna(subset=criterion)
     numbers = good.groupby("run")[criterion]
     places = numbers.idxmax() if criterion == "accuracy" else numbers.idxmin()
     return good.loc[places].set_index("run")["epoch"]
@@ -119,6 +147,26 @@ def _mean_of_first_epochs(
 EARLY_WEIGHT_NORM = replace(WEIGHT_NORM, epochs=_mean_of_first_epochs)
 
 
+def _rise(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
+    """The last value minus the first after the learning rate first falls."""
+    last = values["run"].map(chosen["epochs_done"])
+    late = values[values["epoch"] > EARLY * last].sort_values("epoch")
+    by_run = late.groupby("run")["value"]
+    return by_run.last() - by_run.first()
+
+
+RISE_OF_ECE = replace(ECE, epochs=_rise)
+RISE_OF_WRONG = Metric("nll_wrong", epochs=_rise, label="nats")
+"""Of the NLL of the misclassified test samples."""
+
+
+def _half_rise_of_wrong(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
+    return RISE_OF_WRONG.of(runs, chosen) / 2
+
+
+HALF_RISE_OF_WRONG = Derived("nats", _half_rise_of_wrong)
+
+
 def _log_gradient_norm(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
     """The mean logarithm over samples and over the recorded epochs but the first."""
     bins = runs.tables["gradient_norms"]
@@ -141,6 +189,17 @@ def _confident_mistakes(runs: Runs, _: pd.DataFrame) -> pd.Series[float]:
 
 CONFIDENT_MISTAKES = Derived("of the mistakes", _confident_mistakes)
 """The share of a linear model's mistakes that are confident."""
+
+
+def _direction(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
+    first = Metric("weight_0").of(runs, chosen)
+    second = Metric("weight_1").of(runs, chosen)
+    angles = np.degrees(np.arctan2(second, first))
+    return pd.Series(angles, chosen.index)
+
+
+DIRECTION = Derived("degrees", _direction)
+"""The direction of a linear model's two weights, from -180 to 180 degrees."""
 
 
 def _bleu_points(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:

@@ -23,7 +23,6 @@ from softmax_temperature.papers.shared.metrics import (
     Metric,
     add_labels,
     at_epoch,
-    mean_of_all_epochs,
 )
 from softmax_temperature.papers.shared.runs import CELL, Runs, read_runs
 
@@ -141,6 +140,7 @@ TABLE_1_AND_OTHERS = any_of(TABLE_1_LOSSES) | OTHER_LOSSES
 
 CLASSIFICATION = where(task="classification")
 MAIN = (CLASSIFICATION & where(variant=None)).called("the main recipe")
+IMAGES = (MAIN & where(embeddings=None)).called("the main recipe on images")
 VARIANTS = CLASSIFICATION & ~where(variant=None)
 SELECTED_BY_VALIDATION = where(select="best_validation")
 LINEAR = where(task="linear").called("the linear model")
@@ -160,14 +160,19 @@ NLL = Metric("nll", label="NLL")
 MCE = Metric("mce", label="MCE")
 ADAPTIVE_ECE = Metric("adaptive_ece", label="AdaECE")
 CLASSWISE_ECE = Metric("classwise_ece", label="Classwise-ECE")
+TOP_5 = Metric("top5_accuracy", label="top-5 accuracy")
+NLL_RIGHT = Metric("nll_right", label="nats")
+ENTROPY_WRONG = Metric("entropy_wrong", label="nats")
+"""Of the correctly classified, and of the misclassified test samples, after each
+epoch."""
 CONFIDENT_SHARE = Metric("confident_share", label="share of predictions")
 CONFIDENT_ACCURACY = Metric("confident_accuracy")
 AUROC = Metric("auroc", epochs=at_epoch("selected_epoch"), label="AUROC")
 TEMPERATURE = Metric("temperature", scaled=True)
+ECE_BY_NLL = Metric("ece_by_nll", scaled=True, label="ECE")
+"""At the temperature of least validation NLL."""
 WEIGHT_NORM = Metric("weight_norm", label="weight norm")
-FEATURE_NORM = Metric(
-    "feature_norm", split="train", epochs=mean_of_all_epochs, label="norms"
-)
+FEATURE_NORM = Metric("feature_norm", split="train", label="norms")
 GRID = 0.1
 """The step of the temperatures that are tried."""
 BEST_TEMPERATURE = "best_temperature"

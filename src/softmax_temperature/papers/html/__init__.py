@@ -54,6 +54,7 @@ _PAGES.filters |= {
 }
 _PAGES.globals |= {
     "archived": stored.ARCHIVED,
+    "pilots": stored.PILOTS,
     "directions_only": DIRECTIONS_ONLY,
     "slugs": stored.PAPERS,
 }

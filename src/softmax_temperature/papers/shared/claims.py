@@ -46,6 +46,9 @@ of an effect, not its size.
 """
 _NOTHING_SHOWN = "–"
 
+Printed = float | Mapping[str, float] | None
+"""A printed number, or those of the parts by their names."""
+
 
 @dataclass(frozen=True)
 class Criterion:
@@ -173,7 +176,8 @@ class Claim:
         compares: The contrast in words, for a reader of the scorecard.
         contrast: The runs that are compared, and the number they are compared by.
         criterion: The region in which the contrast's interval must lie.
-        published: The printed number that the contrast corresponds to.
+        published: The printed number that the contrast corresponds to; by part, where
+            each part has one of its own.
         primary: The study whose verdict is the claim's: the nearest to the paper's
             setting, whatever its numbers.
         looks: How often the data of a study had been looked at, when more were added,
@@ -191,7 +195,7 @@ class Claim:
     compares: str
     contrast: Contrast
     criterion: Criterion
-    published: float | None = None
+    published: Printed = None
     primary: str
     looks: Mapping[str, int] = field(default_factory=dict)
     n: Mapping[str, int] = field(default_factory=dict)
@@ -292,7 +296,7 @@ def _row(claim: Claim, paper: str, profile: str, judged: Judged) -> dict[str, An
         "where": claim.where,
         "statement": claim.statement,
         "compares": claim.compares,
-        "published": claim.published,
+        "published": _printed(claim.published, judged.unit),
         "paper": paper,
         "profile": profile,
         "primary": claim.primary,
@@ -311,7 +315,7 @@ def judge(
     all_tasks: bool = False,
     elsewhere: str = "",
     level: float = LEVEL,
-    published: float | None = None,
+    published: Printed = None,
 ) -> Judged:
     """The verdict on a measurement.
 
@@ -321,7 +325,7 @@ def judge(
         all_tasks: Whether tasks that the paper does not have are pooled, too.
         elsewhere: A study that could decide what this one does not test.
         level: The level of the interval of a claim with one part.
-        published: The printed number.
+        published: The printed number, or those of the parts.
     """
     tasks = _task_rows(measurement, level)
     parts = {}
@@ -360,15 +364,16 @@ def _planning(
     criterion: Criterion,
     parts: Mapping[str, Quantity],
     judged: Judged,
-    published: float | None,
+    published: Printed,
 ) -> dict[str, Any]:
     """What the design of the part that is shown can detect with 80 % power."""
-    name = (judged.unit or "").partition(", ")[2]
+    name = _shown_part(judged.unit)
     part = parts[name] if len(parts) > 1 else next(iter(parts.values()))
     # Of the two tests at a level: both must succeed, or the one that decides.
     level = judged.level or LEVEL
     sides = len(criterion.bounds)
-    planned = _planned_effect(criterion, judged.value, published)
+    printed = _printed(published, judged.unit)
+    planned = _planned_effect(criterion, judged.value, printed)
     n_for_power = None
     if planned is not None:
         n_for_power = part.n_for(criterion.distances(planned), level)
@@ -377,6 +382,18 @@ def _planning(
         "planned": planned,
         "n_for_power": n_for_power,
     }
+
+
+def _printed(published: Printed, unit: str | None) -> float | None:
+    """The printed number of the part that is shown."""
+    if isinstance(published, Mapping):
+        return published.get(_shown_part(unit))
+    return published
+
+
+def _shown_part(unit: str | None) -> str:
+    """The part that a unit names; "" if it names none."""
+    return (unit or "").partition(", ")[2]
 
 
 def _planned_effect(
@@ -578,7 +595,7 @@ def in_note(template: str, values: Sequence[float], *, points: bool = False) -> 
 
 def task_count(row: dict[str, Any]) -> int:
     """The number of tasks behind the number in a row of `claims.json`."""
-    part = (row["unit"] or "").partition(", ")[2]
+    part = _shown_part(row["unit"])
     pooled = [task for task in _pooled(row) if part in {"", task["part"]}]
     return len({task["task"] for task in pooled})
 

@@ -87,6 +87,8 @@ UNITS = {
     "pixel accuracy": "points of pixel accuracy",
     "mean IoU": "points of mean IoU",
     "ECE": "points of ECE",
+    "error or ECE": "points of error or ECE",
+    "top-5 accuracy": "points of top-5 accuracy",
     "AUROC": "points of AUROC",
     "share of predictions": "% of predictions",
     "of the mistakes": "% of the mistakes",

@@ -54,11 +54,6 @@ def mean_of_last_epochs(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[floa
     return judged.groupby("run")["value"].mean()
 
 
-def mean_of_all_epochs(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[float]:
-    """The mean over all epochs."""
-    return values.groupby("run")["value"].mean()
-
-
 def at_epoch(column: str) -> Epochs:
     """The value after the epoch that a column of `Runs.table` names."""
 
@@ -135,7 +130,10 @@ class Factor:
 
 @dataclass(frozen=True)
 class Average:
-    """The mean of several numbers of each run, of two test sets for instance."""
+    """The mean of several numbers of each run, of two test sets for instance.
+
+    A run that lacks one of them has none: its mean would be one of other numbers.
+    """
 
     measures: Sequence[Measure]
 
@@ -145,9 +143,9 @@ class Average:
         return self.measures[0].unit
 
     def of(self, runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
-        """The mean of the numbers that each chosen run has."""
+        """The mean of each chosen run that has all of the numbers."""
         numbers = [measure.of(runs, chosen) for measure in self.measures]
-        return pd.concat(numbers, axis="columns").mean(axis="columns")
+        return pd.concat(numbers, axis="columns").mean(axis="columns", skipna=False)
 
 
 @dataclass(frozen=True)

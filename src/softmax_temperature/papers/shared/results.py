@@ -27,6 +27,8 @@ ENVIRONMENT = "environment.json"
 SHOWN = "shown"
 ARCHIVED = ("cifar10_cpu_cooling",)
 """Studies that no profile declares any more, and that stay as evidence."""
+PILOTS = ("focal_pilot",)
+"""Profiles that choose a network for a study, and judge nothing."""
 STAND_IN = "on stand-in data"
 _OPPOSITE = {HOLDS: CONTRADICTED, CONTRADICTED: HOLDS}
 
@@ -98,12 +100,13 @@ def profiles_with_results(results: Path = RESULTS) -> list[str]:
 
 
 def studies_with_results(results: Path = RESULTS) -> list[str]:
-    """Sorted names of the studies: profiles that show directions only are none."""
-    return [
-        profile
-        for profile in profiles_with_results(results)
-        if profile not in DIRECTIONS_ONLY
-    ]
+    """Sorted names of the studies.
+
+    Profiles that show directions only are none, and neither are pilots.
+    """
+    others = (*DIRECTIONS_ONLY, *PILOTS)
+    profiles = profiles_with_results(results)
+    return [profile for profile in profiles if profile not in others]
 
 
 def evidence(results: Path = RESULTS) -> dict[str, list[Evidence]]:

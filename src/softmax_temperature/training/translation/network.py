@@ -18,8 +18,8 @@ from softmax_temperature.training.translation.sentences import (
 
 # Deviation: torch's layers also drop out attention weights and the inner units of the
 # feed-forward layers, not only the outputs of sublayers and the embeddings. Vaswani et
-# al. average the last five checkpoints; here the last weights are kept, so that the
-# evaluated weights are those that the loss trained.
+# al. average the last five checkpoints; here the weights of the epoch with the least
+# validation NLL are kept, as they were trained.
 
 
 class TranslationTransformer(nn.Module):

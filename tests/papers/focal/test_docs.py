@@ -1,0 +1,136 @@
+"""The numbers that docs/focal.md quotes are those of the results."""
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from softmax_temperature.papers.focal.tables import printed_numbers
+from softmax_temperature.papers.shared.results import NOT_TESTED, evidence
+
+STUDIES = ("focal_cifar10", "focal_cifar100", "text", "translation_multi30k")
+NUMBER = r"-?\d+(?:\.\d+)?"
+LOSSES = {
+    "cross-entropy": "CE",
+    "Brier": "Brier",
+    "MMCE": "MMCE",
+    "label smoothing 0.05": "LS-0.05",
+    "focal, gamma 3": "FL-3",
+    "FLSD-53": "FLSD-53",
+}
+COLUMNS = ("ece", "ece_after_scaling", "temperature", "error")
+
+
+@pytest.fixture
+def page(project_root: Path) -> str:
+    return (project_root / "docs" / "focal.md").read_text(encoding="utf-8")
+
+
+def estimates(root: Path) -> Iterator[tuple[float, float, float]]:
+    """Value and interval of every claim and task, in their units and in points."""
+    for study in STUDIES:
+        path = root / "results" / study / "focal" / "claims.json"
+        for row in json.loads(path.read_text(encoding="utf-8")):
+            for found in (row, *row["tasks"]):
+                if found["low"] is None:
+                    continue
+                value, low, high = found["value"], found["low"], found["high"]
+                for scale in (1, 100):
+                    yield scale * value, scale * low, scale * high
+                    yield -scale * value, -scale * high, -scale * low
+
+
+def test_every_quoted_interval_is_that_of_a_claim(
+    page: str, project_root: Path
+) -> None:
+    known = list(estimates(project_root))
+    quoted = re.findall(rf"({NUMBER})\s+\[({NUMBER}),\s+({NUMBER})\]", page)
+    assert len(quoted) == len(re.findall(rf"\[{NUMBER},\s+{NUMBER}\]", page)) > 20
+    for numbers in quoted:
+        digits = len(numbers[1].partition(".")[2])
+        # Half of the last digit, and what float arithmetic makes of it.
+        close = 0.5 * 10**-digits + 1e-9
+        assert any(
+            all(
+                abs(float(text) - number) <= close
+                for text, number in zip(numbers, one, strict=True)
+            )
+            for one in known
+        ), numbers
+
+
+def test_the_page_counts_what_is_not_tested(page: str, project_root: Path) -> None:
+    claims = evidence(project_root / "results")["focal"]
+    untested = [claim for claim in claims if claim.primary["verdict"] == NOT_TESTED]
+    assert f"{len(untested)} of {len(claims)} claims are not tested" in page
+
+
+def table_after(page: str, heading: str) -> list[list[str]]:
+    """The cells of the first table behind some words, without its head."""
+    rows = page.partition(heading)[2].partition("|---|")[2].partition("\n\n")[0]
+    return [
+        [cell.strip() for cell in row.split("|")[1:-1]] for row in rows.split("\n")[1:]
+    ]
+
+
+def of_tables(root: Path, study: str, dataset: str) -> dict[tuple[str, str], Any]:
+    """The rows of Tables 1 and 2, by loss and metric."""
+    folder = root / "results" / study / "focal" / "tables"
+    names = ("table_1", "table_2")
+    together = pd.concat([pd.read_csv(folder / f"{name}.csv") for name in names])
+    rows = together[(together["task"] == dataset) & together["ours"].notna()]
+    return {(row["method"], row["metric"]): row for row in rows.to_dict("records")}
+
+
+def printed_on(dataset: str) -> dict[tuple[str, str], float]:
+    """The printed numbers by loss and metric, NaN where none is known.
+
+    Those on CIFAR-10 are of a ResNet-50.
+    """
+    both = pd.concat([printed_numbers("Table 1"), printed_numbers("Table 2")])
+    networks = ("ResNet-50", "Global Pooling CNN", "Tree-LSTM")
+    rows = both[(both["dataset"] == dataset) & both["network"].isin(networks)]
+    numbers = rows.set_index(["method", "metric"])["published"]
+    places = product(LOSSES.values(), COLUMNS)
+    return {place: numbers.get(place, np.nan) for place in places}
+
+
+@pytest.mark.parametrize(
+    ("study", "dataset", "printed", "heading"),
+    [
+        ("focal_cifar10", "cifar10-vgg", "CIFAR-10", "last epoch of `focal_cifar10`"),
+        ("text", "newsgroups20-cnn", "20 Newsgroups", "which the paper takes, in %"),
+        ("text", "sst-tree-lstm", "SST Binary", "| FLSD-53 | 4.1"),
+    ],
+)
+def test_the_tables_are_those_of_the_results(
+    page: str,
+    project_root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    study: str,
+    dataset: str,
+    printed: str,
+    heading: str,
+) -> None:
+    monkeypatch.chdir(project_root)
+    known = of_tables(project_root, study, dataset)
+    in_print = printed_on(printed)
+    rows = table_after(page, heading)
+    assert len(rows) >= 5
+    for loss, *cells in rows:
+        for metric, cell in zip(COLUMNS, cells[-4:], strict=True):
+            place = (LOSSES[loss], metric)
+            scale = 1 if metric == "temperature" else 100
+            found = re.match(rf"({NUMBER})(?: ± ({NUMBER}))?(?: \(({NUMBER})\))?", cell)
+            assert found
+            numbers = (known[place]["ours"], known[place]["ours_sd"], in_print[place])
+            for text, number in zip(found.groups(), numbers, strict=True):
+                if text is not None:
+                    close = pytest.approx(scale * number, abs=0.0501)
+                    assert float(text) == close, place
