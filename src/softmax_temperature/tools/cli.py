@@ -192,6 +192,10 @@ def calibrate(
     with _uncollected():
         from softmax_temperature.tools.arrays import SAMPLE
         from softmax_temperature.tools.calibrate import calibrate_files
+    # Python looks for garbage once more when it exits, which takes a third of the time
+    # that importing torch takes. It does so for the other commands: some of them import
+    # libraries that complain of what is left.
+    atexit.register(gc.freeze)
 
     settings: dict[str, Any] = {
         "kind": "probs" if probs else "logits",
@@ -530,9 +534,6 @@ def register() -> None:
 def main() -> None:
     """Run the command; a user's error is printed on one line and exits with 2."""
     print_any_text()
-    # Python looks for garbage once more when it exits, which takes a third of the time
-    # that importing torch takes.
-    atexit.register(gc.freeze)
     try:
         sys.exit(app(standalone_mode=False))
     except InputError as error:
