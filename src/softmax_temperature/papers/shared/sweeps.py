@@ -7,18 +7,24 @@ better on the test data of a seed that took part in it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from softmax_temperature.papers.shared.contrasts import (
     OWN,
+    Contrast,
     Declared,
     Evidence,
+    Measurement,
+    cells_of_runs,
+    not_tested,
     one_run_each,
+    reasons,
 )
 from softmax_temperature.papers.shared.display import value_label
 from softmax_temperature.papers.shared.factors import ALL, Where
@@ -38,6 +44,8 @@ DRAWS = 4000
 DRAW_SEED = 0
 NO_LINE = "no seed of this study has two points where the prediction speaks"
 """The reason why a slope is missing."""
+_FEWEST_SPREADS = 3
+"""Two points are on a line whatever they are."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +136,34 @@ class ChosenDifference(Declared):
         return f"only the runs at {in_words(self.over)} {listed} have {self.compared}"
 
 
+@dataclass(frozen=True)
+class MeanOverSweeps(Contrast):
+    """The mean of a chosen difference over sweeps, all of which weigh the same.
+
+    Attributes:
+        of: The difference, with a part for each sweep.
+    """
+
+    of: ChosenDifference
+
+    def measure(self, runs: Runs) -> Measurement:
+        """One part; a sweep that cannot be judged is missing."""
+        evidence = self.of.evidence(runs)
+        sweeps = [
+            part for part in evidence.parts.values() if isinstance(part, OverTasks)
+        ]
+        if not sweeps:
+            return not_tested(reasons(evidence.missing))
+        tasks = [task for sweep in sweeps for task in sweep.tasks]
+        return Measurement(
+            {"": replace(sweeps[0], tasks=tuple(tasks))},
+            self.of.unit,
+            "; ".join(self.of.remarks(runs, evidence.runs)),
+            evidence.missing,
+            cells_of_runs(evidence.runs),
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Argmax(Declared):
     """The decades between the values of a factor at which two groups are best.
@@ -140,11 +176,13 @@ class Argmax(Declared):
         groups: The factor whose values are the groups.
         compared: The runs whose values may be the best. A group is left out if its best
             value, or one next to it, has none of them, or is at the end of the grid.
+        sharing: The factors in which two groups must not differ: else they are no pair.
     """
 
     over: str
     groups: str
     compared: Where = ALL
+    sharing: Sequence[str] = ()
     unit_as: str = "decades"
 
     def _whole(self, runs: Runs) -> Evidence:
@@ -152,6 +190,11 @@ class Argmax(Declared):
         (chosen,) = self._sides(runs)
         if chosen[self.groups].nunique() < 2:
             reason = f"fewer than two values of {in_words(self.groups)}"
+            return Evidence({}, {"": reason}, chosen)
+        pairs = self._pairs(chosen)
+        if not pairs:
+            shared = " and ".join(map(in_words, self.sharing))
+            reason = f"no two values of {in_words(self.groups)} share the {shared}"
             return Evidence({}, {"": reason}, chosen)
         draws: dict[str, Values] = {}
         missing: dict[str, str] = {}
@@ -161,7 +204,9 @@ class Argmax(Declared):
             else:
                 draws[name] = argmax_draws(table)
         parts: dict[str, Quantity] = {}
-        for first, second in permutations(draws, 2):
+        for first, second in pairs:
+            if first not in draws or second not in draws:
+                continue
             apart = draws[first] - draws[second]
             parts[f"{first} over {second}"] = Drawn(
                 # The first draw is the estimate.
@@ -173,6 +218,16 @@ class Argmax(Declared):
             return Evidence(parts, {}, chosen)
         # One group alone has a best value: then the others say why they have none.
         return Evidence({}, missing, chosen)
+
+    def _pairs(self, chosen: pd.DataFrame) -> list[tuple[str, str]]:
+        """The ordered pairs of groups that may be compared, by their labels."""
+        distinct = chosen.drop_duplicates(self.groups)
+        groups = distinct[[self.groups, *self.sharing]].itertuples(index=False)
+        return [
+            (value_label(self.groups, first), value_label(self.groups, second))
+            for (first, *shared), (second, *others) in permutations(groups, 2)
+            if shared == others
+        ]
 
     def best_values(self, runs: Runs) -> dict[str, float]:
         """The best value of each group that has one inside its grid."""
@@ -305,57 +360,38 @@ def line_of_logarithms(x: pd.Series[float], y: pd.Series[float]) -> tuple[float,
 class SlopeOfSpread(Declared):
     """The slope of the logarithm of the sd over seeds, per decade of a factor.
 
-    One regression over all groups, with an intercept for each.
+    All runs are of one sweep: `each` splits several. A line over all of them would have
+    as many points as if their slopes were one.
 
     Attributes:
         over: The factor.
-        groups: The factor whose values are the groups.
         compared: The runs whose spread counts, with words for the note.
     """
 
     over: str
-    groups: str
     compared: Where = ALL
     unit_as: str = "log spread per decade"
 
-    def spreads(self, runs: Runs) -> pd.DataFrame:
-        """The sd of each value of each group that has several, with logarithms x, y."""
+    def spreads(self, runs: Runs) -> pd.Series[float]:
+        """The sd over seeds by value of the factor, where there is any."""
         (chosen,) = self._sides(runs)
-        compared = one_run_each(
-            self.compared.select(chosen), [self.groups, self.over, SEED]
-        )
-        rows = compared.assign(number=self.of.of(runs, compared))
-        table = rows.groupby([self.groups, self.over], sort=False)["number"].std()
-        spreads = table.reset_index(name="sd").query("sd > 0")
-        several = spreads.groupby(self.groups)["sd"].transform("size") > 1
-        spreads = spreads[several]
-        return spreads.assign(x=np.log10(spreads[self.over]), y=np.log(spreads["sd"]))
+        _check_one_task(chosen, self.tasks)
+        table = table_by_seed(runs, self.compared.select(chosen), self.of, self.over)
+        spreads = table.std()
+        return spreads[spreads > 0]
 
     def _whole(self, runs: Runs) -> Evidence:
         (chosen,) = self._sides(runs)
         spreads = self.spreads(runs)
-        count = spreads[self.groups].nunique()
-        if len(spreads) < count + 2:
+        if len(spreads) < _FEWEST_SPREADS:
             reason = f"too few spreads over seeds among the runs with {self.compared}"
             return Evidence({}, {"": reason}, chosen)
-        slope, error, degrees = common_slope(spreads, self.groups)
-        part = Fitted(slope, error, degrees, n=chosen[SEED].nunique())
+        across = np.log10(spreads.index.to_numpy(float))
+        line = stats.linregress(across, np.log(spreads.to_numpy(float)))
+        degrees = len(spreads) - 2
+        seeds = chosen[SEED].nunique()
+        part = Fitted(float(line.slope), float(line.stderr), degrees, seeds)
         return Evidence({"": part}, {}, chosen)
-
-
-def common_slope(table: pd.DataFrame, groups: str) -> tuple[float, float, int]:
-    """The slope of the column y in x, with an intercept for each group.
-
-    Returns:
-        The slope, its standard error, and the degrees of freedom.
-    """
-    x = table["x"] - table.groupby(groups)["x"].transform("mean")
-    y = table["y"] - table.groupby(groups)["y"].transform("mean")
-    square = float((x**2).sum())
-    degrees = len(table) - table[groups].nunique() - 1
-    slope = float((x * y).sum()) / square
-    rest = float(((y - slope * x) ** 2).sum())
-    return slope, float(np.sqrt(rest / degrees / square)), degrees
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -366,6 +402,7 @@ class Correlation(Declared):
         of: The first number.
         against: The second number.
         groups: The factor whose values are left out in turn.
+        absolute: Whether the sign of r does not matter.
         minus: A number whose |r| is subtracted; then the contrast is a difference of
             |r|.
         fewest: The least number of groups.
@@ -373,6 +410,7 @@ class Correlation(Declared):
 
     against: Measure
     groups: str = "dataset"
+    absolute: bool = False
     minus: Measure | None = None
     fewest: int = 4
     counted: str = "data sets"
@@ -380,7 +418,9 @@ class Correlation(Declared):
     @property
     def unit(self) -> str:
         """The unit of the estimates."""
-        return self.unit_as or ("r" if self.minus is None else "difference of |r|")
+        if self.minus is not None:
+            return self.unit_as or "difference of |r|"
+        return self.unit_as or ("|r|" if self.absolute else "r")
 
     def _whole(self, runs: Runs) -> Evidence:
         (chosen,) = self._sides(runs)
@@ -403,7 +443,7 @@ class Correlation(Declared):
         table = pd.concat(groups)
         r = correlation(table["x"], table["y"])
         if self.minus is None:
-            return r
+            return abs(r) if self.absolute else r
         return abs(r) - abs(correlation(table["z"], table["y"]))
 
 

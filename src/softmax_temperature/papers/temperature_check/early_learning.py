@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pandas as pd
 
 from softmax_temperature.early_learning.flows import FIT, TENTH, UNIT
-from softmax_temperature.papers.shared.contrasts import Evidence, Parts, cells_of_runs
+from softmax_temperature.papers.shared.contrasts import Parts, cells_of_runs
 from softmax_temperature.papers.shared.factors import ALL, Where, where
 from softmax_temperature.papers.shared.metrics import Measure
 from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.sources import together
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
-from softmax_temperature.papers.shared.sweeps import NO_LINE, Slope
+from softmax_temperature.papers.shared.sweeps import Slope
 from softmax_temperature.papers.temperature_check.study import (
     DRIFT,
     INVERSE_TEMPERATURE,
@@ -86,23 +86,6 @@ class Prediction:
         )
 
 
-@dataclass(frozen=True)
-class Slopes(Parts):
-    """Slopes of several quantities. A network without two points of one is left out."""
-
-    def evidence(self, runs: Runs) -> Evidence:
-        """The estimates of all parts, and why points are no line."""
-        evidence = super().evidence(runs)
-        if not evidence.parts:
-            return evidence
-        missing = {
-            name: reason
-            for name, reason in evidence.missing.items()
-            if reason != NO_LINE
-        }
-        return replace(evidence, missing=missing)
-
-
 REGIMES = {"still": STILL_KERNEL, "small": SMALL_LOGITS, "large": LARGE_LOGITS}
 _BY_1 = "time in which the logits change by 1"
 _BY_A_TENTH = "time in which the logits change by a tenth of their norm"
@@ -128,11 +111,11 @@ PREDICTIONS = (
 )
 
 
-def slopes_of(predictions: Sequence[Prediction], among: Where = ALL) -> Slopes:
+def slopes_of(predictions: Sequence[Prediction], among: Where = ALL) -> Parts:
     """The contrast of a claim about some predictions."""
     if len(predictions) == 1:
-        return Slopes({"": predictions[0].contrast(among)})
-    return Slopes({fit.quantity: fit.contrast(among) for fit in predictions})
+        return Parts({"": predictions[0].contrast(among)})
+    return Parts({fit.quantity: fit.contrast(among) for fit in predictions})
 
 
 def early_slopes(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
 from softmax_temperature.papers.shared.contrasts import Evidence
 from softmax_temperature.papers.shared.factors import where
@@ -15,6 +16,30 @@ from softmax_temperature.papers.shared.sweeps import ChosenDifference
 SMALLEST = 1.0
 LARGEST = 10.0
 """Norms must range from below the one to above the other: their limits in theory."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfNorm(ChosenDifference):
+    """The effect of the logits' norm in each network.
+
+    A norm of which no run may be compared is missing: it might be the best or the
+    worst one.
+    """
+
+    over: str = "start_value"
+
+    def _whole(self, runs: Runs) -> Evidence:
+        (chosen,) = self._sides(runs)
+        if chosen.empty:
+            return super()._whole(runs)
+        if reason := why_one_regime(chosen, self.over):
+            return Evidence({}, {"": reason}, chosen)
+        evidence = super()._whole(runs)
+        if not evidence.parts:
+            return evidence
+        norms = set(chosen[self.over]) - set(self.compared.select(chosen)[self.over])
+        lacking = {f"norm {norm:g}": f"no {self.compared}" for norm in sorted(norms)}
+        return replace(evidence, missing=lacking)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,12 +56,7 @@ class MinusHalf(ChosenDifference):
         (chosen,) = self._sides(runs)
         if chosen.empty:
             return super()._whole(runs)
-        norms = chosen.groupby(self.over)["initial_logit_norm"].mean()
-        if norms.min() > SMALLEST or norms.max() < LARGEST:
-            reason = (
-                f"norms from {norms.min():.2g} to {norms.max():.2g} cannot show more "
-                "than one regime"
-            )
+        if reason := why_one_regime(chosen, self.over):
             return Evidence({}, {"": reason}, chosen)
         rows = runs.select(
             self.effect.among
@@ -52,6 +72,17 @@ class MinusHalf(ChosenDifference):
         differences = self.differences(runs, self.compared.select(chosen))
         part = minus_half(np.array(differences), np.array(temperatures))
         return Evidence({"": part}, {}, chosen)
+
+
+def why_one_regime(chosen: pd.DataFrame, over: str) -> str:
+    """The reason why starts show only one regime of the theory; "" if they do not."""
+    norms = chosen.groupby(over)["initial_logit_norm"].mean()
+    if norms.min() <= SMALLEST and norms.max() >= LARGEST:
+        return ""
+    return (
+        f"norms from {norms.min():.2g} to {norms.max():.2g} cannot show more than one "
+        "regime"
+    )
 
 
 def minus_half(values: Values, others: Values) -> Fitted:

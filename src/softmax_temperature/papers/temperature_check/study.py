@@ -104,6 +104,10 @@ TEMPERATURES = (ASKED & JUDGED & OWN_START & SEVERAL_TEMPERATURES).called(
 NORMS = (JUDGED & SET_START & SEVERAL_STARTS).called(
     "a sweep of norms of the logits at the start"
 )
+NORMS_AFTER_50 = (JUDGED & SET_START & where(epochs=50.0)).called(
+    "norms of the logits at the start, 50 epochs"
+)
+"""Each norm has learning rates, and so a sweep, of its own."""
 SAME_START = JUDGED & SET_START & ~SEVERAL_STARTS & SEVERAL_TEMPERATURES
 TEMPERATURES_FROM_ONE_START = (ASKED & SAME_START).called(
     "a sweep of inverse temperatures whose networks start as the same function"

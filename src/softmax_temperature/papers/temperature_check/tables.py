@@ -19,6 +19,7 @@ from softmax_temperature.papers.temperature_check.study import (
     COOLED,
     JUDGED,
     NORMS,
+    NORMS_AFTER_50,
     OWN_START,
     SAME_START,
     TUNING,
@@ -77,7 +78,7 @@ def accuracies(runs: Runs) -> pd.DataFrame:
 
 def logit_norms(runs: Runs) -> pd.DataFrame:
     """Accuracy at one inverse temperature with logits of several sizes at the start."""
-    rows = numbers(runs, NORMS)
+    rows = numbers(runs, NORMS | NORMS_AFTER_50)
     norm: dict[str, Any] = {"initial_logit_norm": ("initial_logit_norm", "mean")}
     keys = ("correlation", "learning_rate", "start_value")
     table = _grouped(rows, *keys, **_RUNS, **_TEST, **_CELLS, **norm)
