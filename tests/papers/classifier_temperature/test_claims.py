@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from softmax_temperature.heuristic import leave_one_dataset_out
@@ -30,11 +31,15 @@ def judged(runs: Runs) -> dict[str, dict[str, Any]]:
     return {row["id"]: row for row in rows}
 
 
+def pairs_of_trained(runs: Runs) -> pd.DataFrame:
+    return pairs(runs, runs.select(TRAINED_PAIR))
+
+
 def test_a_study_as_the_paper_says_decides_what_it_can(runs: Runs) -> None:
     rows = judged(runs)
     undecided = {name for name, row in rows.items() if row["verdict"] == INCONCLUSIVE}
     # One statistic says all there is to say.
-    assert undecided <= {"dimension-is-weak", "several-beat-one"}
+    assert undecided <= {"dimension-is-weak", "several-beat-one", "four-beat-one"}
     decided = {row["verdict"] for name, row in rows.items() if name not in undecided}
     assert decided == {HOLDS}
     assert rows["feats-corr-is-strongest"]["note"].startswith("rank 1 of 23")
@@ -58,7 +63,7 @@ def test_feats_corr_is_set_against_each_other_statistic(runs: Runs) -> None:
 def test_all_statistics_are_set_against_the_best_one_by_left_out_data_set(
     runs: Runs,
 ) -> None:
-    trained = pairs(runs, runs.select(TRAINED_PAIR))
+    trained = pairs_of_trained(runs)
     r = {
         name: leave_one_dataset_out(trained, statistics=name).folds["r"]
         for name in ("all", "best")
@@ -69,6 +74,38 @@ def test_all_statistics_are_set_against_the_best_one_by_left_out_data_set(
     # The fits on the other data sets share data: Nadeau and Bengio's variance.
     error = difference.std() * (1 / 8 + 1 / 7) ** 0.5
     assert row["high"] - row["value"] == pytest.approx(1.8945786 * error)
+
+
+@pytest.mark.parametrize(
+    ("slope", "noise", "verdict"),
+    [(1.0, 0.1, HOLDS), (-1.0, 0.1, HOLDS), (1.0, 10.0, CONTRADICTED)],
+)
+def test_a_strong_correlation_may_have_either_sign(
+    runs: Runs, slope: float, noise: float, verdict: str
+) -> None:
+    pairs = runs.tables["pairs"]
+    other = noise * pairs["dim"]
+    optima = 100 + slope * pairs["feats_corr"] + other
+    row = judged(changed_pairs(runs, inverse_temperature=optima))[
+        "feats-corr-is-strong"
+    ]
+    assert row["verdict"] == verdict
+    assert (row["unit"], row["n"]) == ("|r|", len(DATASETS))
+
+
+def test_four_statistics_are_set_against_the_best_one(runs: Runs) -> None:
+    # The optimum is the sum of four statistics: one alone says a quarter of it.
+    pairs = runs.tables["pairs"]
+    four = ["feats_corr", "dim", "mean", "var"]
+    optima = 100 + 5 * pairs[four].sum(axis="columns")
+    row = judged(changed_pairs(runs, inverse_temperature=optima))["four-beat-one"]
+    assert row["value"] > 0.1
+    trained = pairs_of_trained(changed_pairs(runs, inverse_temperature=optima))
+    r = {
+        name: leave_one_dataset_out(trained, statistics=name).folds["r"]
+        for name in ("four_best", "best")
+    }
+    assert row["value"] == pytest.approx((r["four_best"] - r["best"]).mean())
 
 
 def test_rescaling_is_judged_over_the_upper_half_by_repeat(runs: Runs) -> None:

@@ -23,6 +23,7 @@ from softmax_temperature.papers.shared.sweeps import (
     Choice,
     ChosenDifference,
     Correlation,
+    MeanOverSweeps,
     Slope,
     SlopeOfSpread,
     argmax_draws,
@@ -212,6 +213,23 @@ def test_a_best_value_at_the_end_of_its_grid_or_beside_a_missing_one_is_not_know
     assert "or one next to it lacks a learning rate inside its grid" in reason
 
 
+def test_groups_that_share_no_data_are_no_pair() -> None:
+    shared = replace(PEAKS, sharing=("dataset",))
+    apart = peak(0.1) + peak(10.0, network="gru", dataset="imdb")
+    reason = "no two of these share the dataset: vgg; gru"
+    assert shared.measure(runs_of(apart)).missing == {"": reason}
+    third = apart + peak(1.0, network="mlp")
+    parts = shared.measure(runs_of(third)).parts
+    values = {name: part.estimate().value for name, part in parts.items()}
+    assert values == pytest.approx({"vgg over mlp": -1, "mlp over vgg": 1})
+
+
+def test_a_pair_has_the_seeds_of_the_smaller_of_its_two_groups() -> None:
+    more = [row | {"seed": row["seed"] + 3} for row in peak(10.0, network="gru")]
+    runs = runs_of(peak(0.1) + peak(10.0, network="gru") + more)
+    assert {part.estimate().n for part in PEAKS.measure(runs).parts.values()} == {3}
+
+
 def test_one_group_is_compared_with_nothing() -> None:
     missing = PEAKS.measure(runs_of(peak(0.1))).missing
     assert missing == {"": "fewer than two values of network"}
@@ -240,6 +258,28 @@ def test_draws_follow_the_residuals_of_a_table_by_hand() -> None:
     draws = argmax_draws(apart)
     wrong = stats.t.sf(1 / 0.5, 1)
     assert (draws[1:] == 0).mean() == pytest.approx(wrong, abs=0.03)
+
+
+# The mean over sweeps. ---------------------------------------------------------------
+
+
+def test_sweeps_weigh_the_same_in_their_mean_whatever_their_seeds() -> None:
+    flat = {0.1: (0.5,) * 5, 1.0: (0.6,) * 5}
+    rows = swept(flat) + swept({0.1: (0.5, 0.5), 1.0: (0.9, 0.9)}, network="gru")
+    whole = MeanOverSweeps(replace(GAP, each="network"))
+    part = only_part(whole, runs_of(rows))
+    # Gains of 0.1 and 0.4: by run their mean would be 0.19.
+    assert part.estimate().value == pytest.approx(0.25)
+    assert [len(task.values) for task in part.tasks] == [2, 5]
+    assert part.left_out
+
+
+def test_a_sweep_without_a_choice_is_missing_in_the_mean() -> None:
+    rows = swept(TEST) + swept({1.0: (0.5, 0.6)}, network="gru")
+    whole = MeanOverSweeps(replace(GAP, each="network"))
+    assert whole.measure(runs_of(rows)).missing == {"gru": "too few runs"}
+    (reason,) = whole.measure(runs_of(rows[9:])).missing.values()
+    assert reason == "too few runs"
 
 
 # Slopes. ------------------------------------------------------------------------------
@@ -318,7 +358,8 @@ def test_one_line_is_not_fitted_to_two_tasks() -> None:
 
 # The slope of a spread. ---------------------------------------------------------------
 
-SPREAD = SlopeOfSpread(of=ACCURACY, over=BETA, groups="network", compared=INSIDE)
+SPREAD = SlopeOfSpread(of=ACCURACY, over=BETA, compared=INSIDE)
+SPREAD_OF_EACH = replace(SPREAD, each="network")
 SPREADS = {
     "vgg": {0.1: 0.04, 1.0: 0.02, 10.0: 0.02},
     "gru": {0.01: 0.3, 0.1: 0.1, 1.0: 0.05},
@@ -337,37 +378,38 @@ def spread_out(spreads: Mapping[str, Mapping[float, float]]) -> list[dict[str, A
     return rows
 
 
-def test_the_slope_of_spreads_is_that_of_a_regression_with_an_intercept_a_group() -> (
-    None
-):
-    part = only_part(SPREAD, runs_of(spread_out(SPREADS)))
-    pairs = [
-        (network == "vgg", network == "gru", np.log10(beta), np.log(sd))
-        for network, by_value in SPREADS.items()
-        for beta, sd in by_value.items()
-    ]
-    design = np.array(pairs, float)
-    inputs, outputs = design[:, :3], design[:, 3]
-    coefficients, rest, *_ = np.linalg.lstsq(inputs, outputs)
-    degrees = 6 - 3
-    covariance = rest[0] / degrees * np.linalg.inv(inputs.T @ inputs)
-    expected = Fitted(coefficients[2], covariance[2, 2] ** 0.5, degrees, 2)
-    assert vars(part) == pytest.approx(vars(expected))
+def line_through(network: str) -> Fitted:
+    """The line by numpy's least squares."""
+    places = np.log10(list(SPREADS[network]))
+    spreads = np.log(list(SPREADS[network].values()))
+    inputs = np.column_stack([np.ones(3), places])
+    coefficients, rest, *_ = np.linalg.lstsq(inputs, spreads)
+    covariance = rest[0] * np.linalg.inv(inputs.T @ inputs)
+    return Fitted(coefficients[1], covariance[1, 1] ** 0.5, 1, 2)
+
+
+def test_each_sweep_has_a_slope_of_spreads_of_its_own() -> None:
+    parts = SPREAD_OF_EACH.measure(runs_of(spread_out(SPREADS))).parts
+    assert sorted(parts) == ["gru", "vgg"]
+    for network, part in parts.items():
+        assert vars(part) == pytest.approx(vars(line_through(network)))
     assert SPREAD.unit == "log spread per decade"
 
 
-def test_a_spread_of_nothing_and_a_group_of_one_do_not_count() -> None:
-    more = {"vgg": SPREADS["vgg"] | {100.0: 0.0}, "mlp": {1.0: 0.5}}
-    runs = runs_of(spread_out(SPREADS | more))
-    part = only_part(SPREAD, runs)
-    assert len(SPREAD.spreads(runs)) == 6
-    assert vars(part) == pytest.approx(
-        vars(only_part(SPREAD, runs_of(spread_out(SPREADS))))
-    )
+def test_spreads_of_two_sweeps_are_not_one_line() -> None:
+    with pytest.raises(InputError, match="several tasks: cifar10/vgg, cifar10/gru"):
+        SPREAD.measure(runs_of(spread_out(SPREADS)))
+
+
+def test_a_spread_of_nothing_does_not_count_and_two_are_too_few() -> None:
+    more = {"vgg": SPREADS["vgg"] | {100.0: 0.0}, "mlp": {1.0: 0.5, 10.0: 0.4}}
+    measurement = SPREAD_OF_EACH.measure(runs_of(spread_out(SPREADS | more)))
+    assert vars(measurement.parts["vgg"]) == pytest.approx(vars(line_through("vgg")))
+    assert list(measurement.missing) == ["mlp"]
 
 
 def test_spreads_of_runs_that_do_not_count_leave_too_few() -> None:
-    rows = spread_out(SPREADS)
+    rows = spread_out({"vgg": SPREADS["vgg"]})
     rows = [row | {"inside": row[BETA] == 0.1} for row in rows]
     measurement = SPREAD.measure(runs_of(rows))
     reason = (

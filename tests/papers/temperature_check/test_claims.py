@@ -35,6 +35,8 @@ FLAT = (0.7,) * 4
 DEPENDENCE = "accuracy-depends-on-temperature"
 PLACES = "best-depends-on-architecture"
 NORM = "accuracy-depends-weakly-on-logit-norm"
+LONG_NORM = f"{NORM}-after-50-epochs"
+SPREAD = "small-spreads-more"
 TUNING = "tuning-helps-every-architecture"
 
 
@@ -201,10 +203,105 @@ def test_the_note_names_best_places_and_why_another_has_none() -> None:
     )
 
 
-def test_spread_that_falls_with_the_inverse_temperature_is_instability() -> None:
-    sweeps = [noisy(f"net{number}", WRN, seed=number) for number in range(6)]
-    row = judged("small-spreads-more", *sweeps)
-    assert (row["verdict"], row["note"]) == (HOLDS, "24 spreads in 6 sweeps")
+def spreading(name: str, *spreads: float, **others: Any) -> list[Row]:
+    """Two seeds at each inverse temperature, as far apart as told."""
+    return [
+        training(name, place, rate, seed, 0.7 + sign * spread - 0.1 * (rate != 0.1))
+        | others
+        for place, spread in zip(TEMPERATURES, spreads, strict=True)
+        for rate in RATES
+        for seed, sign in ((1, -1), (2, 1))
+    ]
+
+
+FALLING = (0.081, 0.04, 0.02, 0.01)
+
+
+def test_spread_that_falls_in_each_sweep_is_instability() -> None:
+    steady = spreading("net0", *FALLING), spreading("net1", 0.06, 0.03, 0.0151, 0.0075)
+    assert judged(SPREAD, *steady)["verdict"] == HOLDS
+
+
+def test_a_sweep_whose_spread_does_not_fall_leaves_instability_open() -> None:
+    # One regression over all four sweeps has a slope below 0, with certainty.
+    steady = [spreading(f"net{number}", *FALLING) for number in range(3)]
+    flat = spreading("net3", 0.05, 0.052, 0.051, 0.0505)
+    row = judged(SPREAD, *steady, flat)
+    assert row["verdict"] == INCONCLUSIVE
+    assert row["unit"] == "log spread per decade, net3, cifar10"
+
+
+def test_networks_on_different_data_are_not_two_architectures() -> None:
+    images = noisy("wrn", WRN)
+    texts = noisy("gru", GRU, seed=1, dataset="imdb")
+    row = judged(PLACES, images, texts)
+    assert row["verdict"] == NOT_TESTED
+    assert "no two of these share the dataset: wrn, cifar10; GRU, imdb" in row["note"]
+    # A third network on the images makes a pair.
+    assert judged(PLACES, images, texts, noisy("vit", GRU, seed=2))["verdict"] == HOLDS
+
+
+@pytest.mark.parametrize(
+    ("gains", "verdict"),
+    [
+        ((0.04, 0.02), HOLDS),
+        ((0.004, 0.004), CONTRADICTED),
+        # On average they gain two points, but the second gains nothing.
+        ((0.04, 0.0), INCONCLUSIVE),
+    ],
+)
+def test_tuning_is_key_if_networks_gain_more_than_a_point_on_average(
+    gains: tuple[float, float], verdict: str
+) -> None:
+    rows = [
+        sweep(f"net{number}", (0.5, 0.7 + gain, 0.7, 0.5), noise=0.0001, seed=number)
+        for number, gain in enumerate(gains)
+    ]
+    row = judged("tuning-is-key", *rows)
+    assert row["verdict"] == verdict
+    assert row["value"] == pytest.approx(sum(gains) / 2, abs=0.001)
+
+
+def long_norms(effect: float, *, rate: float = 0.1) -> list[Row]:
+    """Three norms after 50 epochs, a sweep each; the largest one has a best rate."""
+    rows = []
+    for norm, loss, best in ((0.0, 0.0, 0.1), (1.0, 0.0, 0.1), (100.0, effect, rate)):
+        start = {"start": "norm", "start_norm": norm, "initial_logit_norm": norm}
+        rows += [
+            training(
+                f"net-norm-{norm:g}",
+                1.0,
+                tried,
+                seed,
+                0.7 - loss - 0.03 * (tried != best),
+                epochs=50.0,
+                **start,
+            )
+            for tried in RATES
+            for seed in SEEDS
+        ]
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "verdict"),
+    [
+        (long_norms(0.01), HOLDS),
+        (long_norms(0.1), CONTRADICTED),
+        # What the norm of 100 costs may be the rate's.
+        (long_norms(0.01, rate=RATES[-1]), INCONCLUSIVE),
+    ],
+)
+def test_norms_after_50_epochs_are_judged_with_rates_of_their_own(
+    rows: list[Row], verdict: str
+) -> None:
+    assert judged(LONG_NORM, rows)["verdict"] == verdict
+
+
+def test_norms_after_five_epochs_say_nothing_of_50() -> None:
+    assert judged(LONG_NORM, pairs(0.01))["verdict"] == NOT_TESTED
+    row = judged(NORM, noisy("net", WRN), long_norms(0.1))
+    assert row["verdict"] == NOT_TESTED
 
 
 def test_a_sweep_is_judged_by_its_network_and_not_by_its_name() -> None:

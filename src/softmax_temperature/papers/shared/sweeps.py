@@ -193,16 +193,21 @@ class Argmax(Declared):
             return Evidence({}, {"": reason}, chosen)
         pairs = self._pairs(chosen)
         if not pairs:
+            labels = [
+                value_label(self.groups, one) for one in chosen[self.groups].unique()
+            ]
             shared = " and ".join(map(in_words, self.sharing))
-            reason = f"no two values of {in_words(self.groups)} share the {shared}"
+            reason = f"no two of these share the {shared}: {'; '.join(labels)}"
             return Evidence({}, {"": reason}, chosen)
         draws: dict[str, Values] = {}
+        seeds: dict[str, int] = {}
         missing: dict[str, str] = {}
         for name, (table, tried) in self._tables(runs).items():
             if reason := self._why_no_best(table, tried):
                 missing[name] = reason
             else:
                 draws[name] = argmax_draws(table)
+                seeds[name] = len(table)
         parts: dict[str, Quantity] = {}
         for first, second in pairs:
             if first not in draws or second not in draws:
@@ -212,7 +217,7 @@ class Argmax(Declared):
                 # The first draw is the estimate.
                 float(apart[0]),
                 tuple(apart[1:].tolist()),
-                chosen[SEED].nunique(),
+                min(seeds[first], seeds[second]),
             )
         if parts:
             return Evidence(parts, {}, chosen)

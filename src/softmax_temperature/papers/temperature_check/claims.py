@@ -273,6 +273,7 @@ CLAIMS: tuple[Claim, ...] = (
         criterion=above(some=True),
         primary=_STUDY,
         looks=_LOOKS_AT_SWEEPS,
+        n={_STUDY: 10},
     ),
     Claim(
         id="small-peaks-higher",
