@@ -1,56 +1,163 @@
-"""How often a criterion says "holds" in simulated studies."""
+"""How often a criterion says "holds" in simulated studies.
 
-from collections.abc import Sequence
+Values are drawn with the covariance of the measured ones: trainings that share data,
+network and seed stay dependent, whatever their schedules and arms.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from softmax_temperature.papers.shared.claims import Criterion
-from softmax_temperature.papers.shared.statistics import LEVEL, OverTasks, Task
+from softmax_temperature.papers.shared.statistics import (
+    LEVEL,
+    OverTasks,
+    Task,
+    Values,
+    common_seeds,
+)
 
-Part = Sequence[dict[str, Any]]
+Parts = Mapping[str, OverTasks]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Measured values that share seeds, shape (seeds, tasks).
+
+    `places` names the part of each task, and its place in it.
+    """
+
+    places: Sequence[tuple[str, int]]
+    measured: Values
+
+    def drawn(self, n: int, generator: np.random.Generator) -> Values:
+        """Values of n seeds with mean 0 and the covariance of the measured ones."""
+        seeds = len(self.measured)
+        residuals = self.measured - self.measured.mean(axis=0)
+        noise: Values = generator.normal(size=(n, seeds)) @ residuals
+        return noise / max(seeds - 1, 1) ** 0.5
+
+
+def blocks(parts: Parts) -> list[Block]:
+    """The tasks of all parts, those together that share data, network and seeds."""
+    sharing: dict[str, list[tuple[tuple[str, int], Task]]] = {}
+    for name, part in parts.items():
+        for place, task in enumerate(part.tasks):
+            shared = task.shares if task.seeds else ""
+            key = shared or f"{name}, {place}"
+            sharing.setdefault(key, []).append(((name, place), task))
+    found = []
+    for members in sharing.values():
+        seeds = common_seeds([task for _, task in members])
+        if len(seeds) > 1:
+            columns = [task.at(seeds).values for _, task in members]
+            found.append(Block([at for at, _ in members], np.column_stack(columns)))
+            continue
+        found += [Block([at], np.array(task.values, ndmin=2).T) for at, task in members]
+    return found
+
+
+def simulated(
+    parts: Parts,
+    center: float,
+    generator: np.random.Generator,
+    *,
+    n: int | None = None,
+) -> Parts:
+    """A study like the measured one in which the true value of every task is `center`.
+
+    By default it has as many values as the measured one.
+    """
+    tasks = {name: list(part.tasks) for name, part in parts.items()}
+    for block in blocks(parts):
+        count = n or len(block.measured)
+        columns = center + block.drawn(count, generator).T
+        for (name, place), column in zip(block.places, columns, strict=True):
+            task = tasks[name][place]
+            seeds = tuple(range(count)) if task.seeds else ()
+            tasks[name][place] = replace(
+                task, values=tuple(column.tolist()), seeds=seeds
+            )
+    return {
+        name: replace(part, tasks=tuple(tasks[name])) for name, part in parts.items()
+    }
+
+
+def first(parts: Parts, n: int) -> Parts:
+    """The first n values of every task."""
+    return {
+        name: replace(
+            part,
+            tasks=tuple(
+                replace(task, values=task.values[:n], seeds=task.seeds[:n])
+                for task in part.tasks
+            ),
+        )
+        for name, part in parts.items()
+    }
+
+
+def holds(criterion: Criterion, parts: Parts, level: float) -> bool:
+    """Whether a claim holds by these parts."""
+    if criterion.some:
+        level = 1 - (1 - level) / len(parts)
+    inside = []
+    for part in parts.values():
+        ends = part.estimate(level).ends
+        lies = ends is not None and criterion.contains(ends)
+        inside.append(lies and not any(map(criterion.excludes, part.alone(level))))
+    return any(inside) if criterion.some else all(inside)
+
+
+def level_of(looks: int) -> float:
+    """The level at which data are judged that were looked at so often."""
+    return 1 - (1 - LEVEL) / looks
 
 
 def chance_of_holding(
     criterion: Criterion,
-    parts: Sequence[Part],
-    centers: Sequence[float],
-    repeats: int,
+    parts: Parts,
+    center: float,
     generator: np.random.Generator,
     *,
-    keep_spread: bool,
+    level: float,
+    looks: Sequence[int] = (),
+    repeats: int,
 ) -> float:
-    """How often a claim holds in simulated studies, from the tasks of each part (n, sd,
-    value) and its true mean.
+    """How often a claim holds at one look or another.
 
-    With `keep_spread` the tasks of a part differ as the measured ones do; else all have
-    its mean.
+    Args:
+        criterion: The claim's criterion.
+        parts: The measured parts.
+        center: The true value of every task.
+        generator: Draws the studies.
+        level: The level at which each look is judged.
+        looks: The numbers of seeds at which a study is judged that is extended; by
+            default it is judged once, with as many as measured.
+        repeats: The number of studies.
     """
-    level = 1 - (1 - LEVEL) / len(parts) if criterion.some else LEVEL
-    offsets = [
-        [keep_spread * (task["value"] - _middle(part)) for task in part]
-        for part in parts
-    ]
     hits = 0
     for _ in range(repeats):
-        inside = (
-            criterion.contains(ends)
-            for part, center, some in zip(parts, centers, offsets, strict=True)
-            if (ends := _simulated(part, center, some, generator).estimate(level).ends)
-        )
-        hits += any(inside) if criterion.some else all(inside)
+        study = simulated(parts, center, generator, n=max(looks, default=None))
+        seen = [first(study, n) for n in looks] or [study]
+        hits += any(holds(criterion, some, level) for some in seen)
     return hits / repeats
 
 
-def _simulated(
-    part: Part, center: float, offsets: Sequence[float], generator: np.random.Generator
-) -> OverTasks:
-    values = (
-        generator.normal(center + offset, task["sd"] or 1e-9, (task["n"],))
-        for task, offset in zip(part, offsets, strict=True)
+def chance_of_a_false_hold(criterion: Criterion, parts: Parts, **design: Any) -> float:
+    """The chance that a claim holds with the true value at its bound.
+
+    Where every part must hold, one is at the bound and the others are where they cannot
+    fail, which is the worst that there is.
+    """
+    if criterion.some:
+        groups = [parts]
+    else:
+        groups = [{name: part} for name, part in parts.items()]
+    return max(
+        chance_of_holding(criterion, group, bound, **design)
+        for group in groups
+        for bound in criterion.bounds
     )
-    return OverTasks(tuple(Task("", tuple(some.tolist())) for some in values))
-
-
-def _middle(part: Part) -> float:
-    return float(np.mean([task["value"] for task in part]))
