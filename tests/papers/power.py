@@ -36,8 +36,9 @@ class Block:
         """Values of n seeds with mean 0 and the covariance of the measured ones."""
         seeds = len(self.measured)
         residuals = self.measured - self.measured.mean(axis=0)
-        noise: Values = generator.normal(size=(n, seeds)) @ residuals
-        return noise / max(seeds - 1, 1) ** 0.5
+        noise = generator.normal(size=(n, seeds)) @ residuals
+        scaled: Values = noise / max(seeds - 1, 1) ** 0.5
+        return scaled
 
 
 def blocks(parts: Parts) -> list[Block]:

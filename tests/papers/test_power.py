@@ -327,7 +327,8 @@ def test_shares_at_the_bound_rarely_hold(looks: Sequence[int]) -> None:
                 now[hits + more] = now.get(hits + more, 0.0) + one
         going_on = {}
         for hits, chance in now.items():
-            if most().contains(Share(hits, n).estimate(level).ends):
+            ends = Share(hits, n).estimate(level).ends
+            if ends is not None and most().contains(ends):
                 false_holds += chance
             else:
                 going_on[hits] = chance

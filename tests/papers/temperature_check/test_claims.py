@@ -2,10 +2,12 @@
 nothing.
 """
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from softmax_temperature.papers.shared.claims import (
     CONTRADICTED,
@@ -296,6 +298,25 @@ def test_norms_after_50_epochs_are_judged_with_rates_of_their_own(
     rows: list[Row], verdict: str
 ) -> None:
     assert judged(LONG_NORM, rows)["verdict"] == verdict
+
+
+def test_both_claims_on_norms_are_judged_side_by_side() -> None:
+    rows = noisy("wrn", WRN), pairs(0.01), long_norms(0.1)
+    assert judged(NORM, *rows)["verdict"] == HOLDS
+    assert judged(LONG_NORM, *rows)["verdict"] == CONTRADICTED
+
+
+def test_each_norm_after_50_epochs_is_a_sweep_of_its_own(project_root: Path) -> None:
+    # Two in one sweep would be runs of the claim on five epochs, too.
+    profile = yaml.safe_load(
+        (project_root / "profiles/temperature_check.yaml").read_text(encoding="utf-8")
+    )
+    norms = [
+        each["logit_norms"]
+        for each in profile["temperature_check"]["sweeps"].values()
+        if each.get("recipe", {}).get("epochs") == 50
+    ]
+    assert norms == [[0], [1], [10], [30], [100]]
 
 
 def test_norms_after_five_epochs_say_nothing_of_50() -> None:
