@@ -97,8 +97,9 @@ SEEDS_AT_LOOKS = {
     ("cooling_cifar10", 2): (4, 15),
     ("translation_multi30k", 2): (3, 6),
     ("temperature_check", 3): (10, 20, 30),
-    # It was run twice: as if the second run were all new.
+    # It is run again as a whole: as if each run had data sets of its own.
     ("collection", 2): (12, 24),
+    ("collection", 3): (12, 24, 45),
 }
 """The seeds at each look, by study and number of looks, as in docs/protocol.md.
 
