@@ -364,7 +364,7 @@ def held(
         ]
         hits += any(row["verdict"] == HOLDS for row in rows)
     found = hits / repeats
-    doc = str(getattr(make, "func", make).__doc__).removesuffix(".")
+    doc = " ".join(str(getattr(make, "func", make).__doc__).split()).removesuffix(".")
     said = "; ".join(filter(None, (doc, design)))
     SIMULATED.setdefault((said, repeats), []).append(f"{name} {found:.3f}")
     return found
