@@ -15,7 +15,7 @@ from softmax_temperature.heuristic.ridge import shipped
 from softmax_temperature.papers.shared.collecting import DeclaredRun, gather
 from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.temperature_check.collect import (
-    SHAPES,
+    MEASURED_COLUMNS,
     declared_runs,
     read_run,
 )
@@ -173,7 +173,7 @@ def gathered(params: Params) -> Runs:
         run for run in declared_runs(params) if run.stage is early_learning
     ]
     read = partial(read_run, heuristic=shipped())
-    return tidied(gather(Path("nothing"), runs, read, tables=SHAPES))
+    return tidied(gather(Path("nothing"), runs, read, tables=MEASURED_COLUMNS))
 
 
 def test_courses_from_zero_are_those_that_the_stage_measured(tiny: Params) -> None:

@@ -18,7 +18,7 @@ from softmax_temperature.metrics import expected_calibration_error
 from softmax_temperature.networks.registry import build_network
 from softmax_temperature.papers.focal import collect
 from softmax_temperature.papers.focal.collect import (
-    SHAPES,
+    MEASURED_COLUMNS,
     declared_translation,
     read_run,
 )
@@ -304,7 +304,7 @@ def trained(
 
 def translated(params: Params) -> Runs:
     declared = list(declared_translation(params))
-    return gather(Path("none"), declared, read_run, tables=SHAPES)
+    return gather(Path("none"), declared, read_run, tables=MEASURED_COLUMNS)
 
 
 def numbers(runs: Runs, run: int, metric: str, *, scaled: bool = False) -> float:

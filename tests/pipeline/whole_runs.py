@@ -196,7 +196,7 @@ class WholePaper:
         package = f"softmax_temperature.papers.{slug(paper)}"
         claims = import_module(f"{package}.claims")
         derived = {name for name, _ in makers_of_tables(slug(paper))}
-        recorded = {"values", *import_module(f"{package}.study").TABLES}
+        recorded = {"values", *import_module(f"{package}.study").MEASURED_TABLES}
         written = {path.stem for path in (results / "tables").glob("*.csv")}
         assert written == {*recorded, *derived, "deviations"}
         rows = json.loads((results / "claims.json").read_text())

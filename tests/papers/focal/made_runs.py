@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.papers.focal.collect import SHAPES, loss_factors
+from softmax_temperature.papers.focal.collect import MEASURED_COLUMNS, loss_factors
 from softmax_temperature.papers.focal.study import tidied
 from softmax_temperature.papers.shared.factors import Where
 from softmax_temperature.papers.shared.runs import Runs, long_form
@@ -83,7 +83,7 @@ def runs_of(
 ) -> Runs:
     """The runs, with their values (of the test split unless said) and other tables."""
     rows = [{"split": "test", "scaled": False, **row} for row in values]
-    shapes = {name: ["run", *columns] for name, columns in SHAPES.items()}
+    shapes = {name: ["run", *columns] for name, columns in MEASURED_COLUMNS.items()}
     made = {
         name: pd.DataFrame(tables.get(name, ()), columns=columns)
         for name, columns in shapes.items()

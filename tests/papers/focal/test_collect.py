@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from softmax_temperature.papers.focal.collect import (
-    SHAPES,
+    MEASURED_COLUMNS,
     declared_linear,
     loss_factors,
     merged,
@@ -59,7 +59,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def linear(project: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     monkeypatch.chdir(project)
     declared = list(declared_linear(params("CE", "FL-1")))
-    runs = gather(Path("none"), declared, read_run, tables=SHAPES)
+    runs = gather(Path("none"), declared, read_run, tables=MEASURED_COLUMNS)
     return tidied(Runs(runs.table.assign(**ABOUT), runs.measurements, runs.tables))
 
 
@@ -86,7 +86,7 @@ def test_runs_are_the_declared_cells_and_what_is_in_them(linear: Runs) -> None:
 def test_a_missing_cell_is_an_error() -> None:
     declared = list(declared_linear(params("CE", "FL-1", seeds=3)))
     with pytest.raises(InputError, match="2 of 6 runs are neither in a cell here nor"):
-        gather(Path("none"), declared, read_run, tables=SHAPES)
+        gather(Path("none"), declared, read_run, tables=MEASURED_COLUMNS)
 
 
 def test_figure_c2_has_a_panel_for_each_loss_and_circles_its_mistakes(

@@ -6,8 +6,8 @@ from softmax_temperature.papers.shared.display import architecture_label
 from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.temperature_check.study import (
     AT_1,
+    CHOSEN_RATE,
     INSIDE,
-    JUDGED,
     NORMS,
     OWN_START,
     SAME_START,
@@ -24,7 +24,7 @@ def test_the_lowest_learning_rate_that_is_best_on_validation_data_is_chosen() ->
     better = [
         training("wrn", 1.0, rate, seed, 0.8) for rate in (3.0, 1.0) for seed in SEEDS
     ]
-    judged = make_runs(rows, better).select(JUDGED)
+    judged = make_runs(rows, better).select(CHOSEN_RATE)
     assert judged["learning_rate"].tolist() == [1.0] * len(SEEDS)
 
 
@@ -42,10 +42,10 @@ def confirmed_runs() -> Runs:
 
 def test_confirmations_are_judged_instead_of_what_their_rate_was_chosen_on() -> None:
     runs = confirmed_runs()
-    at_1 = runs.select(JUDGED & AT_1)
+    at_1 = runs.select(CHOSEN_RATE & AT_1)
     assert set(at_1["seed"]) == {10, 11}
     assert set(at_1["role"]) == {"confirmation"}
-    assert set(runs.select(JUDGED & ~AT_1)["seed"]) == set(SEEDS)
+    assert set(runs.select(CHOSEN_RATE & ~AT_1)["seed"]) == set(SEEDS)
 
 
 def test_a_rate_is_inside_its_grid_if_a_lower_and_a_higher_one_were_tried() -> None:
@@ -70,7 +70,7 @@ def test_the_kind_of_a_sweep_follows_from_the_starts_of_its_runs() -> None:
 
 
 def test_numbers_have_the_cell_without_its_seed(runs: Runs) -> None:
-    rows = numbers(runs, JUDGED & OWN_START & AT_1)
+    rows = numbers(runs, CHOSEN_RATE & OWN_START & AT_1)
     assert set(rows["cells"]) == {
         "temperature_check/training/wrn/1/own",
         "temperature_check/training/gru/1/own",

@@ -12,7 +12,7 @@ from softmax_temperature.cosine_classifier import TemperatureGrid
 from softmax_temperature.heuristic.tables import curve
 from softmax_temperature.papers.classifier_temperature.study import (
     FITTED,
-    SHAPES,
+    MEASURED_COLUMNS,
     SLUG,
 )
 from softmax_temperature.papers.shared.collecting import (
@@ -58,7 +58,7 @@ def collect(params: Params, folder: Path) -> None:
         list(declared_runs(params)),
         read_run,
         possible=list(declared_runs(without_missing(params))),
-        tables=SHAPES,
+        tables=MEASURED_COLUMNS,
     )
     if runs.table.empty:
         write_nothing(folder, SLUG, params.profile, runs)

@@ -40,8 +40,8 @@ PAIR_COLUMNS = (
 
 `log_variance` is empty if a search has one repeat.
 """
-SHAPES = {"pairs": PAIR_COLUMNS}
-"""Measurements of runs that have another shape than values."""
+MEASURED_COLUMNS = {"pairs": PAIR_COLUMNS}
+"""The columns of the measured tables that belong to runs."""
 FITTED = ("correlations", "predictions", "leave_one_out", "folds", "rules")
 """Tables of the stage `heuristic`, which belong to no run.
 
@@ -52,7 +52,7 @@ leave_one_out: by row of Table 1, subset of pairs and method.
 folds: the same, by left-out data set.
 rules: by rule for choosing a temperature and pair, the accuracy and the loss of it.
 """
-TABLES = (*SHAPES, *FITTED)
+MEASURED_TABLES = (*MEASURED_COLUMNS, *FITTED)
 SEARCH_STAGE = stages.label(stages.SEARCH)
 HEURISTIC_STAGE = stages.label(stages.HEURISTIC)
 
@@ -111,7 +111,7 @@ def read(folder: Path) -> Runs:
     The columns are `own` (the paper's kind of data set, not one that is drawn here),
     `is_chosen_by_validation`, `epochs_done` and the label `arm`.
     """
-    return tidied(read_runs(folder, TABLES))
+    return tidied(read_runs(folder, MEASURED_TABLES))
 
 
 def tidied(runs: Runs) -> Runs:

@@ -34,8 +34,8 @@ from softmax_temperature.papers.shared.metrics import (
 from softmax_temperature.papers.shared.runs import Runs, cell_names, read_runs
 
 SLUG = "cooling"
-TABLES = ("theory_checks", "cost")
-"""Measurements that belong to no run.
+MEASURED_TABLES = ("theory_checks", "cost")
+"""The measured tables, files below `tables/`; they belong to no run.
 
 theory_checks: statement × network: predicted, measured, largest_relative_difference.
 cost: device × mode, from benchmarks/results.json: seconds (of one Cooling),
@@ -195,7 +195,7 @@ def read(folder: Path) -> Runs:
     `diverged` (that, or a collapse), `stuck`, `lost`, `never_redistributed` and the
     label `arm`.
     """
-    runs = read_runs(folder, TABLES)
+    runs = read_runs(folder, MEASURED_TABLES)
     table = runs.table.rename(columns={"diverged": OVERFLOWED})
     return tidied(replace(runs, table=table))
 

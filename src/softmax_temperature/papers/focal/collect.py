@@ -45,7 +45,7 @@ from softmax_temperature.training.word_embeddings import described
 
 STAGES = (fetch, train_focal, evaluate_focal, focal_linear, train_translation)
 """The stages that the results rest on."""
-SHAPES = {
+MEASURED_COLUMNS = {
     "differences": ("scaling", "metric", "value", "low", "high"),
     "roc": ("scaling", "ood", "false_positive_rate", "true_positive_rate"),
     "gradient_norms": ("epoch", "low", "high", "count"),
@@ -62,7 +62,7 @@ SHAPES = {
     "linear_points": ("x_0", "x_1", "label"),
     "translation_curves": ("temperature", "bleu", "validation_ece"),
 }
-"""The columns of the measurements that belong to runs and have another shape."""
+"""The columns of the measured tables that belong to runs."""
 NAMES = {
     "expected_calibration_error": "ece",
     "negative_log_likelihood": "nll",
@@ -99,7 +99,7 @@ def collect(params: Params, folder: Path) -> None:
         list(declared_runs(params)),
         read_run,
         possible=list(declared_runs(without_missing(params))),
-        tables=SHAPES,
+        tables=MEASURED_COLUMNS,
     )
     if runs.table.empty:
         write_nothing(folder, SLUG, params.profile, runs)

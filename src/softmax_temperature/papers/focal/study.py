@@ -27,7 +27,7 @@ from softmax_temperature.papers.shared.metrics import (
 from softmax_temperature.papers.shared.runs import CELL, Runs, read_runs
 
 SLUG = "focal"
-TABLES = (
+MEASURED_TABLES = (
     "differences",
     "roc",
     "gradient_norms",
@@ -38,7 +38,10 @@ TABLES = (
     "translation_curves",
     "theory_checks",
 )
-"""Measurements of another shape; all but the last have a column `run`.
+"""The measured tables that are not values per epoch, files below `tables/`.
+
+`tables.TABLES` are computed from the runs; these are gathered from the cells. All but
+the last have a column `run`.
 
 differences: scaling × metric: arm minus cross-entropy on the same test samples.
 roc: ood (the other data set) × scaling × point of the curve.
@@ -200,7 +203,7 @@ def read(folder: Path) -> Runs:
     of the experiment), the label `arm`, `evaluation_cell`, and for translation
     `best_temperature` and `temperatures_apart`.
     """
-    return tidied(read_runs(folder, TABLES))
+    return tidied(read_runs(folder, MEASURED_TABLES))
 
 
 def tidied(runs: Runs) -> Runs:

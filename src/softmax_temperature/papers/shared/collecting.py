@@ -77,7 +77,7 @@ class MeasuredRun:
     Attributes:
         facts: Columns of the run beside its factors: outcome, epochs done, sizes.
         rows: The values, in rows of split, epoch, possibly scaled, and metrics.
-        tables: Rows of measurements of another shape, by the name of their file.
+        tables: Rows of measured tables, by the name of their file.
     """
 
     facts: Row
@@ -107,8 +107,8 @@ def gather(
         read: Reads a run from its cell.
         possible: Those that `without_missing` leaves of the parameters; all of them if
             it is None.
-        tables: The columns of the measurements that belong to runs and have another
-            shape, by the name of their file.
+        tables: The columns of the measured tables that belong to runs, by the name of
+            their file.
 
     Raises:
         InputError: If a run is neither in a cell here nor recorded in the folder, and

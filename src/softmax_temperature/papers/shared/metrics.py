@@ -14,13 +14,12 @@ from typing import Any, Protocol
 import pandas as pd
 
 from softmax_temperature.papers.shared.runs import Runs
+from softmax_temperature.params.cooling import JUDGED
 
 DIVERGED = "diverged"
 STUCK = "stuck"
 LOST = (DIVERGED, STUCK)
 """The columns of `Runs.table` that say whether a run is lost, one per outcome."""
-JUDGED = 10
-"""Epochs at the end of a training whose mean is judged, at most a fifth of them."""
 
 Epochs = Callable[[pd.DataFrame, pd.DataFrame], "pd.Series[float]"]
 """Reduces the values of a metric (run, split, epoch, value) of some runs (rows of

@@ -110,8 +110,8 @@ class Runs:
 
     `table` is indexed by `run`: the factors, the facts and the cell of each run.
     `measurements` are the values in long form, with the columns `LONG`. `tables` are
-    measurements of another shape (bins of a diagram, checks of a proposition), by the
-    name of their file; one with a column `run` belongs to runs.
+    measured tables that are not values per epoch (bins of a diagram, checks of a
+    proposition), by the name of their file; one with a column `run` belongs to runs.
     """
 
     table: pd.DataFrame

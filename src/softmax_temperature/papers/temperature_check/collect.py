@@ -47,7 +47,7 @@ from softmax_temperature.stages.temperature_check import (
 )
 
 STAGES = (fetch, train_temperature_check, confirm_temperature_check, early_learning)
-SHAPES = {
+MEASURED_COLUMNS = {
     COURSES: (
         "moment",
         "time",
@@ -58,7 +58,7 @@ SHAPES = {
         "distance",
     )
 }
-"""The columns of the measurements of another shape, see `study.TABLES`."""
+"""The columns of the measured tables, see `study.MEASURED_TABLES`."""
 EVENTS = (UNIT, TENTH, WHOLE, FIT, LEARNED)
 DYNAMICS = {"network": "real", "linearised": "linearised"}
 """What follows the gradient, with its name in the cells."""
@@ -92,7 +92,7 @@ def collect(params: Params, folder: Path) -> None:
         list(declared_runs(params)),
         read,
         possible=list(declared_runs(without_missing(params))),
-        tables=SHAPES,
+        tables=MEASURED_COLUMNS,
     )
     if runs.table.empty:
         write_nothing(folder, SLUG, params.profile, runs)

@@ -32,7 +32,7 @@ from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.statistics import LEVEL
 from softmax_temperature.papers.temperature_check import tables
 from softmax_temperature.papers.temperature_check.study import (
-    JUDGED,
+    CHOSEN_RATE,
     NORMS,
     OWN_START,
     SAME_START,
@@ -78,7 +78,7 @@ def accuracy(runs: Runs) -> Figure | None:
             entry("one start for all β", color=SHARED_COLOUR, marker="o"),
         ]
     figure, panels = panels_of(
-        by_sweep(numbers(runs, JUDGED & OWN_START)),
+        by_sweep(numbers(runs, CHOSEN_RATE & OWN_START)),
         y="test accuracy (%)",
         legend=legend,
     )
@@ -184,7 +184,7 @@ def confidence(runs: Runs) -> Figure | None:
     Lines are means over seeds, bands their standard deviation.
     """
     figure, panels = panels_of(
-        by_sweep(_finished(numbers(runs, JUDGED & OWN_START))),
+        by_sweep(_finished(numbers(runs, CHOSEN_RATE & OWN_START))),
         y="test NLL (nats)",
         legend=[entry(**look) for look in SCALING.values()],
     )
@@ -210,7 +210,7 @@ def spread(runs: Runs) -> Figure | None:
     The intervals are those of normal values. Each sweep is a line.
     """
     figure, (axes,) = figures.panels(1, width=0.75 * WIDTH, row=3.0)
-    sweeps = by_sweep(numbers(runs, JUDGED & OWN_START))
+    sweeps = by_sweep(numbers(runs, CHOSEN_RATE & OWN_START))
     entries = []
     for place, (title, rows) in enumerate(sweeps):
         spreads = _spreads(rows)
@@ -270,7 +270,7 @@ def logit_norms(runs: Runs) -> Figure | None:
     figure, panels = panels_of(
         sweeps, x="norm of βz at the start", y="test accuracy (%)"
     )
-    judged = numbers(runs, JUDGED & OWN_START)
+    judged = numbers(runs, CHOSEN_RATE & OWN_START)
     for axes, rows in panels:
         same = _of_the_same(judged, rows)
         span = PERCENT * same.groupby("inverse_temperature")["test_accuracy"].mean()

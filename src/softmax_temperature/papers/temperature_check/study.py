@@ -41,9 +41,8 @@ from softmax_temperature.stages.choice import best_rate
 
 SLUG = "temperature_check"
 COURSES = "courses"
-TABLES = (COURSES,)
-"""The measurements of another shape.
-
+MEASURED_TABLES = (COURSES,)
+"""The measured tables, files below `tables/`.
 courses: a row per run of gradient flow from logits of 0, and moment: a time, or an
     event. time (rescaled), loss (mean, nats), change (of the tempered logits), drift
     (of the kernel, relative), drift_error, distance (to the linearised logits).
@@ -82,33 +81,33 @@ but uniform, and from which on it is all but certain.
 TRAINING = where(task="training")
 FLOW = where(task="gradient_flow")
 OWN_START = TRAINING & where(start="own", mode="none")
-"""The networks start as they are drawn, and are not cooled."""
+"""Networks with their own initial logits, trained without Cooling."""
 COOLED = TRAINING & where(start="own", mode="last_layer")
 SET_START = TRAINING & where(start=("norm", "pair"))
-"""The norm of the logits at the start is set, or that of a pair is."""
+"""The initial logits are scaled to a given norm, or come from a correlated pair."""
 TUNING = TRAINING & where(role="tuning")
-JUDGED = (where(is_judged=True)).called("the chosen learning rate")
-"""The trainings with the learning rate that validation data prefer; fresh seeds where
-the sweep has them.
+CHOSEN_RATE = where(is_judged=True).called("the chosen learning rate")
+"""The trainings with the learning rate of highest validation accuracy; where the sweep
+has fresh seeds, those alone.
 """
 INSIDE = where(rate_is_inside=True).called("a chosen learning rate inside its grid")
-"""At the end of a grid, a gain of the inverse temperature may be one of the rate."""
+"""At the edge of the grid, a better rate outside could explain a gain of β."""
 ASKED = where(is_asked=True)
 """On the paper's data; in a study without any, on all data."""
 
 SEVERAL_STARTS = where(starts_in_sweep=more_than(1))
 SEVERAL_TEMPERATURES = where(temperatures_in_sweep=more_than(1))
-TEMPERATURES = (ASKED & JUDGED & OWN_START & SEVERAL_TEMPERATURES).called(
+TEMPERATURES = (ASKED & CHOSEN_RATE & OWN_START & SEVERAL_TEMPERATURES).called(
     "a sweep of inverse temperatures"
 )
-NORMS = (JUDGED & SET_START & SEVERAL_STARTS).called(
+NORMS = (CHOSEN_RATE & SET_START & SEVERAL_STARTS).called(
     "a sweep of norms of the logits at the start"
 )
-NORMS_AFTER_50 = (JUDGED & SET_START & where(epochs=50.0)).called(
+NORMS_AFTER_50 = (CHOSEN_RATE & SET_START & where(epochs=50.0)).called(
     "norms of the logits at the start, 50 epochs"
 )
 """Each norm has learning rates, and so a sweep, of its own."""
-SAME_START = JUDGED & SET_START & ~SEVERAL_STARTS & SEVERAL_TEMPERATURES
+SAME_START = CHOSEN_RATE & SET_START & ~SEVERAL_STARTS & SEVERAL_TEMPERATURES
 TEMPERATURES_FROM_ONE_START = (ASKED & SAME_START).called(
     "a sweep of inverse temperatures whose networks start as the same function"
 )
@@ -191,7 +190,7 @@ _NUMBERS = {
 
 def read(folder: Path) -> Runs:
     """The runs in `results/<study>/temperature_check`, with what follows from them."""
-    return tidied(read_runs(folder, TABLES))
+    return tidied(read_runs(folder, MEASURED_TABLES))
 
 
 def tidied(runs: Runs) -> Runs:
@@ -237,7 +236,7 @@ def tidied(runs: Runs) -> Runs:
 def _choices(runs: Runs) -> pd.DataFrame:
     """Whether each run is judged, and whether its rate is inside the grid.
 
-    Among equal rates the lowest is chosen. Without tuned runs nothing is judged.
+    Ties go to the lowest rate. A setting without tuned runs has no judged run.
     """
     chosen = runs.select(TRAINING)
     accuracies = VALIDATION_ACCURACY.of(runs, chosen)

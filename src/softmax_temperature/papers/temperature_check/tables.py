@@ -16,8 +16,8 @@ from softmax_temperature.papers.shared.sources import together
 from softmax_temperature.papers.shared.tables import Made, Table, mean_and_sd
 from softmax_temperature.papers.temperature_check.early_learning import early_slopes
 from softmax_temperature.papers.temperature_check.study import (
+    CHOSEN_RATE,
     COOLED,
-    JUDGED,
     NORMS,
     NORMS_AFTER_50,
     OWN_START,
@@ -62,7 +62,7 @@ def accuracies(runs: Runs) -> pd.DataFrame:
 
     The gain is that over inverse temperature 1 with the same seed.
     """
-    plain = numbers(runs, JUDGED & OWN_START)
+    plain = numbers(runs, CHOSEN_RATE & OWN_START)
     rows = pd.concat([plain, numbers(runs, SAME_START)], ignore_index=True)
     reference = rows[rows["inverse_temperature"] == 1].set_index(["sweep", SEED])
     at_1 = reference[["test_accuracy", "cells"]].add_suffix("_at_1")
@@ -90,7 +90,7 @@ def confidence(runs: Runs) -> pd.DataFrame:
 
     `temperature` is the geometric mean over the fits that are not at a bound.
     """
-    rows = numbers(runs, JUDGED & OWN_START)
+    rows = numbers(runs, CHOSEN_RATE & OWN_START)
     rows = rows[~rows["diverged"].astype(bool)]
     at_bound = rows["at_bound"] == 1
     rows = rows.assign(
@@ -123,8 +123,8 @@ def three_temperatures(runs: Runs) -> pd.DataFrame:
         geometric means of inverse temperatures of networks trained at 1; the
         heuristic's are predicted for their features.
     """
-    judged = numbers(runs, JUDGED & OWN_START)
-    cooled = numbers(runs, JUDGED & COOLED)
+    judged = numbers(runs, CHOSEN_RATE & OWN_START)
+    cooled = numbers(runs, CHOSEN_RATE & COOLED)
     lines = []
     for sweep, rows in judged.groupby("sweep", sort=False):
         low, best, high = _best_temperatures(rows)
