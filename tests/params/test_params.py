@@ -165,7 +165,8 @@ def test_numbers_are_read_as_yaml_1_2(
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a: [1", "not readable as YAML"),
+        ("a: [1", "not readable as YAML.* Correct that line"),
+        ("a: {loss: my:Loss}", "not readable as YAML.* Quote a value"),
         ("a: 1\na: 2", "not readable as YAML"),
         ("a: !!timestamp 2026-99-99", "not readable as YAML"),
         ("seed: !!python/object/apply:os.mkdir ['made']", "params"),

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from softmax_temperature.losses import Loss, make_loss
-from softmax_temperature.params import Params, validate
+from softmax_temperature.params import Params, read_yaml, validate
 from softmax_temperature.runner.cells import Cell
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.fingerprint import PACKAGE, project_files
@@ -76,7 +76,13 @@ def test_a_class_that_is_no_loss_is_refused(
         make_loss(name, options)
 
 
-def test_params_take_a_reference_and_no_other_unknown_name() -> None:
+def test_params_take_a_reference_and_no_other_unknown_name(tmp_path: Path) -> None:
+    # As docs/adding.md has the line: DVC and this project need the quotes.
+    page = (ROOT / "docs/adding.md").read_text(encoding="utf-8")
+    (arm,) = re.findall(r"`(Poly-1: {loss: .*my_losses.*})`", page)
+    path = tmp_path / "arms.yaml"
+    path.write_text(arm)
+    assert read_yaml(path) == {"Poly-1": POLY}
     assert smoke({"Poly": POLY}).focal.arms["Poly"].loss == "my_losses:PolyLoss"
     with pytest.raises(InputError, match=r"unknown loss 'my_losses\.PolyLoss'"):
         smoke({"Poly": POLY | {"loss": "my_losses.PolyLoss"}})

@@ -179,10 +179,13 @@ def read_yaml(path: Path, *, kind: Literal["rt", "safe"] = "safe") -> Any:
         return YAML(typ=kind).load(path.read_text(encoding="utf-8"))
     # Invalid dates and numbers, and very deep nesting, raise Python's own errors.
     except (YAMLError, ValueError, RecursionError, AttributeError) as error:
+        remedy = "Correct that line."
+        if "unexpected ':'" in str(error):
+            remedy = 'Quote a value that has a colon, such as "my_losses:MyLoss".'
         raise InputError(
             f"not readable as YAML ({error})",
             where=str(path),
-            remedy="Correct that line.",
+            remedy=remedy,
         ) from error
 
 
