@@ -208,9 +208,18 @@ def test_minutes_are_those_of_the_cells_that_ran_before(project_root: Path) -> N
     assert fetch_plan.minutes_to_run == 2 * 2.0, "of digits and phrases"
     assert fetch_plan.unknown == 2
     [line] = [line for line in summary(plans, params).splitlines() if "fetch" in line]
-    assert line.endswith("4.0 min on the recorded machine, unknown for 2 cells")
+    known, unknown = line.split(", ")[-2:]
+    assert known.endswith("4.0 min on the recorded machine")
+    assert unknown == "minutes unknown for 2 cells"
     last = summary(plans, params).splitlines()[-1]
     assert "about 2 minutes for the others with 2 at a time" in last
+
+
+def test_a_plan_says_which_stages_have_no_cells(project_root: Path) -> None:
+    _, params = render_profile("smoke", project_root / "profiles")
+    params = params.model_copy(update={"papers": ["focal"]})
+    lines = summary(plan(params), params).splitlines()
+    assert f"{'search':28} no cells for these parameters" in lines
 
 
 def test_a_plan_shows_estimated_gpu_hours_where_no_run_is_recorded(

@@ -166,7 +166,7 @@ def summary(plans: list[StagePlan], params: Params) -> str:
         if stage.gpu_hours:
             timing = f", about {stage.gpu_hours:g} GPU-hours for all (estimated)"
         elif stage.unknown:
-            timing += f", unknown for {_count(stage.unknown)}"
+            timing += f", minutes unknown for {_count(stage.unknown)}"
         lines.append(f"{stage.stage:{NAME_WIDTH}} {_state(stage)}{timing}")
         count = len(stage.to_run)
         if 0 < count < (stage.cells or 0):
@@ -180,6 +180,8 @@ def summary(plans: list[StagePlan], params: Params) -> str:
 def _state(stage: StagePlan) -> str:
     if stage.cells is None:
         return stage.note or "runs when its inputs have changed"
+    if not stage.cells:
+        return "no cells for these parameters"
     if stage.to_run:
         return f"{len(stage.to_run)} of {stage.cells} cells to run"
     return f"{stage.cells} cells up to date"
