@@ -20,7 +20,10 @@ from softmax_temperature.runner.section import Section, all_known
 NO_COOLING = "none"
 """The mode of an arm without Cooling."""
 JUDGED = 10
-"""The accuracy of a training is the mean over this many last epochs, at most a fifth."""
+"""The accuracy of a training is the mean over this many last epochs.
+
+Of a training with fewer than fifty epochs it is the mean over the last fifth.
+"""
 Side = Annotated[int, Field(gt=0, multiple_of=16)]
 Sides = Annotated[list[Side], Field(min_length=2, max_length=2)]
 """Height and width in pixels, which the U-Net halves four times."""
