@@ -1,4 +1,4 @@
-# What a reader types; `make` alone lists it.
+# The commands for a reader; `make` alone lists it.
 #
 # The first target sets up the environment, once. That needs Python 3.11 to 3.13 (choose
 # one with `make PYTHON=python3.12 ...`) and a package index. Nothing is compiled, and

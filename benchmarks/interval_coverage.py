@@ -86,10 +86,12 @@ SETTINGS = (
 class Coverage(NamedTuple):
     """Shares and means over the repetitions of one setting."""
 
-    truth: dict[str, list[float]]  # By error: mean before, after and change.
-    covered: dict[str, list[float]]  # By error: share of intervals that hold it.
-    widths: dict[str, list[float]]  # By error: mean width of its intervals.
-    methods: dict[str, list[float]]  # By method: share of intervals of the ECE.
+    # The keys are calibration errors; the values are for before, after and the change.
+    truth: dict[str, list[float]]  # Mean true errors.
+    covered: dict[str, list[float]]  # Shares of intervals that hold the true error.
+    widths: dict[str, list[float]]  # Mean widths of intervals.
+    # The keys are the methods that are compared on the ECE.
+    methods: dict[str, list[float]]  # Shares of intervals that hold the true ECE.
     method_widths: dict[str, list[float]]
     temperature: float  # Share of intervals of the temperature that hold T0.
     advised: float  # Share of reports that advise to scale.
@@ -102,7 +104,7 @@ def measure(setting: Setting, repetitions: int = REPETITIONS) -> Coverage:
 
 
 class Draw(NamedTuple):
-    """What one repetition leaves."""
+    """The result of one repetition."""
 
     report: dict[str, Any]  # The data of the calibration report.
     # The other intervals of the ECE, before, after and of the change; none where they

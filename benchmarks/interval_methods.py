@@ -88,7 +88,9 @@ class Pair(NamedTuple):
 
     before: Moments
     after: Moments
-    products: Floats  # Of both arms' gaps, by bin of each, (rows, bins, bins).
+    products: (
+        Floats  # Products of both arms' gaps, per pair of bins (rows, bins, bins).
+    )
 
     @classmethod
     def of(

@@ -83,7 +83,7 @@ def browser_program() -> str:
 
 
 def _missing(marker: pytest.Mark) -> str | None:
-    """What a marked test needs and this machine has not."""
+    """The requirement of a marked test that this machine does not meet, if any."""
     if marker.name == "gpu":
         import torch
 

@@ -1,10 +1,10 @@
 """A pretended GPU: tensors compute on the CPU, while Python sees `cuda:0` and meets the
 rules of a real one.
 
-Which tensors are there is noted by their storage. A mode of torch sees every operator:
-it refuses to mix devices and operators without a CUDA kernel, and notes where the host
-waits for the device. A pretended CUDA graph replays the operators that were captured,
-on the tensors that were captured, and nothing of the Python between them.
+Tensors on the GPU are recognised by their storage. A mode of torch sees every operator:
+it refuses mixed devices and operators without a CUDA kernel, and records where the host
+waits for the device. A pretended CUDA graph replays the captured operators on the
+captured tensors, and none of the Python code between them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COMPOSITE = (
     "CompositeImplicitAutograd",
     "CompositeExplicitAutogradNonFunctional",
 )
-# What torch calls on a CPU in the place of a CUDA operator.
+# Operators that torch calls on a CPU in place of a CUDA operator.
 STAND_INS = {
     "aten::_scaled_dot_product_flash_attention_for_cpu",
     "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
@@ -63,7 +63,7 @@ class Mixed(AssertionError):
 
 
 def _key(tensor: Tensor) -> int:
-    """Which storage it is; 0 if it has none, as packed weights and meta tensors."""
+    """The address of its storage; 0 for packed weights and meta tensors."""
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
     with torch._C.DisableTorchFunction():
@@ -75,8 +75,8 @@ def _key(tensor: Tensor) -> int:
 
 
 class PretendedGPU:
-    """What is on the GPU, and `waits`: for each time the host waited, what for, and the
-    line of the package.
+    """The tensors on the GPU, and `waits`: each wait of the host, with its operator and
+    the line of the package.
     """
 
     def __init__(self) -> None:
@@ -425,7 +425,7 @@ def _replaced(gpu: PretendedGPU) -> Iterator[tuple[Any, str, Any]]:
 
 class _Stream:
     def wait_stream(self, other: _Stream) -> None:
-        """Nothing runs beside the host."""
+        """No-op: the host computes everything in order."""
 
 
 def _device(tensor: Tensor) -> torch.device:

@@ -1,5 +1,5 @@
-"""How the tests run a stage's cells: one after the other in this process, on one
-thread, saving whenever they may.
+"""Settings with which tests run a stage's cells: one after the other in this process,
+on one thread, with a checkpoint at every opportunity.
 """
 
 from softmax_temperature.runner.section import Compute

@@ -181,8 +181,8 @@ def test_two_collapsed_classes_by_hand() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_components_that_explain_exactly_a_percentage(seed: int) -> None:
-    # Forty points on twenty axes, turned at random: every axis explains a twentieth,
-    # but for rounding.
+    # Forty points on twenty randomly rotated axes: up to rounding, every axis explains
+    # a twentieth.
     axes = torch.linalg.qr(
         torch.randn(
             20, 20, generator=torch.Generator().manual_seed(seed), dtype=torch.float64

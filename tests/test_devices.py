@@ -64,7 +64,7 @@ class Device:
     seen: list[warnings.WarningMessage] = field(default_factory=list)
 
     def waits(self) -> list[str]:
-        """Those since the last call."""
+        """The waits since the last call."""
         if self.pretended is not None:
             found = list(self.pretended.waits)
             self.pretended.waits.clear()
@@ -115,7 +115,7 @@ def without_dropout(training: Training) -> Training:
 # ---- trainings
 
 TRAININGS: dict[str, tuple[Callable[..., Training], int]] = {
-    # What builds it, and how often its callbacks may make the host wait after an epoch.
+    # The builder, and how often its callbacks may make the host wait after an epoch.
     "VGG": (small.vgg, 11),
     "ResNet": (small.resnet, 11),
     "text CNN": (small.text_cnn, 8),

@@ -63,7 +63,7 @@ def check_shown(printed: str, shown: str) -> None:
 
 
 def links(text: str) -> list[str]:
-    """What the links of a page lead to, those in code left out."""
+    """The targets of a page's links, except those in code."""
     prose = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
     return re.findall(r"\]\(([^)\s]+)\)", prose)
 

@@ -252,9 +252,7 @@ def room_of(module: str) -> int:
 
 
 def module_level_imports(path: Path) -> list[str]:
-    """What a module imports when it is imported itself, with the names taken from each
-    package.
-    """
+    """The imports at a module's top level, with the names taken from each package."""
     found: list[str] = []
     rest: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
     while rest:

@@ -305,8 +305,7 @@ def _explained_shares(covariance: Array, dim: int) -> dict[str, float]:
     explained = np.cumsum(variances) / variances.sum()
     shares: dict[str, float] = {}
     for percentage in _EXPLAINED_PERCENTAGES:
-        # Where components explain exactly the percentage, rounding must not demand one
-        # more.
+        # If components explain exactly the percentage, rounding must not add another.
         threshold = percentage / 100 - _ROUNDING
         count = np.searchsorted(explained, threshold) + 1
         shares[f"pca_{percentage}"] = count / dim

@@ -57,7 +57,7 @@ def test_a_page_is_quiet_legible_short_and_no_wider_than_the_window(
     )
     assert all(width > 100 for width in images)
     assert len(images) >= 11 * page.endswith("focal.html")
-    found = browser.execute_script(CONTRAST)  # Which opens what is folded away.
+    found = browser.execute_script(CONTRAST)  # It also opens the folded sections.
     assert found["faint"] == []
     assert found["texts"] > 20
     beyond = (

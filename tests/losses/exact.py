@@ -6,7 +6,7 @@ from decimal import Decimal, getcontext
 
 getcontext().prec = 60
 ZERO, ONE = Decimal(0), Decimal(1)
-# Of exponents below, exp is 0 to 60 digits beside anything in a row.
+# Below this exponent, exp is 0 to 60 digits relative to any other term of a row.
 SMALLEST = Decimal(-200_000)
 Row = list[float]
 Answer = tuple[Decimal, list[Decimal]]

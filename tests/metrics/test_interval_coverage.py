@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.interval_coverage import ERRORS, PAGE, SETTINGS, Setting, measure
 
-LEAST = 0.87  # Of intervals at 90 %, in 200 samples.
+LEAST = 0.87  # The least coverage of 90 % intervals that we accept in 200 samples.
 
 
 def documented(setting: Setting, name: str) -> list[float]:

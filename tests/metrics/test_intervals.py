@@ -46,7 +46,7 @@ def test_of_one_bin_the_interval_is_as_a_hand_computes_it() -> None:
     assert error.largest_bias == pytest.approx(0.05 * math.sqrt(2 / math.pi))
     deviation = math.hypot(0.05, 0.01)  # And 1 / n, for a first mistake.
     assert error.interval == pytest.approx((0.0, 1.6449 * deviation), abs=1e-5)
-    # All right: a gap of 0.5 is clear of 0, and none of the samples varies.
+    # If every prediction is right, the gap of 0.5 is clear of 0, and no sample varies.
     error = one_bin(half, torch.ones(100, dtype=torch.float64))
     assert error.value == 0.5
     assert error.largest_bias == 0

@@ -45,7 +45,7 @@ RESULTS = ROOT / "results"
 
 
 def limit(repeats: int) -> float:
-    """What a rate of 5 % reaches in fewer than one of a thousand simulations."""
+    """The frequency that a rate of 5 % exceeds once in a thousand simulations."""
     return float(ALLOWED + 3.1 * (ALLOWED * (1 - ALLOWED) / repeats) ** 0.5)
 
 

@@ -115,7 +115,7 @@ def params(tiny: Params) -> Params:
             },
         },
         "focal/seeds": 1,
-        "focal/watching/every": 9,  # Which the search for the best epoch must not heed.
+        "focal/watching/every": 9,  # The search for the best epoch must ignore it.
         "focal/tasks": {
             "reviews": reviews,
             "reviews-frozen": reviews

@@ -18,7 +18,7 @@ STAGES = GRAPH["stages"]
 SOURCE = "src/softmax_temperature"
 GROWING = ("records.json", "runs.csv", "tables")
 """The results that keep the runs of other machines when a stage runs again."""
-RUN_BY = frozenset({"runner", "params"})  # Which change no result.
+RUN_BY = frozenset({"runner", "params"})  # They change no result.
 
 
 def program(stage: str) -> Path:

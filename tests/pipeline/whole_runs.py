@@ -52,7 +52,7 @@ def run(params: Params, stage: Any, names: Iterable[str] | None = None) -> None:
 
 
 def slug(paper: Any) -> str:
-    """Of a paper by its module `collect`."""
+    """The slug of the paper whose module `collect` this is."""
     return str(paper.__name__.split(".")[-2])
 
 
@@ -165,8 +165,9 @@ def weights_are_finite(stage: Any, cell: str) -> bool:
 
 
 def digests(folder: Path, *parts: str) -> dict[str, str]:
-    """By path, what parts of a project hold; without what is drawn, and without what
-    cells keep until they are done.
+    """Digests of the files in parts of a project, by path.
+
+    Figures, notebooks and the files of unfinished cells are left out.
     """
     return {
         path.relative_to(folder).as_posix(): digest_of_file(path)
@@ -180,9 +181,7 @@ def digests(folder: Path, *parts: str) -> dict[str, str]:
 
 
 class WholePaper:
-    """What every paper promises of its results, tested in the project of a module that
-    names it as `PAPER`.
-    """
+    """Tests of the results of the paper that a test module names as `PAPER`."""
 
     @pytest.fixture
     def paper(self, request: pytest.FixtureRequest) -> Any:

@@ -51,7 +51,7 @@ def copy_input(job: Job, **_: int) -> None:
 
 
 def tell_of_torch(job: Job) -> None:
-    """What a cell finds of torch when it begins, in a process of its own."""
+    """Write the settings of torch that a cell starts with in a process of its own."""
     found = {
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "warns": torch.is_deterministic_algorithms_warn_only_enabled(),

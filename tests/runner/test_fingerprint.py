@@ -128,7 +128,7 @@ ENTRY = '"poly": "softmax_temperature.losses.poly:PolyLoss",'
 
 
 def _cells(package: Path, arms: str = "{}") -> dict[str, str]:
-    """Of every cell of profile smoke, the digest of all but the data that it reads."""
+    """Digests of the cells of profile smoke, without the data that they read."""
     command = [sys.executable, "-c", CELLS, str(ROOT / "profiles"), arms]
     printed = subprocess.run(
         command,

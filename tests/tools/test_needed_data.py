@@ -189,7 +189,7 @@ def test_weights_are_listed_with_their_addresses_and_what_the_run_fetches_apart(
         "Set data.download to true",
     ):
         assert text in missing
-    # Where it is set already, nobody is told to set it.
+    # If it is set already, nobody is told to set it.
     profile.write_text(f"data: {{download: true}}\n{WITH_WEIGHTS}")
     states = listed(capsys)
     to_come = " ".join(states["to come"])

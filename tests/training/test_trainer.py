@@ -44,7 +44,7 @@ COSINE = {
 
 
 def order_by_hand(seed: int, epoch: int, count: int) -> Tensor:
-    """By a seed of 63 bits of the sha256 of the names."""
+    """The order of samples, seeded with 63 bits of the sha256 of the names."""
     names = f"{seed}/epoch/{epoch}".encode()
     generator = torch.Generator().manual_seed(
         int(hashlib.sha256(names).hexdigest()[:16], 16) // 2

@@ -125,8 +125,8 @@ def test_where_a_loss_couples_samples_their_shares_make_up_its_gradient() -> Non
 
 
 def test_scaled_epochs_by_hand() -> None:
-    # Those of Figure 3, in a tenth of the time; and in two epochs, where the first two
-    # fall on the first.
+    # The epochs of Figure 3 in a training of a tenth of its length; and in one of two
+    # epochs, where several fall on the first.
     assert scaled_epochs([10, 100, 200], 35, 350) == {1, 10, 20}
     assert scaled_epochs([10, 100, 200, 350], 2, 350) == {1, 2}
 

@@ -29,7 +29,7 @@ _SPLITS: dict[str, SplitName] = {
     "valid": "validation",
     "validation": "validation",
 }
-# By sentiment; the root of a neutral sentence has no class.
+# The class of each sentiment; the root of a neutral sentence has none.
 _CLASS_OF_SENTIMENT = ("negative", "positive", None)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LABELS_SHOWN = 9

@@ -123,7 +123,7 @@ def _images_left_out(folder: Path, parts: Mapping[str, Files]) -> dict[str, int]
     visited: set[Path] = set()
     for place, subfolders, names in os.walk(folder, followlinks=True):
         resolved = Path(place).resolve()
-        if resolved in visited:  # By a link, which may lead back.
+        if resolved in visited:  # Reached by a link, which may form a loop.
             subfolders.clear()
             continue
         visited.add(resolved)

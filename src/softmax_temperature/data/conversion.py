@@ -32,7 +32,7 @@ _PARTS = {"training": "train", "validation": "test"}
 _NOISE = ("gaussian_noise.npy", "labels.npy")
 # One file in five of a group is for test: the focal paper has 3,999 of 19,997.
 _TEST_EVERY = 5
-# What a pickled array of numbers may call; by the names of NumPy 1 and 2.
+# The names that a pickled array of numbers may call, in NumPy 1 and 2.
 _ARRAY_PARTS = {
     ("numpy", "dtype"),
     ("numpy", "ndarray"),

@@ -286,7 +286,7 @@ def _without_look_alikes(characters: list[str]) -> list[str]:
     together is above 0.95.
     """
     images = np.stack([_compared_image(character) for character in characters])
-    # Of whole numbers below 2**53, so exact in any order of summation.
+    # Products of whole numbers below 2**53 are exact in any order of summation.
     products = images @ images.T
     lengths = np.sqrt(products.diagonal())
     alike = products > _MAX_COSINE * lengths[:, None] * lengths

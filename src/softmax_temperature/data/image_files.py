@@ -205,7 +205,7 @@ def _shrunk_size(image: Image.Image, size_limit: int | None) -> tuple[int, int]:
 
 
 def _without_palette(image: Image.Image) -> Image.Image:
-    # By way of RGBA, which keeps Pillow from warning about transparent palettes.
+    # RGBA keeps Pillow from warning about transparent palettes.
     return image.convert("RGBA") if image.mode == "P" else image
 
 

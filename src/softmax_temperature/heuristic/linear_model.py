@@ -109,7 +109,7 @@ def ridge_coefficients(
         sample_weight=weights,
         solver="cholesky",
     )
-    # Of a single penalty scikit-learn gives one axis.
+    # With a single penalty scikit-learn returns a single axis.
     return np.asarray(coefficients, dtype=np.float64).reshape(len(penalties), -1)
 
 

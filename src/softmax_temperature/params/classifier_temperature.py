@@ -1,4 +1,4 @@
-"""The section of the paper `classifier_temperature`."""
+"""The section `classifier_temperature` of `params.yaml`."""
 
 from typing import Literal
 

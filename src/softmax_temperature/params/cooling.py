@@ -1,4 +1,4 @@
-"""The section of the paper `cooling`."""
+"""The section `cooling` of `params.yaml`."""
 
 from itertools import product
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -92,10 +92,10 @@ class SegmentationTask(Section):
     """The training of a U-Net with `width` channels at full size.
 
     `dataset` is "glyph-scenes-N" or a folder below `data.root`. Label maps hold classes
-    from 0 to `classes` - 1, and `void` for pixels without a class. `crop` is the height
-    and width of the middle that is cut out of each image, and `size` those that the cut
-    is resized to. `cooling_images` training images are set aside to fit the temperature
-    on; null takes the data set's own validation part. A limit of null takes all.
+    from 0 to `classes` - 1, and `void` for pixels without a class. Images are cropped
+    at the centre to the height and width `crop`, then resized to `size`.
+    `cooling_images` training images are set aside to fit the temperature
+    on; null takes the data set's own validation part. If a limit is null, all are used.
     """
 
     dataset: Name

@@ -1,4 +1,4 @@
-"""The section of the paper `focal`."""
+"""The section `focal` of `params.yaml`."""
 
 from itertools import product
 from typing import Annotated, Any, Literal, Self

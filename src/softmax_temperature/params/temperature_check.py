@@ -1,4 +1,4 @@
-"""The section of the paper `temperature_check`."""
+"""The section `temperature_check` of `params.yaml`."""
 
 from typing import Annotated, Any, NamedTuple, Self
 

@@ -25,7 +25,7 @@ _PATIENCE = timedelta(hours=1)
 
 
 def is_follower() -> bool:
-    """Whether this is one of the processes that train along with process 0."""
+    """Whether process 0 leads, and this is one of the other processes."""
     # Some schedulers set RANK alone, for jobs that have nothing to do with each other.
     return PROCESSES > 1 and int(os.environ.get("RANK", "0")) > 0
 

@@ -106,9 +106,9 @@ def prepare_torch(
 
 def keep_freed_memory() -> None:
     """Let glibc keep up to 2 GiB of freed memory; no effect on other C libraries."""
-    # By default it returns large blocks to the system at once, and the next training
-    # step faults them in again page by page: a tenth of the time for the small VGG, a
-    # third for ResNet-50.
+    # By default glibc returns large blocks to the system at once, and the next training
+    # step faults them in again page by page, which takes a tenth of the time for the
+    # small VGG and a third for ResNet-50.
     if sys.platform != "linux":
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

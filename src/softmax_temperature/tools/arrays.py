@@ -36,7 +36,7 @@ Rows = tuple[Tensor, Tensor]
 SAMPLE = Path(__file__).with_name("sample_logits.npz")
 KINDS = ("logits", "probs")
 SAY_PROBS = "Say so: kind='probs', or --probs on the command line."
-# Up to here float64 distinguishes all whole numbers.
+# float64 represents all integers up to here exactly.
 LARGEST_LABEL = 2**53
 # Other names for the arrays that the commands ask for.
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
@@ -293,8 +293,8 @@ def _dense(tensor: Tensor) -> Tensor:
 def check_frame(values: Any, labels: Any, name: str) -> None:
     """Refuse a data frame whose columns or rows are not those of a matrix.
 
-    Its columns may have any names, but not that of a label, nor some that are numbered
-    beside others that are not, nor numbers in another order than their own.
+    Its columns may have any names, except the name of a label. Either all of them are
+    numbered, in ascending order, or none.
     """
     columns = _column_names(values)
     if columns is None:

@@ -171,7 +171,7 @@ def _of_library(name: str, others: Sequence[str]) -> Backbone:
 
 
 def _timm_weights(name: str) -> tuple[str, int]:
-    """Tag and image size of the weights of a network of timm."""
+    """The tag and image size of a timm network's weights."""
     config: Any = timm.get_pretrained_cfg(name)
     return str(config.tag), config.input_size[-1]
 

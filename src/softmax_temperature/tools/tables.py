@@ -224,7 +224,7 @@ def _refuse_others(
     matrix: str,
     where: str,
 ) -> None:
-    """Refuse columns beside one group of numbered ones, and groups beside another."""
+    """Raise unless all columns form one numbered group, such as logit_0, logit_1."""
     largest = max(groups, key=lambda prefix: len(groups[prefix]), default="")
     pattern = f"{largest}*" if largest else "[0-9]*"
     if unnumbered:

@@ -39,8 +39,8 @@ class Watch(Callback):
     Figure 3). `reliability` has a row for each of `reliability_epochs` and bin (Figure
     A.1), with None for the means of an empty bin.
 
-    Epochs count from 1. Evaluated are every `every`-th epoch, the first, the `final`
-    last ones, and those of the two sets. `history` describes the logits as the
+    Epochs count from 1. The watch evaluates every `every`-th epoch, the first, the last
+    `final` ones, and those of the two sets. `history` describes the logits as the
     trainer's loss tempers them. Raises ValueError if samples are given as another
     split.
     """

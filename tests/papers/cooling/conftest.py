@@ -36,7 +36,7 @@ class Run(NamedTuple):
 Rows = list[dict[str, Any]]
 
 ACCURACY: dict[tuple[str, str, str], float | None] = {
-    # Of seed 0; None where every seed diverges.
+    # The accuracy of seed 0; None where every seed diverges.
     **{
         ("vgg", schedule, mode): row[place]
         for schedule, row in TABLE_1.items()

@@ -41,7 +41,7 @@ ABOUT: dict[str, Any] = dict.fromkeys(
         "select",
     )
 )
-"""What an experiment says about itself in words; nothing."""
+"""The remarks of an experiment about itself, all empty."""
 
 
 def run(

@@ -185,7 +185,7 @@ def records() -> dict[str, Any]:
 
 
 class Page(HTMLParser):
-    """What a page consists of."""
+    """The parts of a page."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

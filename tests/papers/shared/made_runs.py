@@ -23,7 +23,7 @@ def runs_of(
 ) -> Runs:
     """Runs with a value after each of three epochs: `value` less 0.2, less 0.1, itself.
 
-    What a row lacks is as in `FACTORS`; the label `arm` is the run's loss.
+    Factors that a row lacks are those of `FACTORS`; the label `arm` is the run's loss.
     """
     table = []
     values = []

@@ -72,7 +72,7 @@ def test_a_printed_number_that_was_not_run_names_the_profile_that_gives_it() -> 
     row = only_row(table, dataset="svhn")
     assert row[["experiment", "published", "seeds"]].tolist() == ["", 0.9, 0]
     assert row["status"] == "not run: profile of-svhn-vgg"
-    # Who runs a profile that declares the row is not sent to another one.
+    # A profile that declares the row itself does not name another one.
     runs = runs_of(trained(0.7, 0.8))
     inside = replace(runs, table=runs.table.assign(study="whole"))
     row = only_row(TABLE.make(inside), dataset="svhn")

@@ -92,9 +92,9 @@ def _correlation_by_data_set(table: pd.DataFrame, statistics: str) -> pd.Series[
 def over_data_sets(
     values: pd.Series[float], rows: pd.DataFrame, *, left_out: bool = False
 ) -> OverTasks:
-    """The mean over data sets, with those that are drawn here as a task of their own.
+    """The mean over data sets, with the generated ones as a task of their own.
 
-    Where fewer than three others are there, all data sets make one task.
+    If there are fewer than three others, all data sets make one task.
 
     Args:
         values: A value of each data set, by its name.

@@ -441,9 +441,9 @@ def _label_few_decades(axes: Axes) -> None:
 def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
     """Images, their labels, and the predictions of the first seed, a column per image.
 
-    The predictions are those without Cooling and with last layer Cooling. On each is
-    the share of right pixels, and beside them the mean IoU over all test images of the
-    same weights, those after the last epoch.
+    The predictions are those without Cooling and with last layer Cooling, after the
+    last epoch. Each shows its share of correct pixels; beside the row is the mean IoU
+    of the same weights over all test images.
 
     The largest label, if no network predicts it, is that of pixels without a class;
     they are black.

@@ -27,9 +27,8 @@ _PAIR = [*TASK, SEED]
 class EpochsApart(Contrast):
     """The epoch in which some runs exceed the limit minus that of others.
 
-    Where one of a pair never exceeds the limit, the epoch after its last stands for it.
-    A pair is left out if neither does, or if one ended, because it diverged, before the
-    other did.
+    A run that never exceeds the limit counts with the epoch after its last. A pair is
+    left out if neither run exceeds it, or if one diverged before the other exceeded it.
     """
 
     first: Where

@@ -150,7 +150,7 @@ def _varies_the_factor(table: pd.DataFrame) -> pd.Series[bool]:
 
 
 FIGURE_1 = FIGURE_1_RUNS & Where("a varied Cooling factor", _varies_the_factor)
-"""Of the networks that are trained with a factor other than 1."""
+"""The runs of Figure 1 in settings that also have a factor other than 1."""
 
 OVERFLOWED = "overflowed"
 """Column: whether a loss, a logit, a weight or another number of a run was no longer
@@ -241,8 +241,8 @@ def _outcomes(runs: Runs) -> pd.DataFrame:
 def _never_redistributed(runs: Runs) -> pd.Series[bool]:
     """Whether each run is periodic Cooling that was never redistributed.
 
-    A Cooling after the last epoch changes no prediction. Of an epoch with many Coolings
-    the last one stands for all.
+    A Cooling after the last epoch changes no prediction. Only the last Cooling of each
+    epoch is recorded.
     """
     totals = runs.measured("temperature", split="validation")
     early = totals["epoch"] < totals.groupby("run")["epoch"].transform("max")

@@ -80,8 +80,8 @@ _BY_LIKELIHOOD = "_by_nll"
 """Ends the name of a metric at the temperature of least validation NLL."""
 _ON_THIS_MACHINE = ("vectors_sha256", "noise_archive")
 """Parameters of a training that are read from files, which another machine may lack."""
-# Of the linear model, after the point: far below what a figure shows, and half the size
-# of the files.
+# Decimal places of the linear model's numbers: far more than a figure shows, in half
+# the size.
 _DIGITS = 6
 
 Row = Mapping[str, Any]

@@ -54,8 +54,8 @@ class DeclaredRun:
         cell: The name of its cell in the stage. Several runs may share one.
         factors: Its factors, and what else the parameters say about it.
         parameters: The parameters of the cell, if they are known without its inputs.
-        each: The other factors of each run, where one declaration stands for several.
-            What is measured then says by `run` which of them it belongs to.
+        each: The other factors of each run, if one declaration describes several. Their
+            measurements then have a column `run`, the number of the run in `each`.
     """
 
     stage: Stage
@@ -75,7 +75,7 @@ class MeasuredRun:
     """The contents of a run's cell.
 
     Attributes:
-        facts: Columns of the run beside its factors: outcome, epochs done, sizes.
+        facts: The run's columns that are no factors: outcome, epochs done, sizes.
         rows: The values, in rows of split, epoch, possibly scaled, and metrics.
         tables: Rows of measured tables, by the name of their file.
     """

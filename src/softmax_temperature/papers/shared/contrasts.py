@@ -269,9 +269,10 @@ class Difference(Declared):
         first: The runs whose number is the minuend.
         second: The runs whose number is subtracted.
         of_second: The number of the second runs, if it is another one.
-        paired_by: The factors, beside the task's, that the two runs of a pair share.
-        sharing: The factors in which the two runs of a pair must not differ: a profile
-            in which they do is refused.
+        paired_by: The factors that the two runs of a pair share, in addition to the
+            task's.
+        sharing: The factors in which the two runs of a pair must not differ; if they
+            do, an InputError says so.
     """
 
     first: Where

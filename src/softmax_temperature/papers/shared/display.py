@@ -98,8 +98,8 @@ UNITS = {
     "of the seeds stayed finite": "% of the seeds stayed finite",
     "of an epoch": "% of an epoch",
 }
-"""The units of claims that are shares, with the words for a reader. What follows a
-comma in a unit says of which part.
+"""The units of claims that are shares, in words for a reader. A comma in a unit is
+followed by the name of a part of the claim.
 """
 
 SHARES = {

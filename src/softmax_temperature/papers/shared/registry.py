@@ -1,7 +1,7 @@
-"""What is registered of each claim in each study, and whether it is still so.
+"""The register of claims, and checks that the claims still agree with it.
 
-`data/registered_claims.csv` has a row per claim and study, and one more whenever that
-changed: rows are added, never edited. A row holds the digest of the design (statement,
+`data/registered_claims.csv` has a row per claim and study, and another for each later
+change: rows are added, never edited. A row holds the digest of the design (statement,
 criterion, contrast, study, looks and n), and the result that the design had when it
 was registered: an estimator whose code changes shows in the result. Every row but the
 first of a claim and study needs a line in the history of docs/protocol.md that names
@@ -35,10 +35,10 @@ _DIGITS = 12
 
 
 def design_digest(claim: Claim, study: str) -> str:
-    """The digest of what must not change once it is registered.
+    """The digest of everything that must not change once it is registered.
 
-    The number of values is registered beside it: before a study has run, the claim
-    says it.
+    The number of values has a column of its own; before a study has run, it is the
+    claim's `n`.
     """
     design = {
         "claim": claim.id,

@@ -69,8 +69,8 @@ class Quantity(ABC):
         Args:
             distances: The distance of the true value from each bound, one or two.
             level: The level of the interval.
-            n: The number of values (of each task), spread being as now; by default as
-                many as now.
+            n: The number of values (of each task), with the measured spread; by
+                default the measured number.
         """
 
     def detectable(self, level: float = LEVEL, *, sides: int = 1) -> float | None:
@@ -179,14 +179,14 @@ class OverTasks(Quantity):
     def power(
         self, distances: Sequence[float], level: float, n: int | None = None
     ) -> float:
-        """By Student's t, not central."""
+        """The power by the non-central t distribution."""
         error = self._error(n)
         if error is None:
             return 0.0
         return _power_of_t(distances, *error, level)
 
     def alone(self, level: float = LEVEL) -> list[Ends]:
-        """The interval of the tasks that share nothing with others, each by itself."""
+        """The interval of each block of tasks that shares nothing with the others."""
         blocks = self.independent()
         if len(blocks) < 2:
             return []
@@ -206,7 +206,10 @@ class OverTasks(Quantity):
         return [_averaged_by_seed(tasks) for tasks in blocks.values()]
 
     def at(self, seeds: Mapping[str, Collection[Any]]) -> Self | None:
-        """The same of some seeds, by what tasks share; None if no task has any."""
+        """The estimate restricted to some seeds, given by what tasks share.
+
+        None if no task has any of them.
+        """
         tasks = [
             task.at(seeds[task.shares]) if task.shares in seeds else task
             for task in self.tasks
@@ -217,7 +220,7 @@ class OverTasks(Quantity):
     def _error(self, n: int | None = None) -> tuple[float, float] | None:
         """The standard error and its degrees of freedom; None if there is none.
 
-        Where a task has one value only, the error is that of the tasks' means.
+        If a task has only one value, it is the error of the tasks' means.
         """
         blocks = self.independent()
         sds = [self._sd(values, left_out=self.left_out) for values in blocks]
@@ -341,7 +344,7 @@ class Fitted(Quantity):
     value: float
     error: float | None  # Its standard error.
     degrees: int
-    n: int  # What a repetition would multiply, say the seeds.
+    n: int  # The number of values, such as seeds, that a larger study would increase.
 
     def estimate(self, level: float = LEVEL) -> Estimate:
         """The coefficient; its sd is that of one of the n."""
@@ -410,8 +413,8 @@ def _power_of_t(
 ) -> float:
     """The chance that an interval by Student's t clears bounds.
 
-    The bounds lie at some distances from the true value. Of two bounds it is the least
-    chance that both are cleared.
+    The bounds lie at some distances from the true value. For two bounds it is a lower
+    bound on the chance that both are cleared.
     """
     missed = 0.0
     for distance in distances:

@@ -61,7 +61,7 @@ MEASURED_COLUMNS = {
 """The columns of the measured tables, see `study.MEASURED_TABLES`."""
 EVENTS = (UNIT, TENTH, WHOLE, FIT, LEARNED)
 DYNAMICS = {"network": "real", "linearised": "linearised"}
-"""What follows the gradient, with its name in the cells."""
+"""The model that follows the gradient, by its name in the factors and in the cells."""
 _FACTS_OF_FLOW = (
     "smooth",
     "parameters",

@@ -84,7 +84,7 @@ OWN_START = TRAINING & where(start="own", mode="none")
 """Networks with their own initial logits, trained without Cooling."""
 COOLED = TRAINING & where(start="own", mode="last_layer")
 SET_START = TRAINING & where(start=("norm", "pair"))
-"""The initial logits are scaled to a given norm, or come from a correlated pair."""
+"""The initial logits are those of a pair of networks of a given norm or correlation."""
 TUNING = TRAINING & where(role="tuning")
 CHOSEN_RATE = where(is_judged=True).called("the chosen learning rate")
 """The trainings with the learning rate of highest validation accuracy; where the sweep
