@@ -1,8 +1,8 @@
 """Check of this machine's GPU: the tests marked `gpu`, then speed and memory.
 
-Each training takes 100 steps; its speed and memory stand beside those of an H100 (80
-GB, torch 2.11). The temperature grid and the Tree-LSTM are measured against their
-peers, as by `make bench`, and stand beside the promises of `benchmarks.__main__`.
+Each training takes 100 steps; its speed and memory are compared with those of an H100
+(80 GB, torch 2.11). The temperature grid and the Tree-LSTM are measured against their
+peers, as by `make bench`, and compared with the promises of `benchmarks.__main__`.
 """
 
 import subprocess

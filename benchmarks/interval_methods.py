@@ -88,9 +88,7 @@ class Pair(NamedTuple):
 
     before: Moments
     after: Moments
-    products: (
-        Floats  # Products of both arms' gaps, per pair of bins (rows, bins, bins).
-    )
+    products: Floats  # The arms' gaps, multiplied per pair of bins (rows, bins, bins).
 
     @classmethod
     def of(

@@ -36,7 +36,7 @@ def pytest_configure() -> None:
     # interrupt would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["HF_HUB_OFFLINE"] = "1"
-    # Servers of tests are on this machine, whatever proxy the user has.
+    # Servers of tests are on this machine, so no proxy is used.
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"
     # The same examples each time, and no deadline: nothing here may depend on how busy
     # the machine is.

@@ -56,7 +56,7 @@ def test_the_slope_vanishes_at_the_fit_and_the_value_is_the_likelihood() -> None
     value = torch.nn.functional.cross_entropy(logits / log_temperature.exp(), labels)
     (slope,) = torch.autograd.grad(value, log_temperature, create_graph=True)
     (curvature,) = torch.autograd.grad(slope, log_temperature)
-    # Newton's step from the fit is how far log T is off.
+    # Newton's step from the fit estimates the error of log T.
     assert abs(slope / curvature).item() < 1e-6
     assert fit.value == pytest.approx(value.item(), abs=1e-12)
 

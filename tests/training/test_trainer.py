@@ -99,7 +99,7 @@ def plain_epochs(
                 gradients = [
                     gradient * min(1, recipe.clip_norm / norm) for gradient in gradients
                 ]
-            # Two epochs stand for five.
+            # Two epochs follow a schedule that is planned for five.
             place = 5 * (epoch + batch / batches) / 2
             rate = (
                 recipe.lr

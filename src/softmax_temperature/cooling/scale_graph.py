@@ -178,7 +178,7 @@ class Layer:
         weight: Name of the parameter that multiplies.
         bias: Name of the parameter that is added.
         normalises: Whether its output does not depend on the scale of its input. It is
-            then none of the L layers of the paper: it belongs to a layer beside it.
+            then counted as part of a neighbouring layer, not as one of the paper's L.
     """
 
     source: int

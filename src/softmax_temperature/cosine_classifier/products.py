@@ -122,7 +122,7 @@ class RoundedProducts(Products):
         return self._wide.prepare(right.float())
 
     def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
-        """`left` times a prepared matrix, its sums rounded once, at the end."""
+        """`left` times a prepared matrix; only the final sums are rounded."""
         product = self._wide.multiply(self._rounded(left, name), right, name)
         return self._buffers.take(name, *product.shape).copy_(product)
 

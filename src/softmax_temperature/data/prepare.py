@@ -94,7 +94,7 @@ def _store_rows(path: Path, splits: Mapping[SplitName, Rows]) -> None:
 def _store_samples(
     raw: RawDataset, rows: Rows, stem: Path, root: Path, size_limit: int | None
 ) -> _Stored:
-    """Write the samples of a split beside `stem`, in the form that they have."""
+    """Write the samples of a split to files named after `stem`, in their own form."""
     samples = rows.part.samples
     if isinstance(samples, np.ndarray):
         return _store_array(samples[rows.index], stem.with_suffix(".safetensors"))

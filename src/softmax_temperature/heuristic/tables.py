@@ -51,7 +51,7 @@ def optimum(
 ) -> dict[str, Any]:
     """The optimum of one pair with its plateau, on the split `select_on`.
 
-    The optima on both splits stand beside it. `log_variance` is the variance over
+    The row also has the optima on both splits. `log_variance` is the variance over
     repeats of the logarithm of the optimum; it is absent if there is one repeat.
     """
     selected = {"test": test, "validation": validation}[select_on]

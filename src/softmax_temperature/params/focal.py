@@ -70,7 +70,7 @@ class TaskTraining(Section):
 class Task(TaskTraining):
     """A data set with a network, trained with every arm in `arms` (null: all of them).
 
-    The test images of `out_of_distribution` are scored beside its own. On the data sets
+    The test images of `out_of_distribution` are scored, too. On the data sets
     in `shifted`, other pictures under the same class names, accuracy and calibration
     are measured. A task with `variant_of` belongs to the ablation: it is that task with
     another recipe or another network. `printed_dataset` and `printed_network` are the

@@ -383,7 +383,7 @@ def _run(task: _Task) -> None:
 
 
 def _link(source: str, target: str) -> None:
-    if Path(source).is_symlink():  # To DVC's cache, from which files are removed.
+    if Path(source).is_symlink():  # A link to DVC's cache, where files may be removed.
         shutil.copy2(source, target)
         return
     try:

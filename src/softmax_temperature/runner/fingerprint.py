@@ -29,7 +29,7 @@ them.
 """
 # Packages whose __init__ only names things for users, and imports them when asked.
 _NAMES_FOR_USERS = frozenset({PACKAGE, f"{PACKAGE}.losses"})
-# The registry declares cells; whatever of it reaches one is in the cell's plan.
+# The registry declares cells; everything that it passes to one is in the cell's plan.
 _NOT_COUNTED = _NAMES_FOR_USERS | {f"{PACKAGE}.stages"}
 # Libraries that are not named like their modules.
 _DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "ruamel": "ruamel.yaml"}

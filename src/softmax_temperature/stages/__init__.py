@@ -175,8 +175,8 @@ REGISTRY = (
 class Stage:
     """A stage that consists of cells: `declare` yields them.
 
-    Its results are published in the folder `output`. The stage belongs to `paper`; None
-    stands for all papers.
+    Its results are published in the folder `output`. The stage belongs to `paper`, or
+    to all papers if that is None.
     """
 
     name: str

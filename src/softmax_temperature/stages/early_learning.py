@@ -73,7 +73,7 @@ def _curves(job: Job, *, question: Curves, flow: GradientFlow, **start_of: Any) 
     """Learn from logits of 0, at each inverse temperature and with the first kernel.
 
     Writes `record.json` with the predictions from the start, and `courses.json` with a
-    `courses.course` for each inverse temperature; null stands for the first kernel.
+    `courses.course` for each inverse temperature, or null for the first kernel.
     """
     problem = _problem(job, flow, **start_of)
     start = Start(problem, 1.0, 1.0)

@@ -32,7 +32,7 @@ _DAMAGED = (
     BadZipFile,
     SafetensorError,
 )
-# Libraries advise to load such files all the same, by allow_pickle or weights_only.
+# Libraries advise users to load such files anyway, with allow_pickle or weights_only.
 _PICKLED = ("allow_pickle", "weights_only")
 
 

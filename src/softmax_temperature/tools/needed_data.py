@@ -1,7 +1,7 @@
 """Data sets and weights that a profile needs.
 
-`make data PROFILE=NAME` lists them, and checks those that are present. A licence that
-is known stands beside each.
+`make data PROFILE=NAME` lists them with their licences, as far as these are known, and
+checks the files that are present.
 """
 
 import gzip

@@ -112,7 +112,7 @@ def crossed(*sides: tuple[float, int]) -> pd.DataFrame:
     ("limit", "never"),
     [
         (100.0, set()),  # The products reach 320.
-        (200.0, {"periodic"}),  # Exceeded at the last Cooling alone.
+        (200.0, {"periodic"}),  # Only the last Cooling exceeds the limit.
         (1000.0, {"periodic"}),
     ],
 )

@@ -122,5 +122,5 @@ def diverged(runs: Runs, among: Where) -> Runs:
 
 
 def without(runs: Runs, among: Where) -> Runs:
-    """The runs but for some of them."""
+    """The runs except some of them."""
     return tidied(runs.only(~among))

@@ -230,7 +230,7 @@ def test_the_ablation_leaves_out_what_diverged(runs: Runs) -> None:
 
 
 def test_a_variant_may_have_another_network(runs: Runs) -> None:
-    """As ours of the Wide-ResNet, beside the released one."""
+    """For instance our Wide-ResNet, in place of the released one."""
     is_variant = runs.table["variant"] == "mean reduction"
     table = runs.table.assign(network=runs.table["network"].where(~is_variant, "ours"))
     about = {"variant": "mean reduction", "method": "CE", "metric": "ece"}

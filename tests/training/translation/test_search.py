@@ -77,7 +77,7 @@ def test_a_beam_that_holds_everything_finds_the_best(
     how = {"temperature": temperature, "length_penalty": length_penalty}
     found = beam_search(step, torch.tensor(limits), beam=beam, **how)
     for sentence, limit in enumerate(limits):
-        # All that have at most so many tokens, END included.
+        # All sequences of at most `limit` tokens, END included.
         every = [
             words for length in range(limit) for words in product(WORDS, repeat=length)
         ]

@@ -25,10 +25,10 @@ def changes(table: pd.DataFrame, main: pd.DataFrame) -> list[str]:
 
     Args:
         table: The runs.
-        main: Those of the main recipe.
+        main: The runs of the main recipe.
 
-    Where a run without Cooling has no change of its own, it has that of its experiment,
-    which changes Cooling alone.
+    A run without Cooling that has no change of its own gets that of its experiment,
+    which changes only Cooling.
     """
     labels = []
     by_experiment: dict[str, str] = {}

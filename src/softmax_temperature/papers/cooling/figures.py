@@ -188,7 +188,7 @@ def learning_rates(runs: Runs) -> Figure | None:
 def _with_accuracy(runs: Runs, chosen: Where) -> pd.DataFrame:
     """The chosen runs, with the column `accuracy`, missing if a run is lost.
 
-    Those that a figure is made for come before those that it shares with Table 1.
+    Runs made for this figure come before runs that it shares with Table 1.
     """
     rows = runs.select(chosen).sort_values("role", kind="stable")
     return rows.assign(accuracy=ACCURACY_OF_FINISHED.of(runs, rows))

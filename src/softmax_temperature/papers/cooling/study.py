@@ -98,7 +98,8 @@ ON_CIFAR100 = dataset_in(("cifar100",)).called("CIFAR-100")
 COOLING_AS_PRINTED = NO_COOLING | where(
     refit="whole", period="epoch", optimizer_state="keep"
 )
-"""Once an epoch, on the whole temperature, and the optimizer's state left alone."""
+"""Cooling corrects the whole temperature after every epoch and keeps the optimizer's
+state."""
 EACH_BATCH = where(
     mode="last_layer", factor=1.0, change="Cooling after each batch"
 ).called("last layer Cooling after each batch")

@@ -1,4 +1,4 @@
-"""The tables of the Cooling paper: ours beside the printed ones, and those of ours."""
+"""The tables of the Cooling paper: ours beside the printed numbers, and our own."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _profiles(dataset: str, _: str) -> tuple[str, ...]:
 def _with_images(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
     """The table with the number of images of runs on a part of the paper's.
 
-    Printed numbers stand beside such a run all the same, but without a difference.
+    Such a run is still shown with the printed number, but without a difference.
     """
     is_named = runs.table["printed_model"] != ""
     parts = runs.table[is_named & ~runs.table["is_printed"]]

@@ -127,7 +127,7 @@ def _differences(
 def _beside_main(
     runs: Runs, changed: pd.DataFrame, name: str, number: Metric
 ) -> pd.DataFrame:
-    """A number of the changed runs beside that of the main recipe.
+    """A number of the changed runs, and that of the main recipe in the column `main`.
 
     They are paired by loss and seed.
     """

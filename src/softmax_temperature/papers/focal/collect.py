@@ -393,7 +393,7 @@ def _renamed(metric: str) -> str:
 
 
 def merged(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """The rows, those of one split, epoch and `scaled` in one; the last value counts.
+    """The rows merged by split, epoch and `scaled`; the last value counts.
 
     The history and the evaluation both have the accuracy after the last epoch.
     """

@@ -51,10 +51,10 @@ class Evaluated(Contrast):
 class BesideSelected(Contrast):
     """A difference after the last epoch, with that at the selected epoch in the note.
 
-    Text trainings are judged after their last epoch, as image trainings are. The epoch
-    of best validation accuracy, which the paper takes for texts, stands beside it:
-    choosing among a few epochs of a short training decides the calibration error more
-    than the loss does.
+    Text trainings are judged after their last epoch, as image trainings are. The note
+    has the number at the epoch of best validation accuracy, which the paper takes for
+    texts: in a short training, the choice of the epoch affects the calibration error
+    more than the loss does.
 
     Attributes:
         difference: The difference.

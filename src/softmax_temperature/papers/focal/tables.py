@@ -1,4 +1,4 @@
-"""The tables of the focal paper: ours beside the printed ones, and those of ours.
+"""The tables of the focal paper with our numbers beside the printed ones, and our own.
 
 They are long, one row per data set, network, loss and metric; `layout.wide` lays them
 out as the paper does.
@@ -104,9 +104,9 @@ by_loss = partial(layout.wide, across="method")
 class LossTable(Table):
     """A table of means over seeds by loss, beside what the paper prints.
 
-    Numbers are fractions but for temperatures and NLL. A single seed has the error of
-    its bootstrap over test samples. `differs` says how our experiment differs from the
-    paper's.
+    Numbers are fractions, except temperatures and NLL. The error of a single seed is
+    from the bootstrap over its test samples. `differs` says how our experiment differs
+    from the paper's.
 
     Attributes:
         losses: The losses, in the paper's order, by their labels.

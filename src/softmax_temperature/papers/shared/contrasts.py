@@ -517,7 +517,7 @@ def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     first, second, *_ = twice[same].index
     differing = [name for name in factors if twice[name][first] != twice[name][second]]
     raise InputError(
-        f"two runs stand for one: they share {', '.join(keys)}, and differ in "
+        f"two runs fit one place: they share {', '.join(keys)}, and differ in "
         f"{', '.join(differing)}",
         where=f"{chosen['cell'][first]} and {chosen['cell'][second]}",
         remedy="Leave one of them out of the profile, or give it another role.",

@@ -169,7 +169,7 @@ class Argmax(Declared):
     """The decades between the values of a factor at which two groups are best.
 
     Both orders of two groups are parts: which of the two is larger is seen in the data.
-    One run stands for each group, seed and value.
+    There is one run for each group, seed and value.
 
     Attributes:
         over: The swept factor.

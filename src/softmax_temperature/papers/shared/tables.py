@@ -78,7 +78,7 @@ class Number:
     Attributes:
         metric: Its name in the table.
         of: The number of each run.
-        about: Columns that name it, beside those of the run: the other data set, say.
+        about: Further columns that name it, such as the other data set.
         error: The standard error of a single seed's number, if it is known.
     """
 

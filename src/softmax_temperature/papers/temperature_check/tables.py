@@ -1,7 +1,6 @@
 """The tables of the paper's practical part, and of the slopes of its theory.
 
-The numbers of the paper were not there to be read, so nothing printed stands beside
-ours.
+The paper's numbers were not available, so no table has printed ones.
 """
 
 from __future__ import annotations
