@@ -294,3 +294,17 @@ def test_a_limit_that_the_mode_does_not_read_is_refused(
     with pytest.raises(ValueError, match=f"{name} is for mode 'periodic', got 5"):
         cooling.Cooling(network, mode=mode, **{name: 5})  # type: ignore[arg-type]
     assert "cooling_temperature" not in network.state_dict()
+
+
+def test_small_logits_of_a_small_held_out_set_are_no_sigmoids() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.rand(30, 3, generator=generator, dtype=torch.float64)
+    labels = torch.where(
+        torch.rand(30, generator=generator) < 0.7,
+        logits.argmax(dim=1),
+        logits.argmin(dim=1),
+    )
+    held = cooling.Cooling(nn.Linear(2, 3), mode="last_layer")
+    assert (
+        held.cool(logits, labels) == fit_temperature(logits - 0.5, labels).temperature
+    )

@@ -143,9 +143,12 @@ def test_a_stages_program_runs_its_cells_removes_others_and_names_those_that_fai
     (fetch.output / "yesterday").mkdir(parents=True)
     assert stage_program("fetch", None, ()) == 0
     assert {path.name for path in fetch.output.iterdir()} == set(content["datasets"])
-    content["datasets"]["cifar10"] = {}
+    damaged = Path(content["data"]["root"]) / "birds.npz"
+    damaged.parent.mkdir(parents=True, exist_ok=True)
+    damaged.write_bytes(b"no archive")
+    content["datasets"]["birds"] = {}
     write_json(Path("params.yaml"), content)
     assert stage_program("fetch", None, ()) == 1
     said = capsys.readouterr().err
     assert f"1 of {len(content['datasets'])} cells failed" in said
-    assert "  cifar10: data set cifar10: not found in" in said
+    assert f"  birds: {damaged}: " in said

@@ -132,7 +132,8 @@ def test_a_cooling_after_each_batch_counts_all_of_an_epoch() -> None:
     assert coolings.tolist() == [steps, 2 * steps]
     assert len(rows) == 2 * steps
     total = each_batch.measured("temperature")["value"].iloc[-1]
-    assert total == pytest.approx(math.prod(row["applied"] for row in rows), rel=1e-8)
+    # Tables hold six digits.
+    assert total == pytest.approx(math.prod(row["applied"] for row in rows), rel=1e-5)
 
 
 @pytest.mark.parametrize(

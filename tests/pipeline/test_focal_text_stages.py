@@ -211,10 +211,6 @@ def test_tables_say_where_words_come_from() -> None:
         (wide["dataset"] == "SST Binary") & (wide["embeddings"].fillna("") != "")
     ].iloc[0]
     assert (row["embeddings"], row["differs"]) == (parsed, "3 of 6 epochs")
-    claims = {
-        row["id"]: row for row in json.loads((RESULTS / "claims.json").read_text())
-    }
-    assert claims["flsd-53-calibrates-on-texts"]["n"] == 3
 
 
 @pytest.mark.parametrize("task", ["reviews", "parsed"])

@@ -48,7 +48,7 @@ def clustered(
 def test_the_shipped_heuristic_is_the_fit_of_the_committed_study(
     study: tuple[pd.DataFrame, pd.DataFrame],
 ) -> None:
-    # It was fitted before the committed numbers were rounded to nine digits.
+    # It was fitted before the committed numbers were rounded to six digits.
     fitted, ours = fit_shipped(*study, score_rules(*study)), shipped()
     assert (ours.penalty, ours.constant, ours.datasets) == (
         fitted.penalty,
@@ -58,10 +58,10 @@ def test_the_shipped_heuristic_is_the_fit_of_the_committed_study(
     for _, row in study[0].iterrows():
         statistics = row[list(STATISTICS)].astype(float).to_dict()
         assert ours.predict(statistics).predicted == pytest.approx(
-            fitted.predict(statistics).predicted, rel=1e-7
+            fitted.predict(statistics).predicted, rel=1e-5
         )
     for rule, lost in fitted.lost.items():
-        assert ours.lost[rule] == pytest.approx(lost, abs=1e-8), rule
+        assert ours.lost[rule] == pytest.approx(lost, abs=1e-6), rule
     means = {rule: mean for rule, (mean, _, _) in ours.lost.items()}
     assert means["heuristic"] == min(means.values()) <= 0.0075
 

@@ -187,8 +187,10 @@ class Cooling:
         rows, classes = as_rows(logits, labels)
         check_logits(rows, masked=True)
         check_labels(classes, rows, masked=True)
-        # In front of the buffer, where a softmax gives rows that sum to one.
-        check_not_probs(rows * present if present != 1 else rows, remedy=NO_SOFTMAX)
+        # In front of the buffer, where a softmax gives rows that sum to one. Once they
+        # are cooled, the logits of a small held-out set may all lie in [0, 1].
+        undivided = rows * present if present != 1 else rows
+        check_not_probs(undivided, remedy=NO_SOFTMAX, sigmoids=False)
         fit = search_temperature(rows, classes, criterion="nll")
         if fit.at_bound:
             # Deviation: the paper does not say what happens when the likelihood has no

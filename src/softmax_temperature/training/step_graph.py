@@ -9,12 +9,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from softmax_temperature.metrics.checks import ArgumentError
 from softmax_temperature.runner.progress import say
 
 # Plain steps, in which libraries choose kernels and the optimizer makes its state.
 WARM_UP = 3
-# The position while a step is captured: a loss that reads it cannot be replayed.
-_UNKNOWN: Any = object()
+
+
+class _Unknown:
+    """The position while a step is captured: a loss that reads it can't be replayed."""
+
+    def __repr__(self) -> str:
+        return "an unknown one"
+
+
+_UNKNOWN: Any = _Unknown()
 
 
 def say_not_captured(reason: str) -> str:
@@ -62,7 +71,7 @@ class StepGraph:
             with torch.cuda.graph(graph):
                 loss = self._step(input_table, _UNKNOWN)
             self._captured = (graph, input_table, loss)
-        except TypeError as error:
+        except (TypeError, ArgumentError) as error:
             reason = f"its loss changes with the epoch ({error})"
             self.fallback = say_not_captured(reason)
         except RuntimeError as error:

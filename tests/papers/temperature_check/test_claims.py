@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
+from ruamel.yaml import YAML
 
 from softmax_temperature.papers.shared.claims import (
     CONTRADICTED,
@@ -308,7 +308,7 @@ def test_both_claims_on_norms_are_judged_side_by_side() -> None:
 
 def test_each_norm_after_50_epochs_is_a_sweep_of_its_own(project_root: Path) -> None:
     # Two in one sweep would be runs of the claim on five epochs, too.
-    profile = yaml.safe_load(
+    profile = YAML(typ="safe").load(
         (project_root / "profiles/temperature_check.yaml").read_text(encoding="utf-8")
     )
     norms = [
