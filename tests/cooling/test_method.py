@@ -280,5 +280,30 @@ def test_the_factor_acts_on_the_whole_temperature_or_on_its_increment(
         whole = fit_temperature(raw, labels).temperature ** factor
         if refit == "increment":
             whole = present * fit_temperature(logits, labels).temperature ** factor
-        expected = fit_temperature(logits - 0.5, labels).temperature
+        assert held.cool(logits, labels) == pytest.approx(whole / present, rel=1e-6)
+        assert held.temperature == pytest.approx(whole, rel=1e-6)
+        present = whole
+
+
+@pytest.mark.parametrize("mode", ["last_layer", "distributed"])
+@pytest.mark.parametrize("name", ["max_temperature", "reset_temperature"])
+def test_a_limit_that_the_mode_does_not_read_is_refused(
+    make_network: MakeNetwork, mode: str, name: str
+) -> None:
+    network = make_network("dense")
+    with pytest.raises(ValueError, match=f"{name} is for mode 'periodic', got 5"):
+        cooling.Cooling(network, mode=mode, **{name: 5})  # type: ignore[arg-type]
+    assert "cooling_temperature" not in network.state_dict()
+
+
+def test_small_logits_of_a_small_held_out_set_are_no_sigmoids() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.rand(30, 3, generator=generator, dtype=torch.float64)
+    labels = torch.where(
+        torch.rand(30, generator=generator) < 0.7,
+        logits.argmax(dim=1),
+        logits.argmin(dim=1),
+    )
+    held = cooling.Cooling(nn.Linear(2, 3), mode="last_layer")
+    expected = fit_temperature(logits - 0.5, labels).temperature
     assert held.cool(logits, labels) == pytest.approx(expected, rel=1e-6)
