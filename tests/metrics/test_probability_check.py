@@ -61,7 +61,6 @@ ENTRIES: dict[str, Callable[[Tensor], object]] = {
     "temperature_interval": lambda scores: scaling.temperature_interval(
         scores, LABELS, scores.abs().max().item()
     ),
-    "cool": lambda scores: Cooling(nn.Linear(2, CLASSES)).cool(scores, LABELS),
     "negative_log_likelihood": lambda scores: metrics.negative_log_likelihood(
         scores, LABELS
     ),
@@ -92,8 +91,10 @@ ENTRIES: dict[str, Callable[[Tensor], object]] = {
     "LabelSmoothingLoss": lambda scores: losses.LabelSmoothingLoss()(scores, LABELS),
     "soft labels": lambda scores: losses.BrierLoss()(scores, PROBS.to(scores)),
 }
-# Cosines, for which these are defined, may all be at least zero as sigmoids are.
-OF_COSINES: dict[str, Callable[[Tensor], object]] = {
+# Cosines, and the logits of a network that has been cooled, may all lie in [0, 1] as
+# sigmoids do.
+SUMS_ALONE: dict[str, Callable[[Tensor], object]] = {
+    "cool": lambda scores: Cooling(nn.Linear(2, CLASSES)).cool(scores, LABELS),
     "rescaled": lambda scores: losses.rescaled_cross_entropy(scores, LABELS, 16.0),
     "tempered": lambda scores: losses.TemperedCrossEntropyLoss(16.0)(scores, LABELS),
 }
@@ -112,12 +113,14 @@ def test_probabilities_are_refused_in_every_form_at_every_entry(
         ENTRIES[entry](FORMS[form])
 
 
-@pytest.mark.parametrize("entry", OF_COSINES)
-def test_losses_of_cosines_refuse_what_sums_to_one(entry: str) -> None:
+@pytest.mark.parametrize("entry", SUMS_ALONE)
+def test_cosines_and_cooled_logits_are_refused_where_they_sum_to_one(
+    entry: str,
+) -> None:
     for form in ("probabilities", "two decimals", "percentages"):
         with pytest.raises(ValueError, match=r"are (probabilities|percentages): "):
-            OF_COSINES[entry](FORMS[form])
-    OF_COSINES[entry](logits().sigmoid())
+            SUMS_ALONE[entry](FORMS[form])
+    SUMS_ALONE[entry](logits().sigmoid())
 
 
 @pytest.mark.parametrize("rows", [20, 59])
@@ -147,7 +150,7 @@ def test_what_was_given_once_is_checked_once(
         return share(table, *args, **options)
 
     monkeypatch.setattr(Tensor, "amin", counted)
-    ENTRIES[entry](logits())
+    (ENTRIES | SUMS_ALONE)[entry](logits())
     assert checked == [ROWS]
 
 
