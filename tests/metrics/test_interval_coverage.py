@@ -25,6 +25,7 @@ def test_the_documented_intervals_cover(setting: Setting, name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # The largest setting, on a busy machine.
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 def test_intervals_cover_the_error_of_the_population(setting: Setting) -> None:
     found = measure(setting)
