@@ -2,6 +2,8 @@
 missing.
 """
 
+import atexit
+import gc
 import os
 import shutil
 import signal
@@ -103,3 +105,9 @@ def _unpacked(name: str) -> bool:
         (raw / f"{name}{ending}").exists()
         for ending in ("", ".npz", ".jsonl", ".safetensors")
     )
+
+
+def pytest_unconfigure() -> None:
+    """Let the libraries of all tests be collected, which `calibrate` leaves out."""
+    gc.unfreeze()
+    atexit.unregister(gc.freeze)
