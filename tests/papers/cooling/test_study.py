@@ -35,35 +35,33 @@ HEAT = (8, 1.5, 2, 3, 0.5, 2)
 
 
 LN_10 = 2.302585
+NEVER = float("nan")
 
 
 @pytest.mark.parametrize(
-    ("accuracies", "last", "diverged", "stuck"),
+    ("accuracies", "nll", "diverged", "stuck"),
     [
-        ([0.1, 0.4, 0.9], (0.5, 0.4), False, False),
+        ([0.1, 0.4, 0.9], 0.5, False, False),
         # As with factor 1.25: far above guessing, under half of the peak.
-        ([0.1, 0.8, 0.24], (), True, False),
-        ([0.1, 0.8, 0.41], (), False, False),
-        # The predictions of guessing.
-        ([0.1, 0.3, 0.2], (LN_10 * 1.019, LN_10 * 0.981), True, False),
-        ([0.1, 0.3, 0.2], (LN_10 * 1.021, LN_10 * 0.981), False, False),
-        # An overconfident network may have the NLL of guessing.
-        ([0.1, 0.6, 0.7], (LN_10, 0.2), False, False),
-        ([0.1, 0.13, 0.15], (4.0, 1.0), False, True),
-        ([0.1, 0.1, 0.16], (4.0, 1.0), False, False),
-        ([], (), False, False),
+        ([0.1, 0.8, 0.24], NEVER, True, False),
+        ([0.1, 0.8, 0.41], NEVER, False, False),
+        # The NLL of guessing, whatever the accuracy, as registered.
+        ([0.1, 0.3, 0.2], LN_10 * 1.019, True, False),
+        ([0.1, 0.3, 0.2], LN_10 * 0.981, True, False),
+        ([0.1, 0.3, 0.2], LN_10 * 1.021, False, False),
+        ([0.1, 0.3, 0.2], LN_10 * 0.979, False, False),
+        ([0.1, 0.13, 0.15], 4.0, False, True),
+        ([0.1, 0.1, 0.16], 4.0, False, False),
+        ([], NEVER, False, False),
     ],
 )
 def test_the_outcome_of_a_training_on_ten_classes(
-    accuracies: list[float], last: tuple[float, ...], diverged: bool, stuck: bool
+    accuracies: list[float], nll: float, diverged: bool, stuck: bool
 ) -> None:
     expected = {"diverged": diverged, "stuck": stuck}
-    assert outcome(accuracies, 10, last=last) == expected
+    assert outcome(accuracies, 10, nll=nll) == expected
     lost = {"diverged": True, "stuck": False}
-    assert outcome(accuracies, 10, last=last, is_finite=False) == lost
-
-
-NEVER = float("nan")
+    assert outcome(accuracies, 10, nll=nll, is_finite=False) == lost
 
 
 @pytest.mark.parametrize(

@@ -84,8 +84,8 @@ _ACCURACY = (
 )
 _DIVERGENCE = (
     "A training diverges if something is no longer finite, if its last accuracy on "
-    "training images is under half of its peak, or if the NLL and the entropy of its "
-    "test predictions end within 2 % of those of guessing."
+    "training images is under half of its peak, or if its test NLL ends within 2 % of "
+    "that of guessing."
 )
 _PRINTED_MEANS = "Printed: the difference of the means in Table 1."
 _OVER_SCHEDULES = ("dataset", "network", "schedule")

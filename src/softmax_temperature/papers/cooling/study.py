@@ -6,9 +6,9 @@ Each run has a role: the table or figure of the paper that its profile makes it 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -222,16 +222,13 @@ def _outcomes(runs: Runs) -> pd.DataFrame:
     """Whether each run diverged, and whether it got stuck, from its values."""
     learned = runs.measured("accuracy", split="train").sort_values("epoch")
     accuracies = learned.groupby("run")["value"].agg(list)
-    last: dict[Any, list[float]] = {}
-    for name in ("nll", "entropy"):
-        rows = runs.measured(name, split="test").sort_values("epoch")
-        for run, value in rows.groupby("run")["value"].last().items():
-            last.setdefault(run, []).append(float(value))
+    tested = runs.measured("nll", split="test").sort_values("epoch")
+    last_nll = tested.groupby("run")["value"].last()
     outcomes = [
         outcome(
             accuracies.get(run, []),
             facts["classes"],
-            last=last.get(run, []),
+            nll=float(last_nll.get(run, math.nan)),
             is_finite=not facts[OVERFLOWED],
         )
         for run, facts in runs.table.iterrows()
