@@ -11,7 +11,8 @@ from softmax_temperature.tools.programs import run_program
 
 
 def main() -> None:
-    print(draw(RESULTS, Path("docs/images")))
+    for path in draw(RESULTS, Path("docs/images")):
+        print(path)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,13 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from PIL import Image
+from scipy.stats import t
 
 from softmax_temperature.papers.focal import study as focal
+from softmax_temperature.papers.temperature_check import study as temperature_check
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools import picture
 
@@ -23,10 +27,15 @@ def test_the_committed_studies_are_drawn_and_one_that_is_missing_is_named(
 ) -> None:
     picture.draw(results, tmp_path / "drawn")
     assert sorted(path.name for path in (tmp_path / "drawn").iterdir()) == [
+        "summary-tall.png",
+        "summary-tall.svg",
         "summary.png",
         "summary.svg",
     ]
-    assert (tmp_path / "drawn" / "summary.png").stat().st_size > 20_000
+    with Image.open(tmp_path / "drawn" / "summary.png") as wide:
+        assert wide.width > wide.height
+    with Image.open(tmp_path / "drawn" / "summary-tall.png") as tall:
+        assert tall.height > 2 * tall.width
     with pytest.raises(InputError, match="no such table"):
         picture.draw(tmp_path, tmp_path / "drawn")
 
@@ -49,3 +58,19 @@ def test_calibration_errors_are_those_of_the_scorecard_and_of_finished_trainings
     )
     left = picture.calibration(replace(runs, table=table))
     assert left == {key: part for key, part in parts.items() if key[1] != "MMCE"}
+
+
+def test_accuracies_are_those_of_the_table_with_students_interval_over_seeds(
+    results: Path,
+) -> None:
+    folder = results / picture.SWEEPS
+    table = pd.read_csv(folder / "tables" / "accuracies.csv")
+    parts = picture.accuracies(temperature_check.read(folder))
+    assert len(parts) == len(table) == 14
+    for row, (network, beta) in zip(table.itertuples(), parts, strict=True):
+        assert network.startswith(row.architecture)
+        assert beta == row.inverse_temperature
+        estimate = parts[network, beta].estimate()
+        assert estimate.value == pytest.approx(row.test)
+        reach = t.ppf(0.95, row.runs - 1) * row.test_sd / row.runs**0.5
+        assert estimate.ends == pytest.approx((row.test - reach, row.test + reach))

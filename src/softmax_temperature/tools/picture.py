@@ -1,8 +1,9 @@
-"""The picture on the front page: three findings from the committed studies.
+"""The picture on the front page: a finding of each paper, from the committed studies.
 
-Crosses are printed values.
+Dots are ours, with 90 % intervals; crosses are printed values. The numbers are those
+that the claims are judged by, or those of the papers' tables.
 
-Its numbers are those that the claims are judged by, or those of the papers' tables.
+The picture comes in two shapes: wide for a desktop's screen, tall for a phone's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,11 +25,14 @@ from softmax_temperature.papers.shared.factors import dataset_in
 from softmax_temperature.papers.shared.printed import published
 from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, Task
+from softmax_temperature.papers.temperature_check import study as temperature_check
 
-NAME = "summary"
+WIDE = "summary"
+TALL = "summary-tall"
 FOCAL = "focal_cifar10/focal"
 COOLING = "cooling_cifar10/cooling"
 RULES = "collection/classifier_temperature"
+SWEEPS = "temperature_check/temperature_check"
 """The folders below results/ with the numbers of the panels."""
 
 _RULES = {
@@ -64,22 +68,30 @@ _CROSS: Any = {
 
 
 @figures.style()
-def draw(results: Path, folder: Path) -> Path:
-    """Draw `summary.svg` and `summary.png` into a folder.
+def draw(results: Path, folder: Path) -> list[Path]:
+    """Draw the wide and the tall picture into a folder, each as svg and png.
 
     Args:
-        folder: The folder of the pictures.
         results: The folder of all results.
+        folder: The folder of the pictures.
 
     Returns:
-        The path of `summary.png`.
+        The paths of the two png files.
     """
-    figure, grid = figures.panels(3, width=10.5, row=3.6)
+    wide, grid = figures.panels(4, columns=2, width=9.5, row=3.4)
+    _draw_panels(grid, results)
+    figures.save(wide, folder, WIDE)
+    tall, grid = figures.panels(4, columns=1, width=4.6, row=3.3)
+    _draw_panels(grid, results)
+    figures.save(tall, folder, TALL)
+    return [folder / f"{name}.png" for name in (WIDE, TALL)]
+
+
+def _draw_panels(grid: Sequence[Axes], results: Path) -> None:
     _losses(grid[0], focal.read(results / FOCAL))
-    _rules(grid[1], collection.read(results / RULES))
-    _modes(grid[2], cooling.read(results / COOLING))
-    figures.save(figure, folder, NAME)
-    return folder / f"{NAME}.png"
+    _modes(grid[1], cooling.read(results / COOLING))
+    _rules(grid[2], collection.read(results / RULES))
+    _inverse_temperatures(grid[3], temperature_check.read(results / SWEEPS))
 
 
 def _losses(axes: Axes, runs: Runs) -> None:
@@ -97,7 +109,7 @@ def _losses(axes: Axes, runs: Runs) -> None:
         dots = [parts.get((scaling, loss)) for loss in losses]
         _dots(axes, dots, shift, label=scaling, color=figures.HUES[hue])
         _crosses(axes, [crosses[metric, loss] for loss in losses], shift)
-    title = f"Calibration by loss\nCIFAR-10, {_seeds(parts)}"
+    title = f"Focal loss: calibration error by loss\nCIFAR-10, {_seeds(parts)}"
     unit = "expected calibration error (%)"
     _finish(axes, losses, unit, title, "printed: ResNet-50")
     axes.set_xlim(left=0)
@@ -126,7 +138,7 @@ def calibration(runs: Runs) -> dict[tuple[str, str], Quantity]:
 
 
 def _rules(axes: Axes, runs: Runs) -> None:
-    """Accuracy that each rule loses against the best temperature of a full search.
+    """Draw the accuracy that each rule loses against the best of a full search.
 
     The values of an interval are data sets.
     """
@@ -135,13 +147,16 @@ def _rules(axes: Axes, runs: Runs) -> None:
     parts = [OverTasks((Task(rule, tuple(lost[rule])),)) for rule in _RULES]
     _dots(axes, parts, 0.0, color=figures.HUES[0])
     datasets = rules["dataset"].nunique()
-    title = f"Cosine classifier by rule for T\n{datasets} data sets"
+    title = (
+        "Cosine classifier: accuracy lost by each rule\n"
+        f"for the inverse temperature, {datasets} data sets"
+    )
     _finish(axes, [*_RULES.values()], "accuracy lost (points)", title)
     axes.set_xlim(left=0)
 
 
 def _modes(axes: Axes, runs: Runs) -> None:
-    """Accuracy that each mode of Cooling adds to each schedule, as claims judge it."""
+    """Draw the accuracy that each mode of Cooling adds, as claims judge it."""
     parts = {}
     for mode in cooling.MODES:
         on_schedules = gain_on_each_schedule(mode).evidence(runs).parts
@@ -164,9 +179,54 @@ def _modes(axes: Axes, runs: Runs) -> None:
         )
         _crosses(axes, gained.loc[[*schedules], mode].tolist(), shift)
     axes.axvline(0, color=figures.BLACK, linewidth=0.7)
-    title = f"Cooling on each schedule\nCIFAR-10, {_seeds(parts)}"
+    title = f"Cooling: accuracy gained on each schedule\nCIFAR-10, {_seeds(parts)}"
     shown = [_SCHEDULES[name] for name in schedules]
     _finish(axes, shown, "accuracy gained (points)", title, "printed")
+
+
+def _inverse_temperatures(axes: Axes, runs: Runs) -> None:
+    """Draw the test accuracy of each network by inverse temperature.
+
+    Each has the learning rate that validation data prefer, and fresh seeds.
+    """
+    parts = accuracies(runs)
+    networks = dict.fromkeys(network for network, _ in parts)
+    for hue, network in enumerate(networks):
+        betas = [beta for name, beta in parts if name == network]
+        estimates = [parts[network, beta].estimate() for beta in betas]
+        values = figures.PERCENT * np.array([estimate.value for estimate in estimates])
+        ends = figures.PERCENT * np.array([estimate.ends for estimate in estimates])
+        axes.errorbar(
+            betas,
+            values,
+            capsize=2,
+            yerr=np.abs(ends.T - values),
+            fmt="o-",
+            markersize=4,
+            linewidth=1.2,
+            color=figures.HUES[hue],
+            label=network,
+        )
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel("inverse temperature in training")
+    axes.set_ylabel("test accuracy (%)")
+    axes.set_title(
+        f"Temperature check: accuracy by inverse\ntemperature, {_seeds(parts)}",
+        loc="left",
+    )
+    _legend(axes)
+
+
+def accuracies(runs: Runs) -> dict[tuple[str, float], Quantity]:
+    """The test accuracy by network with its data and by inverse temperature."""
+    rows = temperature_check.numbers(runs, temperature_check.TEMPERATURES)
+    parts: dict[tuple[str, float], Quantity] = {}
+    for network, sweep in temperature_check.by_sweep(rows):
+        for beta, values in sweep.groupby("inverse_temperature")["test_accuracy"]:
+            task = Task(network, tuple(values))
+            parts[network, float(str(beta))] = OverTasks((task,))
+    return parts
 
 
 def _dots(
@@ -220,10 +280,13 @@ def _finish(
     axes: Axes, names: Sequence[str], unit: str, title: str, printed: str = ""
 ) -> None:
     axes.set_yticks(-np.arange(len(names)), names)
+    axes.set_ylim(0.5 - len(names), 0.5)
     axes.set_xlabel(unit)
     axes.set_title(title, loc="left")
     if printed:
         axes.plot([], [], label=printed, **_CROSS)
-        axes.legend(
-            loc="upper center", bbox_to_anchor=(0.45, -0.18), ncols=2, fontsize=7.5
-        )
+        _legend(axes)
+
+
+def _legend(axes: Axes) -> None:
+    axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.18), ncols=2, fontsize=8)
