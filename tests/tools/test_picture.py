@@ -66,11 +66,13 @@ def test_accuracies_are_those_of_the_table_with_students_interval_over_seeds(
     folder = results / picture.SWEEPS
     table = pd.read_csv(folder / "tables" / "accuracies.csv")
     parts = picture.accuracies(temperature_check.read(folder))
-    assert len(parts) == len(table) == 14
-    for row, (network, beta) in zip(table.itertuples(), parts, strict=True):
-        assert network.startswith(row.architecture)
-        assert beta == row.inverse_temperature
-        estimate = parts[network, beta].estimate()
-        assert estimate.value == pytest.approx(row.test)
-        reach = t.ppf(0.95, row.runs - 1) * row.test_sd / row.runs**0.5
-        assert estimate.ends == pytest.approx((row.test - reach, row.test + reach))
+    shown = table[table["sweep"].isin(["vgg", "gru"])]
+    assert len(parts) == len(shown) == 14
+    for row, (key, part) in zip(shown.to_dict("records"), parts.items(), strict=True):
+        assert key[0].startswith(row["architecture"])
+        assert key[1] == row["inverse_temperature"]
+        estimate = part.estimate()
+        assert estimate.value == pytest.approx(row["test"], abs=1e-5)
+        reach = t.ppf(0.95, row["runs"] - 1) * row["test_sd"] / row["runs"] ** 0.5
+        ends = (row["test"] - reach, row["test"] + reach)
+        assert estimate.ends == pytest.approx(ends, abs=1e-5)
