@@ -518,7 +518,9 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
         )
     if values.ndim == 1 and values.dtype.kind in "iu":
         raise _decisions(name)
-    dtype = values.dtype if values.dtype in (np.float32, np.float64) else np.float64
+    # float32 holds every float16.
+    narrow = values.dtype in (np.float16, np.float32)
+    dtype = np.float32 if narrow else np.float64
     # torch takes rows in order, and warns about arrays that cannot be written.
     table = np.require(values.reshape(len(values), -1), dtype, ["C", "W"])
     # The largest number of a row is not finite if any is NaN or inf.

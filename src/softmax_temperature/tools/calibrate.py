@@ -493,7 +493,10 @@ def _report(
     temperatures = {by: result["temperature"] for by, result in temperature.items()}
     arms = ScaledLogits(logits, temperatures)
     draws = {name: options[name] for name in ("bootstrap", "seed")}
-    statistics = {arm: _statistics(arms[arm], labels, options) for arm in arms}
+    statistics = {
+        arm: _statistics(logits, labels, temperatures.get(arm, 1.0), options)
+        for arm in arms
+    }
     metrics = {arm: of_arm.report(**draws) for arm, of_arm in statistics.items()}
     scaled = statistics["nll"]
     unscaled = statistics["before"]
@@ -519,10 +522,15 @@ def _report(
 
 
 def _statistics(
-    logits: Tensor, labels: Tensor, options: dict[str, int]
+    logits: Tensor, labels: Tensor, temperature: float, options: dict[str, int]
 ) -> ArmStatistics:
-    intervals = options["bootstrap"] > 0
-    return ArmStatistics.of(logits, labels, options["bins"], intervals=intervals)
+    return ArmStatistics.of(
+        logits,
+        labels,
+        options["bins"],
+        intervals=options["bootstrap"] > 0,
+        temperature=temperature,
+    )
 
 
 def _advice(
