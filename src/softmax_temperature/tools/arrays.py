@@ -439,7 +439,7 @@ def checked_logits(
     if kind == "probs":
         _refuse_rounded_zeros(values, numbers, f"{name}probs")
         # In place, because the table of a language model is large.
-        least = _smallest_positive(as_numpy(logits).dtype)
+        least = _smallest_positive(logits)
         np.log(np.clip(values, least, None, out=values), out=values)
     return table, numbers
 
@@ -576,8 +576,13 @@ def _refuse_rounded_zeros(
         )
 
 
-def _smallest_positive(dtype: np.dtype[Any]) -> float:
+def _smallest_positive(values: Any) -> float:
     """The smallest positive number of a dtype, which replaces a probability of 0."""
+    if isinstance(values, Tensor) and values.is_floating_point():
+        # Tensors have dtypes that NumPy lacks.
+        limits = torch.finfo(values.dtype)
+        return limits.tiny * limits.eps
+    dtype = as_numpy(values).dtype
     floating = dtype if dtype.kind == "f" else np.float64
     return float(np.finfo(floating).smallest_subnormal)
 

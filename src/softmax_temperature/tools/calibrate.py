@@ -28,7 +28,11 @@ from softmax_temperature.runner.artifacts import (
     write_text,
 )
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.scaling import sandwich_interval, search_temperature
+from softmax_temperature.scaling import (
+    check_two_classes,
+    sandwich_interval,
+    search_temperature,
+)
 from softmax_temperature.tools.advice import Advice, Evidence, advise, three_digits
 from softmax_temperature.tools.arrays import (
     Rows,
@@ -269,8 +273,8 @@ def calibrate(
         ignore_index: Label of rows and pixels without a class, which are left out.
 
     Raises:
-        ValueError: If an array or an option is malformed, or probabilities are given as
-            logits.
+        ValueError: If an array or an option is malformed, the labels to fit on are all
+            of one class, or probabilities are given as logits.
 
     Examples:
         >>> from softmax_temperature import sample_logits
@@ -311,6 +315,7 @@ def calibrate(
                 "bins",
                 "Give more rows, or fewer bins.",
             )
+    check_two_classes(fitted[1])
     settings = {"fit_on": fit_on, "bins": bins, "bootstrap": bootstrap, "seed": seed}
     return _report(fitted, reported, settings)
 
