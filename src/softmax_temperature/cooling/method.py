@@ -164,8 +164,8 @@ class Cooling:
         """Correct the temperature from held-out logits, once per period.
 
         Held-out logits that separate the labels, or are independent of them, have no
-        best temperature; nor have those of a single class. The network then stays as it is, 1 is returned, and
-        `last_fit.at_bound` is true.
+        best temperature; nor have those of a single class. The network then stays as it
+        is, 1 is returned, and `last_fit.at_bound` is true.
 
         Args:
             logits: Present logits of the network for held-out images in evaluation
