@@ -259,3 +259,12 @@ def test_complex_numbers_are_refused_in_one_line(make: Any) -> None:
     ):
         with pytest.raises(ValueError, match=r"^Complex data not .* \.real does\.$"):
             call()
+
+
+@pytest.mark.parametrize("output", [torch.arange(20) % 3, torch.ones(4, 3).bool()])
+def test_a_wrapped_network_of_predicted_classes_is_refused(
+    output: torch.Tensor,
+) -> None:
+    wrapped = TemperatureScaler().fit(LOGITS, LABELS).wrap(nn.Identity())
+    with pytest.raises(ValueError, match=r"floating point.*not predicted classes"):
+        wrapped(output)

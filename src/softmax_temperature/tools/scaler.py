@@ -291,6 +291,11 @@ class TemperatureScaled(nn.Module):
         logits = self.network(*arguments, **options)
         check_one_tensor(logits, "network", "scaled")
         _check_real(logits, "the network's logits")
+        if not logits.is_floating_point():
+            raise ArgumentError(
+                f"the network's logits must be floating point, got {logits.dtype}",
+                "Give the network that returns scores, not predicted classes.",
+            )
         self._check_first_logits(logits)
         return logits / self.temperature
 
