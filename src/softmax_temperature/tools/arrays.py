@@ -287,6 +287,7 @@ def _dense(tensor: Tensor) -> Tensor:
     tensor = tensor.detach().cpu()
     # NumPy has neither bfloat16 nor types of eight bits.
     narrow = tensor.is_floating_point() and tensor.dtype.itemsize < 4
+    narrow = narrow and tensor.dtype != torch.float16
     return tensor.float() if narrow else tensor
 
 
