@@ -4,11 +4,17 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from softmax_temperature import metrics, scaling
+from softmax_temperature import (
+    Cooling,
+    TemperatureScaler,
+    calibrate,
+    metrics,
+    scaling,
+)
 from softmax_temperature.scaling import (
     TEMPERATURE_BOUNDS,
     TEMPERATURE_GRID,
@@ -61,11 +67,12 @@ def test_the_slope_vanishes_at_the_fit_and_the_value_is_the_likelihood() -> None
     assert fit.value == pytest.approx(value.item(), abs=1e-12)
 
 
-@given(st.integers(0, 10_000), st.integers(1, 40), st.integers(2, 6))
+@given(st.integers(0, 10_000), st.integers(2, 40), st.integers(2, 6))
 def test_a_fit_never_raises_the_likelihood_loss_nor_changes_a_prediction(
     seed: int, samples: int, classes: int
 ) -> None:
     logits, labels = drawn(samples, classes, seed=seed)
+    assume(len(labels.unique()) > 1)
     fit = fit_temperature(logits, labels)
     after = apply_temperature(logits, fit.temperature)
     assert (
@@ -88,6 +95,7 @@ def test_c_times_the_logits_have_c_times_the_temperature(
     seed: int, samples: int, classes: int, exponent: float
 ) -> None:
     logits, labels = drawn(samples, classes, seed=seed)
+    assume(len(labels.unique()) > 1)
     fit = fit_temperature(logits, labels)
     scaled = fit_temperature(10**exponent * logits, labels)
     assert (scaled.at_bound, scaled.separable) == (fit.at_bound, fit.separable)
@@ -260,7 +268,7 @@ def test_logits_whose_margins_no_float_holds_are_refused(
 ) -> None:
     logits = scale * torch.tensor([[1.0, -1.0], [-1.0, 1.0]] * 5, dtype=torch.float64)
     with pytest.raises(ValueError, match=fault):
-        fit_temperature(logits, torch.tensor([0, 0] * 5))
+        fit_temperature(logits, torch.tensor([0, 1] * 5))
 
 
 @pytest.mark.parametrize("criterion", ["nll", "ece"])
@@ -277,3 +285,28 @@ def test_a_fit_leaves_no_copy_of_the_logits_in_memory(criterion: str) -> None:
     finally:
         gc.enable()
     assert [id(thing) for thing in left] == [id(logits)]
+
+
+@pytest.mark.parametrize("criterion", ["nll", "ece"])
+def test_labels_of_one_class_do_not_identify_a_temperature(criterion: str) -> None:
+    logits = drawn(100)[0]
+    labels = torch.full((100,), 3)
+    fault = "labels to fit a temperature on are all 3"
+    network = torch.nn.Linear(2, 5)
+    cooling = Cooling(network)
+    for call in (
+        lambda: fit_temperature(logits, labels, criterion=criterion),
+        lambda: temperature_interval(logits, labels, 1.5),
+        lambda: TemperatureScaler(criterion=criterion).fit(logits, labels),
+        lambda: calibrate(logits, labels, bootstrap=0),
+    ):
+        with pytest.raises(ValueError, match=fault):
+            call()
+    # A training goes on, with the network as it is.
+    assert cooling.cool(logits, labels) == 1
+    assert cooling.last_fit is not None
+    assert cooling.last_fit.at_bound
+    assert cooling.temperature == 1
+    # The rows to report on may be of one class, if others are fitted.
+    report = calibrate(logits, labels, validation=drawn(200, seed=1), bootstrap=0)
+    assert report.temperature == fit_temperature(*drawn(200, seed=1)).temperature

@@ -78,12 +78,13 @@ def fit_temperature(
         bins: Number of bins of the calibration error; not used by "nll".
 
     Raises:
-        ValueError: If logits or labels are malformed, `criterion` is unknown or `bins`
-            is below 1.
+        ValueError: If logits or labels are malformed, all labels are of one class,
+            `criterion` is unknown or `bins` is below 1.
     """
     check_logits(logits, masked=True)
     check_labels(labels, logits, masked=True)
     check_not_probs(logits)
+    check_two_classes(labels)
     return search_temperature(logits, labels, criterion=criterion, bins=bins)
 
 
@@ -140,6 +141,7 @@ def sandwich_interval(
         raise ArgumentError(
             f"level must be in (0, 1), got {level!r}", "Give a share, such as 0.9."
         )
+    check_two_classes(labels)
     squared_slopes = 0.0
     curvature = 0.0
     for piece, classes in zip(_pieces(logits), _pieces(labels, logits), strict=True):
@@ -224,6 +226,21 @@ def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
 def _slope(log_temperature: float, margins: Tensor, label_margin: float) -> float:
     """Derivative of the negative log-likelihood with respect to 1 / T."""
     return _mean_margin(margins, math.exp(-log_temperature)) - label_margin
+
+
+def check_two_classes(labels: Tensor) -> None:
+    """Refuse labels of a single class, from which no temperature is identified.
+
+    Such labels show how often the model predicts this class, not how well its
+    confidence agrees with its accuracy.
+    """
+    low, high = torch.aminmax(labels)
+    if bool(low == high):
+        raise ArgumentError(
+            f"labels to fit a temperature on are all {int(low)}, and one "
+            "class does not identify it",
+            "Give rows of at least two classes.",
+        )
 
 
 def _check_range(margins: Tensor, logits: Tensor) -> None:

@@ -274,3 +274,16 @@ def test_a_table_of_one_dimension_is_named_by_the_scaler() -> None:
     for call in (lambda x: TemperatureScaler().fit(x, LABELS), fitted().transform):
         with pytest.raises(ValueError, match=r"X must have shape \(n, classes\), got"):
             call(logits()[:, 0])
+
+
+@pytest.mark.parametrize("entry", [*ENTRIES, *SUMS_ALONE])
+@pytest.mark.parametrize("rest", [5e-324, -5e-324, -1e-17])
+def test_saturated_probabilities_are_refused_with_any_rest(
+    rest: float, entry: str
+) -> None:
+    # A softmax of large logits leaves subnormal numbers, and one minus a sum numbers
+    # below zero.
+    saturated = torch.full((ROWS, CLASSES), rest, dtype=torch.float64)
+    saturated.scatter_(1, LABELS[:, None], 1.0)
+    with pytest.raises(ValueError, match="are probabilities: "):
+        (ENTRIES | SUMS_ALONE)[entry](saturated)

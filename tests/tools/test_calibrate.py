@@ -470,3 +470,12 @@ def test_the_command_leaves_the_garbage_collector_on(tmp_path: Path) -> None:
     arguments = ["calibrate", "--sample", "--output", str(tmp_path / "out")]
     assert CliRunner().invoke(cli.app, arguments).exit_code == 0
     assert gc.isenabled()
+
+
+def test_a_half_is_the_same_as_an_array_and_as_a_tensor(overconfident: Drawn) -> None:
+    logits, labels = overconfident
+    sharp = (3 * logits).half()
+    for kind, values in (("logits", sharp), ("probs", sharp.float().softmax(1).half())):
+        of_tensor = calibrate(values, labels, kind=kind, bootstrap=0)
+        of_array = calibrate(values.numpy(), labels, kind=kind, bootstrap=0)
+        assert of_tensor.data == of_array.data

@@ -90,3 +90,11 @@ def test_validation_rows_that_are_those_to_report_on_are_refused() -> None:
 def test_what_is_no_array_is_refused(logits: Any) -> None:
     with pytest.raises(ValueError, match="one row per sample, got one"):
         calibrate(logits, LABELS)
+
+
+@pytest.mark.parametrize("void", [-1, -100])
+def test_a_row_without_a_class_is_no_class_of_embeddings(void: int) -> None:
+    labels = np.where(LABELS == 9, void, LABELS)
+    with pytest.raises(ValueError, match=f"must not be negative, got {void}"):
+        suggest_temperature(LOGITS, labels)
+    suggest_temperature(LOGITS, np.where(LABELS == 9, -1, 1))

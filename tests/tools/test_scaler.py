@@ -35,7 +35,6 @@ BEYOND = (
     "estimators_overwrite_params",
     "estimators_fit_returns_self",
     "readonly_memmap_input",
-    "classifiers_one_label",
     "classifiers_classes",
     "classifiers_train",
 )
@@ -245,3 +244,27 @@ def test_a_wrapped_network_divides_its_logits_and_saves_the_temperature() -> Non
     other.temperature.fill_(1.0)
     other.load_state_dict(wrapped.state_dict())
     torch.testing.assert_close(other(inputs), wrapped(inputs))
+
+
+@pytest.mark.parametrize("make", [np.asarray, torch.as_tensor])
+def test_complex_numbers_are_refused_in_one_line(make: Any) -> None:
+    scaler = TemperatureScaler().fit(LOGITS, LABELS)
+    numbers = make(LOGITS.astype(np.complex128))
+    for call in (
+        lambda: scaler.fit(numbers, make(LABELS)),
+        lambda: scaler.fit(make(LOGITS), make(LABELS.astype(np.complex128))),
+        lambda: scaler.transform(numbers),
+        lambda: scaler.predict(numbers),
+        lambda: scaler.wrap(nn.Identity())(torch.as_tensor(numbers)),
+    ):
+        with pytest.raises(ValueError, match=r"^Complex data not .* \.real does\.$"):
+            call()
+
+
+@pytest.mark.parametrize("output", [torch.arange(20) % 3, torch.ones(4, 3).bool()])
+def test_a_wrapped_network_of_predicted_classes_is_refused(
+    output: torch.Tensor,
+) -> None:
+    wrapped = TemperatureScaler().fit(LOGITS, LABELS).wrap(nn.Identity())
+    with pytest.raises(ValueError, match=r"floating point.*not predicted classes"):
+        wrapped(output)

@@ -116,3 +116,19 @@ def test_labels_come_from_the_column_of_this_name_alone(tmp_path: Path) -> None:
     frame[["id"]].to_csv(tmp_path / "ids.csv", index=False)
     with pytest.raises(InputError, match=r"has no column label \(its columns: 'id'"):
         read_arrays(tmp_path / "ids.csv", "logits", required=("labels",))
+
+
+@pytest.mark.parametrize("columns", [(), ("logit_*",)])
+@pytest.mark.parametrize(
+    "names", ["logit_0,logit_1, logit_0,label", "logit_0,logit_1,label,label"]
+)
+def test_two_columns_of_one_name_are_refused(
+    names: str, columns: tuple[str, ...], tmp_path: Path
+) -> None:
+    # pandas calls the second logit_0.1, which a pattern would take for a class.
+    path = tmp_path / "twice.csv"
+    path.write_text(f"{names}\n" + "1.5,0.5,1,0\n" * 20)
+    with pytest.raises(
+        InputError, match=r"two columns '(logit_0|label)'.*its own name"
+    ):
+        read_arrays(path, "logits", required=("logits", "labels"), columns=columns)

@@ -4,6 +4,7 @@ Cooling paper, Algorithm 3.1.
 """
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn, optim
@@ -163,8 +164,8 @@ class Cooling:
         """Correct the temperature from held-out logits, once per period.
 
         Held-out logits that separate the labels, or are independent of them, have no
-        best temperature. The network then stays as it is, 1 is returned, and
-        `last_fit.at_bound` is true.
+        best temperature; nor have those of a single class. The network then stays as it
+        is, 1 is returned, and `last_fit.at_bound` is true.
 
         Args:
             logits: Present logits of the network for held-out images in evaluation
@@ -178,7 +179,7 @@ class Cooling:
             The factor by which the logits are divided from now on.
 
         Raises:
-            ValueError: If an argument is malformed or no float can hold the new
+            ValueError: If an argument is malformed, or no float can hold the new
                 temperature; nothing has changed then.
         """
         check_policy(optimizer, policy)
@@ -192,6 +193,9 @@ class Cooling:
         undivided = rows * present if present != 1 else rows
         check_not_probs(undivided, remedy=NO_SOFTMAX, sigmoids=False)
         fit = search_temperature(rows, classes, criterion="nll")
+        if bool((classes == classes[0]).all()):
+            # As `check_two_classes` says; but a training should not end here.
+            fit = replace(fit, at_bound=True)
         if fit.at_bound:
             # Deviation: the paper does not say what happens when the likelihood has no
             # optimum, as with a small held-out set that is classified without an error.

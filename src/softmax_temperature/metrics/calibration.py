@@ -182,15 +182,17 @@ def _top_label(probs: Tensor, labels: Tensor, bins: int) -> tuple[Tensor, Tensor
     return confidences, (predicted == labels.long()).double()
 
 
-def row_pieces(scores: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Consecutive rows of scores, as float64, with their labels.
+def row_pieces(
+    scores: Tensor, labels: Tensor, *, temperature: float = 1.0
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Consecutive rows of scores over a temperature, as float64, with their labels.
 
     Temporaries of the shape of one piece have at most `CHUNK` elements.
     """
     rows = max(1, CHUNK // scores.shape[1])
     pieces = zip(scores.detach().split(rows), labels.split(rows), strict=True)
     for piece, piece_labels in pieces:
-        yield piece.double(), piece_labels
+        yield piece.double() / temperature, piece_labels
 
 
 def bins_of_predictions(

@@ -141,13 +141,15 @@ class ClassCells(NamedTuple):
     unseen_square: float
 
     @classmethod
-    def of(cls, logits: Tensor, labels: Tensor, bins: int) -> ClassCells:
-        """The cells of logits (n, classes) and labels (n,)."""
+    def of(
+        cls, logits: Tensor, labels: Tensor, bins: int, *, temperature: float = 1.0
+    ) -> ClassCells:
+        """The cells of logits (n, classes) over a temperature, and labels (n,)."""
         samples, classes = logits.shape
         sums = logits.new_zeros(classes * bins, dtype=torch.float64)
         calibrated = torch.zeros_like(sums)
         observed_by_bin = sums.new_zeros(bins)
-        for probs, gaps, cells in _class_pieces(logits, labels, bins):
+        for probs, gaps, cells in _class_pieces(logits, labels, bins, temperature):
             index = cells.flatten()
             sums += binned_sums(index, gaps.flatten(), len(sums))
             variances = (probs * (1 - probs)).flatten()
@@ -168,15 +170,23 @@ class ClassCells(NamedTuple):
 
 
 def classwise_error(
-    logits: Tensor, labels: Tensor, bins: int, cells: ClassCells
+    logits: Tensor,
+    labels: Tensor,
+    bins: int,
+    cells: ClassCells,
+    *,
+    temperature: float = 1.0,
 ) -> BinnedError:
-    """Classwise-ECE of logits (n, classes) and labels (n,) from their cells."""
+    """Classwise-ECE of logits (n, classes) over a temperature, from their cells.
+
+    Labels have shape (n,).
+    """
     samples, classes = logits.shape
     deviations = _deviations(cells.means, cells.squares, samples)
     signs = _signs(cells.means)
     parts = [
         signs[index].mul_(gaps).sum(dim=1)
-        for _, gaps, index in _class_pieces(logits, labels, bins)
+        for _, gaps, index in _class_pieces(logits, labels, bins, temperature)
     ]
     return BinnedError(
         value=cells.means.abs().sum().item() / classes,
@@ -190,10 +200,10 @@ def classwise_error(
 
 
 def _class_pieces(
-    logits: Tensor, labels: Tensor, bins: int
+    logits: Tensor, labels: Tensor, bins: int, temperature: float
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Probabilities, gaps and cells of consecutive rows, each (rows, classes)."""
-    for piece, piece_labels in row_pieces(logits, labels):
+    for piece, piece_labels in row_pieces(logits, labels, temperature=temperature):
         probs = torch.softmax(piece, dim=1)
         yield probs, class_gaps(probs, piece_labels), class_cells(probs, bins)
 

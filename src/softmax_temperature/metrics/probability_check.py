@@ -30,6 +30,9 @@ ROUNDING = 1e-4
 # The largest distance of a sum from one that rounding may explain.
 LARGEST_MISS = 0.5
 
+# Rounding leaves probabilities that are one minus a sum below zero by this much.
+LOWEST = -PROBABILITY_TOLERANCE
+
 LOGITS_INSTEAD = "Give logits from before the softmax, or the logarithms (torch.log)."
 NO_SOFTMAX = "Take the softmax off the end of the network."
 SHIFT = "If they are logits, subtract 1 from all of them, which changes nothing else."
@@ -56,11 +59,11 @@ def check_not_probs(
     rows = logits.detach()
     low = rows.amin(dim=1)
     # No rule applies to a table whose rows mostly have a negative logit.
-    if (low >= 0).double().mean().item() <= SUM_SHARE:
+    if (low >= LOWEST).double().mean().item() <= SUM_SHARE:
         return
     high = rows.amax(dim=1)
     for whole, noun in ((1, "probabilities"), (100, "percentages")):
-        inside = (low >= 0) & (high <= whole * (1 + PROBABILITY_TOLERANCE))
+        inside = (low >= LOWEST) & (high <= whole * (1 + PROBABILITY_TOLERANCE))
         if inside.double().mean().item() <= SUM_SHARE:
             continue
         share = _share_of_sums(rows, inside, whole)
@@ -70,7 +73,7 @@ def check_not_probs(
                 f"[0, {whole}] and sum to {whole}",
                 remedy if whole == 1 else f"Divide by {whole}. {remedy}",
             )
-    inside = (low >= 0) & (high <= 1 + PROBABILITY_TOLERANCE)
+    inside = (low >= LOWEST) & (high <= 1 + PROBABILITY_TOLERANCE)
     share = inside.double().mean().item()
     enough = share >= SIGMOID_SHARE and len(rows) >= FEW_ROWS
     if sigmoids and enough and _spread(rows[inside]):

@@ -286,20 +286,32 @@ class ArmStatistics(NamedTuple):
 
     @classmethod
     def of(
-        cls, logits: Tensor, labels: Tensor, bins: int, *, intervals: bool
+        cls,
+        logits: Tensor,
+        labels: Tensor,
+        bins: int,
+        *,
+        intervals: bool,
+        temperature: float = 1.0,
     ) -> ArmStatistics:
-        """Statistics of checked logits (n, classes) and labels (n,), int64."""
-        scores, confidences = _scores_and_confidences(logits, labels)
+        """Statistics of checked logits (n, classes) and labels (n,), int64.
+
+        The logits are divided by the temperature piece by piece, because those of a
+        language model are too large for another copy.
+        """
+        scores, confidences = _scores_and_confidences(logits, labels, temperature)
         correct = scores[:, SCORES.index("accuracy")]
         equal_mass = equal_mass_membership(confidences, bins)
-        cells = ClassCells.of(logits, labels, bins)
+        cells = ClassCells.of(logits, labels, bins, temperature=temperature)
         classes = logits.shape[1]
         errors = {
             EXPECTED: _equal_width_error(confidences, correct, bins),
             ADAPTIVE: top_label_error(confidences, correct, equal_mass),
         }
         if intervals:
-            errors[CLASSWISE] = classwise_error(logits, labels, bins, cells)
+            errors[CLASSWISE] = classwise_error(
+                logits, labels, bins, cells, temperature=temperature
+            )
         return cls(
             classes=classes,
             scores=scores,
@@ -379,11 +391,13 @@ def _equal_width_error(confidences: Tensor, correct: Tensor, bins: int) -> Binne
     return top_label_error(confidences, correct, membership)
 
 
-def _scores_and_confidences(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def _scores_and_confidences(
+    logits: Tensor, labels: Tensor, temperature: float = 1.0
+) -> tuple[Tensor, Tensor]:
     """The scores (n, 4) and confidences (n,) of logits (n, classes), in pieces."""
     pieces = [
         _scores(piece, piece_labels)
-        for piece, piece_labels in row_pieces(logits, labels)
+        for piece, piece_labels in row_pieces(logits, labels, temperature=temperature)
     ]
     scores = torch.cat([piece_scores for piece_scores, _ in pieces])
     return scores, torch.cat([confidences for _, confidences in pieces])

@@ -287,6 +287,7 @@ def _dense(tensor: Tensor) -> Tensor:
     tensor = tensor.detach().cpu()
     # NumPy has neither bfloat16 nor types of eight bits.
     narrow = tensor.is_floating_point() and tensor.dtype.itemsize < 4
+    narrow = narrow and tensor.dtype != torch.float16
     return tensor.float() if narrow else tensor
 
 
@@ -439,7 +440,7 @@ def checked_logits(
     if kind == "probs":
         _refuse_rounded_zeros(values, numbers, f"{name}probs")
         # In place, because the table of a language model is large.
-        least = _smallest_positive(as_numpy(logits).dtype)
+        least = _smallest_positive(logits)
         np.log(np.clip(values, least, None, out=values), out=values)
     return table, numbers
 
@@ -518,7 +519,9 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
         )
     if values.ndim == 1 and values.dtype.kind in "iu":
         raise _decisions(name)
-    dtype = values.dtype if values.dtype in (np.float32, np.float64) else np.float64
+    # float32 holds every float16.
+    narrow = values.dtype in (np.float16, np.float32)
+    dtype = np.float32 if narrow else np.float64
     # torch takes rows in order, and warns about arrays that cannot be written.
     table = np.require(values.reshape(len(values), -1), dtype, ["C", "W"])
     # The largest number of a row is not finite if any is NaN or inf.
@@ -574,8 +577,13 @@ def _refuse_rounded_zeros(
         )
 
 
-def _smallest_positive(dtype: np.dtype[Any]) -> float:
+def _smallest_positive(values: Any) -> float:
     """The smallest positive number of a dtype, which replaces a probability of 0."""
+    if isinstance(values, Tensor) and values.is_floating_point():
+        # Tensors have dtypes that NumPy lacks.
+        limits = torch.finfo(values.dtype)
+        return limits.tiny * limits.eps
+    dtype = as_numpy(values).dtype
     floating = dtype if dtype.kind == "f" else np.float64
     return float(np.finfo(floating).smallest_subnormal)
 

@@ -28,7 +28,11 @@ from softmax_temperature.runner.artifacts import (
     write_text,
 )
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.scaling import sandwich_interval, search_temperature
+from softmax_temperature.scaling import (
+    check_two_classes,
+    sandwich_interval,
+    search_temperature,
+)
 from softmax_temperature.tools.advice import Advice, Evidence, advise, three_digits
 from softmax_temperature.tools.arrays import (
     Rows,
@@ -269,8 +273,8 @@ def calibrate(
         ignore_index: Label of rows and pixels without a class, which are left out.
 
     Raises:
-        ValueError: If an array or an option is malformed, or probabilities are given as
-            logits.
+        ValueError: If an array or an option is malformed, the labels to fit on are all
+            of one class, or probabilities are given as logits.
 
     Examples:
         >>> from softmax_temperature import sample_logits
@@ -311,6 +315,7 @@ def calibrate(
                 "bins",
                 "Give more rows, or fewer bins.",
             )
+    check_two_classes(fitted[1])
     settings = {"fit_on": fit_on, "bins": bins, "bootstrap": bootstrap, "seed": seed}
     return _report(fitted, reported, settings)
 
@@ -493,7 +498,10 @@ def _report(
     temperatures = {by: result["temperature"] for by, result in temperature.items()}
     arms = ScaledLogits(logits, temperatures)
     draws = {name: options[name] for name in ("bootstrap", "seed")}
-    statistics = {arm: _statistics(arms[arm], labels, options) for arm in arms}
+    statistics = {
+        arm: _statistics(logits, labels, temperatures.get(arm, 1.0), options)
+        for arm in arms
+    }
     metrics = {arm: of_arm.report(**draws) for arm, of_arm in statistics.items()}
     scaled = statistics["nll"]
     unscaled = statistics["before"]
@@ -519,10 +527,15 @@ def _report(
 
 
 def _statistics(
-    logits: Tensor, labels: Tensor, options: dict[str, int]
+    logits: Tensor, labels: Tensor, temperature: float, options: dict[str, int]
 ) -> ArmStatistics:
-    intervals = options["bootstrap"] > 0
-    return ArmStatistics.of(logits, labels, options["bins"], intervals=intervals)
+    return ArmStatistics.of(
+        logits,
+        labels,
+        options["bins"],
+        intervals=options["bootstrap"] > 0,
+        temperature=temperature,
+    )
 
 
 def _advice(

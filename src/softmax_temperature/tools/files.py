@@ -36,6 +36,10 @@ _DAMAGED = (
 _PICKLED = ("allow_pickle", "weights_only")
 
 
+class DoubledColumn(Exception):
+    """A table has two columns of one name."""
+
+
 def read_content(path: Path) -> Any:
     """The content of a file as its library reads it; InputError if it cannot."""
     if not path.exists():
@@ -66,6 +70,10 @@ def read_content(path: Path) -> Any:
         ) from error
     except UnpicklingError as error:
         raise _pickled(path) from error
+    except DoubledColumn as error:
+        raise InputError(
+            str(error), where=str(path), remedy="Give each column its own name."
+        ) from error
     except _DAMAGED as error:
         raise _damaged(path, error) from error
 
@@ -101,7 +109,17 @@ def read_csv(path: Path) -> pd.DataFrame:
     if len(cells) == 1 and cells[0] == "0":
         return _single_column(path)
     header = None if _is_row_of_numbers(cells) else 0
+    if header == 0:
+        _refuse_doubled(cells)
     return pd.read_csv(path, header=header, skipinitialspace=True)
+
+
+def _refuse_doubled(cells: Sequence[Any]) -> None:
+    """Refuse names of columns that occur twice: pandas would number the second."""
+    names = [cell.strip() for cell in cells if isinstance(cell, str)]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise DoubledColumn(f"has two columns {name!r}")
 
 
 def counts(numbers: Sequence[int]) -> bool:

@@ -29,7 +29,7 @@ from softmax_temperature.metrics.probability_check import (
     check_no_softmax_at_end,
     check_not_probs,
 )
-from softmax_temperature.scaling import search_temperature
+from softmax_temperature.scaling import check_two_classes, search_temperature
 from softmax_temperature.tools.arrays import check_frame, checked_logits
 from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
 
@@ -102,8 +102,10 @@ class TemperatureScaler(
                 scikit-learn's classifiers, and every class must occur.
 
         Raises:
-            ValueError: If an argument is malformed.
+            ValueError: If an argument is malformed, or all labels are of one class.
         """
+        _check_real(X, "X")
+        _check_real(y, "y")
         _check_two_dimensions(X)
         check_frame(X, y, "X")
         void = check_count(self.ignore_index, "ignore_index", least=-(2**63))
@@ -117,9 +119,9 @@ class TemperatureScaler(
         self.classes_ = np.arange(max(2, self.n_features_in_))
         if not as_columns and not _are_columns(labels, len(self.classes_)):
             self.classes_, labels = _numbered(labels, len(self.classes_))
-        fit = search_temperature(
-            *checked_logits(logits, labels), criterion=self.criterion, bins=self.bins
-        )
+        rows = checked_logits(logits, labels)
+        check_two_classes(rows[1])
+        fit = search_temperature(*rows, criterion=self.criterion, bins=self.bins)
         self.at_bound_ = fit.at_bound
         self.temperature_ = 1.0 if fit.at_bound else fit.temperature
         if fit.at_bound:
@@ -183,6 +185,7 @@ class TemperatureScaler(
     def _checked(self, logits: Any) -> Any:
         """Logits to scale, refused if malformed or unlike those of the fit."""
         check_is_fitted(self)
+        _check_real(logits, "X")
         _check_two_dimensions(logits)
         if not isinstance(logits, Tensor):
             logits = validate_data(self, logits, reset=False, **ARRAYS)
@@ -209,6 +212,19 @@ class TemperatureScaler(
         tags.target_tags.required = True
         tags.requires_fit = True
         return tags
+
+
+def _check_real(values: Any, name: str) -> None:
+    """Refuse complex numbers, whose check in scikit-learn prints all of them."""
+    dtype = getattr(values, "dtype", None)
+    is_complex = getattr(dtype, "is_complex", getattr(dtype, "kind", "") == "c")
+    if is_complex:
+        # scikit-learn's checks of estimators look for the first three words.
+        raise ArgumentError(
+            f"Complex data not supported: {name} must hold real numbers, got {dtype} "
+            f"of shape {tuple(values.shape)}",
+            "Give the real part, as .real does.",
+        )
 
 
 def _check_two_dimensions(values: Any) -> None:
@@ -274,6 +290,12 @@ class TemperatureScaled(nn.Module):
         """The network's logits divided by the temperature."""
         logits = self.network(*arguments, **options)
         check_one_tensor(logits, "network", "scaled")
+        _check_real(logits, "the network's logits")
+        if not logits.is_floating_point():
+            raise ArgumentError(
+                f"the network's logits must be floating point, got {logits.dtype}",
+                "Give the network that returns scores, not predicted classes.",
+            )
         self._check_first_logits(logits)
         return logits / self.temperature
 

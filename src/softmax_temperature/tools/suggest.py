@@ -219,6 +219,12 @@ def checked_rows(
             "Give one row per sample, (n, dim).",
         )
     numbers = class_numbers(raw_labels, values.shape, f"{name}labels")
+    # -1 is a class beside 1 alone; otherwise it stands for no class, as -100 does.
+    if bool((numbers < 0).any()) and numbers.unique().tolist() != [-1, 1]:
+        raise ArgumentError(
+            f"{name}labels must not be negative, got {int(numbers.min())}",
+            "Leave rows without a class out.",
+        )
     if classes is None:
         classes = numbers.unique()
     unknown = set(numbers.tolist()) - set(classes.tolist())
