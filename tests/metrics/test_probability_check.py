@@ -44,7 +44,10 @@ FORMS = {
     "one row of zeros": WITH_A_ROW_OF_ZEROS,
     "sigmoids": logits().sigmoid(),
     "percentages": 100 * PROBS,
+    "bytes": 255 * PROBS,
+    "parts of a thousand": (1000 * PROBS).round(),
 }
+REFUSED = r"are (probabilities|percentages)( times \d+)?: "
 ENTRIES: dict[str, Callable[[Tensor], object]] = {
     "calibrate": lambda scores: calibrate(scores, LABELS, bootstrap=0),
     "validation": lambda scores: calibrate(
@@ -109,7 +112,7 @@ def fitted() -> TemperatureScaler:
 def test_probabilities_are_refused_in_every_form_at_every_entry(
     form: str, entry: str
 ) -> None:
-    with pytest.raises(ValueError, match=r"are (probabilities|percentages): "):
+    with pytest.raises(ValueError, match=REFUSED):
         ENTRIES[entry](FORMS[form])
 
 
@@ -118,7 +121,7 @@ def test_cosines_and_cooled_logits_are_refused_where_they_sum_to_one(
     entry: str,
 ) -> None:
     for form in ("probabilities", "two decimals", "percentages"):
-        with pytest.raises(ValueError, match=r"are (probabilities|percentages): "):
+        with pytest.raises(ValueError, match=REFUSED):
             SUMS_ALONE[entry](FORMS[form])
     SUMS_ALONE[entry](logits().sigmoid())
 

@@ -18,6 +18,14 @@ SUM_TOLERANCE = 1e-2
 # two small logits sum to one by chance.
 FEW_ROWS = 20
 SUM_TOLERANCE_OF_FEW = 1e-4
+# What rows of probabilities sum to, and their name in a message: also those that were
+# stored as bytes or in parts of a thousand.
+WHOLES = {
+    1: "probabilities",
+    100: "percentages",
+    255: "probabilities times 255",
+    1000: "probabilities times 1000",
+}
 # A table of at least `FEW_ROWS` rows is one of sigmoids if this share of them lie in
 # [0, 1], on both sides of 0.5 and this far apart. Logits of an untrained network are
 # close to each other.
@@ -62,7 +70,7 @@ def check_not_probs(
     if (low >= LOWEST).double().mean().item() <= SUM_SHARE:
         return
     high = rows.amax(dim=1)
-    for whole, noun in ((1, "probabilities"), (100, "percentages")):
+    for whole, noun in WHOLES.items():
         inside = (low >= LOWEST) & (high <= whole * (1 + PROBABILITY_TOLERANCE))
         if inside.double().mean().item() <= SUM_SHARE:
             continue
