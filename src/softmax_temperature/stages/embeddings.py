@@ -42,7 +42,6 @@ def embed(params: Params) -> Iterator[Cell]:
             "backbone": name,
             "spec": spec,
             "how": params.embed,
-            "root": root,
             "weights_sha256": digests[name],
             # One seed for all data sets: an untrained backbone is one network.
             "seed": seed_of(params.seed, "backbones", name),
@@ -50,7 +49,14 @@ def embed(params: Params) -> Iterator[Cell]:
         inputs = {"images": PREPARED / data}
         if spec.weights == "pretrain":
             inputs["weights"] = BACKBONES / name
-        yield Cell(f"{data}/{name}", _embed, plan, inputs, gpu_share=1.0)
+        yield Cell(
+            f"{data}/{name}",
+            _embed,
+            plan,
+            inputs,
+            gpu_share=1.0,
+            places={"root": root},
+        )
 
 
 def _digest_of_weights(spec: Backbone, root: Path, *, download: bool) -> str | None:

@@ -28,8 +28,7 @@ def fetch(params: Params) -> Iterator[Cell]:
         source = dataset.source or name
         sources = source if isinstance(source, list) else [source]
         fraction = dataset.validation_fraction or params.fetch.validation_fraction
-        plan = dataset.model_dump() | params.data.model_dump()
-        plan |= {
+        plan = dataset.model_dump() | {
             "source": sources,
             "dataset": name,
             "validation_fraction": fraction,
@@ -40,7 +39,7 @@ def fetch(params: Params) -> Iterator[Cell]:
             # The project's seed, so that a data set is the same in every stage.
             "seed": params.seed,
         }
-        yield Cell(name, _fetch, plan)
+        yield Cell(name, _fetch, plan, places=params.data.model_dump())
 
 
 def sources_digest(sources: list[str], root: Path) -> str | None:

@@ -133,7 +133,7 @@ def declared(stage: Any, seeds: int, gamma: Any = 3.0) -> list[DeclaredRun]:
             stage,
             f"FL-3/{seed}",
             {"loss": "focal", "gamma": gamma, "seed": seed},
-            {"gamma": gamma, "root": "/here"},
+            {"gamma": gamma},
         )
         for seed in range(seeds)
     ]
@@ -152,6 +152,7 @@ def record(folder: Path, runs: Runs, gamma: Any = 3.0) -> None:
         {"stage": "training", "cell": f"FL-3/{seed}", "parameters": "digest"}
         for seed in runs.table["seed"]
     ]
+    # Earlier records had the folder of the data too.
     parameters = {"digest": {"gamma": gamma, "root": "/there"}}
     write_json(folder / "records.json", {"cells": cells, "parameters": parameters})
 

@@ -39,9 +39,6 @@ from softmax_temperature.runner.progress import say
 from softmax_temperature.runner.timing import timing_of
 from softmax_temperature.stages import Stage, label
 
-_PLACES = ("root",)
-"""Parameters of a cell that say where files lie, which differs between machines."""
-
 Row = Mapping[str, Any]
 
 
@@ -297,7 +294,7 @@ def _agree(declared: Any, recorded: Any) -> bool:
     """
     if not isinstance(declared, Mapping) or not isinstance(recorded, Mapping):
         return bool(declared == recorded)
-    shared = (set(declared) & set(recorded)).difference(_PLACES)
+    shared = set(declared) & set(recorded)
     return all(_agree(declared[name], recorded[name]) for name in shared)
 
 
