@@ -250,7 +250,9 @@ def test_dvc_runs_what_reads_a_replaced_image_and_nothing_else() -> None:
     assert "prepared: 1 of 5 cells to run" in said
     # The same files in another place run nothing.
     shutil.move(RAW, "other disk")
-    moved = Path("params.yaml").read_text().replace("root: data/raw", "root: other disk")
+    moved = (
+        Path("params.yaml").read_text().replace("root: data/raw", "root: other disk")
+    )
     Path("params.yaml").write_text(moved)
     said = dvc("repro")
     assert "changed: " not in said
