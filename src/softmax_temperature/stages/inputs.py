@@ -89,7 +89,7 @@ def missing_items(
 
     With `to_come`, those that the run downloads first do not count.
     """
-    missing = []
+    missing: list[tuple[Item, MissingInput]] = []
     for item in input_items(params):
         try:
             item.require()
