@@ -1,4 +1,4 @@
-"""List the digests of the user's files that the parameters name.
+"""Download what may be, and list the digests of the files that the parameters name.
 
 What is missing comes first, on standard error: it is left out, and all else runs.
 """
@@ -9,14 +9,14 @@ import own_source  # noqa: F401 - before the package
 
 from softmax_temperature.params import read_params
 from softmax_temperature.runner.progress import say
-from softmax_temperature.stages.inputs import missing_lines
+from softmax_temperature.stages.inputs import download_missing
 from softmax_temperature.tools.inputs import write_inputs
 from softmax_temperature.tools.programs import PARAMS, ParamsFile, run_program
 
 
 def main(params: ParamsFile = PARAMS) -> None:
     parameters = read_params(params)
-    for line in missing_lines(parameters):
+    for line in download_missing(parameters):
         say(f"not run: data missing: {line}")
     for name in write_inputs(parameters):
         print(f"changed: {name}")

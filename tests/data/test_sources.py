@@ -120,7 +120,7 @@ def test_a_missing_data_set_is_named_with_its_folder_and_files(
 ) -> None:
     for look in (
         lambda: find(name, tmp_path),
-        lambda: require_dataset(name, root=tmp_path, download=False),
+        lambda: require_dataset(name, root=tmp_path),
     ):
         with pytest.raises(MissingInput) as caught:
             look()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from PIL import Image
 from ruamel.yaml import YAML
 
 from softmax_temperature.params import Params, read_yaml
+from softmax_temperature.stages import REGISTRY, stages_of
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.tools.inputs import MISSING, input_digests, write_inputs
 from softmax_temperature.tools.profiles import render_profile
@@ -125,6 +127,46 @@ def test_a_replaced_or_removed_file_changes_what_its_program_depends_on(
         assert first[name] == second[name] == third[name]
 
 
+def parameters_of_cells(params: Params) -> dict[str, dict[str, Any]]:
+    """The parameters of all cells, by the stage's output folder and the cell's name."""
+    found: dict[str, dict[str, Any]] = {}
+    for program in dict.fromkeys(entry.program for entry in REGISTRY):
+        for stage in stages_of(program):
+            cells = stage.cells(params)
+            found |= {f"{stage.name}/{cell.name}": cell.parameters for cell in cells}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("file", "stage"),
+    [
+        ("birds.npz", "fetch/birds"),
+        ("leaves/all/oak/3.png", "fetch/leaves"),
+        ("dtd/dtd/images/dotted/1.jpg", "fetch/dtd"),
+        ("cifar-10-batches-py/data_batch_1", "fetch/cifar10"),
+        ("net.pt", "embed/"),
+        ("net/weights.pth", "embed/"),
+        ("glove.txt", "train_focal/phrases/"),
+        ("CIFAR-10-C/labels.npy", "train_focal/digits"),
+        ("multi30k/test.de", "train_translation/"),
+        ("camvid/labels/test/2.png", "train_segmentation/"),
+    ],
+)
+def test_cells_follow_the_content_of_a_file_and_not_its_folder(
+    params: Params, file: str, stage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = parameters_of_cells(params)
+    shutil.move(RAW, "other disk")
+    monkeypatch.syspath_prepend(str(Path("other disk").resolve()))
+    moved = changed(params, {"data/root": "other disk", "data/download": True})
+    assert parameters_of_cells(moved) == before
+    (Path("other disk") / file).write_text("second\n")
+    after = parameters_of_cells(moved)
+    different = {name for name in before if after[name] != before[name]}
+    assert different
+    assert all(name.startswith(stage) for name in different), different
+
+
 def test_a_file_that_no_parameter_names_changes_nothing(params: Params) -> None:
     write_inputs(params)
     write("other.npz")
@@ -206,6 +248,15 @@ def test_dvc_runs_what_reads_a_replaced_image_and_nothing_else() -> None:
     said = dvc("repro")
     assert "changed: leaves" in said
     assert "prepared: 1 of 5 cells to run" in said
+    # The same files in another place run nothing.
+    shutil.move(RAW, "other disk")
+    moved = (
+        Path("params.yaml").read_text().replace("root: data/raw", "root: other disk")
+    )
+    Path("params.yaml").write_text(moved)
+    said = dvc("repro")
+    assert "changed: " not in said
+    assert "Running stage 'fetch'" not in said
 
 
 def dvc(*arguments: str) -> str:

@@ -5,16 +5,24 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.error import URLError
 
 import pandas as pd
 import pytest
 from ruamel.yaml import YAML
 
+from softmax_temperature.data import torchvision_sets
+from softmax_temperature.data.glyphs import read_glyphs
+from softmax_temperature.data.raw import RawDataset
 from softmax_temperature.papers.shared.files import read_csv
 from softmax_temperature.params import Params, read_params
 from softmax_temperature.runner.errors import MissingInput
 from softmax_temperature.stages import inputs
-from softmax_temperature.stages.inputs import missing_lines
+from softmax_temperature.stages.inputs import (
+    download_missing,
+    missing_lines,
+    without_missing,
+)
 from softmax_temperature.tools import needed_data
 from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.tools.programs import stage_program
@@ -148,6 +156,57 @@ def test_a_program_runs_all_that_it_can(program: str, made: list[str]) -> None:
         assert (Path("data") / cell / "manifest.json").is_file()
 
 
+class HalfANetwork:
+    """Stands for torchvision, which gets SVHN, and of CIFAR-10 one file."""
+
+    def __init__(self) -> None:
+        self.tried: list[str] = []
+
+    def load(self, name: str, root: Path, *, download: bool) -> RawDataset:
+        path = root / "test_32x32.mat"
+        if name == "svhn" and path.is_file():
+            return read_glyphs("glyphs-12", seed=0)
+        if not download:
+            raise RuntimeError("not found")
+        self.tried.append(name)
+        root.mkdir(parents=True, exist_ok=True)
+        if name == "svhn":
+            path.write_bytes(b"svhn")
+            return self.load(name, root, download=False)
+        part = root / "cifar-10-batches-py/data_batch_1"
+        part.parent.mkdir()
+        part.write_bytes(b"a part")
+        raise URLError("no route to host")
+
+
+def test_a_failed_download_is_listed_first_and_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _, smoke = render_profile("smoke", ROOT / "profiles")
+    params = changed(with_gaps(smoke), {"data/download": True})
+    YAML().dump(params.model_dump(mode="json"), Path("params.yaml"))
+    half_a_network = HalfANetwork()
+    monkeypatch.setattr(torchvision_sets, "_load", half_a_network.load)
+    assert not [line for line in missing_lines(params, to_come=True) if "svhn" in line]
+    lines = download_missing(params)
+    assert half_a_network.tried == ["svhn", "cifar10"]
+    [line] = [line for line in lines if "cifar10" in line]
+    assert line.startswith("data set cifar10: the download failed")
+    assert not list(Path(params.data.root).glob("cifar-10-batches-py/*"))
+    assert not [line for line in lines if "svhn" in line]
+    # The stage says it too, and makes all else.
+    assert stage_program("fetch", None, []) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith("not run: data missing: ")
+    assert any("cifar10: the download failed" in each for each in said)
+    prepared = {path.name for path in Path("data/prepared").iterdir()}
+    assert prepared == {"digits", "phrases", "glyphs-12", "glyphs-20", "svhn"}
+    kept = without_missing(params).focal.tasks
+    assert "cifar10" not in kept
+    assert "svhn" in kept["digits"].out_of_distribution
+
+
 def collected(paper: str) -> Path:
     """Collect a paper's results, and draw nothing."""
     folder = Path("results/gaps") / paper
@@ -191,6 +250,6 @@ def test_a_paper_without_any_data_is_collected_too(
     assert {claim["note"] for claim in claims} == {"data missing"}
 
 
-def all_missing(params: Params) -> list[tuple[inputs.Item, MissingInput]]:
+def all_missing(params: Params, **_: bool) -> list[tuple[inputs.Item, MissingInput]]:
     fault = MissingInput("is not there", where="here", remedy="Put it there.")
     return [(item, fault) for item in inputs.input_items(params)]

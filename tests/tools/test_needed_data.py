@@ -12,7 +12,9 @@ from softmax_temperature.data import catalogue
 from softmax_temperature.networks import weights
 from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.errors import InputError
+from softmax_temperature.stages.inputs import input_items
 from softmax_temperature.tools import needed_data
+from softmax_temperature.tools.profiles import render_profile
 
 PROFILE = """
 papers: [classifier_temperature, focal]
@@ -151,16 +153,16 @@ BACKBONES = """
 """
 NOISY = """
     noisy:
-      dataset: digits
+      dataset: planes
       network: cnn
       gaussian_noise: 0.1
-      printed_dataset: CIFAR-10
-      printed_network: VGG
 """
 WITH_WEIGHTS = (
     PROFILE.replace("backbones:\n", f"backbones:{BACKBONES}")
     .replace("backbones: [net, lite]", "backbones: [clip, alexnet, facenet, net]")
     .replace("  tasks:\n", f"  tasks:{NOISY}")
+    # What counts is the source, as for the pipeline, and not what the paper calls it.
+    .replace("digits: {}, ", "digits: {}, planes: {source: cifar10}, ")
 )
 
 
@@ -245,6 +247,21 @@ def test_cifar10_c_is_optional(root: Path, capsys: pytest.CaptureFixture[str]) -
     for name in ("gaussian_noise.npy", "labels.npy"):
         (root / "CIFAR-10-C" / name).write_bytes(b"")
     assert any("CIFAR-10-C sha256" in line for line in listed(capsys)["there"])
+
+
+@pytest.mark.usefixtures("empty_caches")
+def test_the_list_is_of_exactly_the_files_that_the_pipeline_reads(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("profiles/some.yaml").write_text(WITH_WEIGHTS)
+    _, params = render_profile("some")
+    sources = {item.source for item in input_items(params)}
+    assert {"cifar10", "CIFAR-10-C", "glove.txt", "net.safetensors"} < sources
+    lines = [line for found in listed(capsys).values() for line in found]
+    for source in sources:
+        assert sum(source.split(" of ")[0] in line for line in lines) >= 1, source
+    items = [line for line in lines if line.startswith("  ")]
+    assert len(items) == len(sources)
 
 
 def test_every_published_checksum_is_a_sha256() -> None:

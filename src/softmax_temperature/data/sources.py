@@ -75,17 +75,18 @@ def source_digest(name: str, *, root: Path) -> str | None:
     return None
 
 
-def require_dataset(name: str, *, root: Path, download: bool) -> None:
-    """Raise MissingInput unless a data set is there, or may be downloaded.
+def require_dataset(name: str, *, root: Path) -> None:
+    """Raise MissingInput unless a data set is there.
 
-    Files are looked for and not read.
+    It is a NotDownloadedError if torchvision can download the data set. Files are
+    looked for and not read.
 
     Raises:
         InputError: If no file can have the name.
     """
     if is_built_in(name) or find_archive(name, root=root):
         return
-    if name in torchvision_names() and (download or has_files(name, root=root)):
+    if name in torchvision_names() and has_files(name, root=root):
         return
     raise missing_dataset(name, root)
 

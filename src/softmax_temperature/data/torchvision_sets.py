@@ -5,6 +5,7 @@ their number is compared with the published one, because torchvision takes any s
 folder for a complete one.
 """
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,9 +83,13 @@ def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset
         # torchvision raises them for files that are missing or have another MD5.
         if not download:
             return None
+    began_with_nothing = not has_files(name, root=root)
     try:
         return _load(name, root, download=True)
     except (OSError, RuntimeError, ValueError) as error:
+        if began_with_nothing:
+            # Part of a data set would be taken for a data set that is there.
+            _remove_files(name, root)
         raise InputError(
             f"the download failed ({error})",
             where=f"data set {name}",
@@ -93,6 +98,14 @@ def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset
                 "data.download: false."
             ),
         ) from error
+
+
+def _remove_files(name: str, root: Path) -> None:
+    if name in _FILES:
+        shutil.rmtree(root / _FILES[name].folder, ignore_errors=True)
+        return
+    for path in root.glob(_ARRAYS[name].files):
+        path.unlink(missing_ok=True)
 
 
 def has_files(name: str, *, root: Path) -> bool:

@@ -89,10 +89,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Cell:
-    """One piece of work: the module-level function `run`, called as `run(job, **plan)`.
+    """One piece of work: a module-level function, `run(job, **plan, **places)`.
 
     The result depends on `plan`, on code, and on `inputs`, artifacts by the names that
     the function uses for them.
+
+    `places` says where files of the user's lie. The result depends on what these files
+    hold, so their digests are in `plan` or `inputs`, and the places do not count: data
+    may move to another disk.
     """
 
     # Unique within the stage. The only cell of a stage is called "." and fills the
@@ -104,6 +108,7 @@ class Cell:
     # The part of a GPU that the cell fills, or None if it is not known. Cells side by
     # side fill at most one GPU.
     gpu_share: float | None = None
+    places: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -179,11 +184,11 @@ class _Task:
         # The last bits of a sum depend on the threads of the linear-algebra libraries.
         with threadpool_limits(limits=compute.threads_per_cell):
             try:
-                cell.run(job, **cell.plan)
+                cell.run(job, **cell.plan, **cell.places)
             except UnusableCheckpoint as error:
                 # It is set aside. Some of it may have been restored: begin anew.
                 say(str(error))
-                cell.run(job, **cell.plan)
+                cell.run(job, **cell.plan, **cell.places)
         return device
 
 

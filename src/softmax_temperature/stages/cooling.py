@@ -71,7 +71,6 @@ def train_cooling(params: Params) -> Iterator[Cell]:
             "arm": paper.arms[arm_name],
             "watching": paper.watching,
             "judged": JUDGED,
-            "root": params.data.root,
             "training_seed": seed_of(params.seed, "cooling", str(seed)),
         }
         yield Cell(
@@ -80,6 +79,7 @@ def train_cooling(params: Params) -> Iterator[Cell]:
             plan,
             {"images": PREPARED / experiment.dataset},
             network.gpu_share,
+            places={"root": params.data.root},
         )
 
 
@@ -144,13 +144,14 @@ def train_segmentation(params: Params) -> Iterator[Cell]:
     for arm, seed in section.trainings():
         plan = {
             "task": part_of(section, SegmentationTask),
-            "root": root,
             "data_seed": params.seed,
             "digest": digest,
             "factor": None if arm == NO_COOLING else section.factor,
             "training_seed": seed_of(params.seed, "cooling", "segmentation", str(seed)),
         }
-        yield Cell(f"{arm}/{seed}", _segment, plan, gpu_share=1.0)
+        yield Cell(
+            f"{arm}/{seed}", _segment, plan, gpu_share=1.0, places={"root": root}
+        )
 
 
 def _segment(

@@ -57,7 +57,6 @@ def early_learning(params: Params) -> Iterator[Cell]:
     for name, question, seed in section.courses():
         plan = {
             "flow": part_of(section, GradientFlow),
-            "root": params.data.root,
             "network": params.networks[name],
             "question": getattr(section, question),
             # Weights, images and probes are the same for both questions.
@@ -66,7 +65,13 @@ def early_learning(params: Params) -> Iterator[Cell]:
             ),
         }
         run = _curves if question == CURVES else _norms
-        yield Cell(f"{name}/{question}/{seed}", run, plan, inputs)
+        yield Cell(
+            f"{name}/{question}/{seed}",
+            run,
+            plan,
+            inputs,
+            places={"root": params.data.root},
+        )
 
 
 def _curves(job: Job, *, question: Curves, flow: GradientFlow, **start_of: Any) -> None:

@@ -26,23 +26,17 @@ from softmax_temperature.stages import BACKBONES, PREPARED, stage
 
 @stage
 def embed(params: Params) -> Iterator[Cell]:
-    """One cell per data set and backbone.
-
-    Missing weights are fetched here; if that fails, their cells report it.
-    """
+    """One cell per data set and backbone. Missing weights are errors of their cells."""
     root = params.data.root
     digests: dict[str, str | None] = {}
     for data, name in params.embedded_pairs():
         spec = params.backbones[name]
         if name not in digests:
-            digests[name] = _digest_of_weights(
-                spec, Path(root), download=params.data.download
-            )
+            digests[name] = _digest_of_weights(spec, Path(root))
         plan = {
             "backbone": name,
             "spec": spec,
             "how": params.embed,
-            "root": root,
             "weights_sha256": digests[name],
             # One seed for all data sets: an untrained backbone is one network.
             "seed": seed_of(params.seed, "backbones", name),
@@ -50,12 +44,19 @@ def embed(params: Params) -> Iterator[Cell]:
         inputs = {"images": PREPARED / data}
         if spec.weights == "pretrain":
             inputs["weights"] = BACKBONES / name
-        yield Cell(f"{data}/{name}", _embed, plan, inputs, gpu_share=1.0)
+        yield Cell(
+            f"{data}/{name}",
+            _embed,
+            plan,
+            inputs,
+            gpu_share=1.0,
+            places={"root": root},
+        )
 
 
-def _digest_of_weights(spec: Backbone, root: Path, *, download: bool) -> str | None:
+def _digest_of_weights(spec: Backbone, root: Path) -> str | None:
     with suppress(InputError):
-        path = locate_weights(spec, root=root, download=download)
+        path = locate_weights(spec, root=root, download=False)
         return digest_of_file(path) if path else None
     return None
 

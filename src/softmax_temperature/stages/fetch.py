@@ -9,7 +9,6 @@ from softmax_temperature.data.division import Rules
 from softmax_temperature.data.prepare import prepare
 from softmax_temperature.data.raw import joined
 from softmax_temperature.data.sources import find_dataset, source_digest
-from softmax_temperature.data.torchvision_sets import torchvision_names
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.cells import Cell, Job
@@ -28,19 +27,16 @@ def fetch(params: Params) -> Iterator[Cell]:
         source = dataset.source or name
         sources = source if isinstance(source, list) else [source]
         fraction = dataset.validation_fraction or params.fetch.validation_fraction
-        plan = dataset.model_dump() | params.data.model_dump()
-        plan |= {
+        plan = dataset.model_dump() | {
             "source": sources,
             "dataset": name,
             "validation_fraction": fraction,
             "image_size_limit": params.fetch.image_size_limit,
-            "archive": _digest_to_plan(
-                sources, root, download=params.data.download, seed=params.seed
-            ),
+            "archive": _digest_to_plan(sources, root),
             # The project's seed, so that a data set is the same in every stage.
             "seed": params.seed,
         }
-        yield Cell(name, _fetch, plan)
+        yield Cell(name, _fetch, plan, places=params.data.model_dump())
 
 
 def sources_digest(sources: list[str], root: Path) -> str | None:
@@ -58,19 +54,12 @@ def sources_digest(sources: list[str], root: Path) -> str | None:
     return digest_of_text("".join(present))
 
 
-def _digest_to_plan(
-    sources: list[str], root: Path, *, download: bool, seed: int
-) -> str | None:
-    """The digest of the sources, downloaded first if they may be.
+def _digest_to_plan(sources: list[str], root: Path) -> str | None:
+    """The digest of the sources.
 
     None if there is something wrong with them: the cell will tell.
     """
     with suppress(InputError):
-        for source in sources:
-            is_missing = source_digest(source, root=root) is None
-            if download and is_missing and source in torchvision_names():
-                # Otherwise the next run, which sees the files, would begin anew.
-                find_dataset(source, root=root, download=True, seed=seed)
         return sources_digest(sources, root)
     return None
 

@@ -71,7 +71,6 @@ def train_focal(params: Params) -> Iterator[Cell]:
             "watching": paper.watching,
             "vectors_sha256": vectors_sha256,
             "noise_archive": noise_archive,
-            "root": params.data.root,
             "training_seed": seed_of(
                 params.seed, "focal", task.variant_of or name, str(seed)
             ),
@@ -81,7 +80,14 @@ def train_focal(params: Params) -> Iterator[Cell]:
             inputs[OUT_OF_DISTRIBUTION + dataset] = PREPARED / dataset
         for dataset in task.shifted:
             inputs[SHIFTED + dataset] = PREPARED / dataset
-        yield Cell(f"{name}/{arm_name}/{seed}", _train, plan, inputs, network.gpu_share)
+        yield Cell(
+            f"{name}/{arm_name}/{seed}",
+            _train,
+            plan,
+            inputs,
+            network.gpu_share,
+            places={"root": params.data.root},
+        )
 
 
 def _train(

@@ -81,13 +81,18 @@ def train_translation(params: Params) -> Iterator[Cell]:
     for arm, seed in section.trainings():
         plan = {
             "task": part_of(section, TranslationTask),
-            "root": root,
             "data_seed": params.seed,
             "digest": digest,
             "arm": section.arms[arm],
             "training_seed": seed_of(params.seed, "focal", "translation", str(seed)),
         }
-        yield Cell(f"{arm}/{seed}", _train_translation, plan, gpu_share=1.0)
+        yield Cell(
+            f"{arm}/{seed}",
+            _train_translation,
+            plan,
+            gpu_share=1.0,
+            places={"root": root},
+        )
 
 
 def _train_translation(

@@ -1,7 +1,8 @@
 """The user's files that cells read: which there are, and what runs without the others.
 
-What is missing is found before anything runs, and stops only what needs it: programs,
-`plan` and `collect` all take their parameters from `without_missing`.
+What is missing is downloaded if it may be. What is missing then is known before
+anything runs, and stops only what needs it: programs, `plan` and `collect` all take
+their parameters from `without_missing`.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from softmax_temperature.data.gaussian_noise import archive_digest
 from softmax_temperature.data.image_files import digest_of_user_file
 from softmax_temperature.data.segmentation import require_scenes, segmentation_digest
 from softmax_temperature.data.sources import (
+    find_dataset,
     is_built_in,
     require_dataset,
     source_digest,
 )
+from softmax_temperature.data.torchvision_sets import torchvision_names
 from softmax_temperature.data.translation import require_pairs, translation_digest
 from softmax_temperature.data.word_vectors import require_word_vectors
 from softmax_temperature.networks.weights import locate_weights
@@ -29,7 +32,11 @@ from softmax_temperature.params.cooling import Cooling
 from softmax_temperature.params.focal import Focal, Task
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.params.temperature_check import TemperatureCheck
-from softmax_temperature.runner.errors import MissingInput
+from softmax_temperature.runner.errors import (
+    InputError,
+    MissingInput,
+    NotDownloadedError,
+)
 
 BUILT_IN = "built in"
 Kind = Literal["data set", "weights", "word vectors", "noise", "translation", "scenes"]
@@ -42,13 +49,16 @@ class Item:
     Attributes:
         kind: Its kind.
         key: Its name in the parameters: of a data set or backbone, or a file's.
-        name: Its name for a reader.
-        source: Its name below data.root, and in the catalogue.
+        name: Its name in the lists of digests.
+        source: Its name for a reader, below data.root and in the catalogue.
         program: The program that reads it.
         digest: Computes the sha256 of the files, or `BUILT_IN`; None if there are
             none. Raises InputError if they are wrong.
-        require: Raises MissingInput if it is neither there nor may be downloaded. It
-            looks for files and does not read them.
+        require: Raises MissingInput if it is not there, and NotDownloadedError if a
+            library can download it. It looks for files and does not read them.
+        download: Lets a library download what is missing; None if none can. Raises
+            InputError if that fails.
+        check: Reads the files that are there. Raises InputError if they are wrong.
     """
 
     kind: Kind
@@ -57,7 +67,9 @@ class Item:
     source: str
     program: str
     digest: Callable[[], str | None]
-    require: Callable[[], None] = lambda: None
+    require: Callable[[], object] = lambda: None
+    download: Callable[[], object] | None = None
+    check: Callable[[], object] = lambda: None
 
 
 def input_items(params: Params) -> list[Item]:
@@ -70,30 +82,66 @@ def input_items(params: Params) -> list[Item]:
     ]
 
 
-def missing_items(params: Params) -> list[tuple[Item, MissingInput]]:
-    """The items that are not there and may not be downloaded, with what to do."""
-    missing = []
+def missing_items(
+    params: Params, *, to_come: bool = False
+) -> list[tuple[Item, MissingInput]]:
+    """The items that are not there, with what to do.
+
+    With `to_come`, those that the run downloads first do not count.
+    """
+    missing: list[tuple[Item, MissingInput]] = []
     for item in input_items(params):
         try:
             item.require()
+        except NotDownloadedError as fault:
+            if not (to_come and params.data.download):
+                missing.append((item, fault))
         except MissingInput as fault:
             missing.append((item, fault))
     return missing
 
 
-def missing_lines(params: Params) -> list[str]:
+def missing_lines(params: Params, *, to_come: bool = False) -> list[str]:
     """One line per missing item: which, where it is expected, and how to get it."""
-    return list(dict.fromkeys(str(fault) for _, fault in missing_items(params)))
+    missing = missing_items(params, to_come=to_come)
+    return list(dict.fromkeys(str(fault) for _, fault in missing))
 
 
-def without_missing(params: Params) -> Params:
-    """The parameters without what needs a missing item.
+def download_missing(params: Params, program: str | None = None) -> list[str]:
+    """Download what is missing and may be downloaded.
+
+    Args:
+        params: The parameters.
+        program: Of this program's files alone, if it is not None.
+
+    Returns:
+        One line per item that is missing now. A download that failed is one of them,
+        with the reason.
+    """
+    lines = []
+    for item, missing in missing_items(params):
+        if program not in (None, item.program):
+            continue
+        fault: InputError = missing
+        is_downloadable = isinstance(missing, NotDownloadedError)
+        if params.data.download and is_downloadable and item.download is not None:
+            try:
+                item.download()
+                continue
+            except InputError as failed:
+                fault = failed
+        lines.append(str(fault))
+    return list(dict.fromkeys(lines))
+
+
+def without_missing(params: Params, *, to_come: bool = False) -> Params:
+    """The parameters without what needs a missing item (see `missing_items`).
 
     A task whose data set is there keeps the out-of-distribution and shifted sets that
     are there. Sections may then be empty, which a parameter file may not.
     """
     gone: dict[Kind, set[str]] = {}
-    for item, _ in missing_items(params):
+    for item, _ in missing_items(params, to_come=to_come):
         gone.setdefault(item.kind, set()).add(item.key)
     if not gone:
         return params
@@ -187,10 +235,18 @@ def _data_sets(params: Params) -> Iterator[Item]:
                 source=name,
                 program="fetch",
                 digest=partial(_digest_of_data_set, name, root),
-                require=partial(
-                    require_dataset, name, root=root, download=params.data.download
+                require=partial(require_dataset, name, root=root),
+                download=_download_of(name, root, params.seed),
+                check=partial(
+                    find_dataset, name, root=root, download=False, seed=params.seed
                 ),
             )
+
+
+def _download_of(name: str, root: Path, seed: int) -> Callable[[], object] | None:
+    if name not in torchvision_names():
+        return None
+    return partial(find_dataset, name, root=root, download=True, seed=seed)
 
 
 def _digest_of_data_set(name: str, root: Path) -> str | None:
@@ -203,15 +259,26 @@ def _weights(params: Params) -> Iterator[Item]:
     for name in params.classifier_temperature.backbones:
         backbone = params.backbones[name]
         if backbone.weights in ("file", "hub", "package"):
+            root = Path(params.data.root)
+            download = None
+            if backbone.weights == "hub":
+                download = partial(locate_weights, backbone, root=root, download=True)
             yield Item(
                 kind="weights",
                 key=name,
                 name=name,
-                source=backbone.file or name,
+                source=_source_of_weights(backbone),
                 program="embed",
-                digest=partial(_digest_of_weights, backbone, Path(params.data.root)),
-                require=partial(_require_weights, backbone, params),
+                digest=partial(_digest_of_weights, backbone, root),
+                require=partial(locate_weights, backbone, root=root, download=False),
+                download=download,
             )
+
+
+def _source_of_weights(backbone: Backbone) -> str:
+    if backbone.file or backbone.package:
+        return str(backbone.file or backbone.package)
+    return f"{backbone.architecture}.{backbone.tag} of {backbone.library}"
 
 
 def _digest_of_weights(backbone: Backbone, root: Path) -> str | None:
@@ -220,12 +287,6 @@ def _digest_of_weights(backbone: Backbone, root: Path) -> str | None:
     except MissingInput:
         return None
     return digest_of_user_file(path) if path else None
-
-
-def _require_weights(backbone: Backbone, params: Params) -> None:
-    if backbone.weights == "hub" and params.data.download:
-        return
-    locate_weights(backbone, root=Path(params.data.root), download=False)
 
 
 def _focal_files(params: Params) -> Iterator[Item]:

@@ -66,6 +66,7 @@ def train_temperature_check(params: Params) -> Iterator[Cell]:
             plan | {"learning_rate": rate},
             {"data": PREPARED / paper.sweeps[sweep].dataset},
             plan["network"].gpu_share,
+            places={"root": params.data.root},
         )
 
 
@@ -93,13 +94,14 @@ def confirm_temperature_check(params: Params) -> Iterator[Cell]:
             plan | {"rates": rates},
             inputs,
             plan["network"].gpu_share,
+            places={"root": params.data.root},
         )
 
 
 def plan_of(
     params: Params, sweep: str, inverse_temperature: float, start: str, seed: int
 ) -> dict[str, Any]:
-    """The arguments of `train` except the learning rate."""
+    """The arguments of `train` except the learning rate and the data's place."""
     paper = params.temperature_check
     return {
         "inverse_temperature": inverse_temperature,
@@ -107,7 +109,6 @@ def plan_of(
         "network": params.networks[paper.sweeps[sweep].network],
         "recipe": paper.recipe_of(sweep).model_dump(exclude={"lr"}),
         "looks": part_of(paper, EvaluationSettings),
-        "root": params.data.root,
         "training_seed": seed_of(params.seed, "temperature_check", sweep, str(seed)),
     }
 

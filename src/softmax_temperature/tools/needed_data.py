@@ -7,8 +7,7 @@ checks the files that are present.
 import gzip
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from hashlib import sha256 as sha256_of
 from pathlib import Path
 from typing import Annotated
@@ -16,125 +15,76 @@ from urllib.request import urlopen
 
 import typer
 
-from softmax_temperature.data.catalogue import BY_HAND, CATALOGUE, URLS, WEIGHTS
-from softmax_temperature.data.gaussian_noise import ARCHIVE, archive_digest
-from softmax_temperature.data.segmentation import segmentation_digest
-from softmax_temperature.data.sources import find_archive, find_dataset, is_built_in
-from softmax_temperature.data.translation import translation_digest
-from softmax_temperature.data.word_vectors import read_word_vectors, word_vectors_digest
-from softmax_temperature.networks.weights import locate_weights
+from softmax_temperature.data.catalogue import (
+    BY_HAND,
+    CATALOGUE,
+    URLS,
+    WEIGHTS,
+    WeightsFile,
+)
 from softmax_temperature.params import Params
-from softmax_temperature.params.network import Backbone
-from softmax_temperature.runner.artifacts import atomic_file, digest_of_file
-from softmax_temperature.runner.errors import InputError, NotDownloadedError
+from softmax_temperature.runner.artifacts import atomic_file
+from softmax_temperature.runner.errors import (
+    InputError,
+    MissingInput,
+    NotDownloadedError,
+)
+from softmax_temperature.stages.inputs import BUILT_IN, Item, input_items
 from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.tools.programs import run_program
 
-# A check returns the sha256 of an item, or None for an item without a file. It raises
-# InputError if the item is missing or wrong.
-Check = Callable[[], str | None]
-# Items that a profile runs without.
-OPTIONAL = frozenset({ARCHIVE})
 # States of items.
 THERE = "there"
 MISSING = "MISSING"
 TO_COME = "to come"
-OPTIONAL_ITEM = "optional"
+OPTIONAL = "optional"
 
 
-def needed(params: Params, *, download: bool) -> dict[str, Check]:
-    """Checks of the data sets, word vectors and weights that a profile uses, by name.
+def download(item: Item, root: Path) -> None:
+    """Download an item that is missing, if its library or the catalogue can.
 
-    With `download`, a check downloads what is missing, where that is possible.
+    Raises:
+        InputError: If that fails.
     """
-    root = Path(params.data.root)
-    checks: dict[str, Check] = {}
-    for key, dataset in params.datasets_to_prepare().items():
-        source = dataset.source or key
-        for name in source if isinstance(source, list) else [source]:
-            checks[name] = partial(_dataset, name, root, download)
-    if "focal" in params.papers:
-        checks |= _focal_checks(params, root, download)
-    if "cooling" in params.papers and params.cooling.segmentation:
-        scenes = params.cooling.segmentation.dataset
-        checks[scenes] = partial(segmentation_digest, scenes, root=root)
-    if "classifier_temperature" in params.papers:
-        for name in params.classifier_temperature.backbones:
-            backbone = params.backbones[name]
-            if backbone.weights in ("file", "hub", "package"):
-                hub_name = f"{backbone.architecture}.{backbone.tag}"
-                item = backbone.file or backbone.package
-                item = item or f"{hub_name} of {backbone.library}"
-                checks[item] = partial(_weights, backbone, root, download)
-    return checks
+    published = _published(item)
+    if item.kind == "translation" and not (root / item.source).is_dir():
+        for file, (url, sha256) in URLS.get(item.source, {}).items():
+            fetch(url, root / item.source / file, sha256)
+    elif published and not (root / item.source).exists():
+        fetch(published.url, root / item.source, published.sha256)
+    elif item.download is not None:
+        try:
+            item.require()
+        except MissingInput:
+            item.download()
 
 
-def _focal_checks(params: Params, root: Path, download: bool) -> dict[str, Check]:
-    checks: dict[str, Check] = {}
-    for task in params.focal.tasks.values():
-        if task.embeddings:
-            file = task.embeddings.file
-            checks[file] = partial(_word_vectors, root / file)
-        if task.gaussian_noise and task.printed_dataset == "CIFAR-10":
-            checks[ARCHIVE] = partial(_noise, root)
-    translation = params.focal.translation
-    if translation:
-        languages = (translation.source, translation.target)
-        checks[translation.dataset] = partial(
-            _pairs, translation.dataset, languages, root, download
-        )
-    return checks
+def checked(item: Item, root: Path) -> str | None:
+    """The sha256 of an item's files, after reading them; None if it has none.
 
-
-def _dataset(name: str, root: Path, download: bool) -> str | None:
-    if not is_built_in(name):
-        find_dataset(name, root=root, download=download, seed=0)
-    archive = find_archive(name, root=root)
-    return archive.digest() if archive else None
-
-
-def _weights(backbone: Backbone, root: Path, download: bool) -> str | None:
-    published = WEIGHTS.get(Path(backbone.file or "").name)
-    if backbone.file and published and download and not (root / backbone.file).exists():
-        fetch(published.url, root / backbone.file, published.sha256)
-    # Raises InputError if they are missing or wrong.
-    path = locate_weights(backbone, root=root, download=download)
-    digest = digest_of_file(path) if path else None
+    Raises:
+        InputError: If the item is missing or wrong.
+    """
+    item.require()
+    item.check()
+    digest = item.digest()
+    if digest == BUILT_IN:
+        return None
+    if digest is None:
+        remedy = BY_HAND.get(item.source, "").format(folder=root / item.source)
+        raise MissingInput(f"not found in {root}", where=item.source, remedy=remedy)
+    published = _published(item)
     if published and published.sha256 and digest != published.sha256:
         raise InputError(
             f"its sha256 is {digest}, that of the published file {published.sha256}",
-            where=str(path),
+            where=str(root / item.source),
             remedy=f"Get {published.url} again.",
         )
     return digest
 
 
-def _noise(root: Path) -> str:
-    digest = archive_digest(root)
-    if digest is None:
-        raise InputError(
-            f"not found in {root}",
-            where=ARCHIVE,
-            remedy=BY_HAND[ARCHIVE].format(folder=root / ARCHIVE),
-        )
-    return digest
-
-
-def _word_vectors(path: Path) -> str | None:
-    digest = word_vectors_digest(path)
-    if not digest:
-        # Raises InputError, with the address of the vectors.
-        read_word_vectors(path, (), width=1)
-    return digest
-
-
-def _pairs(
-    name: str, languages: tuple[str, str], root: Path, download: bool
-) -> str | None:
-    if download and not (root / name).is_dir():
-        for file, (url, sha256) in URLS.get(name, {}).items():
-            fetch(url, root / name / file, sha256)
-    return translation_digest(name, languages, root=root)
+def _published(item: Item) -> WeightsFile | None:
+    return WEIGHTS.get(Path(item.source).name) if item.kind == "weights" else None
 
 
 def fetch(url: str, path: Path, sha256: str) -> None:
@@ -174,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def list_data(
     profile: Annotated[str, typer.Argument(help="The name of a profile.")],
-    download: Annotated[
+    try_download: Annotated[
         bool, typer.Option("--download", help="Download what is missing, if possible.")
     ] = False,
 ) -> None:
@@ -182,10 +132,12 @@ def list_data(
     _, params = render_profile(profile)
     counts: Counter[str] = Counter()
     print(f"Profile {profile} reads from {params.data.root}:")
-    for item, check in needed(params, download=download).items():
-        state, text = _state(item, check, comes=params.data.download)
+    # One source may be prepared in several ways.
+    items = {item.source: item for item in input_items(params)}
+    for item in items.values():
+        state, text = _state(item, params, try_download=try_download)
         counts[state] += 1
-        print(f"  {state:8}", text, _licence(item))
+        print(f"  {state:8}", text, _licence(item.source))
     if counts[TO_COME]:
         print(
             f"{counts[TO_COME]} come with the run, because data.download is true; "
@@ -198,16 +150,19 @@ def list_data(
         print("All items are present.")
 
 
-def _state(item: str, check: Check, *, comes: bool) -> tuple[str, str]:
-    """The state of an item, and a text; `comes` if the run downloads what it can."""
+def _state(item: Item, params: Params, *, try_download: bool) -> tuple[str, str]:
+    """The state of an item, and a text."""
+    root = Path(params.data.root)
     try:
-        digest = check()
+        if try_download:
+            download(item, root)
+        digest = checked(item, root)
     except InputError as error:
-        if comes and isinstance(error, NotDownloadedError):
+        if params.data.download and isinstance(error, NotDownloadedError):
             found, _, _ = error.what.partition(", expected ")
             return TO_COME, f"{error.where}: {found}"
-        return OPTIONAL_ITEM if item in OPTIONAL else MISSING, f"{error}"
-    return THERE, f"{item} sha256 {digest}" if digest else item
+        return OPTIONAL if item.kind == "noise" else MISSING, f"{error}"
+    return THERE, f"{item.source} sha256 {digest}" if digest else item.source
 
 
 def _licence(item: str) -> str:

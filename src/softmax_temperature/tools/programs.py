@@ -19,6 +19,7 @@ from softmax_temperature.runner.errors import (
     nearest,
 )
 from softmax_temperature.runner.implementations import module_of
+from softmax_temperature.runner.progress import say
 from softmax_temperature.stages import REGISTRY, stages_of
 
 if TYPE_CHECKING:
@@ -41,11 +42,15 @@ def stage_program(
     def work(params: ParamsFile = PARAMS, only: Only = None) -> None:
         # Torch takes seconds to import, which `--help` must not wait for.
         from softmax_temperature.runner.cells import run_cells
-        from softmax_temperature.stages.inputs import without_missing
+        from softmax_temperature.stages.inputs import download_missing, without_missing
 
         if only is not None:
             require_choice("--only", only, names)
-        parameters = without_missing(read_params(params))
+        parameters = read_params(params)
+        # Without DVC, nothing else has downloaded them.
+        for line in download_missing(parameters, program):
+            say(f"not run: data missing: {line}")
+        parameters = without_missing(parameters)
         for stage in stages_of(program):
             if only in (None, stage.name):
                 cells = stage.cells(parameters)

@@ -73,9 +73,7 @@ def plan(params: Params) -> list[StagePlan]:
     """
     _require_package_of_this_folder()
     recorded = recorded_stages(Path("results") / params.profile)
-    params = without_missing(params)
-    offline_data = params.data.model_copy(update={"download": False})
-    offline = params.model_copy(update={"data": offline_data})
+    params = without_missing(params, to_come=True)
     # From the folder in which a cell is published to the folder of its result, or None
     # if it has to run.
     results: dict[Path, Path | None] = {}
@@ -87,7 +85,7 @@ def plan(params: Params) -> list[StagePlan]:
             plans.append(StagePlan(name, None))
         for stage in stages:
             try:
-                cells = stage.cells(offline)
+                cells = stage.cells(params)
             except InputError as error:
                 note = _note(error, params)
                 hours = params.compute.gpu_hours.get(stage.name)
@@ -159,7 +157,8 @@ def _result(
 
 def summary(plans: list[StagePlan], params: Params) -> str:
     """The plan as text: what is missing, one line per stage with cells, the sum."""
-    lines = [f"not run: data missing: {line}" for line in missing_lines(params)]
+    missing = missing_lines(params, to_come=True)
+    lines = [f"not run: data missing: {line}" for line in missing]
     for stage in plans:
         minutes = stage.minutes_to_run
         timing = f", {minutes:.1f} min on the recorded machine" if minutes else ""

@@ -20,7 +20,7 @@ from softmax_temperature.papers.classifier_temperature.tables import (
     plateaus,
     table_1,
 )
-from softmax_temperature.papers.shared.runs import Runs
+from softmax_temperature.papers.shared.runs import NOT_RUN, Runs
 from tests.papers.classifier_temperature.conftest import DATASETS, changed_pairs
 
 ROWS = ("Best Stat", "4-Best Stats", "All Stats")
@@ -171,3 +171,23 @@ def test_predictions_know_trained_backbones(runs: Runs) -> None:
 def test_every_table_has_its_own_name() -> None:
     names = [table.name for table in TABLES]
     assert names == ["table_1", "cost_of_rules", "cost_of_suggest", "plateaus"]
+
+
+def test_a_data_set_that_is_missing_is_a_row_of_the_plateaus(runs: Runs) -> None:
+    low = pd.Series(10.0, index=runs.tables["pairs"].index)
+    columns = {"plateau_low": low, "plateau_high": 2 * low, "best_accuracy": 0.99}
+    runs = changed_pairs(runs, **columns)
+    [table] = [table for table in TABLES if table.name == "plateaus"]
+    assert "status" not in table.make(runs), "nothing is missing"
+    search = {"task": "search", "reason": "data missing"}
+    rows = [
+        {**search, "dataset": "birds", "backbone": "resnet"},
+        {**search, "dataset": "birds", "backbone": "vit"},
+        # Of this data set one backbone alone is missing.
+        {**search, "dataset": DATASETS[0], "backbone": "vit"},
+    ]
+    some = replace(runs, tables={**runs.tables, NOT_RUN: pd.DataFrame(rows)})
+    made = table.make(some).set_index("dataset")["status"]
+    assert made["birds"] == "not run: data missing"
+    assert made.drop("birds").unique().tolist() == ["measured"]
+    assert len(made) == len(plateaus(runs)) + 1

@@ -133,7 +133,7 @@ def declared(stage: Any, seeds: int, gamma: Any = 3.0) -> list[DeclaredRun]:
             stage,
             f"FL-3/{seed}",
             {"loss": "focal", "gamma": gamma, "seed": seed},
-            {"gamma": gamma, "root": "/here"},
+            {"gamma": gamma},
         )
         for seed in range(seeds)
     ]
@@ -152,6 +152,7 @@ def record(folder: Path, runs: Runs, gamma: Any = 3.0) -> None:
         {"stage": "training", "cell": f"FL-3/{seed}", "parameters": "digest"}
         for seed in runs.table["seed"]
     ]
+    # Earlier records had the folder of the data too.
     parameters = {"digest": {"gamma": gamma, "root": "/there"}}
     write_json(folder / "records.json", {"cells": cells, "parameters": parameters})
 
@@ -323,8 +324,39 @@ def test_runs_whose_data_are_missing_stay_where_recorded_and_are_named_elsewhere
     assert runs.table["seed"].tolist() == [0, 1]
     assert runs.table["device"].isna().all()
     # Experiments are named without their seeds.
-    assert runs.tables[NOT_RUN].to_dict("records") == [{"loss": "focal", "gamma": 3.0}]
+    assert runs.tables[NOT_RUN].to_dict("records") == [
+        {"loss": "focal", "gamma": 3.0, "reason": "data missing"}
+    ]
     write_runs(folder, runs)
     assert len(read_runs(folder).tables[NOT_RUN]) == 1
     with pytest.raises(InputError, match="2 of 4 runs are neither in a cell here"):
         gather(folder, asked, read, tables=shapes)
+
+
+def test_an_arm_that_was_declared_after_the_study_was_recorded_is_not_run(
+    tmp_path: Path, stage: MadeStage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "results/study/paper"
+    train(stage, 0, 1)
+    record(folder, gathered(folder, declared(stage, 2)))
+    other = MadeStage(tmp_path / "another/training")
+    new_arm = [
+        replace(
+            run,
+            cell=run.cell.replace("FL-3", "FL-5"),
+            factors={**run.factors, "gamma": 5.0},
+        )
+        for run in declared(other, 2)
+    ]
+    runs = gathered(folder, [*declared(other, 2), *new_arm])
+    assert runs.table["gamma"].tolist() == [3.0, 3.0]
+    assert runs.tables[NOT_RUN].to_dict("records") == [
+        {"loss": "focal", "gamma": 5.0, "reason": "not trained"}
+    ]
+    assert "2 runs are declared and not trained" in capsys.readouterr().err
+    # A seed more of an arm that is there would change what its mean is of.
+    with pytest.raises(InputError, match=r"1 of 5 runs are .* recorded: FL-3/2\."):
+        gathered(folder, [*declared(other, 3), *new_arm])
+    # Where nothing was recorded, all must have been trained here.
+    with pytest.raises(InputError, match=r"2 of 2 runs are .*: FL-5/0, FL-5/1\."):
+        gathered(tmp_path / "new", new_arm)

@@ -1,9 +1,13 @@
 """Tables of trainings, worked out by hand."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 
-from softmax_temperature.papers.shared.runs import Runs
+from softmax_temperature.papers.shared.notebooks import shown
+from softmax_temperature.papers.shared.runs import NOT_RUN, Runs
 from softmax_temperature.papers.shared.tables import Table
 from softmax_temperature.papers.temperature_check import tables
 
@@ -82,3 +86,48 @@ def test_a_study_without_sweeps_has_empty_tables(table: Table) -> None:
 def test_a_reader_sees_words_for_columns_and_values(runs: Runs) -> None:
     table = tables.ACCURACIES.lay_out(tables.accuracies(runs))
     assert {"β", "rescaled rate", "best seed"} <= set(table)
+
+
+def test_a_sweep_whose_data_are_missing_is_a_row_of_each_of_its_tables(
+    runs: Runs,
+) -> None:
+    assert "status" not in tables.ACCURACIES.make(runs), "nothing is missing"
+    own = {
+        "task": "training",
+        "sweep": "birds",
+        "dataset": "cub200",
+        "start": "own",
+        "mode": "none",
+        "role": "tuning",
+    }
+    rows = [
+        {**own, "inverse_temperature": 1.0, "reason": "data missing"},
+        {**own, "inverse_temperature": 10.0, "reason": "data missing"},
+        {**own, "sweep": "wrn", "dataset": "cifar10", "reason": "not trained"},
+    ]
+    some = replace(runs, tables={**runs.tables, NOT_RUN: pd.DataFrame(rows)})
+    for table in (
+        tables.ACCURACIES,
+        tables.CONFIDENCE,
+        tables.LEARNING_RATES,
+        tables.THREE_TEMPERATURES,
+    ):
+        made = table.make(some)
+        status = made.groupby("sweep")["status"].unique()
+        assert status["birds"].tolist() == ["not run: data missing"]
+        assert status["wrn"].tolist() == ["measured"]
+        assert (made["sweep"] == "birds").sum() == 1
+    # No norm was to be set, and no flow to be followed.
+    assert "status" not in tables.LOGIT_NORMS.make(some)
+    html = shown(tables.ACCURACIES.make(some), "accuracies").data
+    assert "not run: data missing" in html
+    assert "<details>" not in html
+
+
+def test_a_network_whose_flow_lacks_its_data_is_a_row_of_the_slopes() -> None:
+    row = {"task": "gradient_flow", "network": "mlp", "reason": "data missing"}
+    runs = make_runs([training("wrn", 1.0, 1.0, 0, 0.9)])
+    some = replace(runs, tables={**runs.tables, NOT_RUN: pd.DataFrame([row])})
+    [slopes] = tables.EARLY_SLOPES.make(some).to_dict("records")
+    assert slopes["network"] == "mlp"
+    assert slopes["status"] == "not run: data missing"

@@ -18,12 +18,11 @@ from softmax_temperature.papers.classifier_temperature.study import (
 from softmax_temperature.papers.shared.collecting import (
     DeclaredRun,
     MeasuredRun,
-    gather,
+    gather_study,
 )
 from softmax_temperature.papers.shared.files import read_csv, write_results
 from softmax_temperature.papers.shared.records import (
     table_path,
-    write_nothing,
     write_study,
 )
 from softmax_temperature.papers.shared.runs import RUN, Runs
@@ -38,7 +37,6 @@ from softmax_temperature.stages.classifier_temperature import (
 from softmax_temperature.stages.embeddings import embed
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.heuristic import grids, heuristic
-from softmax_temperature.stages.inputs import without_missing
 from softmax_temperature.stages.pretraining import pretrain
 
 STAGES = (fetch, pretrain, embed, describe, search, rescaling, heuristic)
@@ -53,15 +51,10 @@ def collect(params: Params, folder: Path) -> None:
         InputError: If a run that the parameters declare is neither in a cell here nor
             recorded in the folder.
     """
-    runs = gather(
-        folder,
-        list(declared_runs(params)),
-        read_run,
-        possible=list(declared_runs(without_missing(params))),
-        tables=MEASURED_COLUMNS,
+    runs = gather_study(
+        folder, SLUG, params, declared_runs, read_run, tables=MEASURED_COLUMNS
     )
-    if runs.table.empty:
-        write_nothing(folder, SLUG, params.profile, runs)
+    if runs is None:
         return
     write_study(
         folder,

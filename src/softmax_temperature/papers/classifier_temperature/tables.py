@@ -18,6 +18,7 @@ from softmax_temperature.heuristic.tables import (
 from softmax_temperature.papers.classifier_temperature.study import (
     HEURISTIC_STAGE,
     NO_SCALING,
+    SEARCH,
     SEARCH_STAGE,
     SLUG,
     pairs,
@@ -197,6 +198,6 @@ TABLES: tuple[Table, ...] = (
     Made(name="table_1", by=table_1),
     Made(name="cost_of_rules", by=cost_of_rules),
     Made(name="cost_of_suggest", by=cost_of_suggest),
-    Made(name="plateaus", by=plateaus),
+    Made(name="plateaus", by=plateaus, of=SEARCH, names=("dataset",)),
 )
 """Every table, in the order of the paper."""

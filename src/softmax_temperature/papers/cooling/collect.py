@@ -21,10 +21,9 @@ from softmax_temperature.papers.cooling.study import SLUG
 from softmax_temperature.papers.shared.collecting import (
     DeclaredRun,
     MeasuredRun,
-    gather,
+    gather_study,
 )
 from softmax_temperature.papers.shared.records import (
-    write_nothing,
     write_pixels,
     write_study,
 )
@@ -38,7 +37,6 @@ from softmax_temperature.stages.cooling import (
     train_segmentation,
 )
 from softmax_temperature.stages.fetch import fetch
-from softmax_temperature.stages.inputs import without_missing
 
 STAGES = (fetch, train_cooling, train_segmentation)
 BENCHMARKS = Path("benchmarks/results.json")
@@ -79,14 +77,8 @@ def collect(params: Params, folder: Path) -> None:
         InputError: If a run that the parameters declare is neither in a cell here nor
             recorded in the folder.
     """
-    runs = gather(
-        folder,
-        list(declared_runs(params)),
-        read_run,
-        possible=list(declared_runs(without_missing(params))),
-    )
-    if runs.table.empty:
-        write_nothing(folder, SLUG, params.profile, runs)
+    runs = gather_study(folder, SLUG, params, declared_runs, read_run)
+    if runs is None:
         return
     pixels = segmentation_pixels(params)
     write_pixels(folder / "tables" / "segmentation.safetensors", pixels)

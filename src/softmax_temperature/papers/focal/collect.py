@@ -17,14 +17,19 @@ from softmax_temperature.papers.focal.study import CLASSIFICATION, SLUG, plain
 from softmax_temperature.papers.shared.collecting import (
     DeclaredRun,
     MeasuredRun,
-    gather,
+    gather_study,
 )
 from softmax_temperature.papers.shared.records import (
-    write_nothing,
     write_pixels,
     write_study,
 )
-from softmax_temperature.papers.shared.runs import NOT_RUN, SEED, Runs
+from softmax_temperature.papers.shared.runs import (
+    DATA_MISSING,
+    NOT_RUN,
+    REASON,
+    SEED,
+    Runs,
+)
 from softmax_temperature.params import Params
 from softmax_temperature.params.focal import TranslationTask
 from softmax_temperature.params.recipe import Recipe
@@ -94,15 +99,10 @@ def collect(params: Params, folder: Path) -> None:
         InputError: If a run that the parameters declare is neither in a cell here nor
             recorded in the folder, or if every training diverged.
     """
-    runs = gather(
-        folder,
-        list(declared_runs(params)),
-        read_run,
-        possible=list(declared_runs(without_missing(params))),
-        tables=MEASURED_COLUMNS,
+    runs = gather_study(
+        folder, SLUG, params, declared_runs, read_run, tables=MEASURED_COLUMNS
     )
-    if runs.table.empty:
-        write_nothing(folder, SLUG, params.profile, runs)
+    if runs is None:
         return
     runs = _with_missing_outliers(runs, params)
     diverged = CLASSIFICATION.select(runs.table)["diverged"]
@@ -139,7 +139,7 @@ def _with_missing_outliers(runs: Runs, params: Params) -> Runs:
         here = possible[experiment].out_of_distribution
         for name in params.focal.tasks[experiment].out_of_distribution:
             if name not in here:
-                row = {**run.factors, "other_set": name}
+                row = {**run.factors, "other_set": name, REASON: DATA_MISSING}
                 missing.setdefault((experiment, name), row)
     if not missing:
         return runs

@@ -17,12 +17,16 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from softmax_temperature.papers.shared import results
 from softmax_temperature.papers.shared.files import DIGITS, rounded
+from softmax_temperature.papers.shared.records import write_nothing
 from softmax_temperature.papers.shared.runs import (
     CELL,
+    DATA_MISSING,
     DEVICE,
     KEYS,
     LONG,
     NOT_RUN,
+    NOT_TRAINED,
+    REASON,
     RUN,
     RUNS_FILE,
     SEED,
@@ -33,14 +37,15 @@ from softmax_temperature.papers.shared.runs import (
     renumbered,
 )
 from softmax_temperature.papers.shared.sources import RECORDS
+from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact, find_artifacts
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.progress import say
 from softmax_temperature.runner.timing import timing_of
 from softmax_temperature.stages import Stage, label
+from softmax_temperature.stages.inputs import without_missing
 
-_PLACES = ("root",)
-"""Parameters of a cell that say where files lie, which differs between machines."""
+_NAMES_SHOWN = 5
 
 Row = Mapping[str, Any]
 
@@ -88,6 +93,43 @@ class MeasuredRun:
 Read = Callable[[DeclaredRun, Artifact], MeasuredRun]
 
 
+def gather_study(
+    folder: Path,
+    paper: str,
+    params: Params,
+    declare: Callable[[Params], Iterable[DeclaredRun]],
+    read: Read,
+    *,
+    tables: Mapping[str, Sequence[str]] | None = None,
+) -> Runs | None:
+    """The runs of a study that the parameters declare (see `gather`).
+
+    Where nothing ran, because all data are missing, the paper's folder says so.
+
+    Args:
+        folder: The paper's folder.
+        paper: Its slug.
+        params: The parameters.
+        declare: The runs that some parameters declare.
+        read: Reads a run from its cell.
+        tables: As for `gather`.
+
+    Returns:
+        The runs; None if nothing ran.
+    """
+    runs = gather(
+        folder,
+        list(declare(params)),
+        read,
+        possible=list(declare(without_missing(params))),
+        tables=tables,
+    )
+    if runs.table.empty:
+        write_nothing(folder, paper, params.profile, runs)
+        return None
+    return runs
+
+
 def gather(
     folder: Path,
     declared: Sequence[DeclaredRun],
@@ -100,6 +142,8 @@ def gather(
 
     Runs whose data or weights are missing stay where another machine recorded them.
     The others are in the table `NOT_RUN`, one row for each experiment, without seeds.
+    So are experiments that were declared after the study was recorded on another
+    machine, and that nothing was trained for yet.
 
     Args:
         folder: The paper's folder, which may hold the runs of another machine.
@@ -111,7 +155,8 @@ def gather(
             their file.
 
     Raises:
-        InputError: If a run is neither in a cell here nor recorded in the folder, and
+        InputError: If a run is neither in a cell here nor recorded in the folder,
+            although other seeds of its experiment are, or nothing is recorded, and
             nothing that it needs is missing.
     """
     shapes = tables or {}
@@ -141,18 +186,57 @@ def gather(
             counts["recorded"] += len(run.each)
         else:
             missing.append(run)
-    if missing:
-        count = f"{_count(missing)} of {_count(declared)} runs"
-        raise InputError(
-            f"{count} are neither in a cell here nor recorded",
-            where=f"{missing[0].stage.output / missing[0].cell}",
-            remedy="Run `dvc repro`, or copy the results of the machine that ran them.",
+    untrained = _untrained(declared, missing) if counts["recorded"] else []
+    _require_no_others(missing, untrained, declared)
+    if untrained:
+        say(
+            f"{folder}: {_count(untrained)} runs are declared and not trained, in "
+            f"tables/{NOT_RUN}.csv; `dvc repro` trains them"
         )
     say(
         f"{folder}: {counts['here']} runs from cells on this machine, "
         f"{counts['recorded']} recorded before, from another machine"
     )
-    return _with_left_out(_checked(folder, parts, shapes), left_out)
+    runs = _checked(folder, parts, shapes)
+    return _with_left_out(runs, left_out, untrained)
+
+
+def _untrained(
+    declared: Sequence[DeclaredRun], missing: Sequence[DeclaredRun]
+) -> list[DeclaredRun]:
+    """The missing runs of experiments of which no seed is there.
+
+    A seed that is missing among others would make a mean over fewer seeds.
+    """
+    absent = {run.name for run in missing}
+    begun = {_experiment(run) for run in declared if run.name not in absent}
+    return [run for run in missing if _experiment(run) not in begun]
+
+
+def _require_no_others(
+    missing: Sequence[DeclaredRun],
+    untrained: Sequence[DeclaredRun],
+    declared: Sequence[DeclaredRun],
+) -> None:
+    """Raise InputError if there are missing runs beside the untrained experiments."""
+    names = {run.name for run in untrained}
+    others = [run for run in missing if run.name not in names]
+    if not others:
+        return
+    count = f"{_count(others)} of {_count(declared)} runs"
+    cells = ", ".join(run.cell for run in others[:_NAMES_SHOWN])
+    more = ", ..." if len(others) > _NAMES_SHOWN else ""
+    raise InputError(
+        f"{count} are neither in a cell here nor recorded: {cells}{more}",
+        where=f"{others[0].stage.output}",
+        remedy="Run `dvc repro`, or copy the results of the machine that ran them.",
+    )
+
+
+def _experiment(run: DeclaredRun) -> str:
+    """The factors of a run without its seed, as text."""
+    factors = {name: value for name, value in run.factors.items() if name != SEED}
+    return repr((label(run.stage.output), sorted(factors.items())))
 
 
 def _checked(
@@ -166,16 +250,25 @@ def _checked(
     return runs
 
 
-def _with_left_out(runs: Runs | None, left_out: Sequence[DeclaredRun]) -> Runs:
+def _with_left_out(
+    runs: Runs | None,
+    left_out: Sequence[DeclaredRun],
+    untrained: Sequence[DeclaredRun],
+) -> Runs:
     """The runs, and the table of what was not run, if something was not."""
     if left_out:
-        say(f"{_count(left_out)} runs are not there: data missing")
-    not_run = _experiments(left_out)
-    factors = list(not_run)
+        say(f"{_count(left_out)} runs are not there: {DATA_MISSING}")
+    parts = [
+        _experiments(left_out).assign(**{REASON: DATA_MISSING}),
+        _experiments(untrained).assign(**{REASON: NOT_TRAINED}),
+    ]
+    not_run = pd.concat([part for part in parts if len(part)] or parts[:1])
+    not_run = not_run.reset_index(drop=True)
+    factors = [name for name in not_run if name != REASON]
     if runs is None:
         nothing = pd.DataFrame(columns=[*factors, SEED, CELL]).rename_axis(index=RUN)
         return Runs(nothing, pd.DataFrame(columns=LONG), {NOT_RUN: not_run})
-    if not left_out:
+    if not_run.empty:
         return runs
     # Runs of another kind may lack the factors of those that are left out.
     columns = list(dict.fromkeys([*runs.table, *factors]))
@@ -297,7 +390,7 @@ def _agree(declared: Any, recorded: Any) -> bool:
     """
     if not isinstance(declared, Mapping) or not isinstance(recorded, Mapping):
         return bool(declared == recorded)
-    shared = (set(declared) & set(recorded)).difference(_PLACES)
+    shared = set(declared) & set(recorded)
     return all(_agree(declared[name], recorded[name]) for name in shared)
 
 

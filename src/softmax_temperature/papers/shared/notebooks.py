@@ -13,7 +13,7 @@ from pandas.io.formats.style import Styler
 from softmax_temperature.papers.shared.figures import WIDTH, encoded, save
 from softmax_temperature.papers.shared.layout import MISSING
 from softmax_temperature.papers.shared.sources import CELLS, Linked, link
-from softmax_temperature.papers.shared.tables import NOT_RUN
+from softmax_temperature.papers.shared.tables import DATA_MISSING, NOT_RUN
 
 SCREEN_WIDTH = 760  # CSS pixels of a figure as wide as a page
 NOTHING = "*Nothing was trained for this in this profile.*"
@@ -79,7 +79,12 @@ def _folded(texts: pd.DataFrame, name: str) -> str:
     """The HTML of a table, with the rows that were not run folded away."""
     if "status" not in texts:
         return _html(texts, name)
-    absent = texts["status"].astype(str).str.startswith(NOT_RUN)
+    status = texts["status"].astype(str)
+    absent = status.str.startswith(NOT_RUN)
+    names = " ".join(map(str, texts))
+    if "published" not in names and "printed" not in names:
+        # A table of ours is short, and has nothing printed to fold away.
+        absent &= status != DATA_MISSING
     count = absent.sum()
     if count == 0:
         return _html(texts, name)

@@ -18,6 +18,7 @@ from softmax_temperature.papers.shared import results
 from softmax_temperature.papers.shared.claims import Claim, judge_all, untested_row
 from softmax_temperature.papers.shared.files import write_csv, write_results
 from softmax_temperature.papers.shared.runs import (
+    DATA_MISSING,
     KEYS,
     NOT_RUN,
     RUNS_FILE,
@@ -87,8 +88,7 @@ def write_nothing(folder: Path, paper: str, profile: str, runs: Runs) -> None:
     write_csv(table_path(folder, NOT_RUN), runs.tables[NOT_RUN])
     _remove_others(folder, {"values", NOT_RUN})
     rows = [
-        untested_row(claim, paper, profile, "data missing")
-        for claim in claims_of(paper)
+        untested_row(claim, paper, profile, DATA_MISSING) for claim in claims_of(paper)
     ]
     _write_claims(folder, rows)
 

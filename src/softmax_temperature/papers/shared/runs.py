@@ -32,10 +32,16 @@ name; missing if it was not recorded.
 KEYS = ["run", "split", "epoch", "scaled"]
 LONG = [*KEYS, "metric", "value"]
 NOT_RUN = "not_run"
-"""The table of experiments without runs, because their data or weights are missing.
+"""The table of experiments without runs.
 
-It has factors as columns, and is there only if something is missing.
+It has their factors and the reason as columns, and is there only if something is not
+run.
 """
+REASON = "reason"
+DATA_MISSING = "data missing"
+"""The reason if data or weights are missing."""
+NOT_TRAINED = "not trained"
+"""The reason if the study was recorded before the experiment was declared."""
 RUNS_FILE = "runs.csv"
 VALUES_FILE = "tables/values.csv"
 

@@ -29,7 +29,7 @@ MEASURED = "measured"
 DIVERGED = "diverged"
 STUCK = "stuck"
 NOT_RUN = "not run: "
-DATA_MISSING = f"{NOT_RUN}data missing"
+DATA_MISSING = f"{NOT_RUN}{experiments.DATA_MISSING}"
 PRINTED = "published"
 OURS = "ours"
 METRIC = "metric"
@@ -62,13 +62,38 @@ class Table(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Made(Table):
-    """A table that a function makes."""
+    """A table that a function makes.
+
+    Attributes:
+        by: The function.
+        of: The experiments of the table; None if those without data have no rows in it.
+        names: The columns that name an experiment.
+    """
 
     by: Callable[[Any], pd.DataFrame]
+    of: Where | None = None
+    names: Sequence[str] = ()
 
     def make(self, runs: Any) -> pd.DataFrame:
-        """The function's table."""
-        return self.by(runs)
+        """The function's table, and a row for each experiment whose data are missing.
+
+        It has a column `status` only if there is such a row.
+        """
+        table = self.by(runs)
+        if self.of is None:
+            return table
+        missing = without_data(runs, self.of)
+        if missing.empty:
+            return table
+        named = missing[list(self.names)].drop_duplicates()
+        there = pd.MultiIndex.from_frame(table[list(self.names)].astype(str))
+        is_there = pd.MultiIndex.from_frame(named.astype(str)).isin(there)
+        named = named[~is_there]
+        if named.empty:
+            return table
+        parts = [table.assign(status=MEASURED), named.assign(status=DATA_MISSING)]
+        rows = pd.concat([part for part in parts if len(part)], ignore_index=True)
+        return rows.reindex(columns=[*table, STATUS])
 
 
 @dataclass(frozen=True)
@@ -160,19 +185,25 @@ def places_without_data(
         of: The experiments of the table.
         named: Renames data sets and networks as the paper names them.
     """
-    table = runs.tables.get(experiments.NOT_RUN)
-    if table is None:
-        return []
-    # Whole columns are empty where no experiment has the factor.
-    filled = table.astype(object).where(table.notna(), "")
-    try:
-        chosen = filled[of.mask(table)]
-    except ValueError:
-        return []  # None of them has a factor of the table.
+    chosen = without_data(runs, of)
     if chosen.empty:
         return []
     places = named(chosen)[["dataset", "network"]]
     return list(dict.fromkeys(places.itertuples(index=False, name=None)))
+
+
+def without_data(runs: Runs, of: Where) -> pd.DataFrame:
+    """The factors of a table's experiments whose data or weights are missing."""
+    table = runs.tables.get(experiments.NOT_RUN)
+    if table is None:
+        return pd.DataFrame()
+    table = table[table[experiments.REASON] == experiments.DATA_MISSING]
+    # Whole columns are empty where no experiment has the factor.
+    filled = table.astype(object).where(table.notna(), "")
+    try:
+        return filled[of.mask(table)]
+    except ValueError:
+        return pd.DataFrame()  # None of them has a factor of the table.
 
 
 def means_over_seeds(

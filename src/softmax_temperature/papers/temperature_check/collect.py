@@ -22,9 +22,9 @@ from softmax_temperature.networks.registry import check_network
 from softmax_temperature.papers.shared.collecting import (
     DeclaredRun,
     MeasuredRun,
-    gather,
+    gather_study,
 )
-from softmax_temperature.papers.shared.records import write_nothing, write_study
+from softmax_temperature.papers.shared.records import write_study
 from softmax_temperature.papers.temperature_check.study import COURSES, SLUG
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Network
@@ -39,7 +39,6 @@ from softmax_temperature.scaling import apply_temperature, fit_temperature
 from softmax_temperature.stages import HEURISTIC
 from softmax_temperature.stages.early_learning import early_learning
 from softmax_temperature.stages.fetch import fetch
-from softmax_temperature.stages.inputs import without_missing
 from softmax_temperature.stages.temperature_check import (
     CHOICE,
     confirm_temperature_check,
@@ -87,15 +86,10 @@ def collect(params: Params, folder: Path) -> None:
             recorded in the folder.
     """
     read = partial(read_run, heuristic=_heuristic())
-    runs = gather(
-        folder,
-        list(declared_runs(params)),
-        read,
-        possible=list(declared_runs(without_missing(params))),
-        tables=MEASURED_COLUMNS,
+    runs = gather_study(
+        folder, SLUG, params, declared_runs, read, tables=MEASURED_COLUMNS
     )
-    if runs.table.empty:
-        write_nothing(folder, SLUG, params.profile, runs)
+    if runs is None:
         return
     write_study(
         folder,

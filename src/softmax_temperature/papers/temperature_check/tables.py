@@ -17,10 +17,12 @@ from softmax_temperature.papers.temperature_check.early_learning import early_sl
 from softmax_temperature.papers.temperature_check.study import (
     CHOSEN_RATE,
     COOLED,
+    FLOW,
     NORMS,
     NORMS_AFTER_50,
     OWN_START,
     SAME_START,
+    SET_START,
     TUNING,
     by_seed,
     numbers,
@@ -228,14 +230,49 @@ def _slopes_in_words(table: pd.DataFrame) -> pd.DataFrame:
     return table.replace(_VALUES_OF_SLOPES).rename(columns=_COLUMNS_OF_SLOPES)
 
 
-ACCURACIES = Made(name="accuracies", by=accuracies, lay_out=_in_words)
-LOGIT_NORMS = Made(name="logit_norms", by=logit_norms, lay_out=_in_words)
-CONFIDENCE = Made(name="confidence", by=confidence, lay_out=_in_words)
-LEARNING_RATES = Made(name="learning_rates", by=learning_rates, lay_out=_in_words)
-THREE_TEMPERATURES = Made(
-    name="three_temperatures", by=three_temperatures, lay_out=_in_words
+_SWEEP = ("sweep", "dataset")
+ACCURACIES = Made(
+    name="accuracies",
+    by=accuracies,
+    lay_out=_in_words,
+    of=OWN_START,
+    names=_SWEEP,
 )
-EARLY_SLOPES = Made(name="early_slopes", by=early_slopes, lay_out=_slopes_in_words)
+LOGIT_NORMS = Made(
+    name="logit_norms",
+    by=logit_norms,
+    lay_out=_in_words,
+    of=SET_START,
+    names=_SWEEP,
+)
+CONFIDENCE = Made(
+    name="confidence",
+    by=confidence,
+    lay_out=_in_words,
+    of=OWN_START,
+    names=_SWEEP,
+)
+LEARNING_RATES = Made(
+    name="learning_rates",
+    by=learning_rates,
+    lay_out=_in_words,
+    of=TUNING & OWN_START,
+    names=_SWEEP,
+)
+THREE_TEMPERATURES = Made(
+    name="three_temperatures",
+    by=three_temperatures,
+    lay_out=_in_words,
+    of=OWN_START,
+    names=_SWEEP,
+)
+EARLY_SLOPES = Made(
+    name="early_slopes",
+    by=early_slopes,
+    lay_out=_slopes_in_words,
+    of=FLOW,
+    names=("network",),
+)
 
 TABLES: tuple[Table, ...] = (
     ACCURACIES,
