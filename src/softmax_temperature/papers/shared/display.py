@@ -100,6 +100,11 @@ DATASETS = {
 }
 """The data sets, by their names in the parameters."""
 
+_DRAWN = {"glyphs": "{} glyphs", "glyph-scenes": "scenes of {} glyphs"}
+"""The data sets of drawn characters, whose name ends with the number of classes."""
+
+PERCENT = 100
+
 _TEXTS = ("imdb", "newsgroups20", "phrases")
 """The data sets whose parts are counted in texts, not in images."""
 
@@ -286,19 +291,15 @@ def dataset_label(name: str) -> str:
     or texts, and that of drawn characters counts classes. A name that is not known is
     returned as it is.
     """
-    if name in DATASETS:
-        return DATASETS[name]
     base, _, number = name.rpartition("-")
-    if not number.isdecimal():
-        return name
+    if name in DATASETS or not number.isdecimal():
+        return DATASETS.get(name, name)
     count = int(number)
-    if base == "glyphs":
-        return f"{count} glyphs"
-    if base == "glyph-scenes":
-        return f"scenes of {count} glyphs"
+    if base in _DRAWN:
+        return _DRAWN[base].format(count)
     if base not in DATASETS:
         return name
-    if count < 100:
+    if count < PERCENT:
         return f"{DATASETS[base]}, {count} % of the images"
     unit = "texts" if base in _TEXTS else "images"
     return f"{DATASETS[base]}, {count:,} {unit}"
@@ -358,7 +359,9 @@ NAMES: Mapping[str, Callable[[str], str]] = {
 def with_names(table: pd.DataFrame) -> pd.DataFrame:
     """A table for a reader: names of data sets, networks and backbones in words."""
     words = {
-        column: [label(name) if isinstance(name, str) else name for name in table[column]]
+        column: [
+            label(name) if isinstance(name, str) else name for name in table[column]
+        ]
         for column, label in NAMES.items()
         if column in table
     }
