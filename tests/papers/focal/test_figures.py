@@ -221,8 +221,8 @@ def test_figure_h1_shows_images_on_which_all_losses_agree(
 def test_roc_curves_say_their_area_over_seeds(runs: Runs) -> None:
     axes = drawn(result_figures.roc_curves(runs, CIFAR))
     assert [panel.get_title() for panel in axes[1:3]] == [
-        "svhn, before scaling",
-        "gaussian-noise, after scaling",
+        "SVHN,\nbefore scaling",
+        "Gaussian noise,\nafter scaling",
     ]
     first, last = (
         [text.get_text() for text in panel.get_legend().get_texts()]
@@ -256,7 +256,8 @@ def test_the_summary_has_the_methods_of_each_task_and_names_what_diverged(
 
 def test_shifted_images_stand_beside_the_tasks_own(runs: Runs, written: Any) -> None:
     error, ece = drawn(result_figures.figure_shift(runs, written, CIFAR))
-    assert (error.get_title(), ece.get_title()) == ("error: cinic10", "ECE: cinic10")
+    assert (error.get_title(), ece.get_title()) == ("cinic10", "cinic10")
+    assert (error.get_xlabel(), ece.get_xlabel()) == ("error (%)", "ECE (%)")
     assert next(
         np.ravel(line.get_xdata()) for line in error.lines if line.get_marker() == "s"
     ) == pytest.approx(5.05)

@@ -145,7 +145,9 @@ def learning_rates(runs: Runs) -> Figure | None:
     A frame is the rate that validation data choose for an inverse temperature.
     """
     tuned = numbers(runs, TUNING & OWN_START)
-    figure, panels = panels_of(by_sweep(tuned), y="rescaled learning rate", row=3.0)
+    rates = tuned.groupby("sweep")["learning_rate"].nunique().max()
+    row = 1.6 if tuned.empty else 1.6 + max(0.2 * rates, 1.4)
+    figure, panels = panels_of(by_sweep(tuned), y="rescaled learning rate", row=row)
     if figure is None:
         return None
     for axes, rows in panels:
@@ -197,7 +199,7 @@ def _heatmap(axes: Axes, rows: pd.DataFrame) -> None:
             _frame(axes, column, row)
     columns = [f"{value:g}" for value in means.columns]
     axes.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=45)
-    rates = [f"{value:g}" for value in means.index]
+    rates = [np.format_float_positional(value, trim="-") for value in means.index]
     axes.set_yticks(np.arange(len(rates)) + 0.5, rates, rotation=0)
     axes.invert_yaxis()
 
@@ -270,7 +272,7 @@ def spread(runs: Runs) -> Figure | None:
         entries.append(entry(name, color=HUES[place], marker="o"))
     if not entries:
         return None
-    axes.set(yscale="log", xlabel=AXIS, ylabel="sd of accuracy over seeds (points)")
+    axes.set(yscale="log", xlabel=AXIS, ylabel="sd over seeds (points)")
     entries += [entry("90 % interval of the sd", color="0.4", linewidth=0.8), USUAL]
     axes.set_ylim(top=min(axes.get_ylim()[1], WIDEST_SD))
     axes.yaxis.set(
@@ -317,7 +319,7 @@ def logit_norms(runs: Runs) -> Figure | None:
         legend.append(Patch(color="0.5", alpha=0.15, label=band))
     figure, panels = panels_of(
         sweeps,
-        x="norm of βz at the start (linear to the\ndotted line, logarithmic from there)",
+        x="norm of βz at the start (linear up to\nthe dotted line, then logarithmic)",
         y="test accuracy (%)",
         legend=legend,
         extra=0.7,
