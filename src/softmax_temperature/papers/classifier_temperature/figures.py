@@ -107,7 +107,7 @@ def figure_2(runs: Runs) -> Figure:
             title=title, xlabel=INVERSE_TEMPERATURE, ylabel="best test accuracy (%)"
         )
         handles = axes.get_legend_handles_labels()[0]
-        axes.legend(handles, [RESCALED[each.get_label()] for each in handles])
+        axes.legend(handles, [RESCALED[str(each.get_label())] for each in handles])
     pair = rows.iloc[0]
     names = f"{dataset_label(pair['dataset'])}; {backbone_label(pair['backbone'])}"
     repeats = f"mean ± sd over {rows['seed'].nunique()} repeats"
@@ -233,13 +233,13 @@ def _predictions(axes: Axes, table: pd.DataFrame, column: str, title: str) -> No
 
 def _outer_strips(grid: list[Axes], predictions: Any) -> None:
     """Name the strips of predictions outside of the axis, where there are any."""
-    ticks = [tick for tick in _TICKS if tick <= SEARCHED[1]]
+    ticks = [float(tick) for tick in _TICKS if tick <= SEARCHED[1]]
     low = 0.8
     high = 1.25 * SEARCHED[1]
     if (predictions > SEARCHED[1]).any():
         high = 1.2 * LARGEST_SHOWN
-        ticks = list(_TICKS)
-    names = [str(tick) for tick in ticks]
+        ticks = [float(tick) for tick in _TICKS]
+    names = [f"{tick:g}" for tick in ticks]
     strips = []
     if (predictions < 1).any():
         low = 0.4

@@ -175,7 +175,7 @@ def calibration_summary(runs: Runs, written: Written) -> Figure | None:
             ylim=(longest - 0.5, -0.5),
         )
         axes.tick_params(labelbottom=True)
-    grid[0].set_xlim(0, 1.35 * grid[0].get_xlim()[1])
+    grid[0].set_xlim(0, 1.45 * grid[0].get_xlim()[1])
     entries = [
         entry("before scaling, mean ± sd", marker="o", **_POINT),
         entry("after scaling, mean ± sd", marker="o", **_POINT, **_WHITE),
@@ -194,13 +194,12 @@ def _evaluations(runs: Runs) -> pd.DataFrame:
     main = runs.select(MAIN & where(diverged=False))
     metrics = ("accuracy", "ece", NOISE_FLOOR, "temperature")
     parts = [
-        _evaluation(runs, main, *metrics, scaled=scaled).assign(
-            scaled=scaled, guesses=lambda rows: rows["accuracy"] < guessing
-        )
-        for guessing in [GUESSING / main["classes"]]
+        _evaluation(runs, main, *metrics, scaled=scaled).assign(scaled=scaled)
         for scaled in (False, True)
     ]
-    return pd.concat(parts)
+    numbers = pd.concat(parts)
+    guessing = 1 / main["classes"].reindex(numbers.index)
+    return numbers.assign(guesses=numbers["accuracy"] < GUESSING * guessing)
 
 
 def _printed_errors(written: Written) -> dict[Any, dict[Any, float]]:
@@ -227,14 +226,11 @@ def _before_and_after(
     ):
         here = rows[(rows["scaled"] == scaled) & ~rows["guesses"]].groupby("arm")
         table = pd.DataFrame(
-            {
-                "ours": here["ece"].mean(),
-                "ours_sd": here["ece"].std(),
-            }
-        ).reindex(arms)
+            {"ours": here["ece"].mean(), "ours_sd": here["ece"].std()}
+        ).reindex(list(arms))
         table["published"] = [printed.get((metric, arm), np.nan) for arm in arms]
         _dots(axes, table, shift, **fill)
-        floor = PERCENT * here[NOISE_FLOOR].mean().reindex(arms)
+        floor = PERCENT * here[NOISE_FLOOR].mean().reindex(list(arms))
         places = np.arange(len(arms)) + shift
         axes.plot(floor, places, "|", color="0.4", markersize=6)
 

@@ -289,8 +289,10 @@ def dataset_label(name: str) -> str:
 
     A number below 100 is the percentage that is trained on, a larger one counts images
     or texts, and that of drawn characters counts classes. A name that is not known is
-    returned as it is.
+    returned as it is. Two data sets may be named, with "vs" between them.
     """
+    if " vs " in name:
+        return " vs ".join(map(dataset_label, name.split(" vs ")))
     base, _, number = name.rpartition("-")
     if name in DATASETS or not number.isdecimal():
         return DATASETS.get(name, name)

@@ -195,8 +195,7 @@ def _heatmap(axes: Axes, rows: pd.DataFrame) -> None:
     best = means.mask(lost)
     for column, name in enumerate(best):
         if best[name].notna().any():
-            row = int(best.index.get_loc(best[name].idxmax()))
-            _frame(axes, column, row)
+            _frame(axes, column, int(np.nanargmax(best[name])))
     columns = [f"{value:g}" for value in means.columns]
     axes.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=45)
     rates = [np.format_float_positional(value, trim="-") for value in means.index]
