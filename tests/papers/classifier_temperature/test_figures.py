@@ -23,7 +23,7 @@ def with_predictions(runs: Runs) -> Runs:
 
 def test_figure_2_names_its_pair_and_counts_its_repeats(runs: Runs) -> None:
     figure = figures.figure_2(runs)
-    assert figure.get_suptitle() == "set0, small: 4 repeats"
+    assert figure.get_suptitle() == "set0; small: mean ± sd over 4 repeats"
     plt.close(figure)
 
 
@@ -37,7 +37,10 @@ def test_figure_2_draws_the_mean_of_each_loss(runs: Runs) -> None:
 def test_figure_4_says_the_correlation_of_each_panel(runs: Runs) -> None:
     figure = figures.figure_4(with_predictions(runs))
     titles = [axes.get_title().splitlines()[-1] for axes in figure.axes]
-    assert titles == ["r = 1.00", "r = -1.00"]
+    assert titles == [
+        "Pearson r of α: 1.00; 0 of 40 below 1",
+        "Pearson r of α: −1.00; 40 of 40 below 1",
+    ]
     plt.close(figure)
 
 

@@ -86,8 +86,8 @@ def test_a_network_with_a_baseline_of_its_own_in_figure_1_comes_first(
     both = changed(runs, own, role="figure_1", network="resnet")
     cooled = own & where(mode="last_layer")
     first, second = drawn("1", changed(both, cooled, factor=0.5)).axes
-    assert first.get_title() == "digits, resnet"
-    assert second.get_title() == "cifar10, small-vgg"
+    assert first.get_title() == "digits; ResNet"
+    assert second.get_title() == "CIFAR-10; small VGG"
 
 
 def test_a_ruinous_factor_leaves_the_scale_to_the_others(runs: Runs) -> None:
@@ -181,7 +181,7 @@ def test_the_panel_shows_void_in_black_and_counts_pixels_without_it(
         label.images[0].get_array()[0, 0].tolist()
         == cooled.images[0].get_array()[1, 2].tolist()
     ), "both class 0"
-    assert [*texts(without), *texts(cooled)] == ["40 %", "100 %"], (
+    assert [*texts(without), *texts(cooled)] == ["40 % right", "100 % right"], (
         "two and five of five pixels"
     )
     assert without.get_ylabel() == "No Cooling\nmIoU 40.0 %"

@@ -15,7 +15,17 @@ from matplotlib.patches import Rectangle, StepPatch
 
 from softmax_temperature.losses.propositions import optimal_probability, threshold
 from softmax_temperature.papers.focal import figures, result_figures
-from softmax_temperature.papers.focal.study import CE, LS_01, TRANSLATION, tidied
+from softmax_temperature.papers.focal.study import (
+    CE,
+    LS_01,
+    MAIN,
+    TRANSLATION,
+    experiments,
+    in_shown_order,
+    placeholders,
+    shown_experiments,
+    tidied,
+)
 from softmax_temperature.papers.focal.tables import TABLES
 from softmax_temperature.papers.shared.factors import ALL, where
 from softmax_temperature.papers.shared.records import write_pixels
@@ -221,8 +231,8 @@ def test_figure_h1_shows_images_on_which_all_losses_agree(
 def test_roc_curves_say_their_area_over_seeds(runs: Runs) -> None:
     axes = drawn(result_figures.roc_curves(runs, CIFAR))
     assert [panel.get_title() for panel in axes[1:3]] == [
-        "svhn, before scaling",
-        "gaussian-noise, after scaling",
+        "SVHN,\nbefore scaling",
+        "Gaussian noise,\nafter scaling",
     ]
     first, last = (
         [text.get_text() for text in panel.get_legend().get_texts()]
@@ -256,7 +266,8 @@ def test_the_summary_has_the_methods_of_each_task_and_names_what_diverged(
 
 def test_shifted_images_stand_beside_the_tasks_own(runs: Runs, written: Any) -> None:
     error, ece = drawn(result_figures.figure_shift(runs, written, CIFAR))
-    assert (error.get_title(), ece.get_title()) == ("error: cinic10", "ECE: cinic10")
+    assert (error.get_title(), ece.get_title()) == ("cinic10", "cinic10")
+    assert (error.get_xlabel(), ece.get_xlabel()) == ("error (%)", "ECE (%)")
     assert next(
         np.ravel(line.get_xdata()) for line in error.lines if line.get_marker() == "s"
     ) == pytest.approx(5.05)
@@ -286,3 +297,21 @@ def test_figure_k1_shows_means_and_every_seed_of_the_losses_that_finished(
     ]
     assert titles == ["(a) label smoothing", ""]
     assert result_figures.figure_k1(without(runs, TRANSLATION)) is None
+
+
+def test_an_experiment_of_one_loss_beside_translation_is_a_placeholder(
+    runs: Runs,
+) -> None:
+    assert placeholders(runs) == []
+    alone = runs.only(TRANSLATION | (MAIN & CE & where(experiment=DIGITS)))
+    assert placeholders(alone) == [DIGITS]
+    assert shown_experiments(alone) == []
+    assert experiments(alone).empty
+    assert figures.figure_1(alone) is None
+    without_translation = alone.only(~TRANSLATION)
+    assert shown_experiments(without_translation) == [DIGITS]
+
+
+def test_families_of_losses_stand_together() -> None:
+    labels = ["FLSD-53", "own", "LS-0.1", "CE", "LS-0.05"]
+    assert in_shown_order(labels) == ["CE", "LS-0.05", "LS-0.1", "FLSD-53", "own"]

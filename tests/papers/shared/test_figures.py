@@ -16,6 +16,7 @@ from softmax_temperature.papers.shared.figures import (
     band,
     encoded,
     label_outside,
+    over_epochs,
     panels,
     save,
     style,
@@ -112,3 +113,23 @@ def test_a_band_is_one_standard_deviation_of_logarithms_on_a_logarithmic_axis(
     box = axes.collections[0].get_paths()[0].get_extents()
     expected = (mean - half, mean + half) if half else (4 / 2**2**0.5, 4 * 2**2**0.5)
     assert (box.y0, box.y1) == pytest.approx(expected)
+
+
+def test_no_line_crosses_epochs_that_were_not_evaluated() -> None:
+    _, (axes,) = panels(1)
+    epochs = [1, 25, 41, 42, 43, 44]
+    rows = pd.DataFrame({"epoch": epochs * 2, "y": [*range(6), *range(2, 8)]})
+    over_epochs(axes, rows, "y", color="red", label="arm")
+    drawn_epochs = [np.asarray(line.get_xdata()).tolist() for line in axes.lines]
+    assert drawn_epochs == [[1], [25], [41, 42, 43, 44]]
+    assert {line.get_marker() for line in axes.lines} == {"o"}
+    assert len(axes.get_legend_handles_labels()[1]) == 1, "one entry for all parts"
+
+
+def test_a_line_through_every_epoch_has_no_dots() -> None:
+    _, (axes,) = panels(1)
+    over_epochs(
+        axes, pd.DataFrame({"epoch": [1, 2, 3], "y": [1, 2, 3]}), "y", color="red"
+    )
+    (line,) = axes.lines
+    assert line.get_marker() == "None"

@@ -37,7 +37,7 @@ def test_accuracy_shows_means_of_the_best_rate_and_the_best_temperature(
     runs: Runs,
 ) -> None:
     axes = drawn(figures.accuracy, runs)[0]
-    assert axes.get_title() == "wrn\ncifar10"
+    assert axes.get_title() == "Wide-ResNet\nCIFAR-10"
     means = next(line for line in axes.lines if len(line.get_xdata()) == 4)
     np.testing.assert_allclose(means.get_ydata(), [70, 80, 75, 60])
     best = next(line for line in axes.lines if line.get_marker() == "v")

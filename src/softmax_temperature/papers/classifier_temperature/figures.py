@@ -18,6 +18,11 @@ from softmax_temperature.papers.classifier_temperature.study import (
     pairs,
     searches,
 )
+from softmax_temperature.papers.shared.display import (
+    backbone_label,
+    dataset_label,
+    statistic_label,
+)
 from softmax_temperature.papers.shared.figures import (
     HUES,
     PERCENT,
@@ -30,9 +35,16 @@ from softmax_temperature.papers.shared.figures import (
 from softmax_temperature.papers.shared.runs import Runs
 
 INVERSE_TEMPERATURE = "inverse temperature α"
-SEARCHED_AXIS = (-5, 260)
-"""The limits of an axis on which the searched range lies."""
-TICKS_OF_PREDICTIONS = (-10_000, -1000, -200, -100, 0, 100, 200, 1000, 10_000)
+RESCALED = {"plain": "plain loss", "rescaled": "loss divided by α"}
+"""The two losses of Figure 2, in words."""
+SEARCHED = (1, 250)
+"""The inverse temperatures that are searched, section 4.1."""
+LARGEST_SHOWN = 500
+"""Figure 4 shows larger predictions at its upper edge."""
+_BELOW = 0.55
+_ABOVE = 750
+"""The places of predictions outside of the axis of Figure 4, below 1 and above."""
+_TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 _LOOKS: Any = [
     {"color": hue, "linestyle": dashes}
     for dashes in ("-", "--", ":")
@@ -55,9 +67,16 @@ def figure_1(runs: Runs) -> Figure:
     points = axes.scatter(
         x, y, s=20 + 1.8 * best, c=best, cmap="viridis", vmin=0, vmax=100
     )
-    columns = [f"{name} ({dim:.0f})" for name, dim in backbones.to_numpy()]
-    rows = [f"{name} ({classes:.0f})" for name, classes in datasets.to_numpy()]
-    axes.set_xticks(range(len(columns)), columns, rotation=35, ha="right")
+    columns = [
+        f"{backbone_label(name)} ({dim:.0f})" for name, dim in backbones.to_numpy()
+    ]
+    rows = [
+        f"{dataset_label(name)} ({classes:.0f})"
+        for name, classes in datasets.to_numpy()
+    ]
+    axes.set_xticks(
+        range(len(columns)), columns, rotation=35, ha="right", rotation_mode="anchor"
+    )
     axes.set_yticks(range(len(rows)), rows)
     axes.set(
         xlabel="backbone (embedding dimension)",
@@ -87,9 +106,12 @@ def figure_2(runs: Runs) -> Figure:
         axes.set(
             title=title, xlabel=INVERSE_TEMPERATURE, ylabel="best test accuracy (%)"
         )
-        axes.legend(title=None)
-    pair = ", ".join(rows[["dataset", "backbone"]].iloc[0])
-    figure.suptitle(f"{pair}: {rows['seed'].nunique()} repeats", fontsize=10)
+        handles = axes.get_legend_handles_labels()[0]
+        axes.legend(handles, [RESCALED[str(each.get_label())] for each in handles])
+    pair = rows.iloc[0]
+    names = f"{dataset_label(pair['dataset'])}; {backbone_label(pair['backbone'])}"
+    repeats = f"mean ± sd over {rows['seed'].nunique()} repeats"
+    figure.suptitle(f"{names}: {repeats}", fontsize=10)
     return figure
 
 
@@ -104,7 +126,7 @@ def figure_3(runs: Runs) -> Figure:
     is_positive = table["r"] >= 0
     _bars(axes, table[is_positive], color=(*HUES[0], 0.55), label="positive")
     _bars(axes, table[~is_positive], color=(*HUES[1], 0.55), label="negative")
-    axes.set_yticks(range(len(table)), table["statistic"])
+    axes.set_yticks(range(len(table)), table["statistic"].map(statistic_label))
     below = table["absolute_r"] - table["absolute_low"]
     above = table["absolute_high"] - table["absolute_r"]
     axes.errorbar(
@@ -150,21 +172,20 @@ def _bars(axes: Axes, rows: pd.DataFrame, *, color: Any, label: str) -> None:
 
 @style()
 def figure_4(runs: Runs) -> Figure:
-    """Best against predicted inverse temperature, all statistics.
+    """Best against predicted inverse temperature, all statistics, on logarithmic axes.
 
     Left the regression is fitted on all pairs, as printed; right the data set of each
-    pair is left out.
+    pair is left out. Predictions below 1, which may be negative, lie in a grey strip
+    below the axis, those above `LARGEST_SHOWN` in one above it.
     """
     table = runs.tables["predictions"]
-    table = table.assign(trained=is_trained(runs, table))
-    figure, grid = panels(2, row=3.9, sharex=True, sharey=True)
-    # Some predictions are far outside of the searched range.
-    grid[0].set_yscale("symlog", linthresh=250, linscale=2)
+    order = pairs(runs).sort_values(["n_classes", "dataset"])["dataset"].unique()
+    datasets = pd.Categorical(table["dataset"], categories=order)
+    table = table.assign(trained=is_trained(runs, table), dataset=datasets)
+    figure, grid = panels(2, row=3.9, extra=0.3, sharex=True, sharey=True)
     _predictions(grid[0], table, "fitted", "fitted on all pairs")
     _predictions(grid[1], table, "left_out", "data set left out")
-    low, high = grid[0].get_ylim()
-    ticks = [tick for tick in TICKS_OF_PREDICTIONS if low < tick < high]
-    grid[0].set_yticks(ticks, [f"{tick:,}" for tick in ticks])
+    _outer_strips(grid, table[["fitted", "left_out"]].to_numpy(float))
     untrained = entry(
         "open: untrained",
         ls="none",
@@ -174,31 +195,68 @@ def figure_4(runs: Runs) -> Figure:
         markersize=4,
     )
     handles = [*grid[1].get_legend_handles_labels()[0], untrained]
-    legend_below(figure, handles, columns=7, fontsize=7)
+    legend_below(figure, handles, columns=4, fontsize=8.5)
     grid[0].set_ylabel(f"predicted {INVERSE_TEMPERATURE}")
     return figure
 
 
 def _predictions(axes: Axes, table: pd.DataFrame, column: str, title: str) -> None:
     """One panel: marks by data set, open ones for untrained backbones."""
-    for place, (dataset, rows) in enumerate(table.groupby("dataset")):
+    axes.set(xscale="log", yscale="log")
+    for place, (dataset, rows) in enumerate(table.groupby("dataset", observed=True)):
         hue = HUES[place % 8]
         look: Any = {"marker": _MARKERS[place % 6], "edgecolor": hue, "s": 16}
         best = rows["inverse_temperature"]
+        predicted = rows[column].mask(rows[column] < 1, _BELOW)
+        predicted = predicted.mask(predicted > LARGEST_SHOWN, _ABOVE)
         for trained, marks in rows.groupby("trained"):
             filled: Any = {"facecolor": "none"}
             if trained:
-                filled = {"facecolor": hue, "label": dataset}
-            axes.scatter(best[marks.index], marks[column], **look, **filled)
-    axes.plot(SEARCHED_AXIS, SEARCHED_AXIS, color="0.5", linewidth=0.8, linestyle=":")
+                filled = {"facecolor": hue, "label": dataset_label(str(dataset))}
+            axes.scatter(best[marks.index], predicted[marks.index], **look, **filled)
+    axes.plot(SEARCHED, SEARCHED, color="0.5", linewidth=0.8, linestyle=":")
     optima = table["inverse_temperature"].to_numpy(float)
-    correlation = pearson(optima, table[column].to_numpy(float))
-    r = "r undefined" if correlation is None else f"r = {correlation.r:.2f}"
+    predictions = table[column].to_numpy(float)
+    correlation = pearson(optima, predictions)
+    r = "r undefined"
+    if correlation is not None:
+        r = f"Pearson r of α: {correlation.r:.2f}".replace("-", "−")
+    ticks = [tick for tick in _TICKS if tick <= SEARCHED[1]]
+    axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    axes.minorticks_off()
     axes.set(
-        title=f"all statistics, {title}\n{r}",
+        title=f"{title}\n{r}; {np.sum(predictions < 1)} of {len(table)} below 1",
         xlabel=f"best {INVERSE_TEMPERATURE}",
-        xlim=SEARCHED_AXIS,
+        xlim=(0.8 * SEARCHED[0], 1.25 * SEARCHED[1]),
     )
+
+
+def _outer_strips(grid: list[Axes], predictions: Any) -> None:
+    """Name the strips of predictions outside of the axis, where there are any."""
+    ticks = [float(tick) for tick in _TICKS if tick <= SEARCHED[1]]
+    low = 0.8
+    high = 1.25 * SEARCHED[1]
+    if (predictions > SEARCHED[1]).any():
+        high = 1.2 * LARGEST_SHOWN
+        ticks = [float(tick) for tick in _TICKS]
+    names = [f"{tick:g}" for tick in ticks]
+    strips = []
+    if (predictions < 1).any():
+        low = 0.4
+        strips.append((low, 0.75))
+        ticks.append(_BELOW)
+        names.append("below 1")
+    if (predictions > LARGEST_SHOWN).any():
+        high = 1000
+        strips.append((1.15 * LARGEST_SHOWN, high))
+        ticks.append(_ABOVE)
+        names.append(f"above {LARGEST_SHOWN}")
+    for axes in grid:
+        axes.minorticks_off()
+        axes.set_ylim(low, high)
+        for strip in strips:
+            axes.axhspan(*strip, color="0.92", linewidth=0, zorder=0)
+    grid[0].set_yticks(ticks, names)
 
 
 @style()
@@ -211,21 +269,26 @@ def accuracy_curves(runs: Runs) -> Figure:
     accuracies = searches(runs)
     datasets = table.sort_values(["n_classes", "dataset"])["dataset"].unique()
     figure, grid = panels(len(datasets), row=1.9, extra=0.7, sharex=True)
-    looks = dict(zip(sorted(table["backbone"].unique()), _LOOKS, strict=False))
+    in_order = table.sort_values(["dim", "backbone"])["backbone"].unique()
+    looks = dict(zip(in_order, _LOOKS, strict=False))
     optima = table.set_index(["dataset", "backbone"])["inverse_temperature"]
     for axes, dataset in zip(grid, datasets, strict=True):
         of_dataset = accuracies[accuracies["dataset"] == dataset]
-        for backbone, rows in of_dataset.groupby("backbone"):
+        for backbone in in_order:
+            rows = of_dataset[of_dataset["backbone"] == backbone]
+            if rows.empty:
+                continue
             accuracy = PERCENT * rows.set_index("inverse_temperature")["test_accuracy"]
-            look = looks[str(backbone)]
-            axes.plot(accuracy.index, accuracy, **look, linewidth=1, label=backbone)
+            look = looks[backbone]
+            label = backbone_label(backbone)
+            axes.plot(accuracy.index, accuracy, **look, linewidth=1, label=label)
             best = optima[dataset, backbone]
             at_best = np.interp(best, accuracy.index, accuracy)
             axes.plot(best, at_best, "o", color=look["color"], markersize=3)
-        axes.set_title(dataset)
+        axes.set_title(dataset_label(dataset), fontsize=9)
     label_outside(grid, x=INVERSE_TEMPERATURE)
     figure.supylabel("best test accuracy (%)", fontsize=9)
-    legend_below(figure, grid[0], columns=4, fontsize=7)
+    legend_below(figure, grid[0], columns=3, fontsize=8.5)
     return figure
 
 
@@ -252,11 +315,12 @@ def cost_of_rules(runs: Runs) -> Figure:
     jitter = np.random.default_rng(0).uniform(-0.25, 0.25, len(table))
     axes.scatter(table["points"], rows + jitter, s=5, alpha=0.6, zorder=3)
     axes.set(
-        xlabel="accuracy lost against the best temperature (points, logarithmic from 1 "
-        "on)",
+        xlabel="accuracy lost against the best temperature (points);\n"
+        "linear up to 1 (dotted), logarithmic from there",
         ylabel="",
     )
     axes.set_xscale("symlog", linthresh=1)
+    axes.axvline(1, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
     axes.set_xlim(left=0)
     ticks = (0, 0.5, 1, 2, 5, 10, 20, 50)
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])

@@ -40,7 +40,12 @@ from softmax_temperature.papers.cooling.study import (
 from softmax_temperature.papers.cooling.tables import STANDARD_MODES
 from softmax_temperature.papers.cooling.text import CROSSED
 from softmax_temperature.papers.shared import figures
-from softmax_temperature.papers.shared.display import HUES, MODES, SCHEDULES
+from softmax_temperature.papers.shared.display import (
+    HUES,
+    MODES,
+    SCHEDULES,
+    task_label,
+)
 from softmax_temperature.papers.shared.factors import Where, where
 from softmax_temperature.papers.shared.figures import PERCENT, entry
 from softmax_temperature.papers.shared.metrics import at_last_epoch
@@ -69,7 +74,7 @@ _SEED: Any = {
     "markerfacecolor": "none",
 }
 _LOST: Any = {
-    "label": "diverged or stuck",
+    "label": "diverged or stuck, of all seeds",
     "linestyle": "none",
     "marker": "x",
     "markersize": 6,
@@ -91,6 +96,11 @@ _REDISTRIBUTED = (
 )
 SHOWN = 6
 """The most images of section 4.4 that are shown."""
+_BELOW = "below the scale"
+LONE = 0.2
+"""The share of a training that a first evaluated epoch is apart from the next one, if
+the scale leaves it out.
+"""
 _SQUARE: Any = {"ls": "none", "marker": "s"}
 # Neighbours in these maps are shades of one hue: every second colour comes first.
 _ORDER = [*range(0, 20, 2), *range(1, 20, 2)]
@@ -103,8 +113,11 @@ _CLASSES = np.concatenate(
 def figure_1(runs: Runs) -> Figure | None:
     """Test accuracy against the factor of last layer Cooling, without a schedule.
 
-    The scale is made for factors up to 1.
+    The scale is made for factors up to 1. The legend has the marks that are drawn.
     """
+    rows = _with_accuracy(runs, FIGURE_1 & (NO_COOLING | ANY_FACTOR))
+    # Networks whose baseline was trained for the figure come first.
+    rows = rows.sort_values("mode", ascending=False, kind="stable")
     entries = [
         entry(f"{MODES[LAST]} Cooling, mean", color=COLOURS[LAST], **_DOT),
         entry(color=COLOURS[LAST], **_SEED),
@@ -114,18 +127,9 @@ def figure_1(runs: Runs) -> Figure | None:
             linestyle="--",
             color=COLOURS[PLAIN],
         ),
-        entry(color=COLOURS[LAST], **_LOST),
-        entry(
-            "below the scale",
-            linestyle="none",
-            marker="v",
-            markersize=5,
-            color=COLOURS[LAST],
-        ),
     ]
-    rows = _with_accuracy(runs, FIGURE_1 & (NO_COOLING | ANY_FACTOR))
-    # Networks whose baseline was trained for the figure come first.
-    rows = rows.sort_values("mode", ascending=False, kind="stable")
+    if rows["lost"].any():
+        entries.append(entry(color=COLOURS[LAST], **_LOST))
     return _by_setting(
         rows, "factor", "Cooling factor", _by_factor, entries, width=0.65
     )
@@ -152,7 +156,8 @@ def _by_factor(axes: Axes, rows: pd.DataFrame) -> None:
     inside = values.where(values > bottom)
     below = values.where(values <= bottom) * 0 + bottom
     axes.plot(heated["factor"], inside, "o", ms=3.5, mfc="none", color=COLOURS[LAST])
-    axes.plot(heated["factor"], below, "v", ms=5, color=COLOURS[LAST])
+    if below.notna().any():
+        axes.plot(heated["factor"], below, "v", ms=5, color=COLOURS[LAST], label=_BELOW)
     axes.set_xlim(factors.min() - 0.15, factors.max() + 0.15)
 
 
@@ -175,11 +180,12 @@ def learning_rates(runs: Runs) -> Figure | None:
         entry(f"{MODES[mode]}, mean", color=COLOURS[mode], **_DOT)
         for mode in (PLAIN, LAST)
     ]
-    entries += [entry(color="0.4", **look) for look in (_SEED, _LOST)]
     both = where(role=("ours", "table_1")) & MAIN & NO_SCHEDULE
     rows = _with_accuracy(runs, both & (NO_COOLING | LAST_LAYER))
     changed = rows[rows["role"] == "ours"]
     rows = rows.merge(changed[SETTING].drop_duplicates(), on=SETTING)
+    marks = (_SEED, _LOST) if rows["lost"].any() else (_SEED,)
+    entries += [entry(color="0.4", **look) for look in marks]
     return _by_setting(
         rows, "learning_rate", "learning rate", panel, entries, width=0.55
     )
@@ -221,6 +227,12 @@ def _by_setting(
         axes.minorticks_off()
         axes.set(title=_title(group), xlabel=label)
     grid[0].set_ylabel("test accuracy (%)")
+    is_cut = any(
+        line.get_label() == _BELOW for axes in grid for line in axes.get_lines()
+    )
+    if is_cut:
+        mark = entry(_BELOW, ls="none", marker="v", ms=5, color=COLOURS[LAST])
+        entries = [*entries, mark]
     return figures.legend_below(figure, entries, columns=2)
 
 
@@ -242,7 +254,7 @@ def _count_lost(axes: Axes, rows: pd.DataFrame, x: str) -> None:
             (-6, 0),
             xycoords=at_bottom,
             textcoords="offset points",
-            fontsize=6.5,
+            fontsize=8,
             ha="right",
             va="center",
             color=color,
@@ -264,11 +276,10 @@ def figure_2(runs: Runs) -> Figure | None:
         return None
     rows = rows.merge(rows[SETTING].head(1))
     limit = rows["limit"].iloc[0]
-    shown = rows[["limit", "total", "reached", "kept"]].to_numpy()
     modes = [mode for mode in (LAST, PERIODIC) if mode in set(rows["mode"])]
     width = figures.WIDTH * (0.3 + 0.35 * len(modes))
     figure, grid = figures.panels(
-        len(modes), row=2.6, extra=0.8, width=width, sharex=True, sharey=True
+        len(modes), row=2.6, extra=0.8, width=width, sharex=True
     )
     dotted: Any = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
     entries = [
@@ -286,14 +297,18 @@ def figure_2(runs: Runs) -> Figure | None:
             xlabel="epoch",
             yscale="log",
         )
-        axes.set_ylim(0.8 * min(1.0, shown.min()), 1.25 * shown.max())
+        of_mode = rows[rows["mode"] == mode]
+        # Lines begin at 1. The panels have scales of their own: the product of all
+        # corrections grows by a power of ten each epoch.
+        shown = [1.0, *of_mode[["limit", "total", "reached", "kept"]].to_numpy().flat]
+        axes.set_ylim(0.8 * min(shown), 1.25 * max(shown))
         axes.axhline(limit, **dotted)
-        _temperatures(axes, rows[rows["mode"] == mode], {"color": COLOURS[mode]})
+        _temperatures(axes, of_mode, {"color": COLOURS[mode]})
         if limit == LIMIT:
             texts = published(SLUG, "text").set_index("metric")["value"].astype(float)
             axes.plot(texts[CROSSED[mode]], limit, **_PRINTED)
+        _label_few_decades(axes)
     grid[0].set_ylabel("temperature of the last layer")
-    _label_few_decades(grid[0])
     if limit == LIMIT:
         entries.append(entry("first above 100, as printed", **_PRINTED))
     if rows["reset"].any():
@@ -331,14 +346,21 @@ def _temperatures(axes: Axes, rows: pd.DataFrame, look: Any) -> None:
 def training_curves(runs: Runs) -> Figure | None:
     """Accuracy over epochs by mode, a row per schedule.
 
-    The scales leave out the rise of the first third.
+    Where a study looked at test images after its first epoch and not again for long,
+    the scale is made for the epochs that follow, and a triangle says what the first one
+    reached.
     """
     shown = _shown(runs)
     if shown.empty:
         return None
     schedules = [name for name in SCHEDULES if name in set(shown["schedule"])]
     figure, grid = figures.panels(
-        2 * len(schedules), columns=2, row=1.4, extra=0.8, sharex=True, sharey="col"
+        2 * len(schedules),
+        columns=2,
+        row=1.6 if len(schedules) > 1 else 2.3,
+        extra=0.8,
+        sharex=True,
+        sharey="col",
     )
     titles = {"test": "test accuracy (%)", "train": "training accuracy (%)"}
     for column, (split, title) in enumerate(titles.items()):
@@ -346,12 +368,51 @@ def training_curves(runs: Runs) -> Figure | None:
         for axes, schedule in zip(grid[column::2], schedules, strict=True):
             here = rows[rows["schedule"] == schedule]
             _by_mode(axes, here, "accuracy", scale=PERCENT)
-        later = rows[rows["epoch"] > rows["epoch"].max() / 3]
-        bottom = PERCENT * later["accuracy"].min() - 2
-        grid[column].set(title=title, ylim=(bottom, None))
+        _leave_out_a_lone_start(grid[column::2], schedules, rows)
+        grid[column].set_title(title)
     for axes, schedule in zip(grid[::2], schedules, strict=True):
         axes.set_ylabel(f"schedule:\n{SCHEDULES[schedule]}")
     return _over_epochs(figure, grid, shown, _title(shown))
+
+
+def _leave_out_a_lone_start(
+    grid: list[Axes], schedules: list[str], rows: pd.DataFrame
+) -> None:
+    """Make the scale for what follows the first epoch if that stands by itself."""
+    rows = rows.dropna(subset="accuracy")
+    epochs = np.unique(rows["epoch"])
+    if len(epochs) < 2 or epochs[1] - epochs[0] <= LONE * epochs[-1]:
+        return
+    is_first = rows["epoch"] == epochs[0]
+    bottom = PERCENT * rows.loc[~is_first, "accuracy"].min() - 2
+    first = rows[is_first].groupby(["schedule", "mode"])["accuracy"].mean()
+    for axes, schedule in zip(grid, schedules, strict=True):
+        axes.set_ylim(bottom, None)
+        low = PERCENT * first[schedule].min()
+        high = PERCENT * first[schedule].max()
+        if high > bottom:
+            continue
+        axes.plot(
+            epochs[0],
+            0.06,
+            "v",
+            ms=5,
+            color="0.4",
+            transform=axes.get_xaxis_transform(),
+        )
+        text = f"{low:.0f}"
+        if round(low) < round(high):
+            text = f"{low:.0f} to {high:.0f}"
+        axes.annotate(
+            f"{text} %",
+            (epochs[0], 0.06),
+            (6, 0),
+            xycoords=axes.get_xaxis_transform(),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+            color="0.4",
+        )
 
 
 @figures.style()
@@ -398,10 +459,9 @@ def _shown(runs: Runs) -> pd.DataFrame:
 
 def _by_mode(axes: Axes, rows: pd.DataFrame, column: str, *, scale: float) -> None:
     for mode in MODES:
-        figures.band(
+        figures.over_epochs(
             axes,
             rows[rows["mode"] == mode],
-            "epoch",
             column,
             scale=scale,
             color=COLOURS[mode],
@@ -416,11 +476,19 @@ def _over_epochs(
     figures.label_outside(grid, columns=2, x="epoch")
     modes = [mode for mode in MODES if mode in set(runs["mode"])]
     entries = [entry(MODES[mode], color=COLOURS[mode], linewidth=1.1) for mode in modes]
-    return figures.legend_below(figure, entries, columns=len(MODES), title=title)
+    marks = [line for axes in grid for line in axes.lines if line.get_marker() == "o"]
+    if marks:
+        entries.append(
+            entry("evaluated epoch", color="0.4", linestyle="none", marker="o", ms=3)
+        )
+    if any(line.get_marker() == "v" for axes in grid for line in axes.lines):
+        entries.append(entry(_BELOW, color="0.4", linestyle="none", marker="v", ms=5))
+    columns = len(entries) if len(entries) < 5 else 3
+    return figures.legend_below(figure, entries, columns=columns, title=title)
 
 
 def _title(rows: pd.DataFrame) -> str:
-    return f"{rows['dataset'].iloc[0]}, {rows['network'].iloc[0]}"
+    return task_label(rows["dataset"].iloc[0], rows["network"].iloc[0])
 
 
 def _label_few_decades(axes: Axes) -> None:
@@ -472,7 +540,7 @@ def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
     for (top, second, *below), image, label, *answers in columns:
         has_class = label != void
         top.imshow(image)
-        top.set_title(f"{len(np.unique(label[has_class]))} classes", fontsize=7)
+        top.set_title(f"{len(np.unique(label[has_class]))} classes", fontsize=9)
         second.imshow(np.where(has_class[..., None], _class_colours(label), 0))
         for panel, answer in zip(below, answers, strict=True):
             _show_prediction(panel, answer, label, has_class)
@@ -483,13 +551,13 @@ def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
     ]
     if void is not None:
         marks.append(entry("no class", color="black", **_SQUARE))
-    figures.legend_below(figure, marks, columns=6, fontsize=7)
+    figures.legend_below(figure, marks, columns=6, fontsize=9)
     for panel in axes:
         panel.set(xticks=[], yticks=[])
         panel.spines[:].set_visible(False)
     names = ("image", "label", *_scored_arms(runs))
     for panel, name in zip(grid[:, 0], names, strict=True):
-        panel.set_ylabel(name, fontsize=8)
+        panel.set_ylabel(name, fontsize=9)
     return figure
 
 
@@ -514,9 +582,9 @@ def _show_prediction(
     axes.text(
         0.02,
         0.03,
-        f"{PERCENT * share:.0f} %",
+        f"{PERCENT * share:.0f} % right",
         transform=axes.transAxes,
-        fontsize=6.5,
+        fontsize=8,
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8},
     )
 

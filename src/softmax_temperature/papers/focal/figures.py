@@ -27,7 +27,7 @@ from softmax_temperature.papers.focal.study import (
     CE,
     CURVE_LOSSES,
     LINEAR,
-    MAIN,
+    shown_experiments,
     title,
 )
 from softmax_temperature.papers.shared import figures
@@ -69,6 +69,8 @@ CONFIDENT = 0.9
 _CROSS_ENTROPY: Mapping[str, Where] = {"CE": CE}
 _RARE = 0.001
 """A bin with a smaller share of the samples does not widen the axis."""
+_REST = 0.005
+"""The share of samples outside of the last bin below which a diagram is one bar."""
 _POINTS = 201
 _EDGES = np.linspace(0.5, 1, 26)
 _GUIDE: dict[str, Any] = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
@@ -104,8 +106,8 @@ def curves_of(
 
 def first_experiment(runs: Runs) -> str:
     """The experiment that figures of training show; "" if there is none."""
-    names = runs.select(MAIN)["experiment"].tolist()
-    return str(names[0]) if names else ""
+    names = shown_experiments(runs)
+    return names[0] if names else ""
 
 
 def in_first_experiment(runs: Runs) -> Where:
@@ -116,9 +118,7 @@ def in_first_experiment(runs: Runs) -> Where:
 def curves(axes: Axes, rows: pd.DataFrame, column: str, **labels: Any) -> None:
     """Draw a panel with the band of each loss over the epochs."""
     for arm, band in rows.groupby("arm", sort=False):
-        figures.band(
-            axes, band, "epoch", column, color=COLOURS[str(arm)], label=str(arm)
-        )
+        figures.over_epochs(axes, band, column, color=COLOURS[str(arm)], label=str(arm))
     axes.set(xlabel="epoch", **labels)
 
 
@@ -150,10 +150,8 @@ def figure_1(runs: Runs) -> Figure | None:
     errors = {"training data": (train, _BLUE), "test data": (test, _ORANGE)}
     for label, (rows, colour) in errors.items():
         error = rows.assign(error=1 - rows["accuracy"])
-        figures.band(
-            c, error, "epoch", "error", scale=PERCENT, color=colour, label=label
-        )
-    figures.band(d, test, "epoch", "ece", scale=PERCENT, color=_ORANGE)
+        figures.over_epochs(c, error, "error", scale=PERCENT, color=colour, label=label)
+    figures.over_epochs(d, test, "ece", scale=PERCENT, color=_ORANGE)
     for axes, text in ((c, "(c) error"), (d, "(d) ECE on test data")):
         axes.set(title=text, xlabel="epoch", ylabel="%", ylim=(0, None))
     c.legend()
@@ -168,11 +166,10 @@ def _nll_and_entropy(axes: Axes, rows: pd.DataFrame, text: str) -> None:
     for kind, suffix, colour in _SIDES:
         nll = f"nll{suffix}"
         entropy = f"entropy{suffix}"
-        figures.band(axes, rows, "epoch", nll, color=colour, label=f"NLL, {kind}")
-        figures.band(
+        figures.over_epochs(axes, rows, nll, color=colour, label=f"NLL, {kind}")
+        figures.over_epochs(
             axes,
             rows,
-            "epoch",
             entropy,
             color=colour,
             linestyle="--",
@@ -299,43 +296,72 @@ def figure_3bcd(runs: Runs) -> Figure | None:
 def figure_a1(runs: Runs) -> Figure | None:
     """Reliability on training data at a few epochs, of the first seed, in 25 bins.
 
-    Below it is the share of samples in each bin.
+    Below it is the share of samples in each bin. Epochs after which the last bin holds
+    all but `_REST` of the samples are one bar: they are named above the panels, and
+    drawn only if there are no others.
     """
     shown = finished(runs, _CROSS_ENTROPY, in_first_experiment(runs))
     table = of_runs(runs.tables["reliability"], shown)
     if table.empty:
         return None
-    groups = table[table["seed"] == table["seed"].min()].groupby("epoch")
+    table = table[table["seed"] == table["seed"].min()].sort_values(["epoch", "low"])
+    totals = table.groupby("epoch")["count"].sum()
+    last = table.groupby("epoch")[["count", "accuracy"]].last()
+    full = last[last["count"] >= (1 - _REST) * totals]
+    drawn = [epoch for epoch in totals.index if epoch not in full.index]
+    drawn = drawn or [totals.index[0]]
+    named = full.drop(index=drawn, errors="ignore")
+    groups = [(epoch, table[table["epoch"] == epoch]) for epoch in drawn]
+    count = len(groups)
     figure, grid = figures.panels(
-        2 * len(groups), columns=len(groups), row=1.85, sharex=True, sharey="row"
+        2 * count,
+        columns=count,
+        row=1.85,
+        extra=0.3 if len(named) else 0.0,
+        width=figures.WIDTH * min(1.0, 0.4 + 0.2 * count),
+        sharex=True,
+        sharey="row",
     )
-    for upper, lower, (epoch, bins) in zip(
-        grid, grid[len(groups) :], groups, strict=False
-    ):
-        centres = (bins["low"] + bins["high"]) / 2
-        width = bins["high"] - bins["low"]
-        share = bins["count"] / bins["count"].sum()
-        for axes, heights, colour in (
-            (upper, bins["accuracy"], _BLUE),
-            (lower, share, _ORANGE),
-        ):
-            axes.bar(
-                centres,
-                PERCENT * heights,
-                width,
-                color=colour,
-                edgecolor="white",
-                lw=0.3,
-            )
-            axes.set(xlim=(0, 1), ylim=(0, PERCENT))
-        upper.plot([0, 1], [0, PERCENT], color="0.4", linewidth=0.8, linestyle="--")
+    for upper, lower, (epoch, bins) in zip(grid, grid[count:], groups, strict=False):
+        _reliability(upper, lower, bins)
         upper.set_title(f"epoch {epoch}")
         lower.set_xlabel("confidence")
     grid[0].set_ylabel("accuracy (%)")
-    grid[len(groups)].set_ylabel("training samples (%)")
+    grid[count].set_ylabel("training samples (%)")
     name = f"{title(runs, first_experiment(runs))}: CE, one seed"
+    if len(named):
+        name += f"\n{_in_the_last_bin(named['count'] / totals[named.index])}"
     figure.suptitle(name, fontsize=10)
     return figure
+
+
+def _reliability(upper: Axes, lower: Axes, bins: pd.DataFrame) -> None:
+    """Draw the accuracy of each bin above, and its share of the samples below."""
+    centres = (bins["low"] + bins["high"]) / 2
+    width = bins["high"] - bins["low"]
+    share = bins["count"] / bins["count"].sum()
+    for axes, heights, colour in (
+        (upper, bins["accuracy"], _BLUE),
+        (lower, share, _ORANGE),
+    ):
+        axes.bar(
+            centres, PERCENT * heights, width, color=colour, edgecolor="white", lw=0.3
+        )
+        axes.set(xlim=(0, 1), ylim=(0, PERCENT))
+    upper.plot([0, 1], [0, PERCENT], color="0.4", linewidth=0.8, linestyle="--")
+
+
+def _in_the_last_bin(shares: pd.Series[float]) -> str:
+    """The epochs of which nothing is left to draw, in words."""
+    epochs = [str(epoch) for epoch in shares.index]
+    named = epochs[-1]
+    if len(epochs) > 1:
+        named = f"{', '.join(epochs[:-1])} and {named}"
+    least = np.floor(10 * PERCENT * shares.min()) / 10
+    text = (
+        "all samples" if shares.min() == 1 else f"at least {least:g} % of the samples"
+    )
+    return f"epoch{'s' * (len(epochs) > 1)} {named}: {text} in the last bin"
 
 
 @figures.style()

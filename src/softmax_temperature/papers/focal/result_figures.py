@@ -27,19 +27,21 @@ from safetensors.numpy import load_file
 from softmax_temperature.papers.focal.figures import COLOURS, finished, of_runs
 from softmax_temperature.papers.focal.study import (
     AUROC,
-    FOCAL_LOSSES,
     MAIN,
-    OTHER_LOSSES,
+    MMCE_WRITTEN,
     QUALITATIVE_LOSSES,
     TABLE_1_LOSSES,
     TRANSLATION,
     TRANSLATION_LOSSES,
     at_selected_epoch,
+    in_shown_order,
     outlier_sets,
     shifted_sets,
+    shown_experiments,
     title,
 )
 from softmax_temperature.papers.shared import figures
+from softmax_temperature.papers.shared.display import dataset_label
 from softmax_temperature.papers.shared.factors import where
 from softmax_temperature.papers.shared.figures import BLACK, PERCENT, entry
 from softmax_temperature.papers.shared.metrics import Metric
@@ -53,6 +55,8 @@ ERRORS = {
     "classwise_ece": "Classwise-ECE",
 }
 NOISE_FLOOR = "noise_floor"
+GUESSING = 1.1
+"""A training guesses if its accuracy is below this multiple of that of guessing."""
 IMAGES_IN_A_ROW = 4
 """Four right and four wrong images, as in the paper."""
 _FAINT = 0.45
@@ -66,8 +70,6 @@ _CROSS: dict[str, Any] = {
 }
 _POINT: dict[str, Any] = {"color": BLACK, "linestyle": "none"}
 _GUIDE: dict[str, Any] = {"color": "0.6", "linewidth": 0.8, "linestyle": ":"}
-_BEFORE = entry("before scaling", marker="o", **_POINT)
-_AFTER = entry("after scaling", marker="o", **_POINT, **_WHITE)
 _TRANSLATION_TITLES = {
     "CE": "cross-entropy",
     "LS": "label smoothing",
@@ -89,6 +91,9 @@ def _evaluation(
 @figures.style()
 def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
     """ECE, AdaECE and Classwise-ECE before and after scaling, with 90 % intervals.
+
+    The intervals are those of one training over resampled test samples, averaged over
+    seeds: they do not hold the spread over seeds, which the dots show.
 
     G.1 to G.4 show the same for other experiments.
     """
@@ -121,15 +126,18 @@ def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
         )
         axes.set(title=f"{text} (%)")
     entries = [
-        Patch(facecolor=_LINE, label="before scaling"),
-        Patch(facecolor=_LINE, alpha=_FAINT, label="after scaling"),
-        entry("90 % interval", color=_LINE, linewidth=1),
+        Patch(facecolor=_LINE, label="mean over seeds, before scaling"),
+        Patch(facecolor=_LINE, alpha=_FAINT, label="mean over seeds, after scaling"),
+        entry("one seed", marker="o", ms=3, mfc="white", mec="0.2", linestyle="none"),
+        entry("90 % interval over test samples", color=_LINE, linewidth=1),
         entry("noise floor of ECE", color="black", linewidth=1, linestyle=":"),
     ]
+    if chosen.groupby("arm").size().max() == 1:
+        del entries[2]
     if crosses.notna().any():
         entries.append(entry("printed", color="red", **_CROSS))
     return figures.legend_below(
-        figure, entries, columns=5, title=title(runs, experiment)
+        figure, entries, columns=3, title=title(runs, experiment)
     )
 
 
@@ -137,56 +145,113 @@ def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
 def calibration_summary(runs: Runs, written: Written) -> Figure | None:
     """Ours: ECE of every loss before and after scaling, with the temperature.
 
-    There is a panel per experiment; all have one scale. None without experiments.
+    There is a panel per experiment; all have one scale. Trainings that guess are left
+    out of the means, and their row says so: the ECE of guessing is near 0. None without
+    experiments.
     """
-    main = runs.select(MAIN)
-    experiments = main["experiment"].unique().tolist()
+    experiments = shown_experiments(runs)
     if not experiments:
         return None
-    rows = pd.concat([written["table_1"], written["table_f3"]])
-    rows = rows.drop_duplicates(["task", "method", "metric"])
-    rows = rows[rows["task"].isin(experiments)]
-    others = OTHER_LOSSES.select(main)["arm"].unique()
-    order = [*list(TABLE_1_LOSSES)[:4], *others, *FOCAL_LOSSES]
-    metrics = {
-        name: _by_metric(rows[rows["task"] == name], order) for name in experiments
+    numbers = _evaluations(runs)
+    printed = _printed_errors(written)
+    main = runs.select(MAIN & ~MMCE_WRITTEN)
+    losses = {
+        name: in_shown_order(main[main["experiment"] == name]["arm"].unique())
+        for name in experiments
     }
     columns = next(count for count in (3, 2, 1) if len(experiments) % count == 0)
-    longest = max(len(tables["ece"]) for tables in metrics.values())
-    height = 0.24 * longest + 0.7
+    longest = max(map(len, losses.values()))
+    height = 0.24 * longest + 0.8
     figure, grid = figures.panels(
         len(experiments), columns=columns, row=height, extra=0.5, sharex=True
     )
-    for axes, (name, tables) in zip(grid, metrics.items(), strict=True):
-        among = main[main["experiment"] == name]
-        for scaled, metric, shift, fill in (
-            (False, "ece", -0.17, {}),
-            (True, "ece_after_scaling", 0.17, _WHITE),
-        ):
-            _dots(axes, tables[metric], shift, **fill)
-            floors = _evaluation(runs, among, NOISE_FLOOR, scaled=scaled)
-            floor = PERCENT * floors.groupby("arm")[NOISE_FLOOR].mean()
-            floor = floor.reindex(tables[metric].index)
-            places = np.arange(len(floor)) + shift
-            axes.plot(floor, places, "|", color="0.4", markersize=6)
-        _temperatures(axes, tables["temperature"]["ours"])
-        axes.set(title=title(runs, name), xlabel="ECE (%)")
+    for axes, (name, arms) in zip(grid, losses.items(), strict=True):
+        here = numbers[numbers["experiment"] == name]
+        _before_and_after(axes, here, printed.get(name, {}), arms)
+        _temperatures(axes, here[here["scaled"]], arms)
+        axes.set(
+            title=title(runs, name).replace("; ", "\n" if columns > 1 else "; "),
+            xlabel="ECE (%)",
+            ylim=(longest - 0.5, -0.5),
+        )
         axes.tick_params(labelbottom=True)
-    grid[0].set_xlim(0, 1.35 * grid[0].get_xlim()[1])
+    grid[0].set_xlim(0, 1.45 * grid[0].get_xlim()[1])
     entries = [
-        _BEFORE,
-        _AFTER,
+        entry("before scaling, mean ± sd", marker="o", **_POINT),
+        entry("after scaling, mean ± sd", marker="o", **_POINT, **_WHITE),
         entry("noise floor", marker="|", color="0.4", linestyle="none"),
     ]
-    if rows["published"].notna().any():
+    if any(printed.get(name) for name in experiments):
         entries.append(entry("printed", color=BLACK, **_CROSS))
-    return figures.legend_below(figure, entries, columns=4)
+    if numbers["guesses"].any():
+        entries.append(entry("guesses: never learned, left out", linestyle="none"))
+    columns = 2 if numbers["guesses"].any() else len(entries)
+    return figures.legend_below(figure, entries, columns=columns)
 
 
-def _temperatures(axes: Axes, temperatures: pd.Series[float]) -> None:
-    """Write the temperature of each loss at the right of its row."""
-    for position, temperature in enumerate(temperatures):
-        text = "diverged" if np.isnan(temperature) else f"T = {temperature:.2f}"
+def _evaluations(runs: Runs) -> pd.DataFrame:
+    """The evaluations before and after scaling, a row each, of the main recipe."""
+    main = runs.select(MAIN & where(diverged=False))
+    metrics = ("accuracy", "ece", NOISE_FLOOR, "temperature")
+    parts = [
+        _evaluation(runs, main, *metrics, scaled=scaled).assign(scaled=scaled)
+        for scaled in (False, True)
+    ]
+    numbers = pd.concat(parts)
+    guessing = 1 / main["classes"].reindex(numbers.index)
+    return numbers.assign(guesses=numbers["accuracy"] < GUESSING * guessing)
+
+
+def _printed_errors(written: Written) -> dict[Any, dict[Any, float]]:
+    """The printed ECE by experiment, and by metric and loss."""
+    rows = pd.concat([written["table_1"], written["table_f3"]])
+    rows = rows.dropna(subset=["task", "published"])
+    rows = rows.drop_duplicates(["task", "method", "metric"])
+    return {
+        task: group.set_index(["metric", "method"])["published"].to_dict()
+        for task, group in rows.groupby("task")
+    }
+
+
+def _before_and_after(
+    axes: Axes,
+    rows: pd.DataFrame,
+    printed: Mapping[Any, float],
+    arms: Sequence[str],
+) -> None:
+    """Draw a point per loss before and after scaling, with its noise floor."""
+    for scaled, metric, shift, fill in (
+        (False, "ece", -0.17, {}),
+        (True, "ece_after_scaling", 0.17, _WHITE),
+    ):
+        here = rows[(rows["scaled"] == scaled) & ~rows["guesses"]].groupby("arm")
+        table = pd.DataFrame(
+            {"ours": here["ece"].mean(), "ours_sd": here["ece"].std()}
+        ).reindex(list(arms))
+        table["published"] = [printed.get((metric, arm), np.nan) for arm in arms]
+        _dots(axes, table, shift, **fill)
+        floor = PERCENT * here[NOISE_FLOOR].mean().reindex(list(arms))
+        places = np.arange(len(arms)) + shift
+        axes.plot(floor, places, "|", color="0.4", markersize=6)
+
+
+def _temperatures(axes: Axes, rows: pd.DataFrame, arms: Sequence[str]) -> None:
+    """Write the temperature of each loss at the right of its row.
+
+    Args:
+        axes: The panel.
+        rows: The evaluations after scaling.
+        arms: The losses, by the place of their row.
+    """
+    for position, arm in enumerate(arms):
+        of_arm = rows[rows["arm"] == arm]
+        guessing = int(of_arm["guesses"].sum())
+        temperature = of_arm.loc[~of_arm["guesses"], "temperature"].mean()
+        text = f"T = {temperature:.2f}"
+        if guessing == len(of_arm):
+            text = "guesses" if guessing else "diverged"
+        elif guessing:
+            text = f"{guessing} of {len(of_arm)} guesses; {text}"
         axes.text(
             1.0,
             position,
@@ -194,7 +259,7 @@ def _temperatures(axes: Axes, temperatures: pd.Series[float]) -> None:
             transform=axes.get_yaxis_transform(),
             ha="right",
             va="center",
-            fontsize=6.5,
+            fontsize=7.5,
             color="0.3",
         )
 
@@ -211,6 +276,7 @@ def figure_shift(runs: Runs, written: Written, experiment: str) -> Figure | None
     is_shown = unshifted["method"].isin(rows["method"])
     unshifted = unshifted[(unshifted["task"] == experiment) & is_shown]
     unshifted = unshifted.assign(published=np.nan).set_index("method")
+    unshifted = unshifted.loc[in_shown_order(unshifted.index)]
     figure, grid = figures.panels(
         2 * len(sets),
         columns=2,
@@ -226,12 +292,13 @@ def figure_shift(runs: Runs, written: Written, experiment: str) -> Figure | None
         _dots(left, tables["error"], 0.17)
         _dots(right, tables["ece"], -0.17)
         _dots(right, tables["ece_after_scaling"], 0.17, **_WHITE)
-        left.set(title=f"error: {name}", xlabel="%")
-        right.set(title=f"ECE: {name}", xlabel="%", xlim=(0, None))
+        label = dataset_label(name)
+        left.set(title=label, xlabel="error (%)", xlim=(0, None))
+        right.set(title=label, xlabel="ECE (%)", xlim=(0, None))
     entries = [
-        entry("own images", marker="s", **_POINT),
-        entry("shifted images", marker="o", **_POINT),
-        _AFTER,
+        entry("own test images, mean ± sd", marker="s", **_POINT),
+        entry("the other images, mean ± sd", marker="o", **_POINT),
+        entry("the same after scaling", marker="o", **_POINT, **_WHITE),
     ]
     text = f"{title(runs, experiment)}: shifted test images"
     return figures.legend_below(figure, entries, columns=3, title=text)
@@ -259,7 +326,7 @@ def figure_h1(runs: Runs, pixels: Path, experiment: str) -> Figure | None:
     if images is None or not chosen:
         return None
     order = rows["image"].unique().tolist()
-    figure, grid = figures.panels(len(chosen), columns=IMAGES_IN_A_ROW)
+    figure, grid = figures.panels(len(chosen), columns=IMAGES_IN_A_ROW, extra=0.4)
     for axes, number in zip(grid, chosen, strict=True):
         predictions = rows[rows["image"] == number].set_index("scaling")
         axes.set_axis_off()
@@ -327,7 +394,7 @@ def roc_curves(runs: Runs, experiment: str) -> Figure | None:
             )
         _areas(axes, areas.groupby(chosen["arm"], sort=False))
         axes.set(
-            title=f"{name}, {SCALINGS[scaling]}",
+            title=f"{dataset_label(name)},\n{SCALINGS[scaling]}",
             xlim=(0, 1),
             ylim=(0, 1),
             aspect="equal",
@@ -381,7 +448,7 @@ def figure_k1(runs: Runs) -> Figure | None:
     if not arms:
         return None
     figure, grid = figures.panels(
-        2 * len(arms), columns=len(arms), row=1.8, sharex=True, sharey="row"
+        2 * len(arms), columns=len(arms), row=1.8, extra=0.7, sharex=True, sharey="row"
     )
     columns = ("bleu", "validation_ece")
     for axes, (column, arm) in zip(grid, product(columns, arms), strict=True):
@@ -399,7 +466,17 @@ def figure_k1(runs: Runs) -> Figure | None:
     figures.label_outside(grid, columns=len(arms), x="temperature")
     grid[0].set_ylabel("test BLEU")
     grid[len(arms)].set(ylabel="validation ECE (%)", ylim=(0, None))
-    return figure
+    best = "highest BLEU of the mean, or least ECE"
+    entries = [
+        entry("mean over seeds", color="0.4", linewidth=1.2),
+        entry("one seed", color="0.4", marker=".", linestyle="none", alpha=0.6),
+        entry(best, color="0.4", marker="o", markersize=5, linestyle="none"),
+        entry("temperature 1", **_GUIDE),
+    ]
+    if models.groupby("arm").size().max() == 1:
+        del entries[1]
+    name = f"{dataset_label(models['dataset'].iloc[0])}; Transformer"
+    return figures.legend_below(figure, entries, columns=2, title=name)
 
 
 def _bar(axes: Axes, x: float, runs: pd.DataFrame, metric: str, **look: Any) -> None:

@@ -7,7 +7,7 @@ trains a linear model, appendix K models that translate.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import reduce
 from operator import or_
@@ -17,7 +17,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.papers.shared.display import loss_label
+from softmax_temperature.papers.shared.display import (
+    dataset_label,
+    loss_label,
+    network_label,
+)
 from softmax_temperature.papers.shared.factors import ALL, Where, is_part, where
 from softmax_temperature.papers.shared.metrics import (
     Metric,
@@ -133,6 +137,16 @@ def any_of(losses: Mapping[str, Where]) -> Where:
     """The runs with one of several losses."""
     together = reduce(or_, losses.values())
     return together.called(", ".join(losses))
+
+
+SHOWN_ORDER = ("CE", "Brier", "MMCE", "LS-0.05", "LS-0.1", *FOCAL_LOSSES)
+"""The labels of losses in the order of figures: families together."""
+
+
+def in_shown_order(labels: Iterable[str]) -> list[str]:
+    """Labels of losses in the order of figures; others follow as they come."""
+    places = {label: place for place, label in enumerate(SHOWN_ORDER)}
+    return sorted(labels, key=lambda label: places.get(label, len(places)))
 
 
 OTHER_LOSSES = ~(any_of(TABLE_1_LOSSES) | any_of(FOCAL_LOSSES) | MMCE_WRITTEN)
@@ -283,8 +297,27 @@ def _other_sets(runs: Runs, metric: Metric, among: Where) -> list[str]:
     return sorted(set(rows["split"].astype(str)) - set(SPLITS))
 
 
+def placeholders(runs: Runs) -> list[str]:
+    """The experiments that a study of translation trains for its tables alone.
+
+    They have one loss, so that they compare nothing, and no reader is shown them.
+    """
+    main = runs.select(MAIN)
+    if runs.select(TRANSLATION).empty or main.empty:
+        return []
+    losses = main.groupby("experiment")["arm"].nunique()
+    return [str(name) for name in losses.index[losses == 1]]
+
+
+def shown_experiments(runs: Runs) -> list[str]:
+    """The experiments with the main recipe, without placeholders, in their order."""
+    names = runs.select(MAIN)["experiment"].unique()
+    hidden = placeholders(runs)
+    return [str(name) for name in names if name not in hidden]
+
+
 def experiments(runs: Runs) -> pd.DataFrame:
-    """A row per experiment with the main recipe, for a reader."""
+    """A row per experiment with the main recipe, for a reader; see `placeholders`."""
     columns = [
         "experiment",
         "dataset",
@@ -299,13 +332,16 @@ def experiments(runs: Runs) -> pd.DataFrame:
         "embeddings",
     ]
     rows = runs.select(MAIN)
+    rows = rows[rows["experiment"].isin(shown_experiments(runs))]
     cells = [cell.rsplit("/", 2)[0] for cell in rows[CELL]]
     table = rows[columns].assign(cells=cells)
     return table.drop_duplicates("experiment").reset_index(drop=True)
 
 
 def title(runs: Runs, experiment: str) -> str:
-    """The data set, network and variant of an experiment."""
+    """The data set, network and variant of an experiment, in words."""
     row = runs.select(where(experiment=experiment)).iloc[0]
-    parts = [row["dataset"], row["network"], row["variant"]]
-    return ", ".join(part for part in parts if pd.notna(part))
+    parts = [dataset_label(row["dataset"]), network_label(row["network"])]
+    if pd.notna(row["variant"]):
+        parts.append(row["variant"])
+    return "; ".join(parts)

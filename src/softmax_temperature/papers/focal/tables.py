@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,6 +43,7 @@ from softmax_temperature.papers.focal.study import (
     after_scaling,
     any_of,
     at_selected_epoch,
+    in_shown_order,
     outlier_sets,
     shifted_sets,
 )
@@ -97,7 +97,27 @@ _NEAR_BEST = "near best accuracy"
 """A criterion of early stopping that looks at accurate epochs only."""
 _TEXT_DATASETS = ("20 Newsgroups", "SST Binary")
 
-by_loss = partial(layout.wide, across="method")
+
+def by_loss(table: pd.DataFrame) -> pd.DataFrame:
+    """A comparison as texts, its losses in columns, those of a family side by side."""
+    texts = layout.wide(table, across="method")
+    columns = [*texts]
+    losses = [
+        name
+        for name in dict.fromkeys(table["method"])
+        if name in columns or f"{name}, printed" in columns
+    ]
+    numbers = [
+        column
+        for loss in in_shown_order(losses)
+        for column in (loss, f"{loss}, printed")
+        if column in columns
+    ]
+    if not numbers:
+        return texts
+    start = min(map(columns.index, numbers))
+    others = [column for column in columns if column not in numbers]
+    return texts[[*others[:start], *numbers, *others[start:]]]
 
 
 @dataclass(frozen=True, kw_only=True)

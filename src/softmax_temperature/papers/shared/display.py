@@ -4,7 +4,7 @@ Nothing is selected by a label. An arm's label is made from the factors of its r
 that a run with gamma 5 cannot be called "FL-3".
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -51,6 +51,157 @@ ARCHITECTURES = {
     "wide_resnet": "Wide-ResNet",
 }
 """The kinds of networks, by their names in the parameters."""
+
+DATASETS = {
+    "caltech101": "Caltech-101",
+    "caltech256": "Caltech-256",
+    "camvid": "CamVid",
+    "cifar10": "CIFAR-10",
+    "cifar100": "CIFAR-100",
+    "cinic10_imagenet": "CINIC-10, ImageNet's images",
+    "clusters": "clusters",
+    "coil20": "COIL-20",
+    "cub200": "CUB-200",
+    "devanagari": "Devanagari",
+    "digits": "digits",
+    "dtd": "DTD",
+    "dtd10": "DTD, 10 classes",
+    "emnist_letters": "EMNIST letters",
+    "farm": "farm sentences",
+    "fashion_mnist": "Fashion-MNIST",
+    "flowers17": "Flowers-17",
+    "fss1000": "FSS-1000",
+    "gaussian-noise": "Gaussian noise",
+    "gtsrb": "GTSRB",
+    "imagenet_mini": "mini-ImageNet",
+    "imagenet_r": "ImageNet-R",
+    "imagenet64": "ImageNet, 64 × 64",
+    "imdb": "IMDb",
+    "mnist": "MNIST",
+    "multi30k": "Multi30k",
+    "newsgroups20": "20 Newsgroups",
+    "newsgroups20_all": "20 Newsgroups, all texts",
+    "omniglot": "Omniglot",
+    "orl_faces": "ORL faces",
+    "pacs_sketch": "PACS sketches",
+    "photoart": "Photo-Art",
+    "phrases": "phrases",
+    "pinterest_faces_105": "Pinterest faces",
+    "plantvillage15": "PlantVillage",
+    "retina_mnist": "RetinaMNIST",
+    "scene15": "Scene-15",
+    "sst_trees": "SST",
+    "stanford_cars": "Stanford Cars",
+    "svhn": "SVHN",
+    "things": "THINGS",
+    "tiny_imagenet": "Tiny ImageNet",
+    "uc_merced": "UC Merced",
+    "wmt14_en_de": "WMT14, English to German",
+}
+"""The data sets, by their names in the parameters."""
+
+_DRAWN = {"glyphs": "{} glyphs", "glyph-scenes": "scenes of {} glyphs"}
+"""The data sets of drawn characters, whose name ends with the number of classes."""
+
+PERCENT = 100
+
+_TEXTS = ("imdb", "newsgroups20", "phrases")
+"""The data sets whose parts are counted in texts, not in images."""
+
+NETWORKS = {
+    "convnet": "convolutional network",
+    "densenet121": "DenseNet-121",
+    "gru": "GRU",
+    "linear": "linear model",
+    "mlp": "multilayer perceptron",
+    "resnet": "ResNet",
+    "resnet8": "ResNet-8",
+    "resnet20": "ResNet-20",
+    "resnet50": "ResNet-50",
+    "resnet110": "ResNet-110",
+    "tree-lstm": "Tree-LSTM",
+    "text-cnn": "CNN of texts",
+    "u-net": "U-Net",
+    "vgg": "VGG",
+    "wide-resnet-26-10": "Wide-ResNet-26-10",
+    "wrn": "Wide-ResNet",
+    "wrn-10-1": "Wide-ResNet-10-1",
+    "wrn-16-2": "Wide-ResNet-16-2",
+    "wrn-16-4": "Wide-ResNet-16-4",
+    "wrn-28-10": "Wide-ResNet-28-10",
+}
+"""The networks, by their names in the parameters without the parts that follow."""
+
+_SIZES = {"small-": "small ", "wider-": "wider "}
+"""What a network's name may begin with."""
+
+_PARTS = {
+    "bn": " with batch norm",
+    "classic": ", classic blocks",
+    "crelu": " with CReLU",
+    "half": ", half as wide",
+    "preactivation": ", activations first",
+    "quarter": ", a quarter as wide",
+    "released": ", as released",
+    "relu": " with ReLU",
+    "small": ", small",
+    "tiny": ", tiny",
+    "unnormalised": " without batch norm",
+}
+"""What a network's name may end with, and what that says."""
+
+BACKBONES = {
+    "alexnet": "AlexNet",
+    "cifar10_resnet20": "ResNet-20 of CIFAR-10",
+    "clip_rn50": "CLIP ResNet-50",
+    "clip_vit_b32": "CLIP ViT-B/32",
+    "efficientnet_lite0": "EfficientNet-Lite0",
+    "efficientnet_lite1": "EfficientNet-Lite1",
+    "efficientnet_lite2": "EfficientNet-Lite2",
+    "facenet": "FaceNet",
+    "mobilenetv1_025": "MobileNetV1 × 0.25",
+    "mobilenetv1_050": "MobileNetV1 × 0.5",
+    "mobilenetv1_075": "MobileNetV1 × 0.75",
+    "mobilenetv2_100": "MobileNetV2",
+    "resnet18": "ResNet-18",
+    "resnet18_yfcc": "ResNet-18 of YFCC",
+    "resnet50": "ResNet-50",
+    "resnet50_yfcc": "ResNet-50 of YFCC",
+    "resnet101": "ResNet-101",
+    "squeezenet1_0": "SqueezeNet 1.0",
+    "squeezenet1_1": "SqueezeNet 1.1",
+}
+"""The backbones, by their names in the parameters."""
+
+_FAMILIES = {"glyphnet": "ResNet of glyphs", "untrained": "untrained ResNet"}
+"""The backbones whose name ends with the number of dimensions."""
+
+STATISTICS = {
+    "dim": "dimensions",
+    "n_classes": "classes",
+    "mean": "mean",
+    "var": "variance",
+    "train_mean": "mean, not normalised",
+    "train_std": "sd, not normalised",
+    "sb_trace": "trace within classes",
+    "sw_trace": "trace between classes",
+    "feats_corr": "correlation of features",
+    "feats_cos_sim": "cosine of features",
+    "n_samples": "samples",
+    "avg_samp_class": "samples per class",
+    "pca_50": "PCA, 50 % of variance",
+    "pca_75": "PCA, 75 % of variance",
+    "pca_80": "PCA, 80 % of variance",
+    "pca_90": "PCA, 90 % of variance",
+    "pca_95": "PCA, 95 % of variance",
+    "pca_99": "PCA, 99 % of variance",
+    "avg_kurtosis": "kurtosis",
+    "avg_normality": "normality",
+    "silhouette": "silhouette",
+    "calinski_harabasz": "Caliński–Harabasz",
+    "david_bouldin": "Davies–Bouldin",
+}
+"""The statistics of embeddings, by the names of `dataset_statistics`."""
 
 _MAY_BE_NORMALISED = ("vgg", "wide_resnet")
 """The kinds that are trained with batch norm and without."""
@@ -131,6 +282,92 @@ def value_label(factor: str, value: Any) -> str:
         text = f"{value:g}"
         return f"factor {text}" if factor == "factor" else text
     return str(value)
+
+
+def dataset_label(name: str) -> str:
+    """A data set in words: "CIFAR-10, 10,000 images" for `cifar10-10000`.
+
+    A number below 100 is the percentage that is trained on, a larger one counts images
+    or texts, and that of drawn characters counts classes. A name that is not known is
+    returned as it is. Two data sets may be named, with "vs" between them.
+    """
+    if " vs " in name:
+        return " vs ".join(map(dataset_label, name.split(" vs ")))
+    base, _, number = name.rpartition("-")
+    if name in DATASETS or not number.isdecimal():
+        return DATASETS.get(name, name)
+    count = int(number)
+    if base in _DRAWN:
+        return _DRAWN[base].format(count)
+    if base not in DATASETS:
+        return name
+    if count < PERCENT:
+        return f"{DATASETS[base]}, {count} % of the images"
+    unit = "texts" if base in _TEXTS else "images"
+    return f"{DATASETS[base]}, {count:,} {unit}"
+
+
+def network_label(name: str) -> str:
+    """A network in words: "small VGG with batch norm" for `small-vgg-bn`.
+
+    A name that is not known is returned as it is.
+    """
+    start = next((size for size in _SIZES if name.startswith(size)), "")
+    base = name.removeprefix(start)
+    endings: list[str] = []
+    while base not in NETWORKS:
+        base, dash, part = base.rpartition("-")
+        if not dash:
+            return name
+        if part.isdecimal():
+            endings.insert(0, f", {part} wide")
+        elif part in _PARTS:
+            endings.insert(0, _PARTS[part])
+        else:
+            return name
+    return "".join([_SIZES.get(start, ""), NETWORKS[base], *endings])
+
+
+def backbone_label(name: str) -> str:
+    """A backbone in words: "MobileNetV1 × 0.25" for `mobilenetv1_025`.
+
+    A name that is not known is returned as it is.
+    """
+    family, _, size = name.rpartition("-")
+    if family in _FAMILIES and size.isdecimal():
+        return f"{_FAMILIES[family]}, {size}"
+    return BACKBONES.get(name, name)
+
+
+def statistic_label(name: str) -> str:
+    """A statistic of embeddings in words; a name that is not known as it is."""
+    return STATISTICS.get(name, name)
+
+
+def task_label(dataset: str, network: str) -> str:
+    """A data set and a network in words, with a semicolon between them."""
+    return f"{dataset_label(dataset)}; {network_label(network)}"
+
+
+NAMES: Mapping[str, Callable[[str], str]] = {
+    "dataset": dataset_label,
+    "network": network_label,
+    "backbone": backbone_label,
+    "statistic": statistic_label,
+}
+"""The words for the names of parameters, by the column that has them."""
+
+
+def with_names(table: pd.DataFrame) -> pd.DataFrame:
+    """A table for a reader: names of data sets, networks and backbones in words."""
+    words = {
+        column: [
+            label(name) if isinstance(name, str) else name for name in table[column]
+        ]
+        for column, label in NAMES.items()
+        if column in table
+    }
+    return table.assign(**words)
 
 
 def loss_label(run: Mapping[str, Any] | pd.Series) -> str:

@@ -50,6 +50,8 @@ HUES = tuple(
     )
 )
 PERCENT = 100
+WIDE_GAP = 2
+"""The multiple of the usual distance of evaluated epochs above which a line ends."""
 BLACK = "0.15"
 WARNING = "#b2182b"
 # matplotlib's stubs list every key there is.
@@ -208,6 +210,38 @@ def band(
 
     On a logarithmic axis they are those of logarithms.
     """
+    lines = _means(axes, rows, x, y, scale)
+    _line_with_band(axes, lines, {"linewidth": 1.2, **look})
+
+
+def over_epochs(
+    axes: Axes, rows: pd.DataFrame, y: str, *, scale: float = 1.0, **look: Any
+) -> None:
+    """Draw a band over epochs, with nothing between those that are far apart.
+
+    Where a study left out epochs, dots mark those that it evaluated. A line ends where
+    the next evaluated epoch is more than `WIDE_GAP` times the usual distance away; an
+    epoch by itself is a dot with its standard deviation.
+    """
+    lines = _means(axes, rows, "epoch", y, scale)
+    distances = np.diff(lines.index.to_numpy(float))
+    usual = float(np.median(distances)) if len(distances) else 1.0
+    breaks = np.flatnonzero(distances > WIDE_GAP * usual) + 1
+    look = {"linewidth": 1.2, **look}
+    label = look.pop("label", None)
+    if (distances > 1).any():
+        look = {"marker": "o", "markersize": 2, **look}
+    for place, part in enumerate(np.split(np.arange(len(lines)), breaks)):
+        # One entry of the legend for all parts of a line.
+        _line_with_band(
+            axes, lines.iloc[part], {**look, "label": None if place else label}
+        )
+
+
+def _means(
+    axes: Axes, rows: pd.DataFrame, x: str, y: str, scale: float
+) -> pd.DataFrame:
+    """The mean of equal x, and both ends of its band; NaN where there is one row."""
     import pandas as pd
 
     is_logarithmic = axes.get_yscale() == "log"
@@ -219,18 +253,31 @@ def band(
     sd = groups.std()
     lines["low"] = lines["mean"] - sd
     lines["high"] = lines["mean"] + sd
-    if is_logarithmic:
-        lines = lines.map(np.exp)
-    axes.plot(lines.index, lines["mean"], **{"linewidth": 1.2, **look})
-    if sd.notna().any():
-        axes.fill_between(
+    return lines.map(np.exp) if is_logarithmic else lines
+
+
+def _line_with_band(axes: Axes, lines: pd.DataFrame, look: dict[str, Any]) -> None:
+    axes.plot(lines.index, lines["mean"], **look)
+    if lines["low"].isna().all():
+        return
+    if len(lines) == 1:
+        axes.vlines(
             lines.index,
             lines["low"],
             lines["high"],
             color=look["color"],
-            alpha=0.15,
-            linewidth=0,
+            alpha=0.5,
+            linewidth=1.5,
         )
+        return
+    axes.fill_between(
+        lines.index,
+        lines["low"],
+        lines["high"],
+        color=look["color"],
+        alpha=0.15,
+        linewidth=0,
+    )
 
 
 def seeds(

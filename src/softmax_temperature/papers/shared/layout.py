@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.papers.shared.display import LABELS, is_share
+from softmax_temperature.papers.shared.display import LABELS, is_share, with_names
 from softmax_temperature.papers.shared.sources import CELLS, Linked
 from softmax_temperature.papers.shared.tables import (
     DIFFERENCE,
@@ -61,7 +61,7 @@ def wide(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
     """
     names = list(table.columns[: table.columns.get_loc(PRINTED)])
     remarks = [name for name in _REMARKS if name in table]
-    rows = _with_texts(table, [*names, *remarks])
+    rows = _with_texts(with_names(table), [*names, *remarks])
     rows["column"] = rows[across] if across else OURS
     down = _names_of_lines(rows, names, across)
     lines: dict[Any, dict[str, str]] = {}
@@ -150,7 +150,11 @@ def _with_sd(row: dict[Any, Any], name: str, diverged: bool) -> str:
     if diverged:
         return DIVERGED
     value = number(row.get(name), percent=row["percent"])
-    sd = number(row.get(f"{name}_sd"), percent=row["percent"])
+    spread = row.get(f"{name}_sd")
+    sd = number(spread, percent=row["percent"])
+    if spread == 0:
+        # Temperatures come from a grid, on which seeds may agree.
+        return f"{value.rstrip('0').rstrip('.') if '.' in value else value} in all runs"
     return value if sd == MISSING else f"{value} ± {sd}"
 
 

@@ -14,11 +14,12 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from scipy import stats
 
 from softmax_temperature.papers.shared import figures
+from softmax_temperature.papers.shared.display import dataset_label, network_label
 from softmax_temperature.papers.shared.factors import where
 from softmax_temperature.papers.shared.figures import (
     BLACK,
@@ -47,15 +48,19 @@ OWN_COLOUR = HUES[0]
 SHARED_COLOUR = HUES[1]
 DOT: Any = {"marker": "o", "markersize": 3.5}
 SCALING: dict[str, Any] = {
-    "test_nll": {"label": "as trained", "color": "0.4", "linestyle": "--"},
-    "scaled_nll": {"label": "after scaling", "color": HUES[0], **DOT},
+    "test_nll": {"label": "as trained, mean ± sd", "color": "0.4", "linestyle": "--"},
+    "scaled_nll": {"label": "after scaling, mean ± sd", "color": HUES[0], **DOT},
 }
+_OPEN: dict[str, Any] = {"linestyle": "none", "markerfacecolor": "none", "ms": 3.5}
+_BEST: dict[str, Any] = {"linestyle": "none", "marker": "v", "markersize": 6}
+_DIVERGED: dict[str, Any] = {"linestyle": "none", "marker": "x", "markersize": 6}
+USUAL = entry("usual softmax, β = 1", color="0.5", linewidth=0.8, linestyle=":")
 MARKS = {
     "post_hoc": ("post-hoc scaling", "s", HUES[0]),
     "cooling": ("Cooling", "D", HUES[2]),
     "heuristic": ("heuristic on the features", "^", HUES[1]),
     # The last one is small, so that it is seen on top of another.
-    "training_best": ("best to train with", ".", BLACK),
+    "training_best": ("best to train with, on validation data", ".", BLACK),
 }
 WIDEST_SD = 60
 """Points up to which spreads are shown: accuracies bound an sd by 50, two seeds do not
@@ -68,19 +73,23 @@ def accuracy(runs: Runs) -> Figure | None:
     """Test accuracy at the best learning rates.
 
     A cross is a seed that diverged, the triangle the best inverse temperature on
-    validation data.
+    validation data. The legend has the marks that are drawn.
     """
     shared = numbers(runs, SAME_START)
-    legend = []
+    own = numbers(runs, CHOSEN_RATE & OWN_START)
+    legend = [entry("mean", color=OWN_COLOUR, **DOT)]
     if len(shared):
         legend = [
-            entry("their own start", color=OWN_COLOUR, marker="o"),
-            entry("one start for all β", color=SHARED_COLOUR, marker="o"),
+            entry("mean, each β its own start", color=OWN_COLOUR, **DOT),
+            entry("mean, one start for all β", color=SHARED_COLOUR, **DOT),
         ]
+    legend.append(entry("one seed", marker="o", color="0.4", **_OPEN))
+    legend.append(entry("best mean on validation data", color=BLACK, **_BEST))
+    if own["diverged"].any():
+        legend.append(entry("a seed diverged", color=HUES[3], **_DIVERGED))
+    legend.append(USUAL)
     figure, panels = panels_of(
-        by_sweep(numbers(runs, CHOSEN_RATE & OWN_START)),
-        y="test accuracy (%)",
-        legend=legend,
+        by_sweep(own), y="test accuracy (%)", legend=legend, extra=0.6
     )
     limits = []
     for axes, rows in panels:
@@ -131,14 +140,27 @@ def _same_span(panels: Sequence[Axes], limits: Sequence[tuple[float, float]]) ->
 
 @style()
 def learning_rates(runs: Runs) -> Figure | None:
-    """Accuracy on validation data over inverse temperatures and learning rates."""
-    figure, panels = panels_of(
-        by_sweep(numbers(runs, TUNING & OWN_START)),
-        y="rescaled learning rate",
-        row=3.0,
-    )
+    """Accuracy on validation data over inverse temperatures and learning rates.
+
+    A frame is the rate that validation data choose for an inverse temperature.
+    """
+    tuned = numbers(runs, TUNING & OWN_START)
+    rates = tuned.groupby("sweep")["learning_rate"].nunique().max()
+    row = 1.6 if tuned.empty else 1.6 + max(0.2 * rates, 1.4)
+    figure, panels = panels_of(by_sweep(tuned), y="rescaled learning rate", row=row)
+    if figure is None:
+        return None
     for axes, rows in panels:
         _heatmap(axes, rows)
+    entries: list[Any] = [
+        Patch(facecolor="none", edgecolor=HUES[3], lw=1.6, label="best rate of each β"),
+    ]
+    if any(axes.patches for axes, _ in panels):
+        entries.append(Patch(color="0.8", label="div: every training diverged"))
+    figures.legend_below(figure, entries, columns=2)
+    figure.suptitle(
+        "validation accuracy (%), mean over seeds; white: not trained", fontsize=10
+    )
     return figure
 
 
@@ -155,7 +177,7 @@ def _heatmap(axes: Axes, rows: pd.DataFrame) -> None:
         ax=axes,
         annot=True,
         fmt=".0f",
-        annot_kws={"fontsize": 7},
+        annot_kws={"fontsize": 8},
         cmap="viridis",
         cbar=False,
     )
@@ -167,14 +189,31 @@ def _heatmap(axes: Axes, rows: pd.DataFrame) -> None:
             "div",
             ha="center",
             va="center",
-            fontsize=7,
+            fontsize=8,
             color=BLACK,
         )
+    best = means.mask(lost)
+    for column, name in enumerate(best):
+        if best[name].notna().any():
+            _frame(axes, column, int(np.nanargmax(best[name])))
     columns = [f"{value:g}" for value in means.columns]
     axes.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=45)
-    rates = [f"{value:g}" for value in means.index]
+    rates = [np.format_float_positional(value, trim="-") for value in means.index]
     axes.set_yticks(np.arange(len(rates)) + 0.5, rates, rotation=0)
     axes.invert_yaxis()
+
+
+def _frame(axes: Axes, column: int, row: int) -> None:
+    """A frame inside a cell of a heatmap; unlike patches, lines are not of the grid."""
+    margin = 0.06
+    left, right = column + margin, column + 1 - margin
+    low, high = row + margin, row + 1 - margin
+    axes.plot(
+        [left, right, right, left, left],
+        [low, low, high, high, low],
+        color=HUES[3],
+        linewidth=1.6,
+    )
 
 
 @style()
@@ -186,7 +225,7 @@ def confidence(runs: Runs) -> Figure | None:
     figure, panels = panels_of(
         by_sweep(_finished(numbers(runs, CHOSEN_RATE & OWN_START))),
         y="test NLL (nats)",
-        legend=[entry(**look) for look in SCALING.values()],
+        legend=[*(entry(**look) for look in SCALING.values()), USUAL],
     )
     for axes, rows in panels:
         for column, look in SCALING.items():
@@ -228,10 +267,12 @@ def spread(runs: Runs) -> Figure | None:
             elinewidth=0.8,
             **DOT,
         )
-        entries.append(entry(title, color=HUES[place], marker="o"))
+        name = sweep_title(title, between="; ")
+        entries.append(entry(name, color=HUES[place], marker="o"))
     if not entries:
         return None
     axes.set(yscale="log", xlabel=AXIS, ylabel="sd over seeds (points)")
+    entries += [entry("90 % interval of the sd", color="0.4", linewidth=0.8), USUAL]
     axes.set_ylim(top=min(axes.get_ylim()[1], WIDEST_SD))
     axes.yaxis.set(
         major_locator=LogLocator(subs=(1, 2, 5)),
@@ -267,10 +308,21 @@ def logit_norms(runs: Runs) -> Figure | None:
     The grey band is what inverse temperatures span in the same network.
     """
     sweeps = by_sweep(numbers(runs, NORMS))
-    figure, panels = panels_of(
-        sweeps, x="norm of βz at the start", y="test accuracy (%)"
-    )
     judged = numbers(runs, CHOSEN_RATE & OWN_START)
+    legend: list[Any] = [
+        entry("mean at one norm", color=HUES[0], **DOT),
+        entry("one seed", marker="o", color=HUES[0], **_OPEN),
+    ]
+    if any(len(_of_the_same(judged, rows)) for _, rows in sweeps):
+        band = "means of this network\nover all β, norms not set"
+        legend.append(Patch(color="0.5", alpha=0.15, label=band))
+    figure, panels = panels_of(
+        sweeps,
+        x="norm of βz at the start (linear up to\nthe dotted line, then logarithmic)",
+        y="test accuracy (%)",
+        legend=legend,
+        extra=0.7,
+    )
     for axes, rows in panels:
         same = _of_the_same(judged, rows)
         span = PERCENT * same.groupby("inverse_temperature")["test_accuracy"].mean()
@@ -306,6 +358,7 @@ def _accuracies_of_norms(axes: Axes, rows: pd.DataFrame) -> None:
     positive = norms[norms > 0]
     smallest = float(positive.min()) if len(positive) else 1.0
     axes.set_xscale("symlog", linthresh=smallest)
+    axes.axvline(smallest, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
     axes.set_xticks([0, *positive.round(2)])
     axes.xaxis.set_major_formatter(PLAIN_NUMBERS)
     axes.minorticks_off()
@@ -322,15 +375,17 @@ def three_temperatures(runs: Runs) -> Figure | None:
         return None
     figure, (axes,) = figures.panels(1, row=0.9 + 0.55 * len(table))
     heights = np.arange(len(table))[::-1]
-    axes.hlines(
-        heights,
-        table["training_low"],
-        table["training_high"],
-        color=BLACK,
-        alpha=0.25,
-        linewidth=6,
-        label="as good as the best",
-    )
+    is_wide = table["training_low"] < table["training_high"]
+    if is_wide.any():
+        axes.hlines(
+            heights[is_wide],
+            table.loc[is_wide, "training_low"],
+            table.loc[is_wide, "training_high"],
+            color=BLACK,
+            alpha=0.25,
+            linewidth=6,
+            label="as good to train with",
+        )
     for column, (label, marker, colour) in MARKS.items():
         if table[column].notna().any():
             axes.plot(
@@ -338,14 +393,16 @@ def three_temperatures(runs: Runs) -> Figure | None:
                 heights,
                 marker,
                 color=colour,
-                markersize=6,
+                markersize=8 if marker == "." else 6,
                 linestyle="none",
                 label=label,
             )
     axes.set(xlabel=AXIS, ylim=(-0.6, len(table) - 0.4))
-    axes.set_yticks(heights, table["architecture"] + ",\n" + table["dataset"])
+    data = table["dataset"].map(dataset_label)
+    axes.set_yticks(heights, table["architecture"] + "\n" + data)
     _of_inverse_temperatures(axes)
-    figures.legend_below(figure, axes, columns=3)
+    handles = [*axes.get_legend_handles_labels()[0], USUAL]
+    figures.legend_below(figure, handles, columns=2)
     return figure
 
 
@@ -380,9 +437,23 @@ def panels_of(
     figures.label_outside(grid, columns=columns, x=x, y=y)
     panels = []
     for axes, (title, rows) in zip(grid, groups, strict=True):
-        axes.set_title(title.replace(", ", "\n"), fontsize=8)
+        axes.set_title(sweep_title(title), fontsize=9)
         panels.append((axes, rows))
     return figure, panels
+
+
+def sweep_title(name: str, *, between: str = "\n") -> str:
+    """The title of a sweep, a network and a data set, in words for people.
+
+    Args:
+        name: The kind of network, a comma and the name of the data set; or the name of
+            a network whose flow is followed, a comma and its inverse temperature.
+        between: What stands between both parts.
+    """
+    network, comma, data = name.rpartition(", ")
+    if not comma:
+        return network_label(name)
+    return f"{network_label(network)}{between}{dataset_label(data)}"
 
 
 def _finished(rows: pd.DataFrame) -> pd.DataFrame:

@@ -19,6 +19,7 @@ from matplotlib.ticker import LogLocator
 from softmax_temperature.early_learning.courses import TIME
 from softmax_temperature.early_learning.flows import FIT, SHARE, TENTH, UNIT
 from softmax_temperature.papers.shared import figures
+from softmax_temperature.papers.shared.display import network_label
 from softmax_temperature.papers.shared.figures import BLACK, HUES, WIDTH, entry, style
 from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.temperature_check import early_learning as theory
@@ -81,12 +82,14 @@ def learning_curves(runs: Runs) -> Figure | None:
         right.set_xscale("log")
         left.set(ylabel="loss (nats)", xscale="log")
         left.xaxis.set_major_locator(LogLocator(numticks=6))
-        left.set_title(str(network), loc="left")
+        left.set_title(network_label(str(network)), loc="left")
     grid[-2].set_xlabel("time t at rate η = 1")
     grid[-1].set_xlabel(
         "rescaled time β²ηt ÷ predicted time\nin which the logits change by 1"
     )
-    entries = [entry(f"β = {value:g}", color=hue) for value, hue in colours.items()]
+    entries = [
+        entry(f"β = {_plain(value)}", color=hue) for value, hue in colours.items()
+    ]
     entries.append(entry("linearised, any β", **DASHED))
     figures.legend_below(figure, entries, columns=min(6, len(entries)))
     return figure
@@ -96,13 +99,14 @@ def learning_curves(runs: Runs) -> Figure | None:
 def early_logit_norms(runs: Runs) -> Figure | None:
     """Rescaled times of events against the norm of the tempered logits at the start.
 
-    Lines are what first speeds predict.
+    Lines are what first speeds predict. The slopes of the time to half of the loss
+    stand above each panel.
     """
     chosen = runs.select(FROM_A_NORM)
     times = {event: time_to(event).of(runs, chosen) for event in MEASURED}
     rows = chosen.assign(**times)
     groups = [
-        (f"{network}, β = {starts['inverse_temperature'].iloc[0]:g}", starts)
+        (str(network), starts)
         for network, starts in rows.groupby("network", sort=False)
     ]
     figure, panels = panels_of(
@@ -110,6 +114,7 @@ def early_logit_norms(runs: Runs) -> Figure | None:
         x="norm of the tempered\nlogits at the start",
         y="rescaled time β²ηt",
         legend=_legend_of_times(),
+        row=2.9,
         extra=0.8,
         sharex=True,
         sharey=True,
@@ -125,19 +130,29 @@ def early_logit_norms(runs: Runs) -> Figure | None:
             axes.plot(*_means(norms, starts[column]), zorder=1, **look)
         axes.set(xscale="log", yscale="log")
         _shade_limits(axes, float(starts["train_samples"].iloc[0]) ** 0.5)
-        network = starts["network"].iloc[0]
-        lines = [
-            f"{fit.regime}: {theory.slope_text(runs, network, fit)}"
-            for fit in theory.TO_HALF
-        ]
-        text = "\n".join(["to half of the loss,", *lines])
-        size = 7 if len(groups) in {2, 4} else 6
-        axes.text(0.03, 0.98, text, transform=axes.transAxes, va="top", fontsize=size)
-    for axes in figure.axes:
-        axes.title.set_fontsize(9)
-    # Room for the text.
-    figure.axes[0].set_ylim(top=30 * figure.axes[0].get_ylim()[1])
+        axes.set_title(_title_with_slopes(runs, starts), fontsize=8.5)
+    slopes = "slopes of the time to half of the loss, with 90 % intervals"
+    predicted = " and ".join(f"{fit.slope:g} ({fit.regime})" for fit in theory.TO_HALF)
+    figure.suptitle(f"{slopes}; predicted are {predicted}", fontsize=9)
     return figure
+
+
+def _title_with_slopes(runs: Runs, starts: pd.DataFrame) -> str:
+    """A network, its inverse temperature, and the slopes that were fitted to it."""
+    network = starts["network"].iloc[0]
+    lines = [
+        network_label(network).replace(" with", "\nwith"),
+        f"β = {_plain(starts['inverse_temperature'].iloc[0])}",
+    ]
+    for fit in theory.TO_HALF:
+        slope = theory.slope_text(runs, network, fit).partition(", predicted")[0]
+        lines.append(f"{fit.regime}: {slope}".replace("-", "−"))
+    return "\n".join(lines)
+
+
+def _plain(value: float) -> str:
+    """A number without an exponent, with commas: 0.1, or 100,000."""
+    return f"{value:,.0f}" if value >= 1 else f"{value:g}"
 
 
 def _legend_of_times() -> list[Any]:
@@ -181,7 +196,7 @@ def kernel_drift(runs: Runs) -> Figure | None:
     palette = sns.color_palette(n_colors=len(networks))
     for (network, courses), colour in zip(networks, palette, strict=True):
         _drifts(axes, runs, str(network), courses, colour)
-    first_speed = "predicted by the first speed of the kernel: slope -1"
+    first_speed = "predicted by the first speed of the kernel: slope −1"
     axes.plot([], [], label=first_speed, **DASHED)
     axes.axhline(STILL, zorder=0, label="slopes are fitted below", **DOTTED)
     axes.set(xscale="log", yscale="log", xlabel="inverse temperature β")
@@ -196,7 +211,7 @@ def _drifts(
     """The drifts of one network: measured, and as its first speed predicts."""
     is_smooth = bool(courses["smooth"].iloc[0])
     kinks = "" if is_smooth else " (kinks)"
-    slope = theory.slope_text(runs, network, theory.KERNEL_DRIFT)
+    slope = theory.slope_text(runs, network, theory.KERNEL_DRIFT).replace("-", "−")
     x = courses["inverse_temperature"]
     _marks(
         axes,
@@ -205,7 +220,7 @@ def _drifts(
         "o",
         color=colour,
         markerfacecolor=colour if is_smooth else "white",
-        label=f"{network}{kinks}: slope {slope}",
+        label=f"{network_label(network)}{kinks}: slope {slope}",
     )
     axes.plot(*_means(x, courses["drift"]), color=colour, linewidth=1.1)
     predicted = courses["drift_rate"] * courses["unit_time"] / x
