@@ -47,6 +47,7 @@ ROW: dict[str, Any] = {
 }
 OPEN = {"verdict": "inconclusive", "low": -0.1, "n": 9}
 AGAINST = {"verdict": "contradicted", "value": -0.25, "low": -0.4, "high": -0.1}
+OF_ECE = "points of ECE"
 UNTESTED = {
     "verdict": "not tested",
     "value": None,
@@ -86,9 +87,8 @@ def test_a_row_has_the_verdict_of_the_primary_study_and_names_the_others(
     row = cells(results)
     assert row[0] == "**holds**"
     assert row[3].split("<br>") == [
-        "holds (two, primary): 25.00 ± 10.00 [10.00, 40.00] points of ECE "
-        "(n = 5 seeds)",
-        "inconclusive (one): 25.00 ± 10.00 [-10.00, 40.00] points of ECE (n = 9 seeds)",
+        f"holds (two, primary): 25.00 ± 10.00 [10.00, 40.00] {OF_ECE} (n = 5 seeds)",
+        f"inconclusive (one): 25.00 ± 10.00 [-10.00, 40.00] {OF_ECE} (n = 9 seeds)",
     ]
     assert row[4:] == ["above 0", "50", "detects 15; 50 needs n = 3"]
 
@@ -198,8 +198,8 @@ def test_the_terminal_shows_a_claim_with_its_numbers(results: Path) -> None:
     _, _, first, *_ = scorecard_text(results).split("\n\n")
     assert first.splitlines() == [
         "HOLDS: A beats B. (Table 1)",
-        "  holds (two, primary): 25.00 ± 10.00 [10.00, 40.00] points of ECE (n = 5 seeds)",
-        "  inconclusive (one): 25.00 ± 10.00 [-10.00, 40.00] points of ECE (n = 9 seeds)",
+        f"  holds (two, primary): 25.00 ± 10.00 [10.00, 40.00] {OF_ECE} (n = 5 seeds)",
+        f"  inconclusive (one): 25.00 ± 10.00 [-10.00, 40.00] {OF_ECE} (n = 9 seeds)",
         "  must lie: above 0",
         "  printed:  50",
         "  power:    detects 15; 50 needs n = 3",

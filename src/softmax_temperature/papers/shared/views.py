@@ -1,4 +1,4 @@
-"""Views of a study: what a notebook shows of it, checked before anything is executed."""
+"""Views of a study: what a notebook shows of it, checked before it is executed."""
 
 from __future__ import annotations
 
