@@ -7,7 +7,7 @@ show is None, so that the executed notebook can leave its section out.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from importlib import import_module
@@ -85,7 +85,14 @@ class Opened:
         """The runs of the arms that are shown."""
         if not self.view.arms:
             return self.every_run
-        return self.every_run.only(of_arms(self.view.arms))
+        arms = of_arms(self.view.arms)
+        chosen = self.every_run.only(arms)
+        factors = {name for arm in self.view.arms for name in arm}
+        tables = {
+            name: arms.select(table) if factors <= set(table) else table
+            for name, table in chosen.tables.items()
+        }
+        return replace(chosen, tables=tables)
 
     @cached_property
     def claims(self) -> list[dict[str, Any]]:
@@ -352,6 +359,7 @@ def shown(
             _text(value, cell, places, column in percent) for value, cell in values
         ]
     words = words.rename(columns={column: f"{column} (%)" for column in percent})
+    words = words.rename(columns=lambda column: str(column).replace("_", " "))
     return HTML(_html(words, name))  # type: ignore[no-untyped-call]
 
 
