@@ -64,10 +64,13 @@ def test_the_section_becomes_the_parameters_of_the_notebook(results: Path) -> No
     [
         ({"study": "minj"}, r"notebooks\.study: unknown study 'minj'.*'mini'"),
         ({"beside": "othr"}, r"notebooks\.beside: unknown study 'othr'.*'other'"),
-        ({"study": "a"}, r"study 'a' has no results of .*These have: "),
+        (
+            {"study": "a"},
+            r"study 'a' has no results of cooling\. These have: mini, other",
+        ),
         (
             {"arms": {"cooling": [{"mode": "none"}, {"mode": "last"}]}},
-            r"cooling\.1: no run has mode last\. In the runs .* mode is none, last_layer",
+            r"cooling\.1: no run has mode last\. In the .* mode is none, last_layer",
         ),
         (
             {"arms": {"cooling": [{"mod": "none"}]}},
@@ -105,6 +108,11 @@ def test_the_first_stage_refuses_a_study_before_anything_is_trained(
     require_studies(asked(), results=results / "none yet")
     with pytest.raises(InputError, match="unknown study 'minj'"):
         require_studies(asked(study="minj"), results=results)
+    # One of its papers can be shown; the stages of all papers would fail.
+    params = asked(study="other")
+    assert view_of(params, "cooling", results=results).study == "other"
+    with pytest.raises(InputError, match=r"'other' has no results of classifier_temp"):
+        require_studies(params, results=results)
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def view_of(params: Params, paper: str, *, results: Path = RESULTS) -> View:
             unknown factor or is that of no run.
     """
     section = params.notebooks
-    require_studies(params, results=results)
+    _require_known(params, results)
     folder = results / section.study / paper
     if not (folder / CLAIMS).is_file():
         raise _lacks(section.study, paper, results)
@@ -76,6 +76,17 @@ def require_studies(params: Params, *, results: Path = RESULTS) -> None:
         InputError: If one has no results at all, or the first lacks a paper.
     """
     section = params.notebooks
+    _require_known(params, results)
+    if section.study == params.profile:
+        return
+    for paper in params.papers:
+        if not (results / section.study / paper / CLAIMS).is_file():
+            raise _lacks(section.study, paper, results)
+
+
+def _require_known(params: Params, results: Path) -> None:
+    """Raise an `InputError` for a study without results that is not the profile's."""
+    section = params.notebooks
     known = sorted({path.parts[-3] for path in results.glob(f"*/*/{CLAIMS}")})
     for key, study in (("study", section.study), ("beside", section.beside)):
         if study is not None and study not in {*known, params.profile}:
@@ -84,11 +95,6 @@ def require_studies(params: Params, *, results: Path = RESULTS) -> None:
                 where=f"params.yaml: {SECTION}.{key}",
                 remedy=nearest(study, known),
             )
-    if section.study == params.profile:
-        return
-    for paper in params.papers:
-        if not (results / section.study / paper / CLAIMS).is_file():
-            raise _lacks(section.study, paper, results)
 
 
 def _lacks(study: str, paper: str, results: Path) -> InputError:
