@@ -158,7 +158,7 @@ class Opened:
         results = self.folder.parent.parent
         whole = in_study(self.claims, evidence(results)[self.paper])
         beside = self.view.beside
-        rows = []
+        rows: list[dict[str, Any]] = []
         if beside is not None:
             rows = read_json(results / beside / self.paper / CLAIMS) or []
         of_second = {row["id"]: row for row in rows}
