@@ -14,8 +14,11 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parent.parent
 # Pages whose tables are shown as cards: one a row, because a row is wider than a page.
 CARDS = ("scorecard.md",)
-# The columns of a card that hold several studies.
-LISTS = ("also", "others")
+# The column of a card that holds what each study says, one a line.
+STUDIES = "studies"
+SIDE = re.compile(
+    r"^(holds|contradicted|inconclusive|not tested) \((.*?)\): ", re.DOTALL
+)
 LINK = re.compile(r"(?<=\]\()[^)#\s]+")
 
 
@@ -93,12 +96,24 @@ def _as_cards(table: re.Match[str]) -> str:
 
 
 def _labelled(name: str, text: str) -> str:
-    """A cell with the name of its column; a verdict is a badge."""
+    """A cell with the name of its column; verdicts are badges."""
     if name == "verdict":
-        word = re.sub("<.*?>", "", text)
-        kind = "disputed" if "disputed" in word else word.split()[0]
-        text = f'<b class="verdict {kind}">{word}</b>'
-    if name in LISTS:
-        text = text.replace("; ", "<br>")
+        word, _, dispute = re.sub("<.*?>", "", text).partition(", ")
+        text = _badge(word) + (f" {_badge(dispute)}" if dispute else "")
+    if name == STUDIES:
+        text = "".join(map(_side, re.split(r"<br ?/?>", text)))
     empty = ' class="empty"' if text == "–" else ""
     return f'<td data-column="{name}"{empty}><span>{text}</span></td>'
+
+
+def _badge(words: str) -> str:
+    return f'<b class="verdict {words.split()[0]}">{words}</b>'
+
+
+def _side(text: str) -> str:
+    """What a study says: its verdict as a badge, its name, its number."""
+
+    def with_badge(match: re.Match[str]) -> str:
+        return f"{_badge(match[1])} <i>{match[2]}</i><br>"
+
+    return f'<span class="side">{SIDE.sub(with_badge, text)}</span>'

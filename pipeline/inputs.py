@@ -7,6 +7,7 @@ import sys
 
 import own_source  # noqa: F401 - before the package
 
+from softmax_temperature.papers.shared.views import require_studies
 from softmax_temperature.params import read_params
 from softmax_temperature.runner.progress import say
 from softmax_temperature.stages.inputs import download_missing
@@ -16,6 +17,8 @@ from softmax_temperature.tools.programs import PARAMS, ParamsFile, run_program
 
 def main(params: ParamsFile = PARAMS) -> None:
     parameters = read_params(params)
+    # A wrong name is reported now, not by the last stage.
+    require_studies(parameters)
     for line in download_missing(parameters):
         say(f"not run: data missing: {line}")
     for name in write_inputs(parameters):

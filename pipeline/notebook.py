@@ -1,6 +1,7 @@
-"""Execute one paper's notebook on its results.
+"""Execute one paper's notebook on the results of a study.
 
-The executed notebook and the figures are written beside the results.
+The section `notebooks` of the parameters says of which study, and what is shown. The
+executed notebook and the figures are written beside the results.
 """
 
 import sys
@@ -10,6 +11,7 @@ import own_source  # noqa: F401 - before the package
 
 from softmax_temperature.papers.shared.results import PAPERS, SHOWN, paper_folder
 from softmax_temperature.papers.shared.runs import cells_of
+from softmax_temperature.papers.shared.views import view_of
 from softmax_temperature.params import read_params
 from softmax_temperature.tools.notebooks import execute, write_contents, write_notice
 from softmax_temperature.tools.programs import (
@@ -23,11 +25,12 @@ from softmax_temperature.tools.programs import (
 
 def main(paper: Paper, params: ParamsFile = PARAMS) -> None:
     require_choice("--paper", paper, PAPERS)
-    folder = paper_folder(read_params(params).profile, paper)
+    view = view_of(read_params(params), paper)
+    folder = paper_folder(view.study, paper)
     notebook = Path("notebooks", f"{paper}.ipynb")
     target = folder / "notebook.ipynb"
     if cells_of(folder):
-        execute(notebook, target, {"results": folder.as_posix()})
+        execute(notebook, target, view.parameters())
     else:
         write_notice(notebook, target, "Nothing of this paper was run: data missing.")
     write_contents(folder, folder.parent / SHOWN / paper)

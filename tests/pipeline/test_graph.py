@@ -2,10 +2,14 @@
 small.
 """
 
+import json
+import sys
 from pathlib import Path
+from subprocess import run
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from softmax_temperature.papers.shared.results import PAPERS
 from softmax_temperature.params import Params, read_yaml
@@ -70,7 +74,7 @@ def test_a_stage_names_the_code_folder_and_parameters_of_its_cells(
 def test_what_makes_records_and_notebooks_of_a_paper_is_named(paper: str) -> None:
     needs = {
         "collect": ("collect", "tables", "claims"),
-        "notebook": ("figures", "tables"),
+        "notebook": ("figures", "tables", "claims", "study"),
     }
     shared = {"collect": "papers.shared.provenance", "notebook": "tools.notebooks"}
     for stage, parts in needs.items():
@@ -93,6 +97,52 @@ def test_papers_are_a_matrix() -> None:
     for paper in PAPERS:
         assert (ROOT / "notebooks" / f"{paper}.ipynb").is_file()
         assert (ROOT / SOURCE / "papers" / paper / "collect.py").is_file()
+
+
+def test_what_notebooks_show_is_a_parameter_of_their_stage_alone() -> None:
+    for stage, content in STAGES.items():
+        named = [
+            name for name in content.get("params", []) if name.startswith("notebooks")
+        ]
+        assert named == (["notebooks"] if stage == "notebook" else []), stage
+
+
+def test_another_level_makes_the_notebooks_stale_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "params.yaml").write_text(
+        "papers: [cooling]\nseed: 0\nnotebooks: {level: 0.9}\n"
+    )
+    stages = {
+        name: {"cmd": "true", "params": content["params"]}
+        for name, content in STAGES.items()
+        if name in ("collect", "notebook", "train-cooling")
+    }
+    kept = {
+        "collect": ["seed"],
+        "notebook": stages["notebook"]["params"],
+        "train-cooling": ["seed"],
+    }
+    for name, params in kept.items():
+        assert set(params) <= set(STAGES[name]["params"])
+        stages[name]["params"] = params
+    YAML().dump({"stages": stages}, tmp_path / "dvc.yaml")
+    for words in (["init", "--no-scm", "-q"], ["repro", "-q"]):
+        run([sys.executable, "-m", "dvc", *words], cwd=tmp_path, check=True)
+    change = (tmp_path / "params.yaml").read_text().replace("0.9", "0.95")
+    (tmp_path / "params.yaml").write_text(change)
+    status = [sys.executable, "-m", "dvc", "status", "--json"]
+    found = run(status, cwd=tmp_path, check=True, capture_output=True)
+    assert list(json.loads(found.stdout)) == ["notebook"]
+
+
+def test_metrics_of_the_committed_results_fit_a_screen(project_root: Path) -> None:
+    # The path, two spaces, and a column for each name, four spaces apart.
+    for path in project_root.glob("results/*/*/metrics.json"):
+        names = json.loads(path.read_text())
+        width = len(path.relative_to(project_root).as_posix()) + 2
+        width += sum(map(len, names)) + 4 * (len(names) - 1)
+        assert width <= 80, path
 
 
 def test_the_plots_are_results_of_mini() -> None:

@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import nbformat
+import papermill
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from softmax_temperature.papers.shared.results import PAPERS
+from softmax_temperature.papers.shared.views import View
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools import notebooks
 
@@ -65,6 +67,47 @@ def test_a_notebook_that_does_not_reach_its_end_is_named_and_leaves_nothing(
     # Its warning is ignored here, but would not be in another test.
     gc.collect()
     assert sorted(path.name for path in folder.iterdir()) == ["bad.ipynb", "notebooks"]
+
+
+def test_a_section_goes_if_its_code_shows_nothing_and_words_go_with_their_code() -> (
+    None
+):
+    full = [nbformat.v4.new_output("stream", text="1")]
+    setup = {"tags": ["setup"]}
+    cells = [
+        new_markdown_cell("# Title"),
+        new_markdown_cell("## Read"),
+        new_code_cell("import json", metadata=setup),
+        new_markdown_cell("## Words alone"),
+        new_markdown_cell("## Gone"),
+        new_code_cell("None"),
+        new_markdown_cell("about it"),
+        new_code_cell("None"),
+        new_markdown_cell("## Stays"),
+        new_code_cell("None"),
+        new_markdown_cell("of the second"),
+        new_code_cell("2", outputs=full),
+        new_markdown_cell("of the third"),
+        new_code_cell("None"),
+    ]
+    kept = [cell.source for cell in notebooks.without_empty_sections(cells)]
+    assert kept == [
+        "# Title",
+        "## Read",
+        "import json",
+        "## Words alone",
+        "## Stays",
+        "of the second",
+        "2",
+    ]
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_the_notebook_has_the_parameters_that_a_view_passes(
+    project_root: Path, paper: str
+) -> None:
+    names = papermill.inspect_notebook(project_root / "notebooks" / f"{paper}.ipynb")
+    assert set(names) == set(View("mini").parameters())
 
 
 @pytest.mark.parametrize("paper", PAPERS)

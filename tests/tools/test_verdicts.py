@@ -47,6 +47,7 @@ ROW: dict[str, Any] = {
 }
 OPEN = {"verdict": "inconclusive", "low": -0.1, "n": 9}
 AGAINST = {"verdict": "contradicted", "value": -0.25, "low": -0.4, "high": -0.1}
+OF_ECE = "points of ECE"
 UNTESTED = {
     "verdict": "not tested",
     "value": None,
@@ -85,18 +86,11 @@ def test_a_row_has_the_verdict_of_the_primary_study_and_names_the_others(
 ) -> None:
     row = cells(results)
     assert row[0] == "**holds**"
-    assert row[4:8] == [
-        "25.00 ± 10.00 [10.00, 40.00] points of ECE (n = 5 seeds)",
-        "above 0",
-        (
-            "This design finds an effect of 15 points of ECE beyond the bound with "
-            "80 % power; the effect of 50 needs n = 3 seeds."
-        ),
-        "two",
+    assert row[3].split("<br>") == [
+        f"holds (two, primary): 25.00 ± 10.00 [10.00, 40.00] {OF_ECE} (n = 5 seeds)",
+        f"inconclusive (one): 25.00 ± 10.00 [-10.00, 40.00] {OF_ECE} (n = 9 seeds)",
     ]
-    assert row[8] == (
-        "one: inconclusive, 25.00 ± 10.00 [-10.00, 40.00] points of ECE (n = 9 seeds)"
-    )
+    assert row[4:] == ["above 0", "50", "detects 15; 50 needs n = 3"]
 
 
 def test_a_pilot_is_no_study(results: Path) -> None:
@@ -120,7 +114,7 @@ def test_a_study_that_decides_the_opposite_makes_a_verdict_disputed(
     write(tmp_path, "another", AGAINST)
     write(tmp_path, "third", OPEN)
     write(tmp_path, "two", {})
-    assert cells(tmp_path)[0] == "**holds, disputed by another**"
+    assert cells(tmp_path)[0] == "**holds, disputed**"
     assert "### Focal: 1 disputed\n" in scorecard(tmp_path)
 
 
@@ -130,8 +124,12 @@ def test_without_its_primary_study_a_claim_is_not_tested_whatever_others_say(
     write(tmp_path, "another", {"primary": "full"})
     row = cells(tmp_path)
     assert row[0] == "**not tested**"
-    assert row[4] == "its primary study, full, has not been run"
-    assert row[8].startswith("another: holds")
+    first, second = row[3].split("<br>")
+    assert first == (
+        "not tested (full, primary): its primary study, full, has not been run"
+    )
+    assert second.startswith("holds (another): 25.00")
+    assert row[4:6] == ["above 0", "50"]
     assert "### Focal: 1 not tested\n" in scorecard(tmp_path)
 
 
@@ -139,8 +137,8 @@ def test_an_archived_study_is_shown_as_such_and_disputes(tmp_path: Path) -> None
     write(tmp_path, "cifar10_cpu_cooling", AGAINST)
     write(tmp_path, "two", {})
     row = cells(tmp_path)
-    assert row[0] == "**holds, disputed by cifar10_cpu_cooling**"
-    assert row[8].startswith("cifar10_cpu_cooling (archived): contradicted")
+    assert row[0] == "**holds, disputed**"
+    assert "<br>contradicted (cifar10_cpu_cooling (archived)): -25.00" in row[3]
 
 
 def test_stand_in_data_and_our_derivations_are_marked_and_counted_apart(
@@ -182,7 +180,7 @@ def test_decided_claims_come_before_open_ones_and_these_before_untested(
         "not tested",
     ]
     assert "### Focal: 1 hold, 1 inconclusive, 1 not tested\n" in scorecard(results)
-    assert "| no run | – |" in scorecard(results)
+    assert "| not tested (two, primary): no run | – |" in scorecard(results)
     assert "99.00" not in scorecard(results), "directions are no evidence"
 
 
@@ -198,14 +196,13 @@ def test_the_terminal_shows_every_claim_within_80_columns(project_root: Path) ->
 
 def test_the_terminal_shows_a_claim_with_its_numbers(results: Path) -> None:
     _, _, first, *_ = scorecard_text(results).split("\n\n")
-    assert first.splitlines()[:7] == [
+    assert first.splitlines() == [
         "HOLDS: A beats B. (Table 1)",
-        "  ours:     25.00 ± 10.00 [10.00, 40.00] points of ECE (n = 5 seeds)",
+        f"  holds (two, primary): 25.00 ± 10.00 [10.00, 40.00] {OF_ECE} (n = 5 seeds)",
+        f"  inconclusive (one): 25.00 ± 10.00 [-10.00, 40.00] {OF_ECE} (n = 9 seeds)",
         "  must lie: above 0",
         "  printed:  50",
-        "  power:    This design finds an effect of 15 points of ECE beyond the bound",
-        "            with 80 % power; the effect of 50 needs n = 3 seeds.",
-        "  study:    two",
+        "  power:    detects 15; 50 needs n = 3",
     ]
 
 

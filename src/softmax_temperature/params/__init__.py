@@ -7,7 +7,7 @@ and sources of the values; the classes give their meanings.
 
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
 
 from pydantic import Field, NonNegativeInt, ValidationError, model_validator
 from ruamel.yaml import YAML
@@ -17,6 +17,7 @@ from softmax_temperature.params.classifier_temperature import ClassifierTemperat
 from softmax_temperature.params.cooling import Cooling
 from softmax_temperature.params.focal import Focal
 from softmax_temperature.params.network import Backbone, Network
+from softmax_temperature.params.notebooks import Notebooks
 from softmax_temperature.params.shared import (
     Data,
     Dataset,
@@ -53,6 +54,7 @@ class Params(Section):
     seed: NonNegativeInt
     data: Data
     compute: Compute
+    notebooks: Notebooks
     datasets: Annotated[dict[Name, Dataset], Field(min_length=1)]
     backbones: dict[Name, Backbone]
     fetch: Fetch
@@ -103,6 +105,11 @@ class Params(Section):
                 raise ValueError(
                     f"{paper}.{key}: there must be one where `papers` names the paper"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _arms_are_of_papers(self) -> Self:
+        all_known("notebooks.arms", self.notebooks.arms, get_args(Paper), "paper")
         return self
 
     @model_validator(mode="after")

@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import nbformat
 import papermill
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
+from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell, new_notebook
 
 from softmax_temperature.runner.artifacts import digest_of_file, write_text
@@ -45,6 +46,7 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
         for cell in notebook.cells
         if "parameters" not in cell.metadata.get("tags", [])
     ]
+    notebook.cells = without_empty_sections(notebook.cells)
     notebook.metadata.pop("papermill", None)
     notebook.metadata.get("language_info", {}).pop("version", None)
     # Relative links must lead to the same files from the folder of the executed copy.
@@ -55,6 +57,55 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
         cell.metadata.pop("papermill", None)
         cell.metadata.pop("execution", None)
     write_text(target, nbformat.writes(notebook) + "\n")
+
+
+def without_empty_sections(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
+    """The cells without those that have nothing to show, and without their words.
+
+    A section begins with a heading. It goes if it has code and none of its code shows
+    anything; of the others, code that shows nothing goes with the words above it. Code
+    that imports or reads something, tagged "setup", always stays.
+    """
+    kept = []
+    for section in _begun(cells, _is_heading):
+        code = [cell for cell in section if cell.cell_type == "code"]
+        if code and not any(map(_shows, code)):
+            continue
+        for number, block in enumerate(_begun(section, _is_prose)):
+            shows = [cell for cell in block if _shows(cell)]
+            if shows or (len(block) == 1 and _is_prose(block[0])):
+                kept += [cell for cell in block if _is_prose(cell) or cell in shows]
+            elif number == 0:
+                kept += [cell for cell in block if _is_prose(cell)]
+    return kept
+
+
+def _begun(
+    cells: Sequence[NotebookNode], begins: Callable[[NotebookNode], bool]
+) -> list[list[NotebookNode]]:
+    """The cells in groups, each of which begins with a cell of this kind."""
+    groups: list[list[NotebookNode]] = []
+    for cell in cells:
+        if begins(cell) or not groups:
+            groups.append([])
+        groups[-1].append(cell)
+    return groups
+
+
+def _is_prose(cell: NotebookNode) -> bool:
+    return bool(cell.cell_type == "markdown")
+
+
+def _is_heading(cell: NotebookNode) -> bool:
+    return _is_prose(cell) and cell.source.startswith("#")
+
+
+def _shows(cell: NotebookNode) -> bool:
+    """Whether a cell of code has an output, or is needed by others."""
+    if cell.cell_type != "code":
+        return False
+    tags = cell.metadata.get("tags", [])
+    return bool(cell.outputs) or "setup" in tags or "injected-parameters" in tags
 
 
 def write_notice(source: Path, target: Path, text: str) -> None:
@@ -68,13 +119,13 @@ def write_notice(source: Path, target: Path, text: str) -> None:
     (target.parent / "figures").mkdir()
 
 
-def _executed(source: Path, parameters: Mapping[str, Any]) -> nbformat.NotebookNode:
+def _executed(source: Path, parameters: Mapping[str, Any]) -> NotebookNode:
     # A folder of settings that is empty, so that the user's own have no effect.
     with tempfile.TemporaryDirectory() as settings:
         # The log would tell readers about the kernel's port and its end.
         options = [f"--ipython-dir={settings}", "--log-level=CRITICAL"]
         try:
-            notebook: nbformat.NotebookNode = papermill.execute_notebook(
+            notebook: NotebookNode = papermill.execute_notebook(
                 source,
                 None,
                 dict(parameters),

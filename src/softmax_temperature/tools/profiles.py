@@ -69,6 +69,7 @@ def render_profile(name: str, folder: Path = PROFILES) -> tuple[str, Params]:
         )
     _overlay(merged, top)
     merged["profile"] = name
+    merged["notebooks"]["study"] = (top.get("notebooks") or {}).get("study", name)
     merged.yaml_set_start_comment(HEADING.format(name=name))
     text = _as_yaml(merged)
     parameters = YAML(typ="safe").load(text)

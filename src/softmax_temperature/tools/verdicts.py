@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from softmax_temperature.papers.shared import registry, results
-from softmax_temperature.papers.shared.claims import NOT_TESTED, texts
+from softmax_temperature.papers.shared.claims import texts
 from softmax_temperature.papers.shared.files import round_again, write_csv
 from softmax_temperature.papers.shared.records import claims_of, write_derived
 from softmax_temperature.papers.shared.results import (
@@ -29,17 +29,8 @@ OPEN = "<!-- scorecard -->"
 CLOSE = "<!-- /scorecard -->"
 # Columns of a terminal.
 WIDTH = 80
-_COLUMNS = [
-    "verdict",
-    "claim",
-    "where",
-    "printed",
-    "ours",
-    "must lie",
-    "power",
-    "study",
-    "others",
-]
+_COLUMNS = ["verdict", "claim", "where", "studies", "must lie", "printed", "power"]
+_BREAK = "<br>"
 _EMPTY = "–"
 
 
@@ -54,6 +45,7 @@ def scorecard(results: Path = RESULTS) -> str:
         for claim in claims:
             fields = _fields(claim)
             fields["verdict"] = f"**{fields['verdict']}**"
+            fields["studies"] = _BREAK.join(_sides(claim))
             lines.append([fields[column].replace("|", "/") for column in _COLUMNS])
         parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
     return "\n\n".join(parts)
@@ -80,7 +72,7 @@ def scorecard_text(results: Path = RESULTS, papers: Collection[str] = ()) -> str
             continue
         lines = textwrap.wrap(_heading(paper, claims), WIDTH)
         parts.append("\n".join([*lines, "=" * max(map(len, lines))]))
-        parts += [_paragraph(_fields(claim)) for claim in claims]
+        parts += [_paragraph(_fields(claim), _sides(claim)) for claim in claims]
     return "\n\n".join(parts)
 
 
@@ -91,29 +83,43 @@ def _heading(paper: str, claims: Sequence[Evidence]) -> str:
 
 
 def _fields(claim: Evidence) -> dict[str, str]:
-    """Texts of a claim by column, from its rows in all studies."""
+    """Texts of a claim by column, from its rows in all studies.
+
+    Where the primary study does not test it, bound and printed number are those of the
+    first study that does.
+    """
     primary = claim.primary
     fields = texts(primary)
-    fields["study"] = primary["profile"]
-    if primary["n"] is None:
-        fields["ours"] = fields["note"]
+    if primary["n"] is None and claim.sides:
+        first = texts(claim.sides[0])
+        fields["must lie"] = first["must lie"]
+        fields["printed"] = first["printed"]
     if claim.disputed_by:
-        fields["verdict"] += f", disputed by {', '.join(claim.disputed_by)}"
+        fields["verdict"] += ", disputed"
     if primary["derived"]:
         fields["claim"] += " (our derivation)"
     fields["power"] = fields["power"] or _EMPTY
-    verdicts = []
-    for row in claim.others:
-        if row["verdict"] != NOT_TESTED:
-            other = texts(row)
-            study = study_label(row["profile"])
-            verdicts.append(f"{study}: {other['verdict']}, {other['ours']}")
-    fields["others"] = "; ".join(verdicts) or _EMPTY
     return fields
 
 
-def _paragraph(fields: dict[str, str]) -> str:
-    """Verdict and claim, then the other columns that have a text, indented."""
+def _sides(claim: Evidence) -> list[str]:
+    """What each study says of a claim, the primary study first."""
+    rows = claim.sides
+    if claim.primary not in rows:
+        rows = [claim.primary, *rows]
+    lines = []
+    for row in rows:
+        said = texts(row)
+        study = study_label(row["profile"])
+        if row["profile"] == row["primary"]:
+            study += ", primary"
+        number = said["note"] if row["n"] is None else said["ours"]
+        lines.append(f"{row['verdict']} ({study}): {number}")
+    return lines
+
+
+def _paragraph(fields: dict[str, str], sides: Sequence[str]) -> str:
+    """Verdict and claim, then what each study says, then the bound, all indented."""
     verdict, comma, dispute = fields["verdict"].partition(", ")
     claim = f"{verdict.upper()}{comma}{dispute}: {fields['claim']} ({fields['where']})"
     wrapper = textwrap.TextWrapper(
@@ -121,8 +127,11 @@ def _paragraph(fields: dict[str, str]) -> str:
     )
     lines = wrapper.wrap(claim)
     wrapper.initial_indent = "  "
+    wrapper.subsequent_indent = " " * 6
+    for side in sides:
+        lines += wrapper.wrap(side)
     wrapper.subsequent_indent = " " * 12
-    for column in ("ours", "must lie", "printed", "power", "study", "others"):
+    for column in ("must lie", "printed", "power"):
         if fields[column] != _EMPTY:
             lines += wrapper.wrap(f"{column + ':':<10}{fields[column]}")
     return "\n".join(lines)

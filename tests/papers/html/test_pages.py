@@ -3,6 +3,7 @@ somewhere.
 """
 
 import json
+import re
 import shutil
 from html.parser import HTMLParser
 from pathlib import Path
@@ -352,22 +353,30 @@ def test_the_first_page_has_the_picture_the_counts_and_every_claim(
             "-12.50 ± 1.00 [-15.00, -10.00] points of ECE (n = 3 seeds)",
             "-25",
         ),
-        "1 claim not tested, and why It is fast. Table 1: no run",
+        "1 claim that no study tests, and why It is fast. Table 1: no run",
         "focal: 1 hold, 1 inconclusive, 1 not tested",
     ):
         assert said in found.text
 
 
-def test_another_study_that_decides_the_opposite_is_named_beside_the_claim(
+def test_another_study_that_decides_the_opposite_stands_open_beside_the_primary_one(
     results: Path,
 ) -> None:
     (results / "other" / "focal").mkdir(parents=True)
     against = CLAIM | {"verdict": "contradicted", "profile": "other"}
     (results / "other" / "focal" / "claims.json").write_text(json.dumps([against]))
-    shown = page(results, "index.html").text
-    assert "✓ holds disputed by other" in shown
-    assert "In other: contradicted, -12.50" in shown
-    assert "1 disputed, 1 inconclusive, 1 not tested" in shown
+    overview = page(results, "index.html")
+    assert "✓ holds disputed" in overview.text
+    sides = r"✓ holds toy primary-12\.50 .* ✗ contradicted other"
+    assert re.search(sides, overview.text) is not None
+    assert "1 disputed, 1 inconclusive, 1 not tested" in overview.text
+    html = (results / "index.html").read_text()
+    for closed in re.findall(r"<details.*?</details>", html, flags=re.DOTALL):
+        assert "contradicted" not in closed
+    # The page of the study that disputes it has the primary study first, too.
+    own = page(results, "other/index.html").text
+    assert "✗ contradicted disputed" in own
+    assert own.index("✓ holds toy primary") < own.index("✗ contradicted other")
 
 
 def test_a_claim_whose_primary_study_has_not_run_is_not_tested(results: Path) -> None:
@@ -377,7 +386,9 @@ def test_a_claim_whose_primary_study_has_not_run_is_not_tested(results: Path) ->
     )
     shown = page(results, "index.html").text
     assert "3 not tested. toy" in shown
-    assert "its primary study, full, has not been run In toy: holds" in shown
+    assert "○ not tested" in shown
+    assert "Its primary study, full, has not been run." in shown
+    assert "✓ holds toy-12.50" in shown, "what another study says is not folded away"
 
 
 def test_a_profile_that_shows_directions_only_says_so_and_is_no_evidence(
@@ -415,7 +426,7 @@ def test_a_claim_links_to_the_cells_behind_it_with_all_seeds_together(
     results: Path,
 ) -> None:
     place = "pages/focal-records.html#claim-better"
-    assert place in page(results, "toy/index.html").addresses
+    assert f"../toy/{place}" in page(results, "toy/index.html").addresses
     assert f"toy/{place}" in page(results, "index.html").addresses
     records = page(results, "toy/pages/focal-records.html")
     assert "focal/evaluation: toy/CE (2)" in records.text

@@ -19,6 +19,7 @@ from softmax_temperature.papers.shared.claims import (
     Criterion,
     Measurement,
     above,
+    at_level,
     below,
     claims_table,
     equivalent,
@@ -165,10 +166,22 @@ def test_a_row_says_what_its_design_detects_and_what_its_effect_needs() -> None:
     # The printed effect is 0.5, five standard deviations.
     assert (row["planned"], row["n_for_power"]) == (0.5, 3)
     assert row["verdict"] == INCONCLUSIVE
-    assert texts(row)["power"] == (
-        "This design finds an effect of 23 points of accuracy beyond the bound with "
-        "80 % power; the effect of 50 needs n = 3 seeds."
-    )
+    assert texts(row)["power"] == "detects 23; 50 needs n = 3"
+    with_bound = judged(above(0.02), seeds(0.1))
+    assert texts(with_bound)["power"].startswith("detects 23 beyond the bound;")
+
+
+def test_the_interval_at_another_level_leaves_the_verdict_and_its_part() -> None:
+    parts = {"part 0": seeds(0.5), "part 1": seeds(0.1)}
+    measurement = Measurement(parts, "accuracy")
+    row = judged(above(), *parts.values())
+    wider = at_level(row, measurement, 0.95)
+    # Student's quantiles with 2 degrees of freedom: 2.920 for 90 %, 4.303 for 95 %.
+    assert wider["high"] - 0.1 == pytest.approx(4.302653 * 0.1 / 3**0.5)
+    assert row["high"] - 0.1 == pytest.approx(2.919986 * 0.1 / 3**0.5)
+    same = ("verdict", "value", "unit", "detectable")
+    assert [wider[name] for name in same] == [row[name] for name in same]
+    assert at_level(row, measurement, 0.9) == row
 
 
 def test_values_without_a_spread_detect_anything_and_one_value_nothing() -> None:
@@ -183,6 +196,7 @@ def test_an_equivalence_is_planned_for_no_effect_and_a_share_for_its_own() -> No
     # Two tests that may each fail one time in ten.
     found = stats.nct.sf(2.919986, 2, margin / (0.1 / 3**0.5))
     assert found == pytest.approx(0.9, abs=1e-3)
+    assert texts(row)["power"].startswith("detects ±")
     # The printed 0.5 is no equivalence; of sd 0.1 three seeds are too few, not four.
     assert (row["planned"], row["n_for_power"]) == (0.0, 4)
     share = judged(most(), Share(4, 4))

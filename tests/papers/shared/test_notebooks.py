@@ -10,8 +10,9 @@ import pytest
 from IPython.display import Image, Markdown
 from matplotlib.figure import Figure
 
-from softmax_temperature.papers.shared.notebooks import drawn, found, shown
+from softmax_temperature.papers.shared.notebooks import drawn, found, opened, shown
 from softmax_temperature.papers.shared.sources import Linked
+from softmax_temperature.runner.errors import InputError
 
 
 def test_numbers_of_a_table_are_equal_in_each_run_and_none_is_shown_as_0() -> None:
@@ -40,9 +41,7 @@ def test_numbers_of_a_table_are_equal_in_each_run_and_none_is_shown_as_0() -> No
     )
     assert [text for text in expected if text not in first] == []
     assert "–" not in first, "a column that holds nothing"
-    assert (
-        shown(table[:0], "t").data == "*Nothing was trained for this in this profile.*"
-    )
+    assert shown(table[:0], "t") is None
 
 
 def test_names_and_headings_are_escaped() -> None:
@@ -71,28 +70,89 @@ def test_numbers_link_to_the_records_of_the_cells_which_are_not_shown() -> None:
         assert "cells" not in data
 
 
-def test_what_was_not_run_is_folded_away_below_the_rest() -> None:
-    rows = [[Linked("1", "a/b"), "2", "–"], ["–", "2", "not run: profile paper"]]
+def test_what_was_not_run_is_left_out_and_a_table_of_nothing_else_is_none() -> None:
+    rows = [[Linked("1", "a/b"), "2", "–"], ["–", "3", "not run: profile paper"]]
     table = pd.DataFrame(rows, columns=["CE", "printed", "status"], dtype=object)
-    here, _, folded = shown(table, "t").data.partition(
-        "<details><summary>A printed row, not run here</summary>"
-    )
-    assert '<a href="records.json#a/b">1</a>' in here
-    assert ("profile paper" in here, "profile paper" in folded) == (False, True)
+    data = shown(table, "t").data
+    assert '<a href="records.json#a/b">1</a>' in data
+    assert "profile paper" not in data
+    assert shown(table[1:], "t") is None
 
 
-def test_a_figure_is_shown_as_wide_as_its_part_of_the_page_or_a_sentence_instead(
+def test_a_figure_is_shown_as_wide_as_its_part_of_the_page_and_none_is_not_written(
     tmp_path: Path,
 ) -> None:
-    image, sentence = (
-        drawn(Figure(figsize=(3.5, 1)), tmp_path, "half"),
-        drawn(None, tmp_path, "none", "Nothing."),
-    )
+    image = drawn(Figure(figsize=(3.5, 1)), tmp_path, "half")
     assert isinstance(image, Image)
     assert image.width == 380
+    assert drawn(None, tmp_path, "none") is None
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {"half.svg"}
-    assert isinstance(sentence, Markdown)
-    assert sentence.data == "*Nothing.*"
+
+
+@pytest.fixture
+def in_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project_root)
+
+
+@pytest.mark.usefixtures("in_project")
+def test_a_second_study_stands_beside_the_first_in_claims_and_tables() -> None:
+    study = opened("cooling", "cooling_full", beside="cooling_cifar10")
+    table = study.table("table_1")
+    assert list(table["study"].unique()) == ["cooling_full", "cooling_cifar10"]
+    assert "study" not in opened("cooling", "cooling_full").table("table_1")
+    row = next(
+        line
+        for line in study.verdicts().data.split("<tr")
+        if "Distributed Cool" in line
+    )
+    assert "this is the primary study" in row
+    assert "✓ holds in cooling_cifar10: 2.44" in row
+    assert "only" not in study.about().data.lower()
+
+
+@pytest.mark.usefixtures("in_project")
+def test_another_level_changes_intervals_and_no_verdict() -> None:
+    at_90 = opened("cooling", "cooling_full").claims
+    at_95 = opened("cooling", "cooling_full", level=0.95).claims
+    tested = [row for row in at_90 if row["low"] is not None]
+    assert tested
+    wider = {row["id"]: row for row in at_95}
+    for row in tested:
+        other = wider[row["id"]]
+        assert other["verdict"] == row["verdict"]
+        assert other["low"] <= row["low"] <= row["high"] <= other["high"]
+        assert other["level"] > row["level"]
+
+
+@pytest.mark.usefixtures("in_project")
+def test_only_the_runs_of_the_arms_are_shown() -> None:
+    study = opened("cooling", "cooling_full", arms=[{"mode": "none"}])
+    assert set(study.runs.table["mode"]) == {"none"}
+    assert set(study.every_run.table["mode"]) > {"none"}
+    shown_table = study.table("table_1")
+    here = shown_table[~shown_table["status"].str.startswith("not run")]
+    assert len(here) < len(opened("cooling", "cooling_full").table("table_1"))
+    assert "Only runs with mode none are shown" in study.about().data
+
+
+@pytest.mark.usefixtures("in_project")
+def test_what_follows_has_the_claims_of_a_place_and_of_no_longer_number() -> None:
+    study = opened("cooling", "cooling_full")
+    said = study.follows("Table 1")
+    assert isinstance(said, Markdown)
+    assert "✓ **holds**: Distributed Cooling improves" in said.data
+    assert "printed: 2.9" in said.data
+    assert study.follows("Table 11") is None
+    focal = opened("focal", "focal_cifar10")
+    texts = [focal.follows("section 5, Table 1").data, focal.follows("Table F.1").data]
+    assert "AdaECE" not in texts[0]
+    assert "AdaECE" in texts[1]
+    assert "Classwise" not in texts[1]
+
+
+def test_a_study_without_the_paper_is_refused() -> None:
+    with pytest.raises(InputError, match="study 'none' has no results of cooling"):
+        opened("cooling", "none")
 
 
 def test_results_are_found_from_a_folder_inside_the_project(

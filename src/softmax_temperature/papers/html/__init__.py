@@ -47,6 +47,7 @@ _PAGES = Environment(
 _PAGES.filters |= {
     "json": canonical_json,
     "alone": partial(map, stored.alone),
+    "capitalize_first": lambda text: text[:1].upper() + text[1:],
     "ranked": stored.ranked,
     "study_label": stored.study_label,
     "tally": stored.tally,
@@ -474,13 +475,9 @@ def write_report(results: Path) -> list[Path]:
         for paper in profile.papers:
             _write_paper(results / profile.name / "pages", paper, profile)
     papers: dict[str, dict[str, Any]] = {}
-    for slug, claims in stored.evidence(results).items():
-        studies = {
-            profile.name: paper
-            for profile in profiles
-            for paper in profile.papers
-            if paper.slug == slug
-        }
+    everything = stored.evidence(results)
+    for slug, claims in everything.items():
+        studies = _studies_by_paper(profiles).get(slug)
         if studies:
             first_study = next(iter(studies.values()))
             papers[slug] = {
@@ -500,10 +497,28 @@ def write_report(results: Path) -> list[Path]:
         profiles=profiles,
     )
     pages = [
-        _write(results / profile.name / "index.html", "profile", profile=profile)
+        _write(
+            results / profile.name / "index.html",
+            "profile",
+            profile=profile,
+            claims={
+                paper.slug: stored.in_study(paper.claims, everything[paper.slug])
+                for paper in profile.papers
+            },
+            studies=_studies_by_paper(profiles),
+        )
         for profile in profiles
     ]
     return [overview, *pages]
+
+
+def _studies_by_paper(profiles: Sequence[Profile]) -> dict[str, dict[str, Paper]]:
+    """The results of each paper, by the name of the study."""
+    studies: dict[str, dict[str, Paper]] = {}
+    for profile in profiles:
+        for paper in profile.papers:
+            studies.setdefault(paper.slug, {})[profile.name] = paper
+    return studies
 
 
 def _write_paper(folder: Path, paper: Paper, profile: Profile) -> None:

@@ -593,6 +593,41 @@ def in_note(template: str, values: Sequence[float], *, points: bool = False) -> 
     return template.format(*(f"{value:+.3f}" for value in values))
 
 
+def at_level(
+    row: dict[str, Any], measurement: Measurement, level: float
+) -> dict[str, Any]:
+    """A row of `claims.json` with its interval at another level.
+
+    Verdict and power stay as they were judged. An interval that is wider than `LEVEL`
+    asks for, for several looks or parts, stays wider by the same factor of its error.
+
+    Args:
+        row: The row.
+        measurement: What its contrast measures on the runs of its study.
+        level: The level that takes the place of `LEVEL`.
+    """
+    if row["low"] is None or level == LEVEL:
+        return row
+    parts = {}
+    for name, part in measurement.parts.items():
+        pooled = part if row["profile"] in DIRECTIONS_ONLY else part.of_paper()
+        if pooled is not None:
+            parts[name] = pooled
+    shown = _shown_part(row["unit"])
+    part = parts[shown] if shown in parts else next(iter(parts.values()))
+    new_level = 1 - (1 - row["level"]) * (1 - level) / (1 - LEVEL)
+    low, high = part.estimate(new_level).ends or (None, None)
+    old, new = (f"interval of {percent(of)}" for of in (row["level"], new_level))
+    return {
+        **row,
+        "low": low,
+        "high": high,
+        "level": new_level,
+        "note": row["note"].replace(old, new),
+        "note_template": row["note_template"].replace(old, new),
+    }
+
+
 def task_count(row: dict[str, Any]) -> int:
     """The number of tasks behind the number in a row of `claims.json`."""
     part = _shown_part(row["unit"])
@@ -652,7 +687,7 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
         shown["note"] = in_note(row["note_template"], row["note_values"], points=True)
         rule = region.sentence(scale, f" {unit.partition(',')[0]}", level=level)
         shown["criterion"] = f"{row['compares']} {rule}"
-    shown["power"] = _power_text(row, scale, unit)
+    shown["power"] = _power_text(row, scale)
     extra = (shown["note"], _stand_in(row) if points else "", _not_counted(row))
     shown["note"] = "; ".join(filter(None, extra))
     counts = f"n = {row['n']} {row['each']}"
@@ -665,24 +700,22 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
     return shown
 
 
-def _power_text(row: dict[str, Any], scale: float, unit: str) -> str:
-    """What the design can detect, and the n that the planned effect needs."""
-    bare = unit.partition(", ")[0]
+def _power_text(row: dict[str, Any], scale: float) -> str:
+    """What the design detects with 80 % power, and the n that the planned effect needs.
+
+    It is in the unit of the effect: the margin, or the distance from the bound.
+    """
     if row["detectable"] is None:
         return ""
-    of = "a margin" if len(row["bounds"]) == 2 else "an effect"
-    beyond = "" if len(row["bounds"]) == 2 else " beyond the bound"
-    text = (
-        f"This design finds {of} of {_short(scale * row['detectable'])} {bare}{beyond} "
-        "with 80 % power"
-    )
+    is_margin = len(row["bounds"]) == 2
+    sign = "±" if is_margin else ""
+    text = f"detects {sign}{_short(scale * row['detectable'])}"
+    if not is_margin and row["bounds"] != [0]:
+        text += " beyond the bound"
     if row["planned"] is not None:
-        needs = row["n_for_power"] or "more than 1,000"
-        text += (
-            f"; the effect of {_short(scale * row['planned'])} needs n = {needs} "
-            f"{row['each']}"
-        )
-    return f"{text}."
+        needs = row["n_for_power"] or "> 1,000"
+        text += f"; {_short(scale * row['planned'])} needs n = {needs}"
+    return text
 
 
 def _short(number: float) -> str:

@@ -1,26 +1,59 @@
-"""Tables and figures as a notebook shows them, the same bytes from run to run."""
+"""What a notebook shows of a study, the same bytes from run to run.
 
-from collections.abc import Sequence
+`opened` gives the notebook its study: the runs of the arms that are shown, the claims,
+and the tables, possibly with those of a second study beside them. What has nothing to
+show is None, so that the executed notebook can leave its section out.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from html import escape
+from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from IPython.display import HTML, Image, Markdown
+from IPython.display import HTML, Image, Markdown, display
 from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
+from softmax_temperature.papers.shared.claims import (
+    DIRECTIONS_ONLY,
+    NOT_TESTED,
+    at_level,
+    percent,
+    texts,
+)
 from softmax_temperature.papers.shared.figures import WIDTH, encoded, save
+from softmax_temperature.papers.shared.files import rounded
 from softmax_temperature.papers.shared.layout import MISSING
+from softmax_temperature.papers.shared.records import claims_of, read_study
+from softmax_temperature.papers.shared.results import (
+    CLAIMS,
+    RESULTS,
+    Evidence,
+    evidence,
+    in_study,
+    paper_folder,
+    read_json,
+    study_label,
+)
+from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.sources import CELLS, Linked, link
-from softmax_temperature.papers.shared.tables import DATA_MISSING, NOT_RUN
+from softmax_temperature.papers.shared.statistics import LEVEL
+from softmax_temperature.papers.shared.tables import DATA_MISSING, NOT_RUN, Table
+from softmax_temperature.papers.shared.views import View, of_arms
+from softmax_temperature.runner.errors import InputError
 
 SCREEN_WIDTH = 760  # CSS pixels of a figure as wide as a page
-NOTHING = "*Nothing was trained for this in this profile.*"
+SIGNS = {"holds": "✓", "contradicted": "✗", "inconclusive": "≈", NOT_TESTED: "○"}
 
 
 def found(results: str) -> Path:
-    """The folder of a paper's results, from any folder of the project."""
+    """A folder below the project's root, from any folder of the project."""
     return next(
         (
             root / results
@@ -31,6 +64,257 @@ def found(results: str) -> Path:
     )
 
 
+@dataclass(frozen=True)
+class Opened:
+    """One paper in a study, as a notebook shows it.
+
+    Attributes:
+        paper: The paper.
+        view: The study, and what is shown of it.
+        folder: The paper's folder of results.
+        every_run: All runs of the study.
+    """
+
+    paper: str
+    view: View
+    folder: Path
+    every_run: Runs
+
+    @cached_property
+    def runs(self) -> Runs:
+        """The runs of the arms that are shown."""
+        if not self.view.arms:
+            return self.every_run
+        arms = of_arms(self.view.arms)
+        chosen = self.every_run.only(arms)
+        factors = {name for arm in self.view.arms for name in arm}
+        tables = {
+            name: arms.select(table) if factors <= set(table) else table
+            for name, table in chosen.tables.items()
+        }
+        return replace(chosen, tables=tables)
+
+    @cached_property
+    def claims(self) -> list[dict[str, Any]]:
+        """The rows of `claims.json`, with intervals at the level that is shown."""
+        rows: list[dict[str, Any]] = read_json(self.folder / CLAIMS)
+        if self.view.level == LEVEL:
+            return rows
+        contrasts = {claim.id: claim.contrast for claim in claims_of(self.paper)}
+        return [
+            at_level(row, contrasts[row["id"]].measure(self.every_run), self.view.level)
+            if row["id"] in contrasts
+            else row
+            for row in rows
+        ]
+
+    @cached_property
+    def _tables(self) -> dict[str, Table]:
+        module = import_module(f"softmax_temperature.papers.{self.paper}.tables")
+        return {table.name: table for table in module.TABLES}
+
+    @cached_property
+    def written(self) -> Mapping[str, pd.DataFrame]:
+        """The tables as their files have them, of the runs that are shown."""
+        return {name: self._written(name) for name in self._tables}
+
+    def _written(self, name: str) -> pd.DataFrame:
+        if not self.view.arms:
+            return _read(self.folder, name)
+        # Through a text, so that its types are those of a file.
+        made = self._tables[name].make(self.runs).map(rounded)
+        if made.empty:
+            return made
+        return pd.read_csv(StringIO(made.to_csv(index=False)))
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A table for a reader; rows of the second study follow those of the first."""
+        lay_out = self._tables[name].lay_out
+        own = self._written(name)
+        if len(own):
+            own = lay_out(own)
+        if self.view.beside is None:
+            return own
+        folder = self.folder.parent.parent / self.view.beside / self.paper
+        other = _read(folder, name)
+        if other.empty:
+            return own
+        # Links lead to the records of the first study alone.
+        other = lay_out(other).drop(columns=CELLS, errors="ignore")
+        other = other.map(lambda value: str(value) if type(value) is Linked else value)
+        parts = [
+            part.assign(study=study)[["study", *part]]
+            for study, part in ((self.view.study, own), (self.view.beside, other))
+            if len(part)
+        ]
+        return pd.concat(parts, ignore_index=True)
+
+    @cached_property
+    def _evidence(self) -> list[Evidence]:
+        """The claims that this study tests, with what the other studies say.
+
+        The second study comes first among the others, also if it is no evidence.
+        """
+        results = self.folder.parent.parent
+        whole = in_study(self.claims, evidence(results)[self.paper])
+        beside = self.view.beside
+        rows: list[dict[str, Any]] = []
+        if beside is not None:
+            rows = read_json(results / beside / self.paper / CLAIMS) or []
+        of_second = {row["id"]: row for row in rows}
+        chosen = []
+        for claim in whole:
+            if claim.primary["verdict"] == NOT_TESTED:
+                continue
+            second = of_second.get(claim.primary["id"])
+            others = [row for row in claim.others if row["profile"] != beside]
+            if second is not None:
+                others.insert(0, second)
+            chosen.append(Evidence(claim.primary, tuple(others)))
+        return chosen
+
+    def about(self) -> Markdown:
+        """The study, and what is shown of it, in a sentence each."""
+        view = self.view
+        lines = [f"Study **{view.study}**."]
+        if view.study in DIRECTIONS_ONLY:
+            lines.append(
+                "Its data and networks are so small that it shows the direction of an "
+                "effect, not its size."
+            )
+        if view.arms:
+            lines.append(f"Only runs with {of_arms(view.arms).text} are shown.")
+            lines.append("Claims are judged on all runs.")
+        lines.append(f"Intervals of claims are at {percent(view.level)}")
+        lines[-1] += ", or higher where their data were looked at more than once."
+        if view.level != LEVEL:
+            lines.append(f"Verdicts are those at {percent(LEVEL)}.")
+        if view.beside is not None:
+            lines.append(f"Study **{view.beside}** stands beside it.")
+        return Markdown(" ".join(lines))  # type: ignore[no-untyped-call]
+
+    def verdicts(self) -> HTML | None:
+        """The claims that this study tests, with what every other study says."""
+        lines = []
+        for claim in self._evidence:
+            row = claim.primary
+            said = {name: escape(text) for name, text in texts(row).items()}
+            verdict = f"{SIGNS[row['verdict']]} {said['verdict']}"
+            if claim.disputed_by:
+                verdict += "<br>disputed"
+            sides = [_side(other) for other in claim.sides if other is not row]
+            if row["profile"] == row["primary"]:
+                sides.insert(0, "this is the primary study")
+            lines.append(
+                {
+                    "verdict": verdict,
+                    "claim": said["claim"],
+                    "where": said["where"],
+                    "printed": said["printed"],
+                    "ours": said["ours"],
+                    "must lie": said["must lie"],
+                    "other studies": "<br>".join(sides) or MISSING,
+                    "note": said["note"],
+                }
+            )
+        if not lines:
+            return None
+        count = len(self.claims) - len(lines)
+        rest = ""
+        if count:
+            rest = (
+                f"<p>{count} other claims of the paper need runs that this study does "
+                "not have; docs/scorecard.md names the studies.</p>"
+            )
+        return HTML(_html(pd.DataFrame(lines), "claims") + rest)  # type: ignore[no-untyped-call]
+
+    def follows(self, *places: str) -> Markdown | None:
+        """The claims of some places of the paper, with their verdicts.
+
+        Args:
+            places: Words of `where`, such as "Table 1"; this is not "Table 10".
+        """
+        lines = []
+        for claim in self._evidence:
+            row = claim.primary
+            if not any(_is_place(place, row["where"]) for place in places):
+                continue
+            said = texts(row)
+            verdict = f"{SIGNS[row['verdict']]} **{said['verdict']}**"
+            if claim.disputed_by:
+                verdict += f", disputed by {', '.join(claim.disputed_by)}"
+            number = f"Ours: {said['ours']}; {said['must lie']} would hold"
+            if said["printed"] != MISSING:
+                number += f"; printed: {said['printed']}"
+            lines.append(f"- {verdict}: {said['claim']} {number}.")
+        if not lines:
+            return None
+        text = "\n".join(["**What follows**", "", *lines])
+        return Markdown(text)  # type: ignore[no-untyped-call]
+
+
+def opened(
+    paper: str,
+    study: str,
+    *,
+    level: float = LEVEL,
+    arms: Sequence[Mapping[str, Any]] = (),
+    beside: str | None = None,
+) -> Opened:
+    """One paper in a study, from any folder of the project.
+
+    Args:
+        paper: The paper.
+        study: The folder below `results/`.
+        level: The level of the intervals, as in `views.View`.
+        arms: The factors of the runs to show; all runs if empty.
+        beside: The study that stands beside it, if any.
+
+    Raises:
+        InputError: If the study has no results of the paper.
+    """
+    folder = found(paper_folder(study, paper).as_posix())
+    if not (folder / CLAIMS).is_file():
+        raise InputError(
+            f"study {study!r} has no results of {paper}",
+            where=str(RESULTS),
+            remedy="Run `dvc repro`, or name another study.",
+        )
+    return Opened(
+        paper, View(study, level, arms, beside), folder, read_study(folder, paper)
+    )
+
+
+def _read(folder: Path, name: str) -> pd.DataFrame:
+    """A table of a paper; empty if an older study lacks it."""
+    path = folder / "tables" / f"{name}.csv"
+    try:
+        return pd.read_csv(path)
+    except (FileNotFoundError, pd.errors.EmptyDataError):
+        return pd.DataFrame()
+
+
+def _side(row: Mapping[str, Any]) -> str:
+    said = texts(dict(row))
+    study = study_label(row["profile"])
+    if row["profile"] == row["primary"]:
+        study += ", primary"
+    return escape(
+        f"{SIGNS[row['verdict']]} {row['verdict']} in {study}: {said['ours']}"
+    )
+
+
+def _is_place(place: str, where: str) -> bool:
+    return re.search(rf"{re.escape(place)}(?!\.?\d)", where) is not None
+
+
+def show(outputs: Iterable[Any]) -> None:
+    """Display several outputs, without those that are None."""
+    for output in outputs:
+        if output is not None:
+            display(output)  # type: ignore[no-untyped-call]
+
+
 def shown(
     table: pd.DataFrame,
     name: str,
@@ -38,12 +322,12 @@ def shown(
     percent: Sequence[str] = (),
     digits: int = 3,
     numbers: Sequence[str] | None = None,
-) -> HTML | Markdown:
-    """A table for a reader, as HTML.
+) -> HTML | None:
+    """A table for a reader, as HTML; None if no row was run.
 
     Missing values are a dash, and text is escaped. Printed numbers that were not run
-    are folded away below the rest. A column `cells` is not shown: numbers link to the
-    records of these cells.
+    are left out, unless their data are missing: their files have them. A column `cells` is not shown: numbers link to
+    the records of these cells.
 
     Args:
         table: The table.
@@ -53,61 +337,40 @@ def shown(
             show one.
         numbers: The columns that are linked; None for all that hold numbers.
     """
+    if "status" in table:
+        status = table["status"].astype(str)
+        is_absent = status.str.startswith(NOT_RUN) & (status != DATA_MISSING)
+        table = table[~is_absent]
     if table.empty:
-        return Markdown(NOTHING)  # type: ignore[no-untyped-call]
-    texts = table.drop(columns=CELLS, errors="ignore")
+        return None
+    words = table.drop(columns=CELLS, errors="ignore")
     numeric = [
         column
-        for column in texts
-        if column in percent or texts[column].dtype.kind in "iuf"
+        for column in words
+        if column in percent or words[column].dtype.kind in "iuf"
     ]
     linked = numeric if numbers is None else numbers
     unlinked = [None] * len(table)
     sources = table.get(CELLS, unlinked)
-    for column in texts:
+    for column in words:
         cells = sources if column in linked else unlinked
         places = digits if column in numeric else None
-        values = zip(texts[column], cells, strict=True)
-        texts[column] = [
+        values = zip(words[column], cells, strict=True)
+        words[column] = [
             _text(value, cell, places, column in percent) for value, cell in values
         ]
-    texts = texts.rename(columns={column: f"{column} (%)" for column in percent})
-    return HTML(_folded(texts, name))  # type: ignore[no-untyped-call]
+    words = words.rename(columns={column: f"{column} (%)" for column in percent})
+    words = words.rename(columns=lambda column: str(column).replace("_", " "))
+    return HTML(_html(words, name))  # type: ignore[no-untyped-call]
 
 
-def _folded(texts: pd.DataFrame, name: str) -> str:
-    """The HTML of a table, with the rows that were not run folded away."""
-    if "status" not in texts:
-        return _html(texts, name)
-    status = texts["status"].astype(str)
-    absent = status.str.startswith(NOT_RUN)
-    names = " ".join(map(str, texts))
-    if "published" not in names and "printed" not in names:
-        # A table of ours is short, and has nothing printed to fold away.
-        absent &= status != DATA_MISSING
-    count = absent.sum()
-    if count == 0:
-        return _html(texts, name)
-    summary = "A printed row, not run here"
-    if count > 1:
-        summary = f"{count} printed rows that were not run here"
-    rows = _html(texts[absent], f"{name}-not-run")
-    folded = f"<details><summary>{summary}</summary>{rows}</details>"
-    if absent.all():
-        return folded
-    return _html(texts[~absent], name) + folded
-
-
-def drawn(
-    figure: Figure | None, results: Path, name: str, otherwise: str = ""
-) -> Image | Markdown:
+def drawn(figure: Figure | None, results: Path, name: str) -> Image | None:
     """Write a figure into `figures` of a paper's results as SVG, and show it.
 
-    If there is no figure, show the text `otherwise`.
+    Nothing is written if there is no figure.
     """
     if figure is None:
-        text = f"*{otherwise}*" if otherwise else NOTHING
-        return Markdown(text)  # type: ignore[no-untyped-call]
+        return None
     save(figure, results / "figures", name, ["svg"])
     width = round(SCREEN_WIDTH * figure.get_figwidth() / WIDTH)
     picture = encoded(figure, "png")

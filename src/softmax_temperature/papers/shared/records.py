@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from softmax_temperature.papers.shared import results
-from softmax_temperature.papers.shared.claims import Claim, judge_all, untested_row
+from softmax_temperature.papers.shared.claims import (
+    CONTRADICTED,
+    HOLDS,
+    INCONCLUSIVE,
+    Claim,
+    judge_all,
+    untested_row,
+)
 from softmax_temperature.papers.shared.files import write_csv, write_results
 from softmax_temperature.papers.shared.runs import (
     DATA_MISSING,
@@ -116,10 +123,21 @@ def write_derived(folder: Path, paper: str, profile: str) -> list[dict[str, Any]
 
 def _write_claims(folder: Path, rows: list[dict[str, Any]]) -> None:
     write_results(folder / results.CLAIMS, rows)
-    metrics = {}
-    for row in rows:
-        metrics[row["id"]] = {"value": row["value"], "verdict": row["verdict"]}
-    write_results(folder / "metrics.json", metrics)
+    write_results(folder / "metrics.json", metrics_of(rows))
+
+
+def metrics_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """The numbers of claims that hold, fail (are contradicted) and are open.
+
+    `dvc metrics show` prints a column for every name in the files of all papers: with
+    a name per claim no screen would be wide enough. The values are in `claims.json`.
+    """
+    verdicts = [row["verdict"] for row in rows]
+    return {
+        "holds": verdicts.count(HOLDS),
+        "fails": verdicts.count(CONTRADICTED),
+        "open": verdicts.count(INCONCLUSIVE),
+    }
 
 
 def claims_of(paper: str) -> Sequence[Claim]:

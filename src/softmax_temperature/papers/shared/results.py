@@ -54,6 +54,18 @@ class Evidence:
         return [row["profile"] for row in self.others if row["verdict"] == opposite]
 
     @property
+    def sides(self) -> list[Row]:
+        """The rows of the studies that tested the claim, the primary study first."""
+        rows = [self.primary, *self.others]
+        tested = [row for row in rows if row["verdict"] != NOT_TESTED]
+        return sorted(tested, key=lambda row: row["profile"] != row["primary"])
+
+    @property
+    def is_tested(self) -> bool:
+        """Whether any study tested the claim."""
+        return bool(self.sides)
+
+    @property
     def counted_as(self) -> str:
         """The word under which the claim is counted."""
         verdict = str(self.primary["verdict"])
@@ -131,6 +143,29 @@ def of_claim(rows: Sequence[Row]) -> Evidence:
     others = [row for row in rows if row["profile"] != row["primary"]]
     primary = primaries[0] if primaries else _not_run(rows[0])
     return Evidence(primary, tuple(others))
+
+
+def in_study(rows: Sequence[Row], claims: Iterable[Evidence]) -> list[Evidence]:
+    """The claims as one study judges them, with the rows of all other studies.
+
+    Args:
+        rows: The rows of `claims.json` of the study.
+        claims: The same claims in all studies, as `evidence` has them.
+    """
+    known: dict[str, list[Row]] = {}
+    for claim in claims:
+        known[claim.primary["id"]] = [claim.primary, *claim.others]
+    return [
+        Evidence(
+            row,
+            tuple(
+                other
+                for other in known.get(row["id"], ())
+                if other["profile"] != row["profile"]
+            ),
+        )
+        for row in rows
+    ]
 
 
 def alone(row: Row) -> Evidence:

@@ -1,0 +1,178 @@
+"""Views of a study: what a notebook shows of it, checked before it is executed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from softmax_temperature.papers.shared.factors import Where
+from softmax_temperature.papers.shared.files import read_csv
+from softmax_temperature.papers.shared.results import CLAIMS, RESULTS
+from softmax_temperature.papers.shared.runs import FACTORS, RUNS_FILE
+from softmax_temperature.papers.shared.statistics import LEVEL
+from softmax_temperature.params import Params
+from softmax_temperature.runner.errors import InputError, nearest
+
+SECTION = "notebooks"
+
+Arm = Mapping[str, Any]
+"""Values by factor, as in `params.notebooks.Arm`."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What one paper's notebook shows; the fields are the notebook's parameters.
+
+    Attributes:
+        study: The folder below `results/`.
+        level: The level of the intervals of claims whose data were looked at once.
+        arms: The runs to show, by their factors; all if empty.
+        beside: The study whose claims and tables stand beside these, if any.
+    """
+
+    study: str
+    level: float = LEVEL
+    arms: Sequence[Arm] = ()
+    beside: str | None = None
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters that papermill passes to the notebook."""
+        return {**asdict(self), "arms": [dict(arm) for arm in self.arms]}
+
+
+def view_of(params: Params, paper: str, *, results: Path = RESULTS) -> View:
+    """The view that the parameters ask for.
+
+    A paper that the second study does not have stands alone.
+
+    Raises:
+        InputError: If a study is unknown or lacks the paper, or if an arm names an
+            unknown factor or is that of no run.
+    """
+    section = params.notebooks
+    _require_known(params, results)
+    folder = results / section.study / paper
+    if not (folder / CLAIMS).is_file():
+        raise _lacks(section.study, paper, results)
+    arms = section.arms.get(paper, ())
+    _require_runs(arms, folder / RUNS_FILE, paper)
+    beside = section.beside
+    if beside is not None and not (results / beside / paper / CLAIMS).is_file():
+        beside = None
+    return View(section.study, section.level, arms, beside)
+
+
+def require_studies(params: Params, *, results: Path = RESULTS) -> None:
+    """Check the studies of the section `notebooks`, without their runs.
+
+    The profile's own results need not be there yet.
+
+    Raises:
+        InputError: If one has no results at all, or the first lacks a paper.
+    """
+    section = params.notebooks
+    _require_known(params, results)
+    if section.study == params.profile:
+        return
+    for paper in params.papers:
+        if not (results / section.study / paper / CLAIMS).is_file():
+            raise _lacks(section.study, paper, results)
+
+
+def _require_known(params: Params, results: Path) -> None:
+    """Raise an `InputError` for a study without results that is not the profile's."""
+    section = params.notebooks
+    known = sorted({path.parts[-3] for path in results.glob(f"*/*/{CLAIMS}")})
+    for key, study in (("study", section.study), ("beside", section.beside)):
+        if study is not None and study not in {*known, params.profile}:
+            raise InputError(
+                f"unknown study {study!r}",
+                where=f"params.yaml: {SECTION}.{key}",
+                remedy=nearest(study, known),
+            )
+
+
+def _lacks(study: str, paper: str, results: Path) -> InputError:
+    having = sorted(path.parts[-3] for path in results.glob(f"*/{paper}/{CLAIMS}"))
+    return InputError(
+        f"study {study!r} has no results of {paper}",
+        where=f"params.yaml: {SECTION}.study",
+        remedy=(
+            f"These have: {', '.join(having) or 'none yet'}. To show one paper of a "
+            "study, run `dvc repro -s notebook@PAPER`."
+        ),
+    )
+
+
+def _require_runs(arms: Sequence[Arm], path: Path, paper: str) -> None:
+    """Raise an `InputError` for the first arm that selects no run in a file."""
+    if not arms:
+        return
+    table = read_csv(path)
+    factors = [name for name in FACTORS if name in table]
+    for place, arm in enumerate(arms):
+        where = f"params.yaml: {SECTION}.arms.{paper}.{place}"
+        for name in arm:
+            if name not in factors:
+                raise InputError(
+                    f"unknown factor {name!r}",
+                    where=where,
+                    remedy=nearest(name, factors),
+                )
+        if not of_arms([arm]).mask(table).any():
+            raise InputError(
+                f"no run has {_words(arm)}",
+                where=where,
+                remedy=_values(table, arm),
+            )
+
+
+def _words(arm: Arm) -> str:
+    return ", ".join(f"{name} {value}" for name, value in arm.items())
+
+
+def _values(table: pd.DataFrame, arm: Arm) -> str:
+    """The values that the runs have of an arm's factors."""
+    texts = []
+    for name in arm:
+        values = list(dict.fromkeys(map(str, table[name].dropna())))
+        texts.append(f"{name} is {', '.join(values[:12])}")
+    return f"In the runs of this study {'; '.join(texts)}."
+
+
+def of_arms(arms: Sequence[Arm]) -> Where:
+    """The runs that have all factors of at least one arm.
+
+    Numbers are compared as numbers, whatever the type of the column: a file does not
+    tell gamma "3" from 3.0.
+    """
+
+    def mask(runs: pd.DataFrame) -> pd.Series[bool]:
+        chosen = pd.Series(False, index=runs.index)
+        for arm in arms:
+            has_all = pd.Series(True, index=runs.index)
+            for name, asked in arm.items():
+                has_all &= _equals(runs[name], asked)
+            chosen |= has_all
+        return chosen
+
+    return Where(" or ".join(map(_words, arms)), mask)
+
+
+def _equals(column: pd.Series[Any], asked: Any) -> pd.Series[bool]:
+    if isinstance(asked, list):
+        equal = pd.Series(False, index=column.index)
+        for value in asked:
+            equal |= _equals(column, value)
+        return equal
+    if asked is None:
+        return column.isna()
+    if isinstance(asked, bool) or not isinstance(asked, int | float):
+        return column.astype(str) == str(asked)
+    numbers = pd.to_numeric(column, errors="coerce")
+    return pd.Series(np.isclose(numbers, asked), index=column.index)

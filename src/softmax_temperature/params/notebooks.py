@@ -1,0 +1,29 @@
+"""The section notebooks: what the executed notebooks show. It changes no result."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from softmax_temperature.params.shared import Fraction, Name
+from softmax_temperature.runner.section import Section
+
+Value = bool | int | float | str | None
+"""A factor's value; None selects the runs without one."""
+Arm = Annotated[dict[Name, Value | list[Value]], Field(min_length=1)]
+"""Values by factor; a list selects the runs that have one of its values."""
+
+
+class Notebooks(Section):
+    """What the executed notebooks show.
+
+    `study` names the folder below `results/`. `level` is the level of the intervals of
+    claims whose data were looked at once; verdicts keep their own. A notebook shows the
+    runs that have the factors of at least one of the paper's `arms`, and all runs of a
+    paper that `arms` does not name. `beside` is a second study whose claims and tables
+    stand beside those of the first, or null.
+    """
+
+    study: Name
+    level: Fraction
+    arms: dict[Name, Annotated[list[Arm], Field(min_length=1)]]
+    beside: Name | None
