@@ -326,8 +326,8 @@ def shown(
     """A table for a reader, as HTML; None if no row was run.
 
     Missing values are a dash, and text is escaped. Printed numbers that were not run
-    are left out, unless their data are missing: their files have them. A column `cells` is not shown: numbers link to
-    the records of these cells.
+    are left out, unless their data are missing: their files have them. A column
+    `cells` is not shown: numbers link to the records of these cells.
 
     Args:
         table: The table.
