@@ -98,8 +98,10 @@ SEEDS_AT_LOOKS = {
     ("translation_multi30k", 2): (3, 6),
     ("temperature_check", 3): (10, 20, 30),
     # It is run again as a whole: as if each run had data sets of its own.
-    ("collection", 2): (12, 24),
-    ("collection", 3): (12, 24, 45),
+    ("collection", 3): (12, 24, 36),
+    ("collection", 4): (12, 24, 36, 57),
+    # Measured again, with the same three modes.
+    ("cooling_full", 2): (3, 6),
 }
 """The seeds at each look, by study and number of looks, as in docs/protocol.md.
 

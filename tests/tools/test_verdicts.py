@@ -30,6 +30,9 @@ ROW: dict[str, Any] = {
     "some": False,
     "note_template": "",
     "note_values": [],
+    "remark": "",
+    "parts": [],
+    "not_run": [],
     "profile": "two",
     "primary": "two",
     "looks": 1,
@@ -146,11 +149,12 @@ def test_stand_in_data_and_our_derivations_are_marked_and_counted_apart(
 ) -> None:
     stand_in = {"stand_in": "CamVid in place of ADE20K", **AGAINST}
     derived = {"id": "b", "derived": True}
-    write(tmp_path, "two", stand_in, derived, {"id": "c"})
+    open_one = {"id": "d", "stand_in": "CamVid in place of ADE20K", **OPEN}
+    write(tmp_path, "two", stand_in, derived, {"id": "c"}, open_one)
     assert cells(tmp_path, 0)[0] == "**contradicted (stand-in data)**"
     assert cells(tmp_path, 1)[1] == "A beats B. (our derivation)"
     assert (
-        "### Focal: 1 hold, 1 on stand-in data; of our derivation 1 hold\n"
+        "### Focal: 1 hold, 2 on stand-in data; of our derivation 1 hold\n"
         in scorecard(tmp_path)
     )
 

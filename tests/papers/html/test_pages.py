@@ -68,6 +68,9 @@ CLAIM |= {
 CLAIM |= {
     "note_template": "",
     "note_values": [],
+    "remark": "",
+    "parts": [],
+    "not_run": [],
     "tasks": [],
     "value": -0.125,
     "sd": 0.01,

@@ -4,6 +4,7 @@ no claim is silently absent.
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,9 @@ from softmax_temperature.papers.shared.claims import (
     not_worse,
     texts,
 )
-from softmax_temperature.papers.shared.contrasts import Computed
+from softmax_temperature.papers.shared.contrasts import Computed, Parts
+from softmax_temperature.papers.shared.records import claims_of
+from softmax_temperature.papers.shared.results import PAPERS, read_json
 from softmax_temperature.papers.shared.statistics import (
     Drawn,
     OverTasks,
@@ -366,6 +369,100 @@ def test_a_missing_part_leaves_a_claim_open_but_not_a_contradiction() -> None:
     assert judged(above(), seeds(-0.5), cosine="not trained")["verdict"] == CONTRADICTED
     row = judged(above(some=True), seeds(-0.5), cosine="not trained")
     assert row["verdict"] == INCONCLUSIVE
+
+
+def test_a_row_says_which_optional_parts_were_judged_and_which_not_run() -> None:
+    parts = {"norm, FL-1": seeds(0.5), "norm, FL-3": seeds(0.6)}
+    found = Measurement(parts, "accuracy", not_run=("norm, FL-2",))
+    (row,) = judge_all("focal", (claim(above(), found),), 0, profile="paper")
+    assert row["verdict"] == HOLDS
+    said = texts(row)["ours"]
+    assert said.endswith("; judged: norm FL-1, norm FL-3; not run: norm FL-2)")
+    assert "not run" not in texts(judged(above(), *parts.values()))["ours"]
+
+
+def test_every_claim_with_optional_parts_names_what_was_not_run(
+    project_root: Path,
+) -> None:
+    claims = [(paper, one) for paper in PAPERS for one in claims_of(paper)]
+    found = []
+    for paper, one in claims:
+        if not isinstance(one.contrast, Parts) or one.contrast.required:
+            continue
+        found.append(one.id)
+        path = project_root / "results" / one.primary / paper / "claims.json"
+        (row,) = (row for row in read_json(path) if row["id"] == one.id)
+        judged_parts = [part["part"] for part in row["parts"]]
+        absent = [name for name in one.contrast.contrasts if name not in judged_parts]
+        assert row["not_run"] == absent
+        said = texts(row)["ours"]
+        assert all(name.replace(", ", " ") in said for name in absent)
+    assert found == [
+        "linear-norms-are-larger",
+        "linear-mistakes-are-confident",
+        "linear-decision-regions-agree",
+        "cooling-calibrates",
+    ]
+
+
+def test_where_one_part_is_enough_each_part_shows_its_own_verdict() -> None:
+    row = judged(above(some=True), seeds(-0.5), seeds(0.6))
+    assert [part["verdict"] for part in row["parts"]] == [CONTRADICTED, HOLDS]
+    # The one at the claim's level, the other at that for one of two parts.
+    assert [part["level"] for part in row["parts"]] == pytest.approx([0.9, 0.95])
+    said = texts(row)["ours"]
+    assert (
+        "each by itself: part 0 contradicted, -50.00 ± 10.00 [-66.86, -33.14]" in said
+    )
+    assert "part 1 holds, 60.00 ± 10.00 [35.16, 84.84]" in said
+    assert (
+        "each by itself" not in texts(judged(above(), seeds(0.5), seeds(0.6)))["ours"]
+    )
+
+
+def test_a_part_that_was_looked_at_more_often_has_a_level_of_its_own() -> None:
+    parts = {"seen": seeds(0.2), "once": seeds(0.5)}
+    asked = replace(
+        claim(above(), Measurement(parts, "nats")),
+        looks_of_parts={"study": {"seen": 2}},
+    )
+    (row,) = judge_all("focal", [asked], 0, profile="study")
+    assert [part["level"] for part in row["parts"]] == pytest.approx([0.95, 0.9])
+    assert row["verdict"] == INCONCLUSIVE
+    assert "interval of 95 %, for 2 looks at the data" in row["note"]
+    (row,) = judge_all("focal", [asked], 0, profile="another")
+    assert row["verdict"] == HOLDS
+
+
+@pytest.mark.parametrize(
+    ("part", "remark"),
+    [
+        (
+            replace(seeds(0.5), left_out=True, each="data sets"),
+            (
+                "Student's interval, widened after Nadeau and Bengio for folds that "
+                "share training data"
+            ),
+        ),
+        (
+            replace(seeds(0.5), left_out=True),
+            (
+                "Student's interval, widened after Nadeau and Bengio for choices that "
+                "share seeds"
+            ),
+        ),
+        (
+            replace(seeds(0.5), uncorrected=0.4),
+            "bias-corrected by the jackknife, without which it is 0.400",
+        ),
+    ],
+)
+def test_what_widens_an_interval_or_moves_a_value_stands_beside_it(
+    part: Quantity, remark: str
+) -> None:
+    row = judged(above(), part)
+    assert row["remark"] == remark
+    assert remark in texts(row)["ours"]
 
 
 def test_every_claim_has_a_row_in_its_order() -> None:

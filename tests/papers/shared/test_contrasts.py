@@ -121,7 +121,51 @@ def test_a_part_that_was_not_run_is_missing_unless_it_is_not_required() -> None:
     measurement = Parts(contrasts, absent="not trained").measure(two_losses())
     assert list(measurement.parts) == ["gamma 3"]
     assert measurement.missing == {"gamma 2": "not trained"}
-    assert not Parts(contrasts, required=False).measure(two_losses()).missing
+    assert measurement.not_run == ()
+    optional = Parts(contrasts, required=False).measure(two_losses())
+    assert optional.missing == {}
+    assert optional.not_run == ("gamma 2",)
+
+
+def test_a_part_takes_no_seed_from_another_part() -> None:
+    """Two arms have three seeds; a third has one, and is in one part only."""
+    runs = two_losses()
+    third = runs.table["loss"].eq("focal") & runs.table["seed"].eq(0)
+    brier = runs.table[third].assign(loss="brier", gamma=None, cell="made/brier-9/0")
+    brier.index = [9]
+    values = runs.measurements
+    more = values[values["run"] == brier["seed"].size].assign(run=9)
+    both = Runs(
+        pd.concat([runs.table, brier]).rename_axis(index="run"),
+        pd.concat([values, more], ignore_index=True),
+    )
+    contrasts = {
+        "focal": FOCAL_AGAINST_CE,
+        "brier": Difference(of=ACCURACY, first=where(loss="brier"), second=CE),
+    }
+    parts = Parts(contrasts).measure(both).parts
+    assert {name: part.estimate().n for name, part in parts.items()} == {
+        "focal": 3,
+        "brier": 1,
+    }
+    assert parts["focal"].estimate().value == pytest.approx(0.02)
+    # The arms of one part are compared on the seeds that both have.
+    turned = Difference(of=ACCURACY, first=CE, second=where(loss="brier"))
+    assert only_part(turned, both).estimate().n == 1
+
+
+def test_a_row_names_the_values_of_a_factor_over_which_it_is_an_average() -> None:
+    schedules = ("cosine", "linear", "none")
+    rows = [
+        {"loss": loss, "seed": seed, "schedule": "none", "value": value}
+        for loss, value in (("ce", 0.5), ("focal", 0.6))
+        for seed in (0, 1)
+    ]
+    contrasts = {"focal": Difference(of=ACCURACY, first=where(loss="focal"), second=CE)}
+    some = Parts(contrasts, averaged={"schedule": schedules}).measure(runs_of(rows))
+    assert some.remark == "judged with schedule None; not run: Cosine, Linear"
+    everything = Parts(contrasts, averaged={"schedule": ("none",)})
+    assert everything.measure(runs_of(rows)).remark == ""
 
 
 def test_where_no_part_was_run_the_reason_is_its_own() -> None:

@@ -48,8 +48,12 @@ STRONG = 0.5
 """|r| below the one is called weak and above the other strong, a common convention."""
 STRONGEST = "feats_corr"
 _STUDY = "collection"
-_LOOKS = {_STUDY: 2}
-"""The study was run twice with the same data sets."""
+_LOOKS = {_STUDY: 3}
+"""The study was run three times with the same data sets."""
+_WIDENED = (
+    "Student's interval, widened after Nadeau and Bengio for folds that share training "
+    "data."
+)
 
 
 def _rescaling(optimizer: str) -> Difference:
@@ -186,7 +190,7 @@ CLAIMS: tuple[Claim, ...] = (
         statement="A linear combination of all statistics predicts better than the most "
         "correlated statistic alone.",
         compares="Difference of r between the rows All Stats and Best Stat, with trained "
-        "backbones only, paired by left-out data set.",
+        f"backbones only, paired by left-out data set. {_WIDENED}",
         contrast=CorrelationOfPredictions(
             among=TRAINED_PAIR, statistics="all", minus="best"
         ),
@@ -201,7 +205,7 @@ CLAIMS: tuple[Claim, ...] = (
         statement="A linear combination of the four most correlated statistics predicts "
         "better than the most correlated one alone.",
         compares="Difference of r between the rows 4-Best Stats and Best Stat, with "
-        "trained backbones only, paired by left-out data set.",
+        f"trained backbones only, paired by left-out data set. {_WIDENED}",
         contrast=CorrelationOfPredictions(
             among=TRAINED_PAIR, statistics="four_best", minus="best"
         ),
@@ -216,10 +220,10 @@ CLAIMS: tuple[Claim, ...] = (
         statement="The predicted and the best inverse temperature are significantly "
         "correlated.",
         compares="All Stats, with trained backbones only, leave one data set out: mean r "
-        "of the left-out data sets. Printed: the median.",
+        f"of the left-out data sets. {_WIDENED} Printed: the mean.",
         contrast=CorrelationOfPredictions(among=TRAINED_PAIR, statistics="all"),
         criterion=above(),
-        published=0.9563,
+        published=0.884,
         primary=_STUDY,
         looks=_LOOKS,
     ),

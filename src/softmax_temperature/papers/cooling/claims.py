@@ -101,6 +101,11 @@ _N = {_STUDY: 3}
 """Seeds, as many as the paper's."""
 _LOOKS_AT_CAMVID = {_SMALL: 3}
 """Two seeds, then four, then ten."""
+_LOOKS_AT_SCHEDULES = {_SMALL: 2}
+"""Without a schedule, the piecewise and the cosine one; then three more of them."""
+_LOOKS_AT_DISTRIBUTED = {_SMALL: 3}
+"""Then two more seeds with the cosine schedule, of distributed Cooling alone."""
+_MODES_ARE_NO_SEEDS = "modes of one benchmark on two CPU cores, not seeds"
 _STAND_IN = {_SMALL: "CamVid in place of ADE20K"}
 
 
@@ -151,6 +156,9 @@ def _of_mode(mode: str, without: float, piecewise: float) -> list[Claim]:
     """
     name = f"{display.MODES[mode]} Cooling"
     slug = mode.replace("_", "-")
+    looks = _LOOKS_AT_SCHEDULES
+    if mode == "distributed":
+        looks = _LOOKS_AT_DISTRIBUTED
     compares = f"{_ACCURACY} {name} minus that without Cooling"
     return [
         Claim(
@@ -189,6 +197,7 @@ def _of_mode(mode: str, without: float, piecewise: float) -> list[Claim]:
             criterion=equivalent(NEGLIGIBLE),
             primary=_STUDY,
             n=_N,
+            looks=looks,
         ),
         Claim(
             id=f"{slug}-is-on-par-on-all-schedules",
@@ -200,8 +209,7 @@ def _of_mode(mode: str, without: float, piecewise: float) -> list[Claim]:
             criterion=not_worse(NEGLIGIBLE),
             primary=_STUDY,
             n=_N,
-            # Only distributed Cooling got more seeds, with the cosine schedule.
-            looks={_SMALL: 2} if mode == "distributed" else {},
+            looks=looks,
         ),
     ]
 
@@ -355,7 +363,7 @@ def _cost(runs: Runs) -> Measurement:
         task = Task(str(device), tuple(shares))
         parts[str(device)] = OverTasks((task,), each="modes")
     note = "measured by `make bench`, whatever the profile"
-    return Measurement(parts, "of an epoch", note)
+    return Measurement(parts, "of an epoch", note, remark=_MODES_ARE_NO_SEEDS)
 
 
 def _idle(runs: Runs, chosen: pd.DataFrame) -> str:
@@ -380,14 +388,17 @@ CLAIMS: tuple[Claim, ...] = (
         statement="Networks that are trained with Cooling are better calibrated than "
         "those trained without.",
         compares="Test ECE, mean over the last ten epochs, of each mode of Cooling minus "
-        "that without, over data sets, networks and schedules, paired by seed.",
+        "that without, over the data sets, networks and schedules that were run, paired by "
+        "seed.",
         contrast=Parts(
             {display.MODES[mode]: _calibration(mode) for mode in MODES},
             required=False,
+            averaged={"schedule": SCHEDULES, "activation": ("relu", "crelu")},
         ),
         criterion=below(),
         primary=_STUDY,
         n=_N,
+        looks=_LOOKS_AT_SCHEDULES,
     ),
     Claim(
         id="no-schedule-is-needed",
@@ -402,6 +413,7 @@ CLAIMS: tuple[Claim, ...] = (
         published=0.005,
         primary=_STUDY,
         n=_N,
+        looks=_LOOKS_AT_SCHEDULES,
     ),
     Claim(
         id="last-layer-is-best",
@@ -417,6 +429,7 @@ CLAIMS: tuple[Claim, ...] = (
         criterion=not_worse(NEGLIGIBLE),
         primary=_STUDY,
         n=_N,
+        looks=_LOOKS_AT_SCHEDULES,
     ),
     Claim(
         id="distributed-is-outperformed",
@@ -631,13 +644,17 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="cooling-is-cheap",
         where="section 3.1",
-        statement="Cooling takes about 1.9 % of the time of one training epoch.",
-        compares="Seconds of one Cooling over seconds of one epoch, over the modes, each "
-        "device by itself: at most as printed.",
+        statement="Cooling takes at most the printed 1.9 % of the time of one training "
+        "epoch.",
+        compares="Seconds of one Cooling over seconds of one epoch, over the three modes, "
+        "each device by itself. The paper says about 1.9 %; that it takes less is no "
+        "objection. The values are the modes of one benchmark, not seeds.",
         contrast=Computed(_cost),
         criterion=below(CHEAP),
         published=CHEAP,
         primary=_STUDY,
+        # Measured, and measured again.
+        looks={_STUDY: 2},
         same_everywhere=True,
     ),
 )

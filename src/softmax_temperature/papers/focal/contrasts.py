@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -17,6 +17,7 @@ from softmax_temperature.papers.focal.study import (
 )
 from softmax_temperature.papers.shared.contrasts import (
     Contrast,
+    Declared,
     Difference,
     Evidence,
     Measurement,
@@ -32,7 +33,7 @@ from softmax_temperature.papers.shared.metrics import (
     Metric,
 )
 from softmax_temperature.papers.shared.runs import CELL, Runs
-from softmax_temperature.papers.shared.statistics import OverTasks, Task
+from softmax_temperature.papers.shared.statistics import Estimate, OverTasks, Task
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,42 @@ class BesideSelected(Contrast):
         if measurement.note:
             note = f"{note}; {measurement.note}"
         return replace(measurement, note=note, beside=tuple(means.tolist()))
+
+
+@dataclass(frozen=True)
+class BesideScaled(Contrast):
+    """A contrast before scaling, with numbers after scaling shown beside its own.
+
+    Attributes:
+        contrast: The contrast that is judged.
+        scaled: Numbers after scaling, as fractions, by their names; each has one part.
+    """
+
+    contrast: Contrast
+    scaled: Mapping[str, Declared]
+
+    def measure(self, runs: Runs) -> Measurement:
+        """The contrast's measurement, with the scaled numbers in its remark."""
+        measurement = self.contrast.measure(runs)
+        texts = []
+        for name, number in self.scaled.items():
+            for part in number.evidence(runs).parts.values():
+                own = part.of_paper()
+                if own is not None:
+                    texts.append(f"{name} {_in_points(own.estimate())}")
+        if not measurement.parts or not texts:
+            return measurement
+        remark = f"points of ECE after scaling: {', '.join(texts)}"
+        return replace(measurement, remark=remark)
+
+
+def _in_points(estimate: Estimate) -> str:
+    """A fraction in points with its interval, if it has one."""
+    text = f"{100 * estimate.value:.2f}"
+    if estimate.ends is None:
+        return text
+    low, high = (f"{100 * end:.1f}" for end in estimate.ends)
+    return f"{text} [{low}, {high}]"
 
 
 @dataclass(frozen=True, kw_only=True)

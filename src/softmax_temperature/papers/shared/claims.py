@@ -182,6 +182,8 @@ class Claim:
             setting, whatever its numbers.
         looks: How often the data of a study had been looked at, when more were added,
             before they were judged; 1 where nothing is said.
+        looks_of_parts: The same for single parts of a claim, by study, where other
+            parts of it were looked at less often.
         n: The number of values that a study is registered with before it has run.
         stand_in: The data that stand in for the paper's, by the study that has them.
         derived: Whether the sentence is our own derivation, not the paper's.
@@ -198,6 +200,7 @@ class Claim:
     published: Printed = None
     primary: str
     looks: Mapping[str, int] = field(default_factory=dict)
+    looks_of_parts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     n: Mapping[str, int] = field(default_factory=dict)
     stand_in: Mapping[str, str] = field(default_factory=dict)
     derived: bool = False
@@ -209,7 +212,17 @@ class Claim:
 
     def level(self, study: str) -> float:
         """The level at which a study is judged, of a claim with one part."""
-        return 1 - (1 - LEVEL) / self.looks_at(study)
+        return level_after(self.looks_at(study))
+
+    def levels_of_parts(self, study: str) -> dict[str, float]:
+        """The level of the parts that were looked at more often than the others."""
+        looks = self.looks_of_parts.get(study, {})
+        return {name: level_after(count) for name, count in looks.items()}
+
+
+def level_after(looks: int) -> float:
+    """The level at which data are judged that were looked at so often."""
+    return 1 - (1 - LEVEL) / looks
 
 
 @dataclass(frozen=True)
@@ -223,6 +236,10 @@ class Judged:
         each: What n counts.
         counts: The number of values of each part.
         level: The level of the interval.
+        parts: Each part of a claim that has several, with its own verdict, and the
+            interval at the level of that verdict.
+        not_run: The parts that the claim does not require, and that were not run.
+        remark: Words that belong to the numbers wherever they are shown.
         detectable: The distance of the true value from the bound, or of a margin from
             0, that the design detects with 80 % power.
         planned: The effect that `n_for_power` is about: the printed one if there is
@@ -243,6 +260,9 @@ class Judged:
     n: int | None = None
     each: str | None = None
     counts: list[int] = field(default_factory=list)
+    parts: list[dict[str, Any]] = field(default_factory=list)
+    not_run: list[str] = field(default_factory=list)
+    remark: str = ""
     detectable: float | None = None
     planned: float | None = None
     n_for_power: int | None = None
@@ -280,6 +300,7 @@ def _judged_row(paper: str, claim: Claim, runs: Any, profile: str) -> dict[str, 
         all_tasks=directions,
         elsewhere=elsewhere,
         level=claim.level(profile),
+        levels_of_parts=claim.levels_of_parts(profile),
         published=claim.published,
     )
     return _row(claim, paper, profile, judged)
@@ -315,6 +336,7 @@ def judge(
     all_tasks: bool = False,
     elsewhere: str = "",
     level: float = LEVEL,
+    levels_of_parts: Mapping[str, float] | None = None,
     published: Printed = None,
 ) -> Judged:
     """The verdict on a measurement.
@@ -325,6 +347,7 @@ def judge(
         all_tasks: Whether tasks that the paper does not have are pooled, too.
         elsewhere: A study that could decide what this one does not test.
         level: The level of the interval of a claim with one part.
+        levels_of_parts: The level of the parts that have another.
         published: The printed number, or those of the parts.
     """
     tasks = _task_rows(measurement, level)
@@ -335,7 +358,12 @@ def judge(
             parts[name] = pooled
     is_partial = measurement.whole and bool(measurement.missing)
     if parts:
-        judged = _decided(criterion, parts, measurement, tasks, level)
+        levels = dict.fromkeys(parts, level) | {
+            name: of_part
+            for name, of_part in (levels_of_parts or {}).items()
+            if name in parts
+        }
+        judged = _decided(criterion, parts, measurement, tasks, levels)
         if not is_partial or judged.verdict == CONTRADICTED:
             return replace(judged, **_planning(criterion, parts, judged, published))
     reasons = list(dict.fromkeys(measurement.missing.values()))
@@ -426,22 +454,22 @@ def _decided(
     parts: Mapping[str, Quantity],
     measurement: Measurement,
     tasks: list[dict[str, Any]],
-    level: float,
+    levels: Mapping[str, float],
 ) -> Judged:
     """The verdict on all parts, with the numbers of the part that decides it or is
     farthest from being decided.
     """
     # One of many intervals lies somewhere by chance. Where one part is enough, its
     # level is corrected for their number.
-    corrected = 1 - (1 - level) / _count_of_parts(len(parts), measurement)
+    count = _count_of_parts(len(parts), measurement)
+    corrected = {name: 1 - (1 - level) / count for name, level in levels.items()}
+    inside_levels: Mapping[str, float] = levels
+    outside_levels: Mapping[str, float] = corrected
     if criterion.some:
-        inside_level = corrected
-        outside_level = level
-    else:
-        inside_level = level
-        outside_level = corrected
-    inside = _lying(parts, criterion.contains, criterion.excludes, inside_level)
-    outside = _lying(parts, criterion.excludes, criterion.contains, outside_level)
+        inside_levels = corrected
+        outside_levels = levels
+    inside = _lying(parts, criterion.contains, criterion.excludes, inside_levels)
+    outside = _lying(parts, criterion.excludes, criterion.contains, outside_levels)
     verdict, candidates = _verdict(criterion, parts, measurement, inside, outside)
 
     values = {name: float(part.estimate().value) for name, part in parts.items()}
@@ -449,38 +477,46 @@ def _decided(
     def margin(name: str) -> float:
         return criterion.margin(values[name])
 
+    shown_levels = {
+        name: (outside_levels if _is_excluded(criterion, part) else inside_levels)[name]
+        for name, part in parts.items()
+    }
     # The best part shows a claim that one part decides, the worst part any other.
     name = (
         max(candidates, key=margin) if criterion.some else min(candidates, key=margin)
     )
     part = parts[name]
-    ends = part.estimate().ends
-    # The level of the test that decided; of an open claim, of the one that is closest
-    # to deciding.
-    shown_level = inside_level
-    if ends and criterion.excludes(ends):
-        shown_level = outside_level
+    estimates = {
+        name: part.estimate(shown_levels[name]) for name, part in parts.items()
+    }
     unit = measurement.unit
     if len(parts) > 1:
         unit = f"{unit}, {name}"
     template, numbers = _note(
-        measurement, values, (level, shown_level), has_interval=ends is not None
+        measurement,
+        values,
+        (levels[name], shown_levels[name]),
+        has_interval=estimates[name].ends is not None,
     )
-    disagreeing = [
-        name for name, part in parts.items() if _disagree(criterion, part, level)
+    template = "; ".join(
+        filter(None, (template, _disagreement(criterion, parts, levels)))
+    )
+    verdicts = dict.fromkeys(parts, INCONCLUSIVE)
+    verdicts |= dict.fromkeys(inside, HOLDS) | dict.fromkeys(outside, CONTRADICTED)
+    each = [
+        {"part": one, "verdict": verdicts[one], "level": shown_levels[one]}
+        | asdict(estimate)
+        for one, estimate in estimates.items()
     ]
-    if disagreeing:
-        words = "its tasks decide differently"
-        if len(parts) > 1:
-            words = f"tasks decide differently: {', '.join(disagreeing)}"
-        template = "; ".join(filter(None, (template, words)))
-    estimates = {name: part.estimate(shown_level) for name, part in parts.items()}
     return Judged(
         verdict=verdict,
         **asdict(estimates[name]),
-        level=shown_level,
+        level=shown_levels[name],
         each=part.each,
         counts=[estimate.n for estimate in estimates.values()],
+        parts=each if len(parts) > 1 else [],
+        not_run=list(measurement.not_run),
+        remark="; ".join(filter(None, (part.remark, measurement.remark))),
         unit=unit,
         note=in_note(template, numbers),
         note_template=template,
@@ -488,6 +524,28 @@ def _decided(
         cells=list(measurement.cells),
         tasks=tasks,
     )
+
+
+def _is_excluded(criterion: Criterion, part: Quantity) -> bool:
+    """Whether a part lies outside: then the level that matters is that of a
+    contradiction, else that of a part that holds or is closest to holding.
+    """
+    ends = part.estimate().ends
+    return ends is not None and criterion.excludes(ends)
+
+
+def _disagreement(
+    criterion: Criterion, parts: Mapping[str, Quantity], levels: Mapping[str, float]
+) -> str:
+    """The parts whose tasks decide differently, in words; "" if there are none."""
+    disagreeing = [
+        name for name, part in parts.items() if _disagree(criterion, part, levels[name])
+    ]
+    if not disagreeing:
+        return ""
+    if len(parts) > 1:
+        return f"tasks decide differently: {', '.join(disagreeing)}"
+    return "its tasks decide differently"
 
 
 def _verdict(
@@ -522,15 +580,16 @@ def _lying(
     parts: Mapping[str, Quantity],
     there: Callable[[Ends], bool],
     opposite: Callable[[Ends], bool],
-    level: float,
+    levels: Mapping[str, float],
 ) -> list[str]:
-    """The parts whose interval at a level lies there.
+    """The parts whose interval, each at its level, lies there.
 
     A mean over several tasks decides nothing where one of them by itself decides the
     opposite.
     """
     names = []
     for name, part in parts.items():
+        level = levels[name]
         ends = part.estimate(level).ends
         if ends and there(ends) and not any(map(opposite, part.alone(level))):
             names.append(name)
@@ -693,11 +752,38 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
     counts = f"n = {row['n']} {row['each']}"
     if task_count(row) > 1:
         counts += f" of these {task_count(row)} tasks"
-    shown["ours"] = f"{_estimate_text(row, scale)} {unit} ({counts})"
+    remarks = "; ".join([counts, *_remarks(row, scale)])
+    shown["ours"] = f"{_estimate_text(row, scale)} {unit} ({remarks})"
     shown["must lie"] = region.where(scale)
     if row["published"] is not None:
         shown["printed"] = f"{scale * row['published']:g}"
     return shown
+
+
+def _remarks(row: dict[str, Any], scale: int) -> list[str]:
+    """What belongs to the numbers of a row wherever they are shown.
+
+    Of a claim that some part decides, each part has its own verdict; of one with parts
+    that it does not require, both lists are named if a part was not run.
+    """
+    remarks = [row["remark"]] if row["remark"] else []
+    if row["some"] and row["parts"]:
+        each = [
+            f"{part['part']} {part['verdict']}, {_estimate_text(part, scale)}"
+            for part in row["parts"]
+        ]
+        remarks.append(f"each by itself: {'; '.join(each)}")
+    if row["not_run"]:
+        judged = _listed([part["part"] for part in row["parts"]])
+        remarks.append(
+            f"judged: {judged or 'what is shown'}; not run: {_listed(row['not_run'])}"
+        )
+    return remarks
+
+
+def _listed(parts: Sequence[str]) -> str:
+    """The names of parts in a list; a part of a part has a comma of its own."""
+    return ", ".join(name.replace(", ", " ") for name in parts)
 
 
 def _power_text(row: dict[str, Any], scale: float) -> str:

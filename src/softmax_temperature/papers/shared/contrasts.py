@@ -33,13 +33,11 @@ from softmax_temperature.papers.shared.statistics import (
     Quantity,
     Share,
     Task,
-    on_common_seeds,
 )
 from softmax_temperature.runner.errors import InputError
 
 TASK = ("dataset", "network")
 """The factors that two trainings with one seed share if they begin alike."""
-NO_COMMON_SEED = "no seed that every arm of the comparison has"
 OWN = "own"
 """Column of `Runs.table`: whether the paper has the run's data set."""
 
@@ -62,6 +60,8 @@ class Measurement:
         beside: The numbers in the note, in the same unit.
         whole: Whether the claim is about all parts together: without one of them it can
             be contradicted, and is otherwise not tested.
+        not_run: The parts that the claim does not require, and that were not run.
+        remark: Words that belong to the numbers wherever they are shown.
     """
 
     parts: Mapping[str, Quantity]
@@ -71,6 +71,8 @@ class Measurement:
     cells: tuple[str, ...] = ()
     beside: tuple[float, ...] = ()
     whole: bool = False
+    not_run: tuple[str, ...] = ()
+    remark: str = ""
 
 
 def not_tested(reason: str) -> Measurement:
@@ -101,18 +103,18 @@ class Computed(Contrast):
 class Evidence:
     """The estimates of some parts, why others are missing, and the runs behind them.
 
+    The two arms of a part are compared on the seeds that both have. Parts are judged
+    each on its own seeds: an arm of one part takes no seed from another part.
+
     Attributes:
         parts: The estimates.
         missing: Why other parts have none.
         runs: The runs behind the estimates.
-        on_all_seeds: The values of parts that have more seeds than are compared, by
-            words that say so.
     """
 
     parts: Mapping[str, Quantity]
     missing: Mapping[str, str]
     runs: pd.DataFrame
-    on_all_seeds: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,9 +171,6 @@ class Declared(Contrast):
             for part in other.parts.values():
                 notes.append(f"{name} {{}}")
                 numbers.append(float(part.estimate().value))
-        for name, value in evidence.on_all_seeds.items():
-            notes.append(f"{name} {{}}")
-            numbers.append(value)
         notes += self.remarks(runs, evidence.runs)
         name_cells = self.cells or cells_of_runs
         return Measurement(
@@ -209,7 +208,7 @@ class Declared(Contrast):
                 missing[joined(name, inner)] = reason
         if not behind:
             return self._whole(runs)
-        return compared(parts, missing, all_runs(behind))
+        return Evidence(parts, missing, all_runs(behind))
 
     @abstractmethod
     def _whole(self, runs: Runs) -> Evidence:
@@ -447,12 +446,15 @@ class Parts(Contrast):
 
     Attributes:
         contrasts: The contrasts, with one part each or with several.
-        required: Whether a part that was not run leaves the claim open.
+        required: Whether a part that was not run leaves the claim open. If it does
+            not, the row names the parts that were judged and those that were not run.
         whole: Whether such a claim is not tested until all parts were run, unless a
             part contradicts it.
         note: A remark on the runs.
         absent: Why a part is not there, in place of the reason that it gives itself.
         unit_as: The unit, if it is not that of the first contrast.
+        averaged: Factors over whose values each part is averaged as far as they were
+            run, with all values that the paper has: the row names both kinds.
     """
 
     contrasts: Mapping[str, Declared]
@@ -461,6 +463,7 @@ class Parts(Contrast):
     absent: str = ""
     unit_as: str = ""
     note: Note | None = None
+    averaged: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def measure(self, runs: Runs) -> Measurement:
         """The parts of all contrasts."""
@@ -469,8 +472,7 @@ class Parts(Contrast):
             # The reasons of the parts differ in the part alone.
             return not_tested(next(iter(evidence.missing.values())))
         first = next(iter(self.contrasts.values()))
-        notes = [f"{name} {{}}" for name in evidence.on_all_seeds]
-        notes += first.remarks(runs, evidence.runs)
+        notes = first.remarks(runs, evidence.runs)
         if self.note is not None:
             notes.append(self.note(runs, evidence.runs))
         return Measurement(
@@ -479,9 +481,24 @@ class Parts(Contrast):
             "; ".join(filter(None, notes)),
             evidence.missing if self.required else {},
             cells_of_runs(evidence.runs),
-            tuple(evidence.on_all_seeds.values()),
-            self.whole,
+            whole=self.whole,
+            not_run=() if self.required else tuple(evidence.missing),
+            remark=self._averaged_over(evidence.runs),
         )
+
+    def _averaged_over(self, behind: pd.DataFrame) -> str:
+        """The values of the averaged factors that were run, and those that were not."""
+        texts = []
+        for factor, values in self.averaged.items():
+            have = set(behind[factor])
+            run = [value_label(factor, value) for value in values if value in have]
+            lacking = [value_label(factor, one) for one in values if one not in have]
+            if lacking:
+                texts.append(
+                    f"judged with {factor} {', '.join(run)}; "
+                    f"not run: {', '.join(lacking)}"
+                )
+        return "; ".join(texts)
 
     def evidence(self, runs: Runs) -> Evidence:
         """The estimates of all parts."""
@@ -497,7 +514,7 @@ class Parts(Contrast):
                 missing[joined(name, inner)] = reason
         if parts and self.absent:
             missing = dict.fromkeys(missing, self.absent)
-        return compared(parts, missing, all_runs(behind))
+        return Evidence(parts, missing, all_runs(behind))
 
 
 def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
@@ -522,23 +539,6 @@ def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
         where=f"{chosen['cell'][first]} and {chosen['cell'][second]}",
         remedy="Leave one of them out of the profile, or give it another role.",
     )
-
-
-def compared(
-    parts: Mapping[str, Quantity], missing: Mapping[str, str], behind: pd.DataFrame
-) -> Evidence:
-    """The parts of one comparison on the seeds that all have, and the values on all
-    seeds of parts that have more.
-    """
-    same = on_common_seeds(parts)
-    without = dict.fromkeys(parts.keys() - same.keys(), NO_COMMON_SEED)
-    more = {}
-    for name, part in same.items():
-        on_all = parts[name].estimate()
-        if on_all.n > part.estimate().n:
-            words = joined(name, f"on all {on_all.n} {part.each}")
-            more[words] = float(on_all.value)
-    return Evidence(same, {**missing, **without}, behind, more)
 
 
 def _averaged(

@@ -51,6 +51,9 @@ def design_digest(claim: Claim, study: str) -> str:
         "looks": claim.looks_at(study),
         "n": claim.n.get(study),
     }
+    # Few claims have it, and an empty entry would change the digest of the others.
+    if study in claim.looks_of_parts:
+        design["looks_of_parts"] = described(claim.looks_of_parts[study])
     return digest_of_text(canonical_json(design))[:_DIGITS]
 
 
@@ -155,10 +158,17 @@ def current_row(claim: Claim, paper: str, study: str, row: Row | None) -> Row:
         "claim": claim.id,
         "study": study,
         "n": (counts_text(row["counts"]) if row else "") or n,
-        "looks": str(claim.looks_at(study)),
+        "looks": _looks_text(claim, study),
         "digest": design_digest(claim, study),
         "result": result_text(row) if row else "",
     }
+
+
+def _looks_text(claim: Claim, study: str) -> str:
+    """The number of looks; of parts that were looked at more often beside it."""
+    more = claim.looks_of_parts.get(study, {})
+    texts = [f"{name}: {count}" for name, count in more.items()]
+    return "; ".join([str(claim.looks_at(study)), *texts])
 
 
 def registered(root: Path = Path()) -> pd.DataFrame:

@@ -69,10 +69,10 @@ class Evidence:
     def counted_as(self) -> str:
         """The word under which the claim is counted."""
         verdict = str(self.primary["verdict"])
+        if self.primary["stand_in"] and verdict != NOT_TESTED:
+            return STAND_IN
         if verdict not in _OPPOSITE:
             return verdict
-        if self.primary["stand_in"]:
-            return STAND_IN
         if self.disputed_by:
             return "disputed"
         return "hold" if verdict == HOLDS else verdict

@@ -21,6 +21,14 @@ POWER = 0.80
 MOST = 1000
 """Values per task: a comparison that needs more is not decided by seeds."""
 
+CORRECTED = "widened after Nadeau and Bengio"
+"""What is done to the interval of values each of which comes from a fit on the others.
+
+Their variance is multiplied by 1 + n / (n - 1).
+"""
+FOLDS_SHARED = "for folds that share training data"
+SEEDS_SHARED = "for choices that share seeds"
+
 Values = NDArray[np.float64]
 Ends = tuple[float, float]
 
@@ -105,6 +113,11 @@ class Quantity(ABC):
         """The part of it that is about the paper's own tasks."""
         return self if self.own else None
 
+    @property
+    def remark(self) -> str:
+        """What a reader must know of the interval beside its level; "" if nothing."""
+        return ""
+
     def by_task(self, level: float = LEVEL) -> list[dict[str, Any]]:  # noqa: ARG002
         """Value, sd, interval and n of each task, where the values are of tasks."""
         return []
@@ -157,6 +170,23 @@ class OverTasks(Quantity):
     # Each value comes from a fit on the others: variance as by Nadeau and Bengio
     # (2003).
     left_out: bool = False
+    # The statistic itself, where the values are pseudo-values of the jackknife: their
+    # mean is the statistic without its bias.
+    uncorrected: float | None = None
+
+    @property
+    def remark(self) -> str:
+        """What widens the interval, or moves the value away from the statistic."""
+        remarks = []
+        if self.left_out:
+            shared = SEEDS_SHARED if self.each == "seeds" else FOLDS_SHARED
+            remarks.append(f"Student's interval, {CORRECTED} {shared}")
+        if self.uncorrected is not None:
+            remarks.append(
+                "bias-corrected by the jackknife, without which it is "
+                f"{self.uncorrected:.3f}"
+            )
+        return "; ".join(remarks)
 
     def estimate(self, level: float = LEVEL) -> Estimate:
         """The sd is over tasks that share nothing, or over the seeds of one task."""
@@ -204,18 +234,6 @@ class OverTasks(Quantity):
             shared = bool(task.shares and task.seeds)
             blocks.setdefault(task.shares if shared else f"{place}", []).append(task)
         return [_averaged_by_seed(tasks) for tasks in blocks.values()]
-
-    def at(self, seeds: Mapping[str, Collection[Any]]) -> Self | None:
-        """The estimate restricted to some seeds, given by what tasks share.
-
-        None if no task has any of them.
-        """
-        tasks = [
-            task.at(seeds[task.shares]) if task.shares in seeds else task
-            for task in self.tasks
-        ]
-        kept = tuple(task for task in tasks if task.values)
-        return replace(self, tasks=kept) if kept else None
 
     def _error(self, n: int | None = None) -> tuple[float, float] | None:
         """The standard error and its degrees of freedom; None if there is none.
@@ -283,24 +301,6 @@ def _fixed_effect(sds: Sequence[float], counts: Sequence[int]) -> tuple[float, f
     return math.sqrt(total) / len(counts), degrees
 
 
-def on_common_seeds(parts: Mapping[str, Quantity]) -> dict[str, Quantity]:
-    """The parts of one comparison, on the seeds that all of them have.
-
-    Only tasks that share data and network are compared: others keep their seeds. A
-    task without a common seed is left out, and so is a part without tasks.
-    """
-    means = {name: part for name, part in parts.items() if isinstance(part, OverTasks)}
-    sharing: dict[str, list[Task]] = {}
-    for part in means.values():
-        for task in part.tasks:
-            if task.shares and task.seeds:
-                sharing.setdefault(task.shares, []).append(task)
-    kept = {shared: common_seeds(tasks) for shared, tasks in sharing.items()}
-    restricted = {name: part.at(kept) for name, part in means.items()}
-    together = {name: restricted.get(name, part) for name, part in parts.items()}
-    return {name: part for name, part in together.items() if part is not None}
-
-
 @dataclass(frozen=True)
 class Share(Quantity):
     """The share of hits among n independent trials.
@@ -345,6 +345,12 @@ class Fitted(Quantity):
     error: float | None  # Its standard error.
     degrees: int
     n: int  # The number of values, such as seeds, that a larger study would increase.
+    corrected: str = ""  # What is done to the error, in words.
+
+    @property
+    def remark(self) -> str:
+        """What is done to the error."""
+        return self.corrected
 
     def estimate(self, level: float = LEVEL) -> Estimate:
         """The coefficient; its sd is that of one of the n."""

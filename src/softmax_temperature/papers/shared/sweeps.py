@@ -442,7 +442,10 @@ class Correlation(Declared):
             return Evidence({}, {"": reason}, chosen)
         values = jackknife(groups, self._statistic)
         task = Task(self.counted, tuple(values.tolist()))
-        return Evidence({"": OverTasks((task,), each=self.counted)}, {}, chosen)
+        part = OverTasks(
+            (task,), each=self.counted, uncorrected=self._statistic(groups)
+        )
+        return Evidence({"": part}, {}, chosen)
 
     def _statistic(self, groups: Sequence[pd.DataFrame]) -> float:
         table = pd.concat(groups)

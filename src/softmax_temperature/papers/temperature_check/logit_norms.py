@@ -10,7 +10,12 @@ import pandas as pd
 from softmax_temperature.papers.shared.contrasts import Evidence
 from softmax_temperature.papers.shared.factors import where
 from softmax_temperature.papers.shared.runs import SEED, Runs
-from softmax_temperature.papers.shared.statistics import Fitted, Values
+from softmax_temperature.papers.shared.statistics import (
+    CORRECTED,
+    SEEDS_SHARED,
+    Fitted,
+    Values,
+)
 from softmax_temperature.papers.shared.sweeps import ChosenDifference
 
 SMALLEST = 1.0
@@ -101,4 +106,5 @@ def minus_half(values: Values, others: Values) -> Fitted:
         float(np.sqrt(squares.sum())),
         int(degrees),
         len(values),
+        corrected=f"Welch's interval, {CORRECTED} {SEEDS_SHARED}",
     )
