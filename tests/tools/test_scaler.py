@@ -322,3 +322,11 @@ def test_a_temperature_that_float32_does_not_hold_is_refused(
         apply_temperature(torch.as_tensor(LOGITS).float(), temperature)
     with pytest.raises(ValueError, match=r"in the range of torch\.float32"):
         CosineClassifier(4, 3, temperature)
+
+
+def test_tensors_without_rows_or_plain_numbers_are_refused() -> None:
+    scaler = TemperatureScaler().fit(LOGITS, LABELS)
+    with pytest.raises(ValueError, match=r"shape \(n, 10, \.\.\.\), got \(0, 10\)"):
+        scaler.transform(torch.zeros(0, 10))
+    with pytest.raises(ValueError, match=r"\(1500, 10\) is sparse"):
+        scaler.predict(torch.as_tensor(LOGITS).to_sparse())

@@ -83,13 +83,13 @@ def check_not_probs(
                 f"[0, {whole}] and sum to {whole}",
                 remedy if whole == 1 else f"Divide by {whole}. {remedy}",
             )
-    whole = _sums(rows).median().item()
-    share = _share_of_shares(rows, low, high, whole)
+    total = _sums(rows).median().item()
+    share = _share_of_shares(rows, low, high, total)
     if share > SUM_SHARE:
         raise ArgumentError(
-            f"{name} are probabilities times {whole:.6g}: {100 * share:.0f} % of the "
-            f"rows are at least 0 and sum to {whole:.6g}, as votes do",
-            f"Divide by {whole:.6g}. {remedy}",
+            f"{name} are probabilities times {total:.6g}: {100 * share:.0f} % of the "
+            f"rows are at least 0 and sum to {total:.6g}, as votes do",
+            f"Divide by {total:.6g}. {remedy}",
         )
     inside = (low >= LOWEST) & (high <= 1 + PROBABILITY_TOLERANCE)
     share = inside.double().mean().item()

@@ -280,14 +280,19 @@ def as_numpy(value: Any) -> NDArray[Any]:
     return array
 
 
-def _dense(tensor: Tensor) -> Tensor:
-    """A tensor on the CPU whose type and layout NumPy has."""
+def check_dense(tensor: Tensor) -> None:
+    """Refuse a tensor whose numbers are not stored one by one."""
     if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta:
         raise ArgumentError(
             f"a tensor of shape {tuple(tensor.shape)} is sparse, quantised or without "
             "data",
             "Give plain numbers, such as tensor.to_dense() or tensor.dequantize().",
         )
+
+
+def _dense(tensor: Tensor) -> Tensor:
+    """A tensor on the CPU whose type and layout NumPy has."""
+    check_dense(tensor)
     tensor = tensor.detach().cpu()
     # NumPy has neither bfloat16 nor types of eight bits.
     narrow = tensor.is_floating_point() and tensor.dtype.itemsize < 4

@@ -31,7 +31,7 @@ from softmax_temperature.metrics.probability_check import (
     check_not_probs,
 )
 from softmax_temperature.scaling import check_two_classes, search_temperature
-from softmax_temperature.tools.arrays import check_frame, checked_logits
+from softmax_temperature.tools.arrays import check_dense, check_frame, checked_logits
 from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
 
 # Masked classes have infinite logits, so `_check_values` checks values in place of
@@ -192,7 +192,7 @@ class TemperatureScaler(
         _check_two_dimensions(logits)
         if not isinstance(logits, Tensor):
             logits = validate_data(self, logits, reset=False, **ARRAYS)
-        elif logits.shape[1] != self.n_features_in_:
+        elif not len(logits) or logits.shape[1] != self.n_features_in_:
             shape = tuple(logits.shape)
             raise ValueError(
                 f"X must have shape (n, {self.n_features_in_}, ...), got {shape}"
@@ -218,8 +218,10 @@ class TemperatureScaler(
 
 
 def _check_scores(values: Any) -> None:
-    """Refuse logits that are complex, or true or false as predicted classes are."""
+    """Refuse logits that are complex, sparse, or true and false as decisions are."""
     _check_real(values, "X")
+    if isinstance(values, Tensor):
+        check_dense(values)
     if str(getattr(values, "dtype", "")) in ("bool", "torch.bool"):
         raise ArgumentError(
             f"X must be logits, got true or false in shape {tuple(values.shape)}",
