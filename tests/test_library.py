@@ -65,8 +65,11 @@ def test_a_cosine_classifier_shows_its_arguments_and_refuses_others() -> None:
     assert repr(CosineClassifier(4, 3, 16.0)) == shown
     with pytest.raises(ValueError, match=r"shape \(..., 4\), got \(2, 5\)"):
         CosineClassifier(4, 3, 16.0)(torch.zeros(2, 5))
-    with pytest.raises(ValueError, match="classes must be an integer of at least 1"):
-        CosineClassifier(4, 0, 16.0)
+    # One class or one dimension leaves nothing to learn.
+    with pytest.raises(ValueError, match="classes must be an integer of at least 2"):
+        CosineClassifier(4, 1, 16.0)
+    with pytest.raises(ValueError, match="in_features must be an integer of at least"):
+        CosineClassifier(1, 3, 16.0)
 
 
 def test_auto_is_what_the_heuristic_suggests_for_a_sample() -> None:

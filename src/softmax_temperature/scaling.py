@@ -186,7 +186,7 @@ def apply_temperature(logits: Tensor, temperature: float) -> Tensor:
     """
     check_logits(logits, masked=True)
     check_not_probs(logits)
-    check_positive(temperature, "temperature")
+    check_positive(temperature, "temperature", logits.dtype)
     return logits / temperature
 
 

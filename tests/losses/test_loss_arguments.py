@@ -2,16 +2,20 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
 from softmax_temperature import (
     BrierLoss,
+    Cooling,
+    CosineClassifier,
     FocalLoss,
     MMCELoss,
     SampleDependentFocalLoss,
     losses,
+    scaling,
 )
 
 LOSSES = (FocalLoss, SampleDependentFocalLoss, BrierLoss, MMCELoss)
@@ -140,7 +144,10 @@ def test_soft_labels_have_no_probability_of_a_true_class() -> None:
         losses.true_class_probs(logits, torch.softmax(logits, dim=1))
 
 
-@pytest.mark.parametrize("value", ["2", None, [2.0], torch.ones(3)])
+@pytest.mark.parametrize(
+    "value",
+    ["2", None, [2.0], torch.ones(3), True, False, np.True_, torch.tensor(True)],
+)
 @pytest.mark.parametrize(
     ("name", "build"),
     [
@@ -149,11 +156,29 @@ def test_soft_labels_have_no_probability_of_a_true_class() -> None:
         ("penalty", MMCELoss),
         ("smoothing", losses.LabelSmoothingLoss),
         ("inverse_temperature", losses.TemperedCrossEntropyLoss),
+        ("gamma", lambda value: losses.focal_loss(*batch(), gamma=value)),
+        (
+            "inverse_temperature",
+            lambda value: losses.rescaled_cross_entropy(*batch(), value),
+        ),
+        ("temperature", lambda value: scaling.apply_temperature(batch()[0], value)),
+        (
+            "temperature",
+            lambda value: scaling.temperature_interval(*batch(), temperature=value),
+        ),
+        ("factor", lambda value: Cooling(nn.Linear(2, 3), factor=value)),
+        ("inverse_temperature", lambda value: CosineClassifier(4, 3, value)),
     ],
 )
 def test_what_is_not_one_number_is_refused(name: str, build: Any, value: Any) -> None:
     with pytest.raises(ValueError, match=f"{name} must be"):
         build(value)
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.complex64])
+def test_a_gamma_for_each_sample_is_a_real_number(dtype: torch.dtype) -> None:
+    with pytest.raises(ValueError, match=f"gamma must be real numbers, got {dtype}"):
+        losses.focal_loss(*batch(), gamma=torch.ones(6, dtype=dtype))
 
 
 def test_an_unhashable_policy_and_complex_weights_are_refused() -> None:

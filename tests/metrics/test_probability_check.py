@@ -46,6 +46,8 @@ FORMS = {
     "percentages": 100 * PROBS,
     "bytes": 255 * PROBS,
     "parts of a thousand": (1000 * PROBS).round(),
+    "the sum of five members": 5 * PROBS.float(),
+    "votes of 500 trees": torch.distributions.Multinomial(500, PROBS).sample(),
 }
 REFUSED = r"are (probabilities|percentages)( times \d+)?: "
 ENTRIES: dict[str, Callable[[Tensor], object]] = {
@@ -290,3 +292,18 @@ def test_saturated_probabilities_are_refused_with_any_rest(
     saturated.scatter_(1, LABELS[:, None], 1.0)
     with pytest.raises(ValueError, match="are probabilities: "):
         (ENTRIES | SUMS_ALONE)[entry](saturated)
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        logits() - logits().amin(dim=1, keepdim=True),
+        logits() + 1e6,
+        5 * torch.eye(CLASSES)[LABELS],
+        torch.tensor([[1.0, 3.0], [3.0, 1.0]]).repeat(ROWS, 1),
+        torch.ones(ROWS, CLASSES),
+    ],
+    ids=["from the least", "far above zero", "one number", "two forms", "constant"],
+)
+def test_logits_above_zero_are_no_votes(scores: Tensor) -> None:
+    check_not_probs(scores)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from matplotlib.container import ErrorbarContainer
@@ -464,6 +465,56 @@ def test_validation_rows_in_the_archive_are_not_overridden_in_silence(
         with pytest.raises(InputError, match=fault):
             calibrate_files(tmp_path / "all.npz", output=tmp_path / "out", **option)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [slice(None), slice(None, None, -1), slice(0, 300)],
+    ids=["all", "reordered", "a part"],
+)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_validation_rows_are_no_reported_rows(
+    rows: slice, swapped: bool, overconfident: Drawn
+) -> None:
+    logits, labels = (part.numpy() for part in overconfident)
+    pairs = [(logits, labels), (logits[rows].astype(np.float32), labels[rows])]
+    if swapped:
+        pairs.reverse()
+    reported, validation = pairs
+    with pytest.raises(ValueError, match="rows in common, which flatters"):
+        calibrate(*reported, validation=validation, bootstrap=0)
+
+
+def test_other_samples_may_have_some_of_the_same_scores(overconfident: Drawn) -> None:
+    logits, labels = (part.numpy() for part in overconfident)
+    options: dict[str, Any] = {"bootstrap": 0}
+    half = len(labels) // 2
+    more = half + 100
+    shared = (logits[half - 100 :], labels[half - 100 :])
+    report = calibrate(logits[:more], labels[:more], validation=shared, **options)
+    assert report.data["rows"]["reported"] == more
+    # A tree with few leaves gives every sample the scores of one of them.
+    leaves = logits.round().clip(-1, 1)
+    first = (leaves[:half], labels[:half])
+    second = (leaves[half:], labels[half:])
+    report = calibrate(*first, validation=second, **options)
+    assert report.data["rows"]["reported"] == half
+
+
+def test_validation_frames_have_the_columns_of_the_others(
+    overconfident: Drawn,
+) -> None:
+    logits, labels = (part.numpy() for part in overconfident)
+    names = [chr(ord("a") + place) for place in range(logits.shape[1])]
+    frame = pd.DataFrame(logits, columns=names)
+    half = len(labels) // 2
+    first = (frame[:half], labels[:half])
+    second = (frame[half:], labels[half:])
+    options: dict[str, Any] = {"bootstrap": 0}
+    assert calibrate(*first, validation=second, **options).data["rows"]
+    reversed_names = (frame[names[::-1]][half:], labels[half:])
+    with pytest.raises(ValueError, match="validation logits have the columns"):
+        calibrate(*first, validation=reversed_names, **options)
 
 
 def test_the_command_leaves_the_garbage_collector_on(tmp_path: Path) -> None:

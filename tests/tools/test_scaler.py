@@ -27,7 +27,13 @@ from torch_uncertainty.metrics import (
     CalibrationError,
 )
 
-from softmax_temperature import TemperatureScaler, metrics, sample_logits
+from softmax_temperature import (
+    CosineClassifier,
+    TemperatureScaler,
+    metrics,
+    sample_logits,
+)
+from softmax_temperature.scaling import apply_temperature
 
 LOGITS, LABELS = sample_logits()
 WHY = "Columns of logits are the classes; this check has other columns or labels."
@@ -268,3 +274,59 @@ def test_a_wrapped_network_of_predicted_classes_is_refused(
     wrapped = TemperatureScaler().fit(LOGITS, LABELS).wrap(nn.Identity())
     with pytest.raises(ValueError, match=r"floating point.*not predicted classes"):
         wrapped(output)
+
+
+@pytest.mark.parametrize("make", [np.asarray, torch.as_tensor])
+def test_true_and_false_are_no_logits(make: Any) -> None:
+    scaler = TemperatureScaler().fit(LOGITS, LABELS)
+    decisions = make(LOGITS > 0)
+    for call in (
+        lambda: scaler.fit(decisions, make(LABELS)),
+        lambda: scaler.transform(decisions),
+        lambda: scaler.predict(decisions),
+        lambda: scaler.predict_proba(decisions),
+    ):
+        with pytest.raises(ValueError, match="X must be logits, got true or false"):
+            call()
+
+
+@pytest.mark.parametrize("shape", [(8, 5), (8, 20), (8, 20, 7, 7), (8,), (8, 1)])
+def test_a_wrapped_network_has_the_classes_of_the_fit(shape: tuple[int, ...]) -> None:
+    wrapped = TemperatureScaler().fit(LOGITS, LABELS).wrap(nn.Identity())
+    with pytest.raises(ValueError, match="the temperature was fitted on 10 columns"):
+        wrapped(torch.randn(shape))
+
+
+@pytest.mark.parametrize(
+    ("columns", "shape"),
+    [(10, (8, 10)), (10, (8, 10, 7, 7)), (10, (8, 30, 10)), (1, (8, 1)), (1, (8,))],
+)
+def test_a_wrapped_network_may_give_maps_sequences_and_single_logits(
+    columns: int, shape: tuple[int, ...]
+) -> None:
+    labels = LABELS if columns > 1 else (LABELS == 0)
+    scaler = TemperatureScaler().fit(LOGITS[:, :columns], labels)
+    logits = torch.randn(shape, generator=torch.manual_seed(0))
+    expected = logits / scaler.temperature_
+    torch.testing.assert_close(scaler.wrap(nn.Identity())(logits), expected)
+
+
+@pytest.mark.parametrize("temperature", [1e-50, 1e50])
+def test_a_temperature_that_float32_does_not_hold_is_refused(
+    temperature: float,
+) -> None:
+    scaler = TemperatureScaler().fit(temperature * LOGITS, LABELS)
+    with pytest.raises(ValueError, match=r"in the range of torch\.float32"):
+        scaler.wrap(nn.Identity())
+    with pytest.raises(ValueError, match=r"in the range of torch\.float32"):
+        apply_temperature(torch.as_tensor(LOGITS).float(), temperature)
+    with pytest.raises(ValueError, match=r"in the range of torch\.float32"):
+        CosineClassifier(4, 3, temperature)
+
+
+def test_tensors_without_rows_or_plain_numbers_are_refused() -> None:
+    scaler = TemperatureScaler().fit(LOGITS, LABELS)
+    with pytest.raises(ValueError, match=r"shape \(n, 10, \.\.\.\), got \(0, 10\)"):
+        scaler.transform(torch.zeros(0, 10))
+    with pytest.raises(ValueError, match=r"\(1500, 10\) is sparse"):
+        scaler.predict(torch.as_tensor(LOGITS).to_sparse())

@@ -128,6 +128,12 @@ def test_a_heuristic_that_lost_more_than_the_constant_does_not_lead() -> None:
         ((torch.ones(4, 2), torch.zeros(4)), "1 classes in 4 samples"),
         ((torch.ones(4, 2), torch.arange(4)), "4 classes in 4 samples"),
         ((torch.ones(4, 2), torch.tensor([0.5, 0, 1, 1])), "whole numbers"),
+        ((torch.full((60, 9), 0.1), torch.arange(60) % 3), "all lie on one line"),
+        ((torch.randn(60, 1), torch.arange(60) % 3), r"\(60, 1\) all lie on one line"),
+        (
+            (torch.randn(60, 1) * torch.rand(1, 300), torch.arange(60) % 3),
+            "all lie on one line",
+        ),
     ],
 )
 def test_rows_that_say_nothing_are_refused(
@@ -168,17 +174,22 @@ def test_the_best_of_a_search_leads_and_the_rules_are_trained_beside_the_grid() 
 def test_test_rows_have_the_classes_and_dimensions_of_the_others(
     change: dict[str, Any], said: str | None
 ) -> None:
-    parts = [
-        dict(zip(("embeddings", "labels"), clustered(rows), strict=True))
-        for rows in (120, 20)
-    ]
-    train, held = (
-        {name: value.numpy() for name, value in part.items()} for part in parts
-    )
+    embeddings, labels = (part.numpy() for part in clustered(140))
+    train = {"embeddings": embeddings[:120], "labels": labels[:120]}
+    held = {"embeddings": embeddings[120:], "labels": labels[120:]}
     with pytest.raises(ValueError, match=said) if said else nullcontext():
         assert [
             len(rows[1]) for rows in checked_parts(train, held | change) if rows
         ] == [120, 20]
+
+
+def test_test_rows_are_no_training_rows() -> None:
+    embeddings, labels = (part.numpy() for part in clustered(120))
+    rows = {"embeddings": embeddings, "labels": labels}
+    part = {"embeddings": embeddings[40::-1], "labels": labels[40::-1]}
+    for test in (rows, part):
+        with pytest.raises(ValueError, match="rows in common, which flatters"):
+            checked_parts(rows, test)
 
 
 def test_a_folder_of_images_goes_through_a_network_that_is_known_and_has_its_weights(

@@ -22,8 +22,9 @@ class CosineClassifier(nn.Module):
     weights. An embedding of zeros has the cosine 0.
 
     Args:
-        in_features: Length of an embedding.
-        classes: Number of classes.
+        in_features: Length of an embedding, at least 2: numbers have no directions but
+            their signs.
+        classes: Number of classes, at least 2.
         inverse_temperature: Multiplies the cosines; or "auto", the suggestion of
             `suggest_temperature` for `sample`.
         sample: Embeddings (n, in_features) and labels (n,) for "auto".
@@ -59,8 +60,8 @@ class CosineClassifier(nn.Module):
         sample: tuple[Tensor, Tensor] | None = None,
     ) -> None:
         super().__init__()
-        check_count(in_features, "in_features", least=1)
-        check_count(classes, "classes", least=1)
+        check_count(in_features, "in_features", least=2)
+        check_count(classes, "classes", least=2)
         self.suggestion = None
         if sample is not None and inverse_temperature != "auto":
             raise ArgumentError(
@@ -79,7 +80,9 @@ class CosineClassifier(nn.Module):
             _check_sample(sample, in_features)
             self.suggestion = suggest_temperature(*sample)
             inverse_temperature = self.suggestion.inverse_temperature
-        check_positive(inverse_temperature, "inverse_temperature")
+        check_positive(
+            inverse_temperature, "inverse_temperature", torch.get_default_dtype()
+        )
         self.register_buffer(
             "inverse_temperature", torch.tensor(float(inverse_temperature))
         )

@@ -93,7 +93,7 @@ class ScheduledFocalLoss(FocalLoss):
         """Gamma at a position in the recipe."""
         if epoch is None:
             raise ValueError("epoch must be given: gamma changes during training")
-        if isinstance(epoch, bool) or not is_number_between(epoch, 0, math.inf):
+        if not is_number_between(epoch, 0, math.inf):
             raise ArgumentError(
                 f"epoch must be a number of at least 0, got {epoch!r}",
                 "Give the position in the recipe, in epochs.",

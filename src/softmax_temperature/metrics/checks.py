@@ -239,11 +239,26 @@ def check_classes(labels: Tensor, rows: int, name: str = "labels") -> int:
     return high
 
 
-def check_positive(value: float, name: str) -> None:
-    """Refuse a number that is not finite and above zero."""
+def check_positive(value: float, name: str, dtype: torch.dtype | None = None) -> None:
+    """Refuse a number that is not finite and above zero.
+
+    Args:
+        value: The number.
+        name: Name of the argument in messages.
+        dtype: Floating-point type that must hold the number.
+    """
     if not is_number_between(value, 0, math.inf) or value == 0:
         raise ArgumentError(
             f"{name} must be finite and positive, got {value!r}", "Give such a number."
+        )
+    if dtype is None:
+        return
+    limits = torch.finfo(dtype)
+    if not limits.tiny <= float(value) <= limits.max:
+        raise ArgumentError(
+            f"{name} must be in the range of {dtype}, {limits.tiny:.3g} to "
+            f"{limits.max:.3g}, got {float(value):.6g}",
+            "Scale the logits by a constant, or give them in a wider type.",
         )
 
 
@@ -257,11 +272,23 @@ def check_at_least_zero(value: float, name: str) -> None:
 
 
 def is_number_between(value: Any, low: float, high: float) -> bool:
-    """Whether a value is one number of [low, high): no text, list or longer tensor."""
+    """Whether a value is one number of [low, high).
+
+    Text, lists, longer tensors and truth values are none.
+    """
+    if is_truth_value(value):
+        return False
     try:
         return bool(low <= value < high)
     except (TypeError, ValueError, RuntimeError):  # The last two: of several numbers.
         return False
+
+
+def is_truth_value(value: Any) -> bool:
+    """Whether a value is true or false, which Python would take for 1 or 0."""
+    if isinstance(value, Tensor):
+        return value.dtype == torch.bool
+    return isinstance(value, bool | np.bool_)
 
 
 def check_count(value: int, name: str, *, least: int) -> int:
@@ -274,7 +301,7 @@ def check_count(value: int, name: str, *, least: int) -> int:
         count = operator.index(value)
     except TypeError:
         count = None
-    if count is None or isinstance(value, bool | np.bool_) or count < least:
+    if count is None or is_truth_value(value) or count < least:
         raise ArgumentError(
             f"{name} must be an integer of at least {least}, got {value!r}",
             "Give a whole number in this range.",
@@ -356,7 +383,13 @@ def check_gamma(gamma: float | Tensor) -> None:
     """
     if not isinstance(gamma, Tensor):
         check_at_least_zero(gamma, "gamma")
-    elif may_be_read(gamma) and not ((gamma >= 0) & torch.isfinite(gamma)).all():
+        return
+    if is_truth_value(gamma) or gamma.is_complex():
+        raise ArgumentError(
+            f"gamma must be real numbers, got {gamma.dtype}",
+            "Give a number, or one for each sample.",
+        )
+    if may_be_read(gamma) and not ((gamma >= 0) & torch.isfinite(gamma)).all():
         low = gamma.min().item()
         high = gamma.max().item()
         raise ValueError(f"gamma must be finite and at least 0, got {low} to {high}")

@@ -26,6 +26,8 @@ WHOLES = {
     255: "probabilities times 255",
     1000: "probabilities times 1000",
 }
+# Rows whose sums are equal have at least so many different largest numbers.
+FEWEST_FORMS = 5
 # A table of at least `FEW_ROWS` rows is one of sigmoids if this share of them lie in
 # [0, 1], on both sides of 0.5 and this far apart. Logits of an untrained network are
 # close to each other.
@@ -81,6 +83,14 @@ def check_not_probs(
                 f"[0, {whole}] and sum to {whole}",
                 remedy if whole == 1 else f"Divide by {whole}. {remedy}",
             )
+    total = _sums(rows).median().item()
+    share = _share_of_shares(rows, low, high, total)
+    if share > SUM_SHARE:
+        raise ArgumentError(
+            f"{name} are probabilities times {total:.6g}: {100 * share:.0f} % of the "
+            f"rows are at least 0 and sum to {total:.6g}, as votes do",
+            f"Divide by {total:.6g}. {remedy}",
+        )
     inside = (low >= LOWEST) & (high <= 1 + PROBABILITY_TOLERANCE)
     share = inside.double().mean().item()
     enough = share >= SIGMOID_SHARE and len(rows) >= FEW_ROWS
@@ -146,6 +156,26 @@ def _share_of_sums(rows: Tensor, inside: Tensor, whole: int) -> float:
     to_one = int((misses <= sum_tolerance(soft, len(rows))).sum())
     judged = int(len(rows) - len(candidates) + len(soft))
     return to_one / judged
+
+
+def _share_of_shares(rows: Tensor, low: Tensor, high: Tensor, whole: float) -> float:
+    """Share of the rows that are at least 0 and sum to `whole`, whichever that is.
+
+    Votes of an ensemble do, and sums of its members' probabilities. Only rounding may
+    part them, because logits that were shifted far above 0 have sums that are nearly
+    the same, too.
+    """
+    sums = _sums(rows)
+    # Rows of one value, or of one number beside zeros, may be a toy example's logits.
+    judged = (low < 0) | ((high > low) & (high < sums))
+    if int(judged.sum()) < FEW_ROWS:
+        return 0.0
+    misses = (sums - whole).abs()
+    shares = judged & (low >= 0) & (misses <= SUM_TOLERANCE_OF_FEW * (high - low))
+    # So may rows that take a few forms.
+    if len(high[shares].unique()) < FEWEST_FORMS:
+        return 0.0
+    return int(shares.sum()) / int(judged.sum())
 
 
 def _sums(rows: Tensor) -> Tensor:

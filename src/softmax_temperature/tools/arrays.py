@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from softmax_temperature.data.splits import random_holdout
+from softmax_temperature.metrics.calibration import CHUNK
 from softmax_temperature.metrics.checks import (
     ArgumentError,
     check_labels,
@@ -38,6 +39,9 @@ KINDS = ("logits", "probs")
 SAY_PROBS = "Say so: kind='probs', or --probs on the command line."
 # float64 represents all integers up to here exactly.
 LARGEST_LABEL = 2**53
+# Two tables are not of different samples if they share more than this part of the
+# smaller one's rows.
+SHARED = 0.5
 # Other names for the arrays that the commands ask for.
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "logits": ("outputs", "preds", "predictions", "y_pred", "scores"),
@@ -276,14 +280,19 @@ def as_numpy(value: Any) -> NDArray[Any]:
     return array
 
 
-def _dense(tensor: Tensor) -> Tensor:
-    """A tensor on the CPU whose type and layout NumPy has."""
+def check_dense(tensor: Tensor) -> None:
+    """Refuse a tensor whose numbers are not stored one by one."""
     if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta:
         raise ArgumentError(
             f"a tensor of shape {tuple(tensor.shape)} is sparse, quantised or without "
             "data",
             "Give plain numbers, such as tensor.to_dense() or tensor.dequantize().",
         )
+
+
+def _dense(tensor: Tensor) -> Tensor:
+    """A tensor on the CPU whose type and layout NumPy has."""
+    check_dense(tensor)
     tensor = tensor.detach().cpu()
     # NumPy has neither bfloat16 nor types of eight bits.
     narrow = tensor.is_floating_point() and tensor.dtype.itemsize < 4
@@ -330,6 +339,25 @@ def check_frame(values: Any, labels: Any, name: str) -> None:
         )
 
 
+def check_same_columns(values: Any, others: Any, name: str) -> None:
+    """Refuse two data frames of classes whose columns are not the same, in one order.
+
+    Args:
+        values: The first, or something that has no names of columns.
+        others: The second, which the message calls by `name`.
+        name: Name of the second.
+    """
+    columns = _column_names(values)
+    found = _column_names(others)
+    if columns is None or found is None or columns == found:
+        return
+    raise ArgumentError(
+        f"{name} have the columns {', '.join(found[:5])}, the others "
+        f"{', '.join(columns[:5])}",
+        "Give the same columns in the same order, or matrices without names.",
+    )
+
+
 def _column_names(values: Any) -> list[str] | None:
     """Names of a data frame's columns; None of something else.
 
@@ -355,6 +383,50 @@ def _is_reordered(index: Any, other: Any) -> bool:
     if index.equals(other):
         return False
     return bool(index.sort_values().equals(other.sort_values()))
+
+
+def check_other_rows(
+    held_out: Tensor, others: Tensor, *, names: tuple[str, str], remedy: str
+) -> None:
+    """Refuse tables of which one holds most rows of the other, in any order.
+
+    Numbers that agree in float32 are equal. Rows that occur several times in a table do
+    not count: a tree, for instance, gives many samples the same scores.
+
+    Args:
+        held_out: Shape (n, dim).
+        others: Shape (m, dim).
+        names: Of the two tables in messages.
+        remedy: What to do.
+    """
+    own = _keys_of_single_rows(held_out)
+    shared = int(torch.isin(own, _keys_of_single_rows(others)).sum())
+    fewer = min(len(held_out), len(others))
+    if shared > SHARED * fewer:
+        raise ArgumentError(
+            f"{names[0]} ({len(held_out)} rows) and {names[1]} ({len(others)}) have "
+            f"{shared} rows in common, which flatters the result",
+            remedy,
+        )
+
+
+def _keys_of_single_rows(table: Tensor) -> Tensor:
+    """A number, int64, for each row that occurs once in a table (n, dim).
+
+    Equal rows have equal numbers, and different rows different ones but for a chance of
+    2^-64: sums, modulo 2^64, of products with random factors.
+    """
+    factors = torch.from_numpy(
+        np.random.default_rng(0).integers(-(2**63), 2**63, table.shape[1])
+    )
+    pieces = [
+        # Adding 0 makes 0 of -0.
+        ((piece.float() + 0.0).view(torch.int32) * factors).sum(dim=1)
+        for piece in table.split(max(1, CHUNK // table.shape[1]))
+    ]
+    keys, counts = torch.unique(torch.cat(pieces), return_counts=True)
+    single: Tensor = keys[counts == 1]
+    return single
 
 
 def split_rows(

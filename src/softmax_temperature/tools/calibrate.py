@@ -38,6 +38,8 @@ from softmax_temperature.tools.arrays import (
     Rows,
     as_numpy,
     check_frame,
+    check_other_rows,
+    check_same_columns,
     checked_logits,
     read_rows,
     split_rows,
@@ -299,6 +301,7 @@ def calibrate(
     if validation is not None:
         _check_validation(validation, fit_on)
         check_frame(*validation, f"validation {kind}")
+        check_same_columns(logits, validation[0], f"validation {kind}")
         fit_on = "validation"
         fitted, reported = _given_rows(logits, labels, kind, validation, ignore_index)
         reported = _kept(reported)
@@ -450,12 +453,12 @@ def _given_rows(
             f"{kind} {values.shape[1]}",
             "Give the same classes in both.",
         )
-    if others.shape == values.shape and bool((others == values).all()):
-        raise ArgumentError(
-            f"validation {kind} are the {kind} to report on, whose metrics after "
-            "scaling then flatter",
-            "Give other rows; or say so: fit_on='all', --fit-on all.",
-        )
+    check_other_rows(
+        others,
+        values,
+        names=(f"validation {kind}", f"{kind} to report on"),
+        remedy="Give other rows; or say so: fit_on='all', --fit-on all.",
+    )
     return fitted, reported
 
 

@@ -22,6 +22,7 @@ from softmax_temperature.metrics.checks import (
     all_finite,
     check_count,
     check_one_tensor,
+    check_positive,
 )
 from softmax_temperature.metrics.probability_check import (
     FEW_ROWS,
@@ -30,7 +31,7 @@ from softmax_temperature.metrics.probability_check import (
     check_not_probs,
 )
 from softmax_temperature.scaling import check_two_classes, search_temperature
-from softmax_temperature.tools.arrays import check_frame, checked_logits
+from softmax_temperature.tools.arrays import check_dense, check_frame, checked_logits
 from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
 
 # Masked classes have infinite logits, so `_check_values` checks values in place of
@@ -104,7 +105,7 @@ class TemperatureScaler(
         Raises:
             ValueError: If an argument is malformed, or all labels are of one class.
         """
-        _check_real(X, "X")
+        _check_scores(X)
         _check_real(y, "y")
         _check_two_dimensions(X)
         check_frame(X, y, "X")
@@ -165,7 +166,9 @@ class TemperatureScaler(
                 f"network must be a torch module, got {type(network).__name__}"
             )
         check_no_softmax_at_end(network, "network")
-        return TemperatureScaled(network, self.temperature_)
+        return TemperatureScaled(
+            network, self.temperature_, classes=self.n_features_in_
+        )
 
     def _validated(self, logits: Any, labels: Any) -> tuple[Any, Any]:
         """Arrays to fit on, checked as scikit-learn checks them."""
@@ -185,11 +188,11 @@ class TemperatureScaler(
     def _checked(self, logits: Any) -> Any:
         """Logits to scale, refused if malformed or unlike those of the fit."""
         check_is_fitted(self)
-        _check_real(logits, "X")
+        _check_scores(logits)
         _check_two_dimensions(logits)
         if not isinstance(logits, Tensor):
             logits = validate_data(self, logits, reset=False, **ARRAYS)
-        elif logits.shape[1] != self.n_features_in_:
+        elif not len(logits) or logits.shape[1] != self.n_features_in_:
             shape = tuple(logits.shape)
             raise ValueError(
                 f"X must have shape (n, {self.n_features_in_}, ...), got {shape}"
@@ -212,6 +215,18 @@ class TemperatureScaler(
         tags.target_tags.required = True
         tags.requires_fit = True
         return tags
+
+
+def _check_scores(values: Any) -> None:
+    """Refuse logits that are complex, sparse, or true and false as decisions are."""
+    _check_real(values, "X")
+    if isinstance(values, Tensor):
+        check_dense(values)
+    if str(getattr(values, "dtype", "")) in ("bool", "torch.bool"):
+        raise ArgumentError(
+            f"X must be logits, got true or false in shape {tuple(values.shape)}",
+            "Give what was compared, not whether it is larger.",
+        )
 
 
 def _check_real(values: Any, name: str) -> None:
@@ -276,12 +291,22 @@ def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray
 class TemperatureScaled(nn.Module):
     """A network whose logits are divided by a temperature, a scalar buffer.
 
-    It takes the arguments of the network.
+    It takes the arguments of the network. Logits of another number of classes than the
+    temperature was fitted on raise ValueError; classes are the second dimension, or
+    the last one.
     """
 
-    def __init__(self, network: nn.Module, temperature: float = 1.0) -> None:
+    def __init__(
+        self,
+        network: nn.Module,
+        temperature: float = 1.0,
+        *,
+        classes: int | None = None,
+    ) -> None:
         super().__init__()
         self.network = network
+        self._classes = classes
+        check_positive(temperature, "temperature", torch.get_default_dtype())
         # Outputs that have been checked not to be probabilities.
         self._judged_rows = 0
         self.register_buffer("temperature", torch.tensor(float(temperature)))
@@ -296,8 +321,21 @@ class TemperatureScaled(nn.Module):
                 f"the network's logits must be floating point, got {logits.dtype}",
                 "Give the network that returns scores, not predicted classes.",
             )
+        self._check_classes(tuple(logits.shape))
         self._check_first_logits(logits)
         return logits / self.temperature
+
+    def _check_classes(self, shape: tuple[int, ...]) -> None:
+        """Refuse logits of other classes than the temperature was fitted on."""
+        # A binary classifier may drop the dimension of its only logit.
+        squeezed = self._classes == 1 and len(shape) < 2
+        known = self._classes is None or squeezed
+        if not known and self._classes not in (*shape[1:2], *shape[-1:]):
+            raise ArgumentError(
+                f"the network's logits have shape {shape}, and the temperature was "
+                f"fitted on {self._classes} columns",
+                "Fit the temperature on logits of this network.",
+            )
 
     def _check_first_logits(self, logits: Tensor) -> None:
         """Refuse a network that returns probabilities, on its first calls."""

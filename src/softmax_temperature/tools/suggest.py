@@ -12,6 +12,7 @@ from softmax_temperature.cosine_classifier import (
     TemperatureGrid,
     train_temperature_grid,
 )
+from softmax_temperature.cosine_classifier.trainer import normalise
 from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.dataset_statistics import describe
 from softmax_temperature.heuristic.pairs import SEARCHED
@@ -33,6 +34,7 @@ from softmax_temperature.tools.arrays import (
     Rows,
     as_numpy,
     check_frame,
+    check_other_rows,
     class_numbers,
     split_rows,
     whole_numbers,
@@ -43,6 +45,8 @@ HELD_OUT = 0.25
 # Percentage points in a fraction of 1.
 POINTS = 100
 SMALLEST_BATCH = 32
+# Directions in float32 that lie on a line miss it by less.
+ON_LINE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -140,8 +144,8 @@ def suggest_temperature(
         seed: Seed of the random rows on which expensive statistics are computed.
 
     Raises:
-        ValueError: If an array is malformed, holds fewer than two classes, or no class
-            has two rows.
+        ValueError: If an array is malformed, holds fewer than two classes, no class has
+            two rows, or all embeddings have one direction or its opposite.
         TypeError: If `heuristic` is not a RidgeHeuristic.
 
     Examples:
@@ -158,7 +162,9 @@ def suggest_temperature(
             f"heuristic must be a RidgeHeuristic, got {type(heuristic).__name__}"
         )
     heuristic = heuristic or shipped()
-    statistics = describe(*checked_rows(embeddings, labels), seed=seed)
+    rows = checked_rows(embeddings, labels)
+    statistics = describe(*rows, seed=seed)
+    _check_directions(rows[0])
     estimate = heuristic.predict(statistics)
     values = {}
     if estimate.inside:
@@ -239,6 +245,22 @@ def checked_rows(
     return values, indices
 
 
+def _check_directions(embeddings: torch.Tensor) -> None:
+    """Refuse embeddings that lie on one line, as constant ones and single numbers do.
+
+    Their cosines are 1 and -1, of which no inverse temperature makes a classifier.
+    """
+    units = normalise(embeddings)
+    first = units[0]
+    from_line = torch.addr(units, units @ first, first, alpha=-1)
+    if from_line.abs_().max().item() < ON_LINE:
+        raise ArgumentError(
+            f"embeddings {tuple(embeddings.shape)} all lie on one line, so that their "
+            "cosines do not tell classes apart",
+            "Give the outputs of a trained layer, at least two numbers per sample.",
+        )
+
+
 def checked_parts(train: Arrays, test: Arrays | None) -> tuple[Rows, Rows | None]:
     """Checked training rows and, if there are any, test rows of the same classes."""
     train_rows = checked_rows(train["embeddings"], train["labels"])
@@ -254,6 +276,12 @@ def checked_parts(train: Arrays, test: Arrays | None) -> tuple[Rows, Rows | None
             f"{train_dimensions}",
             "Embed both with the same network.",
         )
+    check_other_rows(
+        test_rows[0],
+        train_rows[0],
+        names=("test embeddings", "embeddings to train on"),
+        remedy="Give other rows; or none, and a quarter is held out.",
+    )
     return train_rows, test_rows
 
 
