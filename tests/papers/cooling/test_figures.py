@@ -225,9 +225,9 @@ def without_test_accuracy(runs: Runs, *epochs: int) -> Runs:
 def test_a_first_epoch_by_itself_is_a_number_below_the_scale(runs: Runs) -> None:
     figure = drawn("curves", without_test_accuracy(runs, 2, 3, 4))
     tests, trains = figure.axes[::2], figure.axes[1::2]
-    # Without Cooling and a schedule 69.8 after epoch 5, the least of all, and 49.8
-    # after the first.
-    assert {axes.get_ylim()[0] for axes in tests} == {pytest.approx(67.8)}
+    # Without Cooling and a schedule 69.7 after epoch 5, the least of all seeds. After
+    # the first epoch means are from 49.8 on.
+    assert [axes.get_ylim()[0] for axes in tests] == pytest.approx([67.7] * 6)
     assert texts(tests[4]) == ["50 to 55 %"]
     (triangle,) = (line for line in tests[4].lines if line.get_marker() == "v")
     assert list(triangle.get_xdata()) == [1]

@@ -101,9 +101,10 @@ def test_a_figure_is_described_by_its_titles_axes_and_legends() -> None:
     label_outside(grid, columns=3, x="epoch", y="ECE (%)")
     legend_below(figure, grid[0], columns=2)
     grid[1].legend()
+    grid[2].set_xticks([0, 1], ["CE", "10"])
     assert described(figure) == (
         "digits; small. Panels: (a) p0; (b). Vertical: ECE (%). Horizontal: epoch. "
-        "Shown: CE; FL-3."
+        "Along the axes: CE. Shown: CE; FL-3."
     )
 
 

@@ -26,7 +26,7 @@ from softmax_temperature.papers.shared.claims import (
     at_level,
     percent,
 )
-from softmax_temperature.papers.shared.display import with_names
+from softmax_temperature.papers.shared.display import metric_label, with_names
 from softmax_temperature.papers.shared.figures import WIDTH, described, encoded, save
 from softmax_temperature.papers.shared.files import rounded
 from softmax_temperature.papers.shared.layout import MISSING, with_words
@@ -45,7 +45,12 @@ from softmax_temperature.papers.shared.results import (
 from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.sources import CELLS, Linked, link
 from softmax_temperature.papers.shared.statistics import LEVEL
-from softmax_temperature.papers.shared.tables import DATA_MISSING, NOT_RUN, Table
+from softmax_temperature.papers.shared.tables import (
+    DATA_MISSING,
+    METRIC,
+    NOT_RUN,
+    Table,
+)
 from softmax_temperature.papers.shared.views import View, of_arms
 from softmax_temperature.runner.errors import InputError
 
@@ -362,6 +367,8 @@ def shown(
     if table.empty:
         return None
     words = with_words(with_names(table.drop(columns=CELLS, errors="ignore")))
+    if METRIC in words:
+        words[METRIC] = words[METRIC].map(metric_label, na_action="ignore")
     numeric = [
         column
         for column in words
