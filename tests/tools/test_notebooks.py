@@ -102,6 +102,33 @@ def test_a_section_goes_if_its_code_shows_nothing_and_words_go_with_their_code()
     ]
 
 
+@pytest.mark.parametrize(
+    ("of_main", "order"),
+    [
+        ([], ["# Title", "## Theory", "3"]),
+        (["1"], ["# Title", "## Main", "1", "## Theory", "3"]),
+    ],
+    ids=["main is empty", "main shows something"],
+)
+def test_a_section_stands_in_place_of_an_empty_main_one(
+    of_main: list[str], order: list[str]
+) -> None:
+    outputs = [nbformat.v4.new_output("stream", text=text) for text in of_main]
+    full = [nbformat.v4.new_output("stream", text="1")]
+    cells = [
+        new_markdown_cell("# Title"),
+        new_markdown_cell("## Main", metadata={"tags": ["main"]}),
+        new_code_cell("1", outputs=outputs),
+        new_markdown_cell("## Theory"),
+        new_code_cell("3", outputs=full),
+        new_markdown_cell("## Other", metadata={"tags": ["instead"]}),
+        new_code_cell("4", outputs=full),
+    ]
+    kept = [cell.source for cell in notebooks.without_empty_sections(cells)]
+    other = ["## Other", "4"]
+    assert kept == ([*order, *other] if of_main else [order[0], *other, *order[1:]])
+
+
 @pytest.mark.parametrize("paper", PAPERS)
 def test_the_notebook_has_the_parameters_that_a_view_passes(
     project_root: Path, paper: str

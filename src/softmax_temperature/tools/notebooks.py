@@ -65,11 +65,13 @@ def without_empty_sections(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
     A section begins with a heading. It goes if it has code and none of its code shows
     anything; of the others, code that shows nothing goes with the words above it. Code
     that imports or reads something, tagged "setup", always stays.
+
+    If the section tagged "main" goes, that tagged "instead" takes its place: a study
+    of something else shows that first.
     """
     kept = []
-    for section in _begun(cells, _is_heading):
-        code = [cell for cell in section if cell.cell_type == "code"]
-        if code and not any(map(_shows, code)):
+    for section in _in_order(_begun(cells, _is_heading)):
+        if _is_empty(section):
             continue
         for number, block in enumerate(_begun(section, _is_prose)):
             shows = [cell for cell in block if _shows(cell)]
@@ -78,6 +80,28 @@ def without_empty_sections(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
             elif number == 0:
                 kept += [cell for cell in block if _is_prose(cell)]
     return kept
+
+
+def _in_order(sections: list[list[NotebookNode]]) -> list[list[NotebookNode]]:
+    """The sections, possibly with the one "instead" in front of an empty "main" one."""
+    main = [section for section in sections if "main" in _tags(section[0])]
+    instead = [section for section in sections if "instead" in _tags(section[0])]
+    if not main or not instead or not _is_empty(main[0]):
+        return sections
+    others = [section for section in sections if section is not instead[0]]
+    place = next(n for n, section in enumerate(others) if section is main[0])
+    return [*others[:place], instead[0], *others[place:]]
+
+
+def _is_empty(section: Sequence[NotebookNode]) -> bool:
+    """Whether a section has code and none of it shows anything."""
+    code = [cell for cell in section if cell.cell_type == "code"]
+    return bool(code) and not any(map(_shows, code))
+
+
+def _tags(cell: NotebookNode) -> list[str]:
+    tags: list[str] = cell.metadata.get("tags", [])
+    return tags
 
 
 def _begun(
@@ -104,7 +128,7 @@ def _shows(cell: NotebookNode) -> bool:
     """Whether a cell of code has an output, or is needed by others."""
     if cell.cell_type != "code":
         return False
-    tags = cell.metadata.get("tags", [])
+    tags = _tags(cell)
     return bool(cell.outputs) or "setup" in tags or "injected-parameters" in tags
 
 

@@ -26,6 +26,7 @@ from softmax_temperature.papers.shared.printed import published
 from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, Task
 from softmax_temperature.papers.temperature_check import study as temperature_check
+from softmax_temperature.papers.temperature_check.figures import sweep_title
 
 WIDE = "summary"
 TALL = "summary-tall"
@@ -205,7 +206,7 @@ def _inverse_temperatures(axes: Axes, runs: Runs) -> None:
             markersize=4,
             linewidth=1.2,
             color=figures.HUES[hue],
-            label=network,
+            label=sweep_title(network, between="; "),
         )
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
@@ -215,7 +216,7 @@ def _inverse_temperatures(axes: Axes, runs: Runs) -> None:
         f"Temperature check: accuracy by inverse\ntemperature, {_seeds(parts)}",
         loc="left",
     )
-    _legend(axes)
+    _legend(axes, columns=1)
 
 
 def accuracies(runs: Runs) -> dict[tuple[str, float], Quantity]:
@@ -288,5 +289,7 @@ def _finish(
         _legend(axes)
 
 
-def _legend(axes: Axes) -> None:
-    axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.18), ncols=2, fontsize=8)
+def _legend(axes: Axes, *, columns: int = 2) -> None:
+    axes.legend(
+        loc="upper center", bbox_to_anchor=(0.45, -0.18), ncols=columns, fontsize=8
+    )

@@ -5,6 +5,9 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from softmax_temperature.papers.classifier_temperature import figures
 from softmax_temperature.papers.shared.runs import Runs
@@ -49,6 +52,54 @@ def test_figure_4_leaves_the_marks_of_untrained_backbones_open(runs: Runs) -> No
     marks = figure.axes[0].collections
     open_marks = [mark for mark in marks if not len(mark.get_facecolor())]
     assert sum(len(mark.get_offsets()) for mark in open_marks) == len(DATASETS)
+    plt.close(figure)
+
+
+def strips(figure: Figure) -> list[tuple[float, float]]:
+    """The ends of the grey strips of each panel, which must be the same."""
+    left, right = (
+        [
+            (patch.get_y(), patch.get_y() + patch.get_height())
+            for patch in axes.patches
+            if isinstance(patch, Rectangle)
+        ]
+        for axes in figure.axes
+    )
+    assert left == right
+    return left
+
+
+def heights(axes: Axes) -> set[float]:
+    return {float(y) for mark in axes.collections for _, y in mark.get_offsets()}
+
+
+def test_figure_4_has_strips_for_what_its_axes_cannot_hold(runs: Runs) -> None:
+    predicted = with_predictions(runs)
+    table = predicted.tables["predictions"].copy()
+    table.loc[0, "fitted"] = 10_000.0
+    tables = {**predicted.tables, "predictions": table}
+    figure = figures.figure_4(replace(predicted, tables=tables))
+    fitted, left_out = figure.axes
+    assert (fitted.get_xscale(), fitted.get_yscale()) == ("log", "log")
+    below, above = strips(figure)
+    assert heights(left_out) == {0.55}, "all are negative"
+    assert below[0] < 0.55 < below[1] < 1
+    assert above[0] < max(heights(fitted)) < above[1]
+    names = [label.get_text() for label in fitted.get_yticklabels()]
+    assert names[-2:] == ["below 1", "above 500"]
+    plt.close(figure)
+
+
+def test_figure_4_has_no_strip_where_every_prediction_is_on_its_axes(
+    runs: Runs,
+) -> None:
+    predicted = with_predictions(runs)
+    table = predicted.tables["predictions"]
+    tables = {**predicted.tables, "predictions": table.assign(left_out=table["fitted"])}
+    figure = figures.figure_4(replace(predicted, tables=tables))
+    assert strips(figure) == []
+    low, high = figure.axes[0].get_ylim()
+    assert low < min(heights(figure.axes[0])) < max(heights(figure.axes[0])) < high
     plt.close(figure)
 
 

@@ -208,3 +208,42 @@ def test_training_curves_have_a_row_a_schedule_and_test_data_their_own_scale(
     assert test == pytest.approx([49.8, 54.8, 59.8, 64.8, 69.8, 74.8])
     assert train == pytest.approx([value + 10 for value in test])
     assert panels[0].get_ylim() == panels[2].get_ylim() != panels[1].get_ylim()
+
+
+def without_test_accuracy(runs: Runs, *epochs: int) -> Runs:
+    """The runs of a study that looked at no test images after some epochs."""
+    values = runs.measurements
+    left_out = (
+        (values["metric"] == "accuracy")
+        & (values["split"] == "test")
+        & values["epoch"].isin(epochs)
+    )
+    assert left_out.any()
+    return replace(runs, measurements=values[~left_out])
+
+
+def test_a_first_epoch_by_itself_is_a_number_below_the_scale(runs: Runs) -> None:
+    figure = drawn("curves", without_test_accuracy(runs, 2, 3, 4))
+    tests, trains = figure.axes[::2], figure.axes[1::2]
+    # Without Cooling and a schedule 69.7 after epoch 5, the least of all seeds. After
+    # the first epoch means are from 49.8 on.
+    assert [axes.get_ylim()[0] for axes in tests] == pytest.approx([67.7] * 6)
+    assert texts(tests[4]) == ["50 to 55 %"]
+    (triangle,) = (line for line in tests[4].lines if line.get_marker() == "v")
+    assert list(triangle.get_xdata()) == [1]
+    drawn_epochs = [
+        np.asarray(line.get_xdata()).tolist()
+        for line in tests[4].lines
+        if line.get_color() == figures.COLOURS["none"]
+    ]
+    assert drawn_epochs == [[1], [5, 6]], "no line to the next evaluated epoch"
+    assert not [text for axes in trains for text in texts(axes)]
+    (legend,) = figure.legends
+    words = [text.get_text() for text in legend.get_texts()]
+    assert words[-2:] == ["evaluated epoch", "below the scale"]
+
+
+def test_a_first_epoch_near_the_next_one_stays_on_the_scale(runs: Runs) -> None:
+    figure = drawn("curves", without_test_accuracy(runs, 3, 5))
+    assert figure.axes[8].get_ylim()[0] < 49.8
+    assert not [text for axes in figure.axes for text in texts(axes)]

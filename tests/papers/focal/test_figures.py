@@ -25,13 +25,14 @@ from softmax_temperature.papers.focal.study import (
     placeholders,
     shown_experiments,
     tidied,
+    translations,
 )
 from softmax_temperature.papers.focal.tables import TABLES
 from softmax_temperature.papers.shared.factors import ALL, where
 from softmax_temperature.papers.shared.records import write_pixels
 from softmax_temperature.papers.shared.runs import Runs
 from tests.papers.focal.conftest import CIFAR, DIGITS, NLL
-from tests.papers.focal.made_runs import diverged, run, runs_of, without
+from tests.papers.focal.made_runs import diverged, run, runs_of, shifted, without
 
 
 @pytest.fixture
@@ -315,3 +316,69 @@ def test_an_experiment_of_one_loss_beside_translation_is_a_placeholder(
 def test_families_of_losses_stand_together() -> None:
     labels = ["FLSD-53", "own", "LS-0.1", "CE", "LS-0.05"]
     assert in_shown_order(labels) == ["CE", "LS-0.05", "LS-0.1", "FLSD-53", "own"]
+
+
+def points(axes: Axes) -> list[list[float]]:
+    """The places of the means of all losses, before scaling."""
+    return [
+        np.round(np.asarray(line.get_xydata(), float)[0], 2).tolist()
+        for line in axes.lines
+        if line.get_marker() == "o" and line.get_markerfacecolor() != "white"
+    ]
+
+
+def guessing(runs: Runs, *seeds: int) -> Runs:
+    """The runs, in which cross-entropy on digits never learned with some seeds."""
+    chosen = MAIN & CE & where(experiment=DIGITS, seed=seeds)
+    return shifted(runs, "accuracy", -0.85, among=chosen)
+
+
+def test_the_summary_leaves_out_what_guesses_and_its_row_says_so(
+    runs: Runs, written: Any
+) -> None:
+    _, digits = drawn(result_figures.calibration_summary(runs, written))
+    assert points(digits)[0] == [11, -0.17], "the mean of 10 and 12 %"
+    figure = result_figures.calibration_summary(guessing(runs, 1), written)
+    cifar, digits = drawn(figure)
+    assert points(digits)[0] == [10, -0.17]
+    assert texts(digits)[0] == "1 of 2 guesses; T = 2.40"
+    assert texts(cifar)[0] == "T = 2.50"
+    words = [text.get_text() for text in figure.legends[0].get_texts()]  # type: ignore[union-attr]
+    assert words[-1] == "guesses: never learned, left out"
+    both = drawn(result_figures.calibration_summary(guessing(runs, 0, 1), written))
+    assert texts(both[1])[0] == "guesses"
+
+
+def full_after(runs: Runs, *epochs: int) -> Runs:
+    """The runs, with all training samples in the last bin after some epochs."""
+    table = runs.tables["reliability"].copy()
+    is_full = table["epoch"].isin(epochs)
+    is_last = table["high"] == 1
+    table.loc[is_full & ~is_last, "count"] = 0
+    return replace(runs, tables={**runs.tables, "reliability": table})
+
+
+@pytest.mark.parametrize(
+    ("full", "panels", "named"),
+    [
+        ((7,), ["epoch 2", "epoch 4", "epoch 6"], "epoch 7: all"),
+        ((6, 7), ["epoch 2", "epoch 4"], "epochs 6 and 7: all"),
+        ((2, 4, 6, 7), ["epoch 2"], "epochs 4, 6 and 7: all"),
+    ],
+)
+def test_figure_a1_names_the_epochs_that_would_be_one_bar(
+    runs: Runs, full: tuple[int, ...], panels: list[str], named: str
+) -> None:
+    figure = figures.figure_a1(full_after(runs, *full))
+    axes = drawn(figure)
+    assert [panel.get_title() for panel in axes[: len(panels)]] == panels
+    assert len(axes) == 2 * len(panels)
+    title = figure.get_suptitle()  # type: ignore[union-attr]
+    assert title.splitlines()[1] == f"{named} samples in the last bin"
+
+
+def test_translations_have_a_row_with_their_losses_and_seeds(runs: Runs) -> None:
+    (row,) = translations(runs).to_dict("records")
+    assert row["losses"] == "CE, LS, FL"
+    assert (row["seeds"], row["cells"]) == (2, "focal/translation")
+    assert translations(without(runs, TRANSLATION)).empty

@@ -198,7 +198,7 @@ def test_the_ablation_pairs_seeds(runs: Runs, tmp_path: Path) -> None:
     assert numbers == pytest.approx([0.06, 0.06, 0, 0.02 / 2**0.5])
     write_csv(tmp_path / "ablation.csv", table)
     wide = ablation.lay_out(read_csv(tmp_path / "ablation.csv"))
-    assert "6.00 → 6.00 (± 1.41)" in wide["ece (%)"].tolist()
+    assert "6.00 → 6.00 (± 1.41)" in wide["ECE (%)"].tolist()
     assert "2.50 → 2.50 (± 0.00)" in wide["temperature"].tolist()
 
 

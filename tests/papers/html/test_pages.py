@@ -5,6 +5,7 @@ somewhere.
 import json
 import re
 import shutil
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -416,13 +417,41 @@ def test_a_page_says_which_data_and_networks() -> None:
         name: {"dataset": "cifar10", "network": name} for name in ("resnet8", "vgg")
     }
     assert (
-        about({"seeds": 2, "tasks": tasks}) == "data: cifar10; networks: resnet8, vgg"
+        about({"seeds": 2, "tasks": tasks})
+        == "data: CIFAR-10; networks: ResNet-8 · VGG"
     )
     assert (
-        about({"datasets": ["dtd"], "backbones": ["clip"], "sweeps": None})
-        == "data: dtd; networks: clip"
+        about({"datasets": ["dtd"], "backbones": ["resnet18"], "sweeps": None})
+        == "data: DTD; networks: ResNet-18"
     )
     assert about({}) == ""
+
+
+def test_a_page_of_translation_names_no_task_with_one_loss() -> None:
+    tasks = {
+        "alone": {"dataset": "digits", "network": "mlp", "arms": ["CE"]},
+        "both": {"dataset": "cifar10", "network": "vgg", "arms": ["CE", "FL-3"]},
+    }
+    section = {"tasks": tasks, "translation": {"dataset": "multi30k"}}
+    assert about(section) == "data: CIFAR-10 · Multi30k; networks: VGG · Transformer"
+    section["translation"] = None
+    assert (
+        about(section)
+        == "data: digits · CIFAR-10; networks: multilayer perceptron · VGG"
+    )
+
+
+def test_a_picture_has_its_own_words_or_the_title_of_its_section() -> None:
+    data = {"image/png": "ZHJhd24="}
+    seen = {"image/png": {"alt": f"Panels: {HOSTILE}."}}
+    outputs = [
+        new_output("display_data", data=data, metadata=metadata)
+        for metadata in (seen, {})
+    ]
+    cells = [new_markdown_cell("## Title"), new_code_cell("drawn()", outputs=outputs)]
+    first, second = re.findall('alt="([^"]*)"', content(new_notebook(cells=cells)))
+    assert unescape(first) == f"Title. Panels: {HOSTILE}."
+    assert second == "Title"
 
 
 def test_a_claim_links_to_the_cells_behind_it_with_all_seeds_together(

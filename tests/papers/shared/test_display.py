@@ -38,6 +38,42 @@ def test_a_network_is_named_with_what_it_has(name: str, label: str) -> None:
     assert display.network_label(name) == label
 
 
+@pytest.mark.parametrize(
+    ("metric", "label"),
+    [
+        ("ece", "ECE"),
+        ("classwise_ece_after_scaling", "Classwise-ECE after scaling"),
+        ("mean_iou_last_epoch", "mean IoU, last epoch"),
+        ("pixel_accuracy", "pixel accuracy"),
+        ("ECE% pre T (15 bins)", "ECE% pre T (15 bins)"),
+    ],
+)
+def test_a_metric_is_named_with_when_it_was_measured(metric: str, label: str) -> None:
+    assert display.metric_label(metric) == label
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "0.11 points, GRU, imdb-9000 (n = 5)",
+            "0.11 points, GRU, IMDb, 9,000 texts (n = 5)",
+        ),
+        (
+            "sw_trace +0.1, mlp-tiny −0.2",
+            "trace between classes +0.1, multilayer perceptron, tiny −0.2",
+        ),
+        ("linear, log-likelihood, my-net-3", "linear, log-likelihood, my-net-3"),
+        ("profile cifar10 would test it", "profile cifar10 would test it"),
+        ("prepared/cifar10", "prepared/cifar10"),
+    ],
+)
+def test_names_in_a_sentence_are_put_in_words_and_words_stay(
+    text: str, said: str
+) -> None:
+    assert display.in_sentence(text) == said
+
+
 def test_every_statistic_has_words_of_its_own() -> None:
     assert display.statistic_label("david_bouldin") == "Davies–Bouldin"
     assert set(display.STATISTICS) == set(STATISTICS)

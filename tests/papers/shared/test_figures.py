@@ -14,8 +14,10 @@ from softmax_temperature import calibrate, sample_logits
 from softmax_temperature.papers.shared.figures import (
     FONT,
     band,
+    described,
     encoded,
     label_outside,
+    legend_below,
     over_epochs,
     panels,
     save,
@@ -87,6 +89,30 @@ def test_a_users_matplotlibrc_changes_no_figure(tmp_path: Path) -> None:
         assert mpl.rcParams["text.usetex"]
         assert files() == expected
         assert mpl.rcParams["text.usetex"]
+
+
+def test_a_figure_is_described_by_its_titles_axes_and_legends() -> None:
+    figure, grid = panels(4, columns=3)
+    figure.suptitle("digits;\nsmall")
+    for axes, title in zip(grid, ("(a) $p_0$", "(b)", "(b)", ""), strict=True):
+        axes.set_title(title)
+        axes.plot([1, 2], label="CE")
+    grid[0].plot([2, 1], label="FL-3")
+    label_outside(grid, columns=3, x="epoch", y="ECE (%)")
+    legend_below(figure, grid[0], columns=2)
+    grid[1].legend()
+    grid[2].set_xticks([0, 1], ["CE", "10"])
+    assert described(figure) == (
+        "digits; small. Panels: (a) p0; (b). Vertical: ECE (%). Horizontal: epoch. "
+        "Along the axes: CE. Shown: CE; FL-3."
+    )
+
+
+def test_of_many_panels_the_first_are_named_and_the_others_counted() -> None:
+    figure, grid = panels(15)
+    for number, axes in enumerate(grid):
+        axes.set_title(f"set {number}")
+    assert described(figure).endswith("set 10; set 11; and 3 others.")
 
 
 def test_panels_fill_rows_hide_unused_places_and_are_labelled_at_the_edges() -> None:

@@ -186,7 +186,7 @@ def test_ours_stands_beside_printed_and_methods_become_columns(
         "FL": "30.00 ± 1.00",
     }
     assert first == names | ours | {
-        "metric": "ece (%)",
+        "metric": "ECE (%)",
         "FL, printed": "25.00 (−0.4 s.e.)",
     }
     assert [first[name].cells for name in ("CE", "FL")] == [
@@ -196,7 +196,7 @@ def test_ours_stands_beside_printed_and_methods_become_columns(
     ours = dict.fromkeys(("CE", "FL"), "0.3000 ± 0.0100") | dict.fromkeys(
         ("CE, printed", "FL, printed"), "–"
     )
-    assert second == names | ours | {"metric": "nll"}
+    assert second == names | ours | {"metric": "NLL"}
     assert (absent["CE"], absent["CE, printed"]) == ("–", "25.00")
     assert (absent["status"], absent["runs"]) == ("not run: profile paper", "–")
 

@@ -10,6 +10,7 @@ import pytest
 from IPython.display import Image, Markdown
 from matplotlib.figure import Figure
 
+from softmax_temperature.papers.focal.study import placeholders
 from softmax_temperature.papers.shared.notebooks import drawn, found, opened, shown
 from softmax_temperature.papers.shared.sources import Linked
 from softmax_temperature.runner.errors import InputError
@@ -85,6 +86,11 @@ def test_a_figure_is_shown_as_wide_as_its_part_of_the_page_and_none_is_not_writt
     image = drawn(Figure(figsize=(3.5, 1)), tmp_path, "half")
     assert isinstance(image, Image)
     assert image.width == 380
+    figure = Figure()
+    figure.suptitle("both halves")
+    image = drawn(figure, tmp_path, "half")
+    assert image is not None
+    assert image.alt == "both halves."
     assert drawn(None, tmp_path, "none") is None
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {"half.svg"}
 
@@ -108,6 +114,42 @@ def test_a_second_study_stands_beside_the_first_in_claims_and_tables() -> None:
     assert "this is the primary study" in row
     assert "✓ holds in cooling_cifar10: 2.44" in row
     assert "only" not in study.about().data.lower()
+
+
+def test_names_of_parameters_are_in_words() -> None:
+    row = {"network": "mlp", "mode": "last_layer", "role": "table_1", "n": 1}
+    data = shown(pd.DataFrame([{"dataset": "cifar10-10000", **row}]), "t").data
+    words = (
+        "CIFAR-10, 10,000 images",
+        "multilayer perceptron",
+        "Last layer",
+        "Table 1",
+    )
+    assert [text for text in words if f">{text}<" not in data] == []
+
+
+@pytest.mark.usefixtures("in_project")
+def test_a_hidden_task_is_in_no_table_and_no_written_one() -> None:
+    plain = opened("focal", "translation_multi30k")
+    assert "digits-100" in set(plain.written["table_1"]["task"])
+    study = opened("focal", "translation_multi30k", hidden=placeholders)
+    assert shown(study.table("table_1"), "t") is None
+    for name, table in study.written.items():
+        assert "digits-100" not in set(table.get("task", ())), name
+    beside = opened("focal", "mini", beside="translation_multi30k", hidden=placeholders)
+    table = beside.table("table_2")
+    of_second = table[table["study"] == "translation_multi30k"]
+    assert shown(of_second, "t") is None
+    assert shown(table, "t") is not None
+
+
+@pytest.mark.usefixtures("in_project")
+def test_claims_name_data_in_words_and_the_file_keeps_its_names() -> None:
+    study = opened("temperature_check", "temperature_check")
+    assert any("imdb-9000" in row["note"] for row in study.claims)
+    html = study.verdicts().data
+    assert "IMDb, 9,000 texts" in html
+    assert "imdb-9000" not in html
 
 
 @pytest.mark.usefixtures("in_project")

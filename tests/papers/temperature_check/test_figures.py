@@ -75,6 +75,38 @@ def test_learning_rates_mark_the_places_where_every_training_diverged() -> None:
     assert "77" in texts  # 0.1 with another rate than the best.
 
 
+def framed(axes: Any) -> dict[float, float]:
+    """The learning rate in the frame of each inverse temperature."""
+    columns = [float(label.get_text()) for label in axes.get_xticklabels()]
+    rows = [float(label.get_text()) for label in axes.get_yticklabels()]
+    places = [
+        (int(min(line.get_xdata())), int(min(line.get_ydata()))) for line in axes.lines
+    ]
+    return {columns[column]: rows[row] for column, row in places}
+
+
+def test_a_frame_is_the_best_rate_of_each_inverse_temperature() -> None:
+    rows = sweep("wrn", (0.70, 0.80, 0.75, 0.60))
+    for row in rows:
+        if (row["inverse_temperature"], row["learning_rate"]) == (1.0, 1.0):
+            row["validation"] = {"accuracy": 0.9}
+    (axes,) = drawn(figures.learning_rates, make_runs(rows))
+    assert framed(axes) == {0.01: 0.1, 0.1: 0.1, 1.0: 1.0, 10.0: 0.1}
+
+
+def test_no_frame_is_around_a_place_where_every_training_diverged() -> None:
+    rows = sweep("wrn", (0.70, 0.80, 0.75, 0.60))
+    ended = [
+        lost(row)
+        if row["inverse_temperature"] == 10 or row["learning_rate"] == 0.1
+        else row
+        for row in rows
+    ]
+    (axes,) = drawn(figures.learning_rates, make_runs(ended))
+    assert set(framed(axes)) == {0.01, 0.1, 1.0}
+    assert 0.1 not in framed(axes).values()
+
+
 def test_confidence_shows_both_sides_of_scaling(runs: Runs) -> None:
     before, after = drawn(figures.confidence, runs)[0].lines[:2]
     gap = np.asarray(before.get_ydata()) - np.asarray(after.get_ydata())

@@ -26,7 +26,7 @@ from softmax_temperature.papers.focal.study import (
     at_selected_epoch,
 )
 from softmax_temperature.papers.shared import layout
-from softmax_temperature.papers.shared.display import is_share
+from softmax_temperature.papers.shared.display import is_share, metric_label
 from softmax_temperature.papers.shared.metrics import Metric
 from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.sources import CELLS, together
@@ -178,7 +178,7 @@ def lay_out(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _heading(metric: str) -> str:
-    words = metric.replace("_", " ")
+    words = metric_label(metric)
     return f"{words} (%)" if is_share(metric) else words
 
 

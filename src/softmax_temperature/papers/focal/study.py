@@ -338,6 +338,19 @@ def experiments(runs: Runs) -> pd.DataFrame:
     return table.drop_duplicates("experiment").reset_index(drop=True)
 
 
+def translations(runs: Runs) -> pd.DataFrame:
+    """A row per experiment of translation, for a reader: data, network and sizes."""
+    rows = runs.select(where(task="translation"))
+    columns = ["dataset", "network", "train_pairs", "test_pairs", "epochs"]
+    known = [name for name in columns if name in rows]
+    groups = rows.groupby("experiment", sort=False)
+    table = groups[known].first()
+    losses = groups["arm"].unique().map(", ".join)
+    table = table.assign(losses=losses, seeds=groups["seed"].nunique())
+    cells = rows[CELL].str.rsplit("/", n=2).str[0].groupby(rows["experiment"]).first()
+    return table.assign(cells=cells).reset_index(drop=True)
+
+
 def title(runs: Runs, experiment: str) -> str:
     """The data set, network and variant of an experiment, in words."""
     row = runs.select(where(experiment=experiment)).iloc[0]

@@ -25,7 +25,12 @@ from nbconvert.preprocessors.sanitize import SanitizeHTML
 from nbformat.v4 import to_notebook
 
 from softmax_temperature.papers.shared import results as stored
-from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY, texts
+from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY
+from softmax_temperature.papers.shared.display import (
+    backbone_label,
+    dataset_label,
+    network_label,
+)
 from softmax_temperature.papers.shared.files import read_csv
 from softmax_temperature.papers.shared.sources import RECORDS, apart, relinked
 from softmax_temperature.params import read_yaml
@@ -51,7 +56,7 @@ _PAGES.filters |= {
     "ranked": stored.ranked,
     "study_label": stored.study_label,
     "tally": stored.tally,
-    "texts": texts,
+    "texts": stored.texts_in_words,
 }
 _PAGES.globals |= {
     "archived": stored.ARCHIVED,
@@ -309,19 +314,31 @@ def _read_paper(
 
 
 def about(section: dict[str, Any]) -> str:
-    """Data sets and networks of a paper, from its section of `params.yaml`."""
+    """Data sets and networks of a paper, from its section of `params.yaml`, in words.
+
+    A study of translation names no task that it trains with one loss, for its tables.
+    """
     parts = [
         part
         for name in ("tasks", "experiments", "sweeps")
         for part in (section.get(name) or {}).values()
     ]
-    names = {
-        "data": section.get("datasets") or [part["dataset"] for part in parts],
-        "networks": section.get("backbones") or [part["network"] for part in parts],
-    }
+    translation = section.get("translation")
+    if translation:
+        parts = [part for part in parts if len(part.get("arms") or ()) != 1]
+    datasets = section.get("datasets") or [part["dataset"] for part in parts]
+    data = [dataset_label(name) for name in datasets]
+    networks = [network_label(part["network"]) for part in parts]
+    backbones = section.get("backbones")
+    if backbones:
+        networks = [backbone_label(name) for name in backbones]
+    if translation:
+        data.append(dataset_label(translation["dataset"]))
+        networks.append("Transformer")
+    # Not commas, which are in the names.
     return "; ".join(
-        f"{kind}: {', '.join(dict.fromkeys(values))}"
-        for kind, values in names.items()
+        f"{kind}: {' · '.join(dict.fromkeys(values))}"
+        for kind, values in (("data", data), ("networks", networks))
         if values
     )
 
@@ -406,16 +423,22 @@ def _of_output(output: Any, title: str) -> str:
 
 
 def _image(content: str, metadata: dict[str, Any], title: str) -> str:
-    """An image, of the width in its metadata; empty unless it is base64."""
+    """An image, of the width and with the words in its metadata; empty if not base64.
+
+    Without words of its own it has the title of its section.
+    """
     try:
         pixels = base64.b64decode("".join(content.split()), validate=True)
     except ValueError:
         return ""
-    width = metadata.get("image/png", {}).get("width")
+    about = metadata.get("image/png", {})
+    width = about.get("width")
     shown_width = f' width="{width}"' if isinstance(width, int) else ""
+    seen = about.get("alt")
+    alt = f"{title}. {escape(seen)}" if isinstance(seen, str) and seen else title
     return (
         f'<img src="data:image/png;base64,{base64.b64encode(pixels).decode()}" '
-        f'alt="{title}"{shown_width} decoding="async">'
+        f'alt="{alt}"{shown_width} decoding="async">'
     )
 
 

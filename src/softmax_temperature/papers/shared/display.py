@@ -4,6 +4,7 @@ Nothing is selected by a label. An arm's label is made from the factors of its r
 that a run with gamma 5 cannot be called "FL-3".
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -176,6 +177,23 @@ BACKBONES = {
 _FAMILIES = {"glyphnet": "ResNet of glyphs", "untrained": "untrained ResNet"}
 """The backbones whose name ends with the number of dimensions."""
 
+METRICS = {
+    "adaptive_ece": "AdaECE",
+    "auroc": "AUROC",
+    "bleu": "BLEU",
+    "classwise_ece": "Classwise-ECE",
+    "ece": "ECE",
+    "mce": "MCE",
+    "mean_iou": "mean IoU",
+    "nll": "NLL",
+    "s99_accuracy": "accuracy above 99 % confidence",
+    "s99_share": "share above 99 % confidence",
+    "top1": "top-1 accuracy",
+    "top5": "top-5 accuracy",
+}
+"""The metrics of tables whose name is no word; their end says when they were measured.
+"""
+
 STATISTICS = {
     "dim": "dimensions",
     "n_classes": "classes",
@@ -252,6 +270,9 @@ UNITS = {
 """The units of claims that are shares, in words for a reader. A comma in a unit is
 followed by the name of a part of the claim.
 """
+
+_AFTER = "_after_scaling"
+_LAST = "_last_epoch"
 
 SHARES = {
     "accuracy",
@@ -349,11 +370,26 @@ def task_label(dataset: str, network: str) -> str:
     return f"{dataset_label(dataset)}; {network_label(network)}"
 
 
+def spaced(name: str) -> str:
+    """A name without underscores."""
+    return name.replace("_", " ")
+
+
+def role_label(name: str) -> str:
+    """What runs are for, as "Table 1" for `table_1`."""
+    return spaced(name).capitalize()
+
+
 NAMES: Mapping[str, Callable[[str], str]] = {
     "dataset": dataset_label,
     "network": network_label,
     "backbone": backbone_label,
     "statistic": statistic_label,
+    "loss": spaced,
+    "optimizer_state": spaced,
+    "refit": spaced,
+    "role": role_label,
+    "select": spaced,
 }
 """The words for the names of parameters, by the column that has them."""
 
@@ -368,6 +404,27 @@ def with_names(table: pd.DataFrame) -> pd.DataFrame:
         if column in table
     }
     return table.assign(**words)
+
+
+_NAME = re.compile(r"(?<!profile )(?<![\w/-])[a-z]\w*(?:-\w+)*(?![\w/-])")
+"""What may be a name of a parameter in a sentence; a profile keeps its name."""
+
+
+def in_sentence(text: str) -> str:
+    """A sentence in which names of data sets, networks and the like are in words.
+
+    Only names that no word of English is: those with a digit, hyphen or underscore.
+    """
+
+    def words(match: re.Match[str]) -> str:
+        name = match[0]
+        if name.isalpha():
+            return name
+        labels = (dataset_label, network_label, backbone_label, statistic_label)
+        found = (label(name) for label in labels)
+        return next((label for label in found if label != name), name)
+
+    return _NAME.sub(words, text)
 
 
 def loss_label(run: Mapping[str, Any] | pd.Series) -> str:
@@ -419,8 +476,22 @@ def is_share(metric: str) -> bool:
 
     A metric that the authors' notebooks print in percent says so itself.
     """
-    name = metric.removesuffix("_after_scaling").removesuffix("_last_epoch")
-    return name in SHARES or "%" in metric
+    return _when(metric)[0] in SHARES or "%" in metric
+
+
+def metric_label(metric: str) -> str:
+    """A metric in words: "ECE after scaling" for `ece_after_scaling`."""
+    name, end = _when(metric)
+    words = METRICS.get(name, spaced(name))
+    return f"{words}, last epoch" if end == _LAST else f"{words}{spaced(end)}"
+
+
+def _when(metric: str) -> tuple[str, str]:
+    """The name of a metric, and the end that says when it was measured."""
+    for end in (_AFTER, _LAST):
+        if metric.endswith(end):
+            return metric.removesuffix(end), end
+    return metric, ""
 
 
 def in_points(unit: str) -> str | None:

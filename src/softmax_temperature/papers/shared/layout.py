@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.papers.shared.display import LABELS, is_share, with_names
+from softmax_temperature.papers.shared.display import (
+    LABELS,
+    is_share,
+    metric_label,
+    with_names,
+)
 from softmax_temperature.papers.shared.sources import CELLS, Linked
 from softmax_temperature.papers.shared.tables import (
     DIFFERENCE,
@@ -119,7 +124,7 @@ def _with_texts(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
         rows[name] = rows[name].map(_text)
     rows["percent"] = rows[METRIC].map(is_share).astype(bool)
     signs = np.where(rows["percent"] & ~rows[METRIC].str.contains("%"), " (%)", "")
-    rows[METRIC] = rows[METRIC].str.replace("_", " ") + signs
+    rows[METRIC] = rows[METRIC].map(metric_label) + signs
     rows["here"] = rows[OURS].notna() | (rows[STATUS] == DIVERGED)
     if DIFFERENCE not in rows:
         unknown = pd.Series(np.nan, rows.index)

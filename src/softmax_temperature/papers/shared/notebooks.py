@@ -6,7 +6,7 @@ show is None, so that the executed notebook can leave its section out.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -25,11 +25,11 @@ from softmax_temperature.papers.shared.claims import (
     NOT_TESTED,
     at_level,
     percent,
-    texts,
 )
-from softmax_temperature.papers.shared.figures import WIDTH, encoded, save
+from softmax_temperature.papers.shared.display import metric_label, with_names
+from softmax_temperature.papers.shared.figures import WIDTH, described, encoded, save
 from softmax_temperature.papers.shared.files import rounded
-from softmax_temperature.papers.shared.layout import MISSING
+from softmax_temperature.papers.shared.layout import MISSING, with_words
 from softmax_temperature.papers.shared.records import claims_of, read_study
 from softmax_temperature.papers.shared.results import (
     CLAIMS,
@@ -40,11 +40,17 @@ from softmax_temperature.papers.shared.results import (
     paper_folder,
     read_json,
     study_label,
+    texts_in_words,
 )
 from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.sources import CELLS, Linked, link
 from softmax_temperature.papers.shared.statistics import LEVEL
-from softmax_temperature.papers.shared.tables import DATA_MISSING, NOT_RUN, Table
+from softmax_temperature.papers.shared.tables import (
+    DATA_MISSING,
+    METRIC,
+    NOT_RUN,
+    Table,
+)
 from softmax_temperature.papers.shared.views import View, of_arms
 from softmax_temperature.runner.errors import InputError
 
@@ -73,12 +79,14 @@ class Opened:
         view: The study, and what is shown of it.
         folder: The paper's folder of results.
         every_run: All runs of the study.
+        hidden: The tasks that no table shows, from the runs of a study.
     """
 
     paper: str
     view: View
     folder: Path
     every_run: Runs
+    hidden: Callable[[Runs], Collection[str]] = lambda _: ()
 
     @cached_property
     def runs(self) -> Runs:
@@ -118,11 +126,16 @@ class Opened:
         """The tables as their files have them, of the runs that are shown."""
         return {name: self._written(name) for name in self._tables}
 
+    @cached_property
+    def _hidden(self) -> Collection[str]:
+        return self.hidden(self.every_run)
+
     def _written(self, name: str) -> pd.DataFrame:
         if not self.view.arms:
-            return _read(self.folder, name)
+            return _without(self._hidden, _read(self.folder, name))
         # Through a text, so that its types are those of a file.
         made = self._tables[name].make(self.runs).map(rounded)
+        made = _without(self._hidden, made)
         if made.empty:
             return made
         return pd.read_csv(StringIO(made.to_csv(index=False)))
@@ -136,7 +149,8 @@ class Opened:
         if self.view.beside is None:
             return own
         folder = self.folder.parent.parent / self.view.beside / self.paper
-        other = _read(folder, name)
+        hidden = self.hidden(read_study(folder, self.paper))
+        other = _without(hidden, _read(folder, name))
         if other.empty:
             return own
         # Links lead to the records of the first study alone.
@@ -198,7 +212,7 @@ class Opened:
         lines = []
         for claim in self._evidence:
             row = claim.primary
-            said = {name: escape(text) for name, text in texts(row).items()}
+            said = {name: escape(text) for name, text in texts_in_words(row).items()}
             verdict = f"{SIGNS[row['verdict']]} {said['verdict']}"
             if claim.disputed_by:
                 verdict += "<br>disputed"
@@ -239,7 +253,7 @@ class Opened:
             row = claim.primary
             if not any(_is_place(place, row["where"]) for place in places):
                 continue
-            said = texts(row)
+            said = texts_in_words(row)
             verdict = f"{SIGNS[row['verdict']]} **{said['verdict']}**"
             if claim.disputed_by:
                 verdict += f", disputed by {', '.join(claim.disputed_by)}"
@@ -260,6 +274,7 @@ def opened(
     level: float = LEVEL,
     arms: Sequence[Mapping[str, Any]] = (),
     beside: str | None = None,
+    hidden: Callable[[Runs], Collection[str]] = lambda _: (),
 ) -> Opened:
     """One paper in a study, from any folder of the project.
 
@@ -269,6 +284,7 @@ def opened(
         level: The level of the intervals, as in `views.View`.
         arms: The factors of the runs to show; all runs if empty.
         beside: The study that stands beside it, if any.
+        hidden: The tasks that no table shows, from the runs of a study.
 
     Raises:
         InputError: If the study has no results of the paper.
@@ -280,9 +296,15 @@ def opened(
             where=str(RESULTS),
             remedy="Run `dvc repro`, or name another study.",
         )
-    return Opened(
-        paper, View(study, level, arms, beside), folder, read_study(folder, paper)
-    )
+    view = View(study, level, arms, beside)
+    return Opened(paper, view, folder, read_study(folder, paper), hidden)
+
+
+def _without(tasks: Collection[str], table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a table that are of no such task."""
+    if not tasks or "task" not in table:
+        return table
+    return table[~table["task"].isin(tasks)]
 
 
 def _read(folder: Path, name: str) -> pd.DataFrame:
@@ -295,7 +317,7 @@ def _read(folder: Path, name: str) -> pd.DataFrame:
 
 
 def _side(row: Mapping[str, Any]) -> str:
-    said = texts(dict(row))
+    said = texts_in_words(dict(row))
     study = study_label(row["profile"])
     if row["profile"] == row["primary"]:
         study += ", primary"
@@ -325,9 +347,10 @@ def shown(
 ) -> HTML | None:
     """A table for a reader, as HTML; None if no row was run.
 
-    Missing values are a dash, and text is escaped. Printed numbers that were not run
-    are left out, unless their data are missing: their files have them. A column
-    `cells` is not shown: numbers link to the records of these cells.
+    Missing values are a dash, text is escaped, and names of parameters are in words.
+    Printed numbers that were not run are left out, unless their data are missing: their
+    files have them. A column `cells` is not shown: numbers link to the records of these
+    cells.
 
     Args:
         table: The table.
@@ -343,7 +366,9 @@ def shown(
         table = table[~is_absent]
     if table.empty:
         return None
-    words = table.drop(columns=CELLS, errors="ignore")
+    words = with_words(with_names(table.drop(columns=CELLS, errors="ignore")))
+    if METRIC in words:
+        words[METRIC] = words[METRIC].map(metric_label, na_action="ignore")
     numeric = [
         column
         for column in words
@@ -367,14 +392,16 @@ def shown(
 def drawn(figure: Figure | None, results: Path, name: str) -> Image | None:
     """Write a figure into `figures` of a paper's results as SVG, and show it.
 
-    Nothing is written if there is no figure.
+    Nothing is written if there is no figure. Its words are the picture's alternative
+    text.
     """
     if figure is None:
         return None
     save(figure, results / "figures", name, ["svg"])
     width = round(SCREEN_WIDTH * figure.get_figwidth() / WIDTH)
     picture = encoded(figure, "png")
-    return Image(picture, format="png", width=width)  # type: ignore[no-untyped-call]
+    alt = described(figure)
+    return Image(picture, format="png", width=width, alt=alt)  # type: ignore[no-untyped-call]
 
 
 def _html(texts: pd.DataFrame, name: str) -> str:

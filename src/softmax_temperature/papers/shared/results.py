@@ -14,7 +14,9 @@ from softmax_temperature.papers.shared.claims import (
     INCONCLUSIVE,
     NOT_TESTED,
     Judged,
+    texts,
 )
+from softmax_temperature.papers.shared.display import in_sentence
 from softmax_temperature.params import Paper
 from softmax_temperature.runner.errors import InputError
 
@@ -171,6 +173,15 @@ def in_study(rows: Sequence[Row], claims: Iterable[Evidence]) -> list[Evidence]:
 def alone(row: Row) -> Evidence:
     """A row by itself, as the study that has it judges it."""
     return Evidence(row, ())
+
+
+def texts_in_words(row: Row) -> dict[str, str]:
+    """The texts of a row, with names of data sets, networks and statistics in words.
+
+    The file keeps the names of the parameters.
+    """
+    said = texts(row)
+    return {**said, **{part: in_sentence(said[part]) for part in ("ours", "note")}}
 
 
 def _not_run(row: Row) -> Row:
