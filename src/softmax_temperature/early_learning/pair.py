@@ -14,12 +14,12 @@ BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 # Relative tolerance of the norm in `correlation_for_norm`.
 TOLERANCE = 1e-6
 
-# Deviation: the abstract of the temperature_check paper treats the size of the logits
-# at initialisation as a variable, but the method for setting it is missing from our
-# copy. The pair is ours. Its frozen parameters are c θ + sqrt(1 - c²) θ'', where θ are
-# the initial parameters of the trained network and θ'' an independent draw. Where θ is
-# normal, they are distributed like θ. The logits of the pair shrink to 0 as the
-# correlation c rises to 1, the centred model of the literature on lazy training.
+# Deviation: the abstract of the temperature_check paper varies the size of the logits
+# at initialisation, but our copy lacks the method that sets it. This pair is our
+# method. Its frozen parameters are c θ + sqrt(1 - c²) θ'', where θ are the initial
+# parameters of the trained network and θ'' an independent draw. Where θ is normal, they
+# are distributed like θ. The pair's logits shrink to 0 as the correlation c rises to 1,
+# which is the centred model of the literature on lazy training.
 
 
 class CorrelatedPair(nn.Module):
@@ -103,7 +103,7 @@ def frozen_parameters(
     equal in both were not drawn at random (biases that start at 0, scales that start at
     1) and stay as they are.
     """
-    # 1 - c² would lose the digits of a c close to 1.
+    # Computing 1 - c² would lose the digits of a c close to 1.
     share = math.sqrt((1 - correlation) * (1 + correlation))
     draws = zip(network.named_parameters(), independent_draw.parameters(), strict=True)
     frozen = {}
@@ -131,8 +131,8 @@ def correlation_for_norm(
         ValueError: If `logit_norm` is negative or above the norm at correlation 0; the
             message states the range.
     """
-    # A copy: forward passes in training mode would move the running estimates of batch
-    # normalisation.
+    # A copy, because forward passes in training mode would move the running estimates
+    # of batch normalisation.
     trained = copy.deepcopy(network)
     right_angle = math.pi / 2
 

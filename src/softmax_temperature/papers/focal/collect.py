@@ -1,4 +1,4 @@
-"""Gathering the runs of the focal paper from the cells of its stages."""
+"""Collect the runs of the focal paper from its stages' cells."""
 
 from __future__ import annotations
 

@@ -80,7 +80,8 @@ EXPERIMENT = ("experiment",)
 EVALUATION_CELL = "evaluation_cell"
 """Column: the cell that evaluated the run, where `cell` is the one that trained it."""
 
-# What a run is trained with. ----------------------------------------------------------
+# Training factors.
+# ---------------------------------------------------------------------
 
 CE = where(loss="cross_entropy").called("cross-entropy")
 BRIER = where(loss="brier").called("the Brier loss")
@@ -153,7 +154,7 @@ OTHER_LOSSES = ~(any_of(TABLE_1_LOSSES) | any_of(FOCAL_LOSSES) | MMCE_WRITTEN)
 """The losses that the paper's tables do not have: LS-0.1, and those of a user."""
 TABLE_1_AND_OTHERS = any_of(TABLE_1_LOSSES) | OTHER_LOSSES
 
-# What a run is for. -------------------------------------------------------------------
+# Roles. -------------------------------------------------------------------------------
 
 CLASSIFICATION = where(task="classification")
 MAIN = (CLASSIFICATION & where(variant=None)).called("the main recipe")
@@ -168,7 +169,8 @@ TRANSLATION = where(task="translation", diverged=False).called("translation")
 TRANSLATION_LOSSES: Mapping[str, Where] = {"CE": CE, "LS": LS_01, "FL": FL_1}
 _TRANSLATION_LABELS = {"LS-0.1": "LS", "FL-1": "FL"}
 
-# What is measured. --------------------------------------------------------------------
+# Metrics.
+# ------------------------------------------------------------------------------
 
 ECE = Metric("ece", label="ECE")
 ACCURACY = Metric("accuracy")
@@ -221,7 +223,7 @@ def read(folder: Path) -> Runs:
 
 
 def tidied(runs: Runs) -> Runs:
-    """The runs with the columns that follow from their factors and values."""
+    """The runs with the columns derived from their factors and values."""
     table = runs.table
     texts = ["variant", "variant_of", "printed_dataset", "printed_network"]
     texts += ["differs", "embeddings", "noise", "mmce_form", "milestones", "options"]

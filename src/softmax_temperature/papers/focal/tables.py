@@ -217,7 +217,7 @@ def in_order(
 
 
 def _named(rows: pd.DataFrame) -> pd.DataFrame:
-    """The runs with data set and network as the paper names them, where it does.
+    """The runs with the paper's names of data set and network, if it has any.
 
     An out-of-distribution or shifted set is part of the data set's name; an experiment
     that was not scored on it is left out.

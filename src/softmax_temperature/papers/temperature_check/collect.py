@@ -82,8 +82,8 @@ def collect(params: Params, folder: Path) -> None:
     """Write runs, tables, claims and metrics of the study into the paper's folder.
 
     Raises:
-        InputError: If a run that the parameters declare is neither in a cell here nor
-            recorded in the folder.
+        InputError: If a declared run is neither in a cell here nor recorded in the
+            folder.
     """
     read = partial(read_run, heuristic=_heuristic())
     runs = gather_study(

@@ -73,7 +73,7 @@ def accuracy(runs: Runs) -> Figure | None:
     """Test accuracy at the best learning rates.
 
     A cross is a seed that diverged, the triangle the best inverse temperature on
-    validation data. The legend has the marks that are drawn.
+    validation data. The legend shows only marks that occur.
     """
     shared = numbers(runs, SAME_START)
     own = numbers(runs, CHOSEN_RATE & OWN_START)

@@ -76,7 +76,7 @@ LARGE = 20.0
 but uniform, and from which on it is all but certain.
 """
 
-# What a run is. -----------------------------------------------------------------------
+# Kinds of runs. -----------------------------------------------------------------------
 
 TRAINING = where(task="training")
 FLOW = where(task="gradient_flow")
@@ -130,7 +130,8 @@ LARGE_LOGITS = (FROM_A_NORM & where(norm_of_an_image=at_least(LARGE))).called(
 SMOOTH = where(smooth=True).called("smooth networks")
 KINKED = where(smooth=False).called("networks with ReLU")
 
-# What is measured. --------------------------------------------------------------------
+# Metrics.
+# ------------------------------------------------------------------------------
 
 GUESSING = "guessing"
 """Column: the accuracy of guessing, which a diverged training counts as."""
@@ -194,7 +195,7 @@ def read(folder: Path) -> Runs:
 
 
 def tidied(runs: Runs) -> Runs:
-    """The runs with the columns that follow from their factors and values.
+    """The runs with the columns derived from their factors and values.
 
     Returns:
         The runs. Their new columns are `own` (the paper has the data set), `is_asked`
