@@ -162,7 +162,7 @@ class SampleLoss(Loss):
     def counted_rows(
         self, logits: Tensor, labels: Tensor
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Rows whose label is not ignored, their labels, and the mask (None: all)."""
+        """Rows whose label is not ignored, their labels, and the mask (None if all)."""
         if self.ignore_index is None:
             return logits, labels, None
         # Widened first: the uint8 label 156 equals -100 as uint8.

@@ -14,7 +14,7 @@ PROBABILITY_TOLERANCE = 1e-5
 
 
 class ArgumentError(ValueError):
-    """An argument is not as documented; `remedy` is a sentence that says what to do."""
+    """An argument violates its documentation; `remedy` says what to do."""
 
     def __init__(self, fault: str, remedy: str) -> None:
         super().__init__(fault, remedy)

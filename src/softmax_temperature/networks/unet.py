@@ -43,7 +43,7 @@ class UNet(Classifier):
         self.classifier = nn.Conv2d(width, num_classes, 1)
 
     def features(self, inputs: Tensor) -> Tensor:
-        """Maps (n, width, height, width of the image), which give a logit per pixel.
+        """Maps (n, width, height, width of the image), from which logits follow.
 
         Args:
             inputs: Images, shape (n, 3, height, width), both multiples of 16.

@@ -1,9 +1,9 @@
 """Artifacts: folders that are verified on read and never half-written.
 
-Their `manifest.json` lists the sha256 of every other file. They hold no times and no
+Their `manifest.json` lists the sha256 of every other file. They contain no times and no
 machine names: equal inputs give equal bytes. A damaged file is renamed to `*.damaged`:
 DVC, which trusts a file whose time and size are unchanged, then sees that it is missing
-and runs the stage again.
+and reruns the stage.
 """
 
 import hashlib
@@ -64,7 +64,7 @@ def digest_of_file(path: Path) -> str:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """A new path, which replaces `path` at the end of the block.
+    """A new path that replaces `path` at the end of the block.
 
     If the block raises, nothing changes.
     """
@@ -121,7 +121,7 @@ def write_sealed(path: Path, body: dict[str, Any]) -> None:
 def read_sealed(path: Path) -> dict[str, Any]:
     """Read a mapping that `write_sealed` wrote.
 
-    A changed file is set aside, and raises ArtifactError.
+    A changed file is renamed, and ArtifactError is raised.
     """
     with suppress(ValueError, AttributeError, RecursionError):
         text = path.read_text(encoding="utf-8")

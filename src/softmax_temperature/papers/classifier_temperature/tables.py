@@ -185,7 +185,7 @@ def plateaus(runs: Runs) -> pd.DataFrame:
 
 
 def _gain_over_1(runs: Runs) -> pd.Series[float]:
-    """Best accuracy minus that at inverse temperature 1, by data set and backbone."""
+    """Best accuracy minus that at inverse temperature 1, per data set and backbone."""
     table = searches(runs)
     place = ["dataset", "backbone"]
     best = table.groupby(place)["test_accuracy"].max()

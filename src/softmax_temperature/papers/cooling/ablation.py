@@ -144,7 +144,7 @@ def _compared(runs: Runs, role: str) -> pd.DataFrame:
 
 
 def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row per run with Cooling: what it is compared with, and the differences.
+    """One row per run with Cooling: the runs compared with it, and differences.
 
     Columns of the run without Cooling end in `_without`, those of the run with the same
     Cooling and the main recipe in `_unchanged`.

@@ -507,7 +507,7 @@ def _label_few_decades(axes: Axes) -> None:
 
 @figures.style()
 def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
-    """Images, their labels, and the predictions of the first seed, a column per image.
+    """Images, their labels, and the first seed's predictions, a column per image.
 
     The predictions are without Cooling and with last-layer Cooling, after the last
     epoch. Each shows its share of correct pixels; beside the row is the mean IoU of the

@@ -66,7 +66,7 @@ _ZEROS = re.compile(r"\.0+\b|(\.\d*[1-9])0+\b")
 
 
 def table(runs: Runs) -> pd.DataFrame:
-    """The printed numbers and ours: in one row if the run is the paper's, else below.
+    """Printed values and ours: in one row if our run matches the paper's.
 
     The gain is that of the best factor up to 1. Epochs are means over the seeds whose
     temperature exceeds the maximum. Times are measured by the benchmark, for the most
