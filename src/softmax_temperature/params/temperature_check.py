@@ -72,7 +72,7 @@ class Confirmation(NamedTuple):
 
 
 def number_in(start: str, kind: str) -> float | None:
-    """The number in a `start` of the kind "pair-" or "norm-"; None in another kind."""
+    """The number in a `start` such as "pair-0.5" or "norm-1"; None for others."""
     if not start.startswith(kind):
         return None
     return float(start.removeprefix(kind))

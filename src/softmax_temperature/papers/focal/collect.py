@@ -372,7 +372,7 @@ def values_of_evaluation(
 
 
 def _value_row(split: str, epoch: int, row: Row) -> dict[str, Any]:
-    """A row of the evaluation as values; another criterion is part of their names."""
+    """A row of the evaluation as values, named after a criterion if not the usual."""
     ending = _BY_LIKELIHOOD if row["scaling"] == "nll" else ""
     metrics = {
         f"{_renamed(name)}{ending}": value

@@ -274,7 +274,7 @@ def arm_label(run: Mapping[str, Any] | pd.Series[Any]) -> str:
 
 
 def plain(value: Any) -> str | None:
-    """A gamma as text without zeros at its end, as "3", "53" or "0.5"; None stays."""
+    """A gamma as text without trailing zeros: "3", "53" or "0.5"; None stays."""
     if pd.isna(value):
         return None
     try:

@@ -99,7 +99,7 @@ _TEXT_DATASETS = ("20 Newsgroups", "SST Binary")
 
 
 def by_loss(table: pd.DataFrame) -> pd.DataFrame:
-    """A comparison as texts, its losses in columns, those of a family side by side."""
+    """A comparison as texts, with losses in columns, side by side by family."""
     texts = layout.wide(table, across="method")
     columns = [*texts]
     losses = [
@@ -339,7 +339,7 @@ def _on_shifted_sets(runs: Runs) -> list[Number]:
 
 
 def _stopped_early(_: Runs) -> list[Number]:
-    """At the epochs that the criteria choose among all, then among those near the best.
+    """Stopping among all epochs, then among those near the best accuracy.
 
     The accuracy chooses the same epoch in both cases.
     """

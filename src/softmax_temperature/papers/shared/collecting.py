@@ -217,7 +217,7 @@ def _require_no_others(
     untrained: Sequence[DeclaredRun],
     declared: Sequence[DeclaredRun],
 ) -> None:
-    """Raise InputError if there are missing runs beside the untrained experiments."""
+    """Raise InputError if runs are missing beside the untrained experiments."""
     names = {run.name for run in untrained}
     others = [run for run in missing if run.name not in names]
     if not others:

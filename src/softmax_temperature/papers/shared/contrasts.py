@@ -595,5 +595,5 @@ def cells_of_runs(table: pd.DataFrame) -> tuple[str, ...]:
 
 
 def whole_cells_of_runs(table: pd.DataFrame) -> tuple[str, ...]:
-    """The whole names of the cells of some runs, each once: one cell has all seeds."""
+    """The full names of the cells of some runs, each once for all seeds."""
     return tuple(dict.fromkeys(table[CELL]))

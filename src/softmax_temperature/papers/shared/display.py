@@ -391,7 +391,7 @@ def loss_name(run: Mapping[str, Any] | pd.Series) -> str:
 
 
 def cooling_label(run: Mapping[str, Any] | pd.Series) -> str:
-    """The Cooling paper's name of a mode, and how the run differs from its default."""
+    """The Cooling paper's name of a mode, with differences from its default."""
     differs = []
     factor = run["factor"]
     if pd.notna(factor) and factor != 1:

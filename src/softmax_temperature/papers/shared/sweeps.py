@@ -276,7 +276,7 @@ class Argmax(Declared):
 
 
 def argmax_draws(table: pd.DataFrame) -> Values:
-    """The common logarithm of the value of the highest mean, and then draws of it.
+    """The decimal logarithm of the value with the highest mean, then its draws.
 
     Args:
         table: The metric by seed (rows) and value of the factor (columns).
