@@ -319,7 +319,7 @@ def _run_pending(
 
 
 def _take_published(task: _Task) -> bool:
-    """Link a task's published result into its work folder; whether there is one."""
+    """Link a task's published result into its work folder; whether it exists."""
     folder = published_result(task.stage, task.cell.name, task.fingerprint)
     if folder is None:
         return False

@@ -23,7 +23,7 @@ _LEAST_RATIO = 20  # At most a twentieth of the time is spent on saving.
 
 
 class UnusableCheckpoint(ArtifactError):
-    """A whole checkpoint that its cell cannot continue from; it has been set aside."""
+    """A complete checkpoint that its cell cannot use; it has been set aside."""
 
 
 class Checkpointer:

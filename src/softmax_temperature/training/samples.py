@@ -188,7 +188,7 @@ class ImageSet(Samples):
 
 
 def _per_channel(values: list[float], device: torch.device) -> Tensor:
-    """Values of the [0, 1] scale on that of uint8 pixels, (1, channels, 1, 1)."""
+    """Values on the [0, 1] scale in units of uint8 pixels, (1, channels, 1, 1)."""
     return 255 * channels(tuple(values), device)[None, :, None, None]
 
 

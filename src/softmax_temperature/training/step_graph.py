@@ -18,7 +18,7 @@ WARM_UP = 3
 
 
 class _Unknown:
-    """The position while a step is captured: a loss that reads it can't be replayed."""
+    """The position while a step is captured; a loss that reads it can't replay."""
 
     def __repr__(self) -> str:
         return "an unknown one"

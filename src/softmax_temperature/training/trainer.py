@@ -24,7 +24,7 @@ _DEVICE_SETTINGS = ("fused", "foreach", "capturable")
 
 
 class Diverged(ArithmeticError):
-    """The loss, a weight or a logit is no longer finite: a result, not a fault."""
+    """The loss, a weight or a logit is no longer finite: a result, no fault."""
 
 
 class Trainer:

@@ -176,7 +176,7 @@ class Norms(Callback):
         self._gradients: list[Tensor] = []
 
     def after_batch(self, trainer: Trainer) -> None:
-        """Note the gradient's norm, on the device: a GPU's queue must not stall."""
+        """Record the gradient's norm on the device, without stalling a GPU."""
         parameters = trainer.network.parameters()
         gradients = [
             parameter.grad for parameter in parameters if parameter.grad is not None
