@@ -57,9 +57,9 @@ class Measurement:
         note: A remark for the reader, with {} for each value in `beside`.
         missing: Why the other parts cannot be judged.
         cells: The cells that the values come from, see `sources`.
-        beside: The numbers in the note, in the same unit.
-        whole: Whether the claim is about all parts together: without one of them it can
-            be contradicted, and is otherwise not tested.
+        beside: The values in the note, in the same unit.
+        whole: Whether the claim is about all parts together: if one part is missing, it
+            can be contradicted but otherwise is not tested.
         not_run: The parts that the claim does not require, and that were not run.
         remark: Words that belong to the numbers wherever they are shown.
     """
@@ -444,14 +444,14 @@ class Parts(Contrast):
     """Several contrasts by name, which are the parts of one claim.
 
     Attributes:
-        contrasts: The contrasts, with one part each or with several.
-        required: Whether a part that was not run leaves the claim open. If it does
-            not, the row names the parts that were judged and those that were not run.
-        whole: Whether such a claim is not tested until all parts were run, unless a
-            part contradicts it.
+        contrasts: The contrasts, each with one part or several.
+        required: Whether a part that was not run leaves the claim open. If it does not,
+            the row names the parts that were judged and those that were not run.
+        whole: Whether such a claim is not tested until all parts were run, unless one
+            contradicts it.
         note: A remark on the runs.
-        absent: Why a part is not there, in place of the reason that it gives itself.
-        unit_as: The unit, if it is not that of the first contrast.
+        absent: Why a part is missing, instead of its own reason.
+        unit_as: The unit, if it differs from that of the first contrast.
         averaged: Factors over whose values each part is averaged as far as they were
             run, with all values that the paper has: the row names both kinds.
     """
