@@ -27,7 +27,7 @@ from softmax_temperature.metrics.checks import (
 INITIAL_WEIGHTS = 0
 BATCH_ORDER = 1
 
-# A trainer resumes only from a state with equal entries.
+# A trainer resumes only from a state whose values of these entries equal its own.
 SHARED_STATE = ("seed", "inverse_temperatures")
 
 

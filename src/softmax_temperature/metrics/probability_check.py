@@ -129,7 +129,7 @@ def rounded_decimals(probs: Tensor) -> int | None:
 
 
 def _share_of_sums(rows: Tensor, inside: Tensor, whole: int) -> float:
-    """Share of the rows that are inside and sum to `whole`.
+    """Share of the rows that sum to `whole` and that the mask `inside` admits.
 
     Rows of zeros and ones do not count, because they may be logits of a toy example or
     saturated probabilities.
