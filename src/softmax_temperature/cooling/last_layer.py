@@ -50,7 +50,7 @@ def hold(model: nn.Module) -> None:
 
 
 def scalar_buffer(model: nn.Module) -> Tensor:
-    """The scalar tensor 1 in the dtype of a network's parameters, but at least float32."""
+    """A scalar tensor 1 in the dtype of a network's parameters, at least float32."""
     floating = [each for each in model.parameters() if each.is_floating_point()]
     like = floating[0] if floating else torch.empty(0)
     dtype = torch.promote_types(like.dtype, torch.float32)

@@ -45,7 +45,7 @@ def import_closure(
 
     The closure includes `module` and its packages, and for a module of the project (one
     beside params.yaml) the project's other modules that it imports. It leaves out
-    packages that only export names for users, the registry of stages, excluded rooms,
+    packages that only export names for users, the registry of stages, excluded folders,
     and imports for type checking.
     """
     if not _in_package(module):
