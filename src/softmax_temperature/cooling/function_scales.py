@@ -1,4 +1,4 @@
-"""Activations and normalisations that are told the scale of their input.
+"""Activations and normalisations that know the scale of their input.
 
 Definition 3.2 (3) of the cooling paper replaces an activation f, whose input is
 multiplied by β, by β f(x / β). For ReLU this is ReLU again; for tanh and GELU it is

@@ -17,7 +17,7 @@ from softmax_temperature.metrics.checks import (
 class CosineClassifier(nn.Module):
     """A linear layer whose logits are cosines times a fixed inverse temperature.
 
-    The cosines are those of embeddings and class weights. Vectors are normalised in
+    The cosines are between embeddings and class weights. Vectors are normalised in
     float32 or wider, so that a layer in half precision uses the cosines of its rounded
     weights. An embedding of zeros has the cosine 0.
 

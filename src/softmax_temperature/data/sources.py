@@ -76,7 +76,7 @@ def source_digest(name: str, *, root: Path) -> str | None:
 
 
 def require_dataset(name: str, *, root: Path) -> None:
-    """Raise MissingInput unless a data set is there.
+    """Raise MissingInput unless a data set exists.
 
     The error is a NotDownloadedError if torchvision can download the data set. Files
     are searched for but not read.

@@ -1,4 +1,4 @@
-"""Correlated pairs: the logits of a trained network minus those of a frozen one."""
+"""Correlated pairs: a trained network's logits minus a frozen one's."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ TOLERANCE = 1e-6
 class CorrelatedPair(nn.Module):
     """f(x) = g(x; θ) - s g(x; θ') with trained parameters θ and frozen ones θ'.
 
-    θ' comes from `frozen_parameters`, s is the share. Gradients and tangent kernel are
-    those of the network g for every s. With correlation 1 the pair starts as
-    (1 - s) g(x; θ(0)), which can have any norm: s = 1 is the centred model, which
-    starts at exactly 0; s = 0 is the network alone; a negative s enlarges the logits.
+    θ' comes from `frozen_parameters`, s is the share. Gradients and tangent kernel
+    equal the network g's for every s. With correlation 1 the pair starts as (1 - s)
+    g(x; θ(0)), which can have any norm: s = 1 is the centred model, which starts at
+    exactly 0; s = 0 is the network alone; a negative s enlarges the logits.
 
     The frozen network holds buffers instead of parameters: they are saved with the
     pair, and no optimizer sees them. It stays in evaluation mode, so dropout acts on
@@ -99,9 +99,9 @@ def frozen_parameters(
 ) -> dict[str, Tensor]:
     """θ' = c θ + sqrt(1 - c²) θ'' by name, for a correlation c in [0, 1].
 
-    θ are the parameters of `network`, θ'' those of `independent_draw`. Entries that are
-    equal in both were not drawn at random (biases that start at 0, scales that start at
-    1) and stay as they are.
+    θ are the parameters of `network`, θ'' the ones of `independent_draw`. Entries that
+    are equal in both were not drawn at random (biases that start at 0, scales that
+    start at 1) and stay as they are.
     """
     # Computing 1 - c² would lose the digits of a c close to 1.
     share = math.sqrt((1 - correlation) * (1 + correlation))

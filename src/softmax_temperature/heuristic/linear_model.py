@@ -71,7 +71,7 @@ def ridge_path(
     penalties: Sequence[float],
     weights: Floats | None = None,
 ) -> list[Regression]:
-    """One ridge regression for each penalty; the arguments are those of `ridge`."""
+    """One ridge regression for each penalty, with the arguments of `ridge`."""
     if weights is None:
         weights = np.ones(len(target))
     mean, scale, design = standardised(values, weights)

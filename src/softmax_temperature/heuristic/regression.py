@@ -122,7 +122,7 @@ def fit(
 ) -> Heuristic:
     """The final regression on all pairs (section 4.3, Figure 4).
 
-    Arguments and errors are those of `leave_one_dataset_out`.
+    Arguments and errors as in `leave_one_dataset_out`.
     """
     size = _statistics_count(statistics, method)
     table = checked_pairs(pairs)

@@ -296,7 +296,7 @@ class Study:
     def of(cls, pairs: pd.DataFrame, accuracies: pd.DataFrame) -> Study:
         """The arrays of a study; ValueError if it has fewer than three data sets.
 
-        The arguments are those of `fit_ridge`.
+        Arguments as in `fit_ridge`.
         """
         check_datasets(pairs)
         curves = accuracies.pivot(

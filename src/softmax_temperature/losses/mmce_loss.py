@@ -73,9 +73,9 @@ def weighted_mmce(
     The focal paper trains on cross-entropy plus twice this penalty. It is the distance
     between the mean of (1 - r) k(r, .) over correct predictions and the mean of r k(r,
     .) over wrong predictions; a mean over no predictions is zero. Arguments and errors
-    are those of `mmce`, except `as_released`: it divides every double mean by its
-    number of pairs a second time, and gives 0 for a batch whose predictions are all
-    correct or all wrong.
+    as in `mmce`, except `as_released`: it divides every double mean by its number of
+    pairs a second time, and gives 0 for a batch whose predictions are all correct or
+    all wrong.
     """
     check_flag(as_released, "as_released")
     _check(logits, labels, kernel_width)
@@ -153,7 +153,7 @@ class MMCELoss(SampleLoss):
     """Cross-entropy plus a multiple of `weighted_mmce`, in nats (appendix E).
 
     The penalty compares all pairs of at most 16,384 samples or pixels. The loss is
-    always a mean over the batch. Shapes and errors are those of `FocalLoss`.
+    always a mean over the batch. Shapes and errors as in `FocalLoss`.
 
     Args:
         penalty: Weight of the MMCE term, lambda in the focal paper; at least 0.

@@ -89,8 +89,8 @@ def _true_probs(logits: Tensor, labels: Tensor) -> Tensor:
 class SampleDependentFocalLoss(SampleLoss):
     """Focal loss whose gamma depends on the sample, FLSD (section 4, appendix F).
 
-    The policies are those of `sample_dependent_gamma`. Soft labels have no true class
-    and raise ValueError. The other arguments and shapes are as in `FocalLoss`.
+    The policies are described in `sample_dependent_gamma`. Soft labels have no true
+    class and raise ValueError. The other arguments and shapes are as in `FocalLoss`.
 
     Examples:
         >>> logits = torch.tensor([[0.0, 3.0], [0.0, 1.0]])

@@ -51,7 +51,7 @@ def reliability_bins(
 ) -> ReliabilityBins:
     """Confidence and accuracy of the predicted class in equal-width bins.
 
-    Arguments and errors are those of `expected_calibration_error`.
+    Arguments and errors as in `expected_calibration_error`.
     """
     confidences, correct = _top_label(probs, labels, bins)
     return bins_of_predictions(confidences, correct, bins)
@@ -86,7 +86,7 @@ def maximum_calibration_error(
 ) -> Tensor:
     """Largest gap of any non-empty equal-width bin (MCE, section 2).
 
-    Arguments, return and errors are those of `expected_calibration_error`.
+    Arguments, return and errors as in `expected_calibration_error`.
     """
     return reliability_bins(probs, labels, bins=bins).gaps.abs().max()
 
@@ -98,8 +98,8 @@ def adaptive_calibration_error(
 
     Bin sizes differ by at most one: the n % bins bins of lowest confidence are larger.
     All samples are used. Samples of equal confidence at an edge are split between both
-    bins in proportion, whether correct or wrong. Arguments, return and errors are those
-    of `expected_calibration_error`.
+    bins in proportion, whether correct or wrong. Arguments, return and errors as in
+    `expected_calibration_error`.
     """
     # Deviation: the released code interpolates bin edges between sorted confidences and
     # leaves the bins open on the left. That drops the smallest confidence and every
@@ -115,7 +115,7 @@ def classwise_calibration_error(
 ) -> Tensor:
     """Mean over all classes of the ECE of their probability (Classwise-ECE, section 2).
 
-    Classes without a label count too. Arguments, return and errors are those of
+    Classes without a label count too. Arguments, return and errors as in
     `expected_calibration_error`.
     """
     # Deviation: the released code averages over the classes up to the largest label
@@ -163,8 +163,8 @@ def debiased_calibration_error(
     variance a (1 - a) / count. The bias is the mean absolute gap under that normal, in
     closed form, minus the observed gap. The value is negative where the bias exceeds
     the ECE, as for a calibrated model. The correction is of first order: it removes
-    four tenths of the bias of a perfectly calibrated model. Arguments and errors are
-    those of `expected_calibration_error`.
+    four tenths of the bias of a perfectly calibrated model. Arguments and errors as in
+    `expected_calibration_error`.
     """
     return debiased_error(reliability_bins(probs, labels, bins=bins))
 

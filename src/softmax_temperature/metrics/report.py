@@ -255,7 +255,7 @@ def expected_calibration_error_change(
 ) -> Difference:
     """ECE of arm a minus that of arm b, as in `paired_difference` but faster.
 
-    Arguments and errors are those of `paired_difference`; no resamples are needed.
+    Arguments and errors as in `paired_difference`; no resamples are needed.
     """
     _check_pair(logits_a, logits_b, labels, bins, bootstrap=0, seed=0)
     a = _expected_error(logits_a, labels.long(), bins)

@@ -21,7 +21,7 @@ _EXPANSION = 4
 # weights (`as_released`); by default, as for CIFAR, pooling is global and weights start
 # as PyTorch's. Deviation: no paper has this network with CReLU. Our convolutions keep
 # their outputs and read twice the channels. Identity shortcuts pass on the sum before
-# its activation, because after it the channels would be twice those of the branch.
+# its activation, because after it they would have twice the branch's channels.
 
 
 class BottleneckResNet(Classifier):

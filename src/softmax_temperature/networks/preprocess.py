@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Preprocess:
     """Turns uint8 images into a network's inputs.
 
-    The result is within two grey levels of the library's own transform. The attributes
-    are those of `params.network.Backbone`.
+    The result is within two grey levels of the library's own transform.
+    `params.network.Backbone` explains the attributes.
     """
 
     size: int

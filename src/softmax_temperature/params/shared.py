@@ -68,7 +68,7 @@ class Dataset(Section):
     `source` is the name of the source, if it differs from the key: one source may be
     prepared in several ways, and several may be joined. `pool` joins the source's own
     parts of texts; a quarter of each class is then drawn for test. A
-    `validation_fraction` of null takes that of `fetch`.
+    `validation_fraction` of null takes the value of `fetch`.
     """
 
     source: Name | Annotated[list[Name], Field(min_length=1)] | None = None

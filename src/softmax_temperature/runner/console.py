@@ -25,7 +25,7 @@ def print_any_text() -> None:
     """
     codecs.register_error(PLAIN, _plain)
     for stream in (sys.stdout, sys.stderr):
-        # A notebook's streams, and those of some test runners, accept all text.
+        # A notebook's streams, and some test runners' streams, accept all text.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=PLAIN)
 

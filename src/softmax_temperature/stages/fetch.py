@@ -18,7 +18,7 @@ from softmax_temperature.stages import stage
 
 @stage
 def fetch(params: Params) -> Iterator[Cell]:
-    """One cell per data set, without those of unused papers.
+    """One cell per data set, without the data sets of unused papers.
 
     Any fault of a data set is an error of its cell.
     """

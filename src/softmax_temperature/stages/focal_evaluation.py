@@ -115,7 +115,7 @@ def _scaled(sets: Sets, scaling: str) -> tuple[Sets, dict[str, Any]]:
 
 
 def _test_row(sets: Sets, settings: dict[str, int]) -> dict[str, Any]:
-    """The metrics on test data, and those of confident predictions (appendix H)."""
+    """The metrics on test data, of all and of confident predictions (appendix H)."""
     test, labels = sets["test"].for_evaluation()
     report = metrics.calibration_report(test, labels, **settings)
     confident = metrics.confident_report(test, labels, threshold=CONFIDENT, **settings)

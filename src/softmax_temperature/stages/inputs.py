@@ -73,7 +73,7 @@ class Item:
 
 
 def input_items(params: Params) -> list[Item]:
-    """All items that the parameters name, without those of unused papers."""
+    """All items that the parameters name, without the items of unused papers."""
     return [
         *_data_sets(params),
         *_weights(params),
@@ -137,8 +137,8 @@ def download_missing(params: Params, program: str | None = None) -> list[str]:
 def without_missing(params: Params, *, to_come: bool = False) -> Params:
     """The parameters without anything that needs a missing item (see `missing_items`).
 
-    A task keeps those of its out-of-distribution and shifted sets that exist. Sections
-    may then be empty, which a parameter file does not allow.
+    A task keeps its existing out-of-distribution and shifted sets. Sections may then be
+    empty, which a parameter file does not allow.
     """
     gone: dict[Kind, set[str]] = {}
     for item, _ in missing_items(params, to_come=to_come):

@@ -589,7 +589,7 @@ def _smallest_positive(values: Any) -> float:
 
 
 def _prob_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """A float64 copy of probabilities, (n, classes); (n, 1) holds those of class 1."""
+    """A float64 copy of probabilities, (n, classes); (n, 1) are of class 1."""
     exact = values.astype(np.float64)
     if exact.shape[1] == 1:
         exact = np.hstack([1 - exact, exact])

@@ -113,7 +113,7 @@ def fetch(url: str, path: Path, sha256: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command with the given arguments, by default those of the command line.
+    """Run the command with the given arguments, or the command line's.
 
     Returns:
         The exit code: 0 if all items are present, 1 if not, 2 if the profile is

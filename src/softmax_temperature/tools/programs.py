@@ -72,8 +72,8 @@ def run_program(
 ) -> int:
     """Call `work` with the options of the command line; returns the exit code.
 
-    The annotations of `work` declare the options. `arguments` replace those of the
-    command line.
+    The annotations of `work` declare the options. `arguments` replace the command
+    line's.
     """
 
     @wraps(work)

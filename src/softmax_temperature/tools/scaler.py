@@ -183,7 +183,7 @@ class TemperatureScaler(
         return logits, labels
 
     def _checked(self, logits: Any) -> Any:
-        """Logits to scale, refused if malformed or unlike those of the fit."""
+        """Logits to scale, refused if malformed or unlike the fitted ones."""
         check_is_fitted(self)
         _check_real(logits, "X")
         _check_two_dimensions(logits)

@@ -85,8 +85,8 @@ def _heading(paper: str, claims: Sequence[Evidence]) -> str:
 def _fields(claim: Evidence) -> dict[str, str]:
     """Texts of a claim by column, from its rows in all studies.
 
-    If the primary study does not test it, bound and printed value are those of the
-    first study that does.
+    If the primary study does not test it, bound and printed value are from the first
+    study that does.
     """
     primary = claim.primary
     fields = texts(primary)

@@ -3,7 +3,7 @@
 `torchrun` starts them. Each computes the logits of its share of a batch and receives
 the other shares', so that all compute the loss of the whole batch, even if the loss
 couples samples. The gradients of the shares are added up. Batches, steps and weights
-equal those of one process up to the rounding of sums; dropout draws other masks. Batch
+equal a single process's up to the rounding of sums; dropout draws other masks. Batch
 norm needs the statistics of the whole batch, which torch gathers only on GPUs: without
 GPUs a network with batch norm is refused.
 """

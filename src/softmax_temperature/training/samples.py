@@ -208,7 +208,7 @@ def to_rgb(images: Tensor, size: int | None = None) -> Tensor:
 def augment(images: Tensor, drawn: Tensor, crop_padding: int) -> Tensor:
     """Pad images (n, channels, height, width), crop and mirror them.
 
-    The shifts and the mirroring are those of `ImageSet.draw` (focal paper, appendix E).
+    `ImageSet.draw` makes the shifts and the mirroring (focal paper, appendix E).
     """
     count, _, height, width = images.shape
     along = torch.arange(max(height, width, count), device=images.device)

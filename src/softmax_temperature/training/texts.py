@@ -39,7 +39,7 @@ class TokenSet(HostSamples):
 class TreeSet(HostSamples):
     """Parse trees from `encode_trees`, (n, nodes, 4) int64.
 
-    Labels are those of the roots, (n,), or of all nodes, (n, nodes).
+    Labels belong to the roots, (n,), or to all nodes, (n, nodes).
     """
 
     def __post_init__(self) -> None:

@@ -41,8 +41,8 @@ class Watch(Callback):
     A.1), with None for the means of an empty bin.
 
     Epochs count from 1. The watch evaluates every `every`-th epoch, the first, the last
-    `final` ones, and those of the two sets. `history` describes the logits after the
-    loss's inverse temperature. Raises ValueError if samples are passed as another
+    `final` ones, and the epochs in the two sets. `history` describes the logits after
+    the loss's inverse temperature. Raises ValueError if samples are passed as another
     split.
     """
 

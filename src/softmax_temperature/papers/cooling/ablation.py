@@ -146,8 +146,8 @@ def _compared(runs: Runs, role: str) -> pd.DataFrame:
 def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per run with Cooling: the runs compared with it, and differences.
 
-    Columns of the run without Cooling end in `_without`, those of the run with the same
-    Cooling and the main recipe in `_unchanged`.
+    Columns of the run without Cooling end in `_without`, columns of the run with the
+    same Cooling and the main recipe in `_unchanged`.
     """
     without = rows[rows["mode"] == "none"]
     cooled = _with_reference(rows[rows["mode"] != "none"], without)

@@ -96,7 +96,7 @@ def collect(params: Params, folder: Path) -> None:
 
 
 def declared_runs(params: Params) -> Iterator[DeclaredRun]:
-    """The declared runs, with those of segmentation last."""
+    """The declared runs, with segmentation last."""
     section = params.cooling
     parameters = {cell.name: cell.parameters for cell in train_cooling.cells(params)}
     for name, schedule, arm, seed in section.trainings():

@@ -420,7 +420,7 @@ def figure_c1(runs: Runs) -> Figure | None:
 def figure_c2(runs: Runs) -> Figure | None:
     """Confidence of the linear model's mistakes, and its decision regions, by loss.
 
-    Mistakes are pooled over seeds; regions are those of seed 0.
+    Mistakes are pooled over seeds; regions are from seed 0.
     """
     models = runs.select(LINEAR)
     mistakes = of_runs(runs.tables["linear_mistakes"], models)

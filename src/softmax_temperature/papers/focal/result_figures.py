@@ -308,7 +308,7 @@ def figure_shift(runs: Runs, written: Written, experiment: str) -> Figure | None
 def figure_h1(runs: Runs, pixels: Path, experiment: str) -> Figure | None:
     """Test images with their label and the predictions of four losses.
 
-    Predictions are those of the first seed, before and after scaling.
+    Predictions are from the first seed, before and after scaling.
 
     Images that all losses classify correctly come first, images that all get wrong
     last; the file of pixels has them in the order of `panels`.

@@ -135,7 +135,7 @@ class Declared(Contrast):
         left_out: Whether each value comes from a choice or a fit on the others, which
             widens the interval.
         resolution: The step of the grid of values; 0 if there is none.
-        unit_as: The unit, if it differs from that of `of`.
+        unit_as: The unit, if it differs from the unit of `of`.
         cells: Names the cells behind runs; by default without the seed, the last part
             of their names.
     """
@@ -451,7 +451,7 @@ class Parts(Contrast):
             contradicts it.
         note: A remark on the runs.
         absent: Why a part is missing, instead of its own reason.
-        unit_as: The unit, if it differs from that of the first contrast.
+        unit_as: The unit, if it differs from the first contrast's.
         averaged: Factors over whose values each part is averaged as far as they were
             run, with all values that the paper has: the row names both kinds.
     """

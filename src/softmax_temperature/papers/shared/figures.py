@@ -69,8 +69,7 @@ _SAVED: Any = {
 }
 # Without times and versions, which differ even if the numbers are equal.
 _METADATA: Any = {"svg": {"Date": None}, "png": {"Software": None}}
-# seaborn's style "ticks" in its context "paper": its sizes are 0.8 times those of a
-# notebook.
+# seaborn's style "ticks" in its context "paper": its sizes are 0.8 times a notebook's.
 _DRAWN: Any = {
     "axes.axisbelow": True,
     "axes.edgecolor": ".15",

@@ -1,8 +1,8 @@
 """The contents of a notebook about a study, equal bytes on every run.
 
 `opened` returns the study: the runs of the shown arms, the claims, and the tables,
-optionally with those of a second study. Empty outputs are None, so that the executed
-notebook can leave out their sections.
+optionally with a second study's. Empty outputs are None, so that the executed notebook
+can leave out their sections.
 """
 
 import re
@@ -121,14 +121,14 @@ class Opened:
     def _written(self, name: str) -> pd.DataFrame:
         if not self.view.arms:
             return _read(self.folder, name)
-        # Through a text, so that its types are those of a file.
+        # Through a text, so that its types are a file's.
         made = self._tables[name].make(self.runs).map(rounded)
         if made.empty:
             return made
         return pd.read_csv(StringIO(made.to_csv(index=False)))
 
     def table(self, name: str) -> pd.DataFrame:
-        """A table for a reader; rows of the second study follow those of the first."""
+        """A table for a reader; rows of the second study follow the first's."""
         lay_out = self._tables[name].lay_out
         own = self._written(name)
         if len(own):

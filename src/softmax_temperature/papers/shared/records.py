@@ -72,7 +72,7 @@ def write_study(
         profile: The study.
         runs: The runs.
         tables: Measurements that belong to no run, by file name.
-        code: The modules whose deviations are listed, besides those of the paper.
+        code: The modules whose deviations are listed, besides the paper's own.
     """
     write_runs(folder, runs)
     for name, table in tables.items():

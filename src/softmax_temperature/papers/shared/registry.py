@@ -116,7 +116,7 @@ def _(value: types.FunctionType) -> list[Any]:
 
 @described.register
 def _(value: Where) -> Any:
-    # The words of a predicate may differ from those of its factors.
+    # The words of a predicate may differ from its factors' words.
     return described(value.mask)
 
 

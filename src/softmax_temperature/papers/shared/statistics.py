@@ -61,7 +61,7 @@ class Estimate:
 class Quantity(ABC):
     """A quantity with an interval at every level."""
 
-    each: str = "seeds"  # What its n counts, in the plural.
+    each: str = "seeds"  # The plural name of the things that n counts.
     own: bool = True  # Whether the paper has its task.
 
     @abstractmethod
@@ -115,7 +115,7 @@ class Quantity(ABC):
 
     @property
     def remark(self) -> str:
-        """What a reader must know of the interval beside its level; "" if nothing."""
+        """A remark on the interval for readers, besides its level; "" if none."""
         return ""
 
     def by_task(self, level: float = LEVEL) -> list[dict[str, Any]]:  # noqa: ARG002
@@ -176,7 +176,7 @@ class OverTasks(Quantity):
 
     @property
     def remark(self) -> str:
-        """What widens the interval, or moves the value away from the statistic."""
+        """A remark on what widens the interval or corrects the value."""
         remarks = []
         if self.left_out:
             shared = SEEDS_SHARED if self.each == "seeds" else FOLDS_SHARED
@@ -345,11 +345,11 @@ class Fitted(Quantity):
     error: float | None  # Its standard error.
     degrees: int
     n: int  # The number of values, such as seeds, that a larger study would increase.
-    corrected: str = ""  # What is done to the error, in words.
+    corrected: str = ""  # The correction of the error, in words.
 
     @property
     def remark(self) -> str:
-        """What is done to the error."""
+        """The correction of the error."""
         return self.corrected
 
     def estimate(self, level: float = LEVEL) -> Estimate:

@@ -1,7 +1,7 @@
 """Figures of the sweeps of the inverse temperature and of the norm of the logits.
 
 Each function takes the runs and returns a figure, or None if there are no trainings for
-it. `flow_figures` has those of early learning.
+it. `flow_figures` has the figures of early learning.
 """
 
 from __future__ import annotations

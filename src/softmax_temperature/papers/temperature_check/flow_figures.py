@@ -168,8 +168,7 @@ def _legend_of_times() -> list[Any]:
 def _shade_limits(axes: Axes, scale: float) -> None:
     """Grey where logits are small or large enough for the theory's limits.
 
-    The axis limits do not change. `scale` converts the norm of one image to that of
-    all.
+    The axis limits do not change. `scale` converts one image's norm to the norm of all.
     """
     view = axes.get_xlim()
     for low, high in ((view[0], SMALL * scale), (LARGE * scale, view[1])):

@@ -34,8 +34,8 @@ BINS = 15
 def bleu(translations: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
     """BLEU of a whole test set.
 
-    `bleu` is a fraction, `length_ratio` is the number of words over that of the
-    references, and `signature` names the settings of sacrebleu.
+    `bleu` is a fraction, `length_ratio` is the number of words over the references'
+    number, and `signature` names the settings of sacrebleu.
     """
     from sacrebleu.metrics.bleu import BLEU  # An optional package.
 
@@ -108,8 +108,8 @@ def _pieces(
 def best_temperature(rows: Iterable[dict[str, Any]]) -> float:
     """The temperature of the paper's grid with the lowest calibration error.
 
-    The grid is 0.1, 0.2, ..., 10.0. `rows` are those of the validation data; test data
-    raise LeakError. Among ties the first is chosen.
+    The grid is 0.1, 0.2, ..., 10.0. `rows` come from validation data; test data raise
+    LeakError. Among ties the first is chosen.
     """
     on_grid = []
     for row in rows:
@@ -147,8 +147,8 @@ def evaluate(
 
     The keys are `calibration`, `translations` and `bleu`.
 
-    Temperatures are the whole grid of the paper on validation data and those of the
-    translations on test data. Raises Diverged if logits are not finite.
+    Temperatures are the paper's whole grid on validation data, and the translations'
+    temperatures on test data. Raises Diverged if logits are not finite.
     """
 
     def calibration(split: SplitName, asked: set[float]) -> list[dict[str, Any]]:

@@ -170,7 +170,7 @@ class LengthBatches(HostSamples):
     def prepare(self, inputs: Tensor, recipe: Recipe) -> Tensor:  # noqa: ARG002
         """The batch (pairs, 2, length) with the number in `inputs` (1,).
 
-        Its form is that of `SentencePairs.teacher_forced`.
+        Its form is described in `SentencePairs.teacher_forced`.
         """
         return self.pairs.teacher_forced(self.batches[int(inputs)])
 
