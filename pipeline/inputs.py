@@ -1,6 +1,7 @@
-"""Download what may be, and list the digests of the files that the parameters name.
+"""Download allowed files, and list the digests of the files in the parameters.
 
-What is missing comes first, on standard error: it is left out, and all else runs.
+Missing items are printed first, on standard error; they are skipped, and everything
+else runs.
 """
 
 import sys
@@ -17,7 +18,7 @@ from softmax_temperature.tools.programs import PARAMS, ParamsFile, run_program
 
 def main(params: ParamsFile = PARAMS) -> None:
     parameters = read_params(params)
-    # A wrong name is reported now, not by the last stage.
+    # A wrong name is reported now instead of by the last stage.
     require_studies(parameters)
     for line in download_missing(parameters):
         say(f"not run: data missing: {line}")

@@ -1,6 +1,6 @@
 """Execute one paper's notebook on the results of a study.
 
-The section `notebooks` of the parameters says of which study, and what is shown. The
+The section `notebooks` of the parameters selects the study and what to show. The
 executed notebook and the figures are written beside the results.
 """
 

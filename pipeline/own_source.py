@@ -1,4 +1,4 @@
-"""Puts the package beside these programs first, for this process and those it starts.
+"""Put the package beside these programs first, for this and child processes.
 
 The environment may have another checkout installed, as in a Git worktree or in the
 folders of `dvc exp run --queue`.

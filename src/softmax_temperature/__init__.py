@@ -1,7 +1,7 @@
 """Losses, metrics and calibration by the temperature of the softmax.
 
-The package is a library of the methods of four papers, and the pipeline that reproduces
-these papers with them.
+The package is a library of the methods of four papers. The pipeline reproduces the
+papers with it.
 """
 
 from importlib import import_module

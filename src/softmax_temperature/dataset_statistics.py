@@ -16,8 +16,8 @@ readings of the paper.
 - sw_trace: Trace of the average over classes of (m_c - m)(m_c - m)', where m_c is the
   mean of a class and m the mean of all samples. The paper calls it the inter-class
   trace.
-- feats_corr: Mean of the dim**2 squared entries of (correlation matrix of the
-  dimensions - identity).
+- feats_corr: Mean of the dim**2 squared entries of the correlation matrix of the
+  dimensions minus the identity.
 - feats_cos_sim: Mean over pairs of different dimensions of the cosine of their columns,
   signed, not centred.
 - n_samples: Number of rows.
@@ -82,7 +82,7 @@ STATISTICS: Final = (
     "calinski_harabasz",
     "david_bouldin",
 )
-# Rows whose silhouette is computed, among all rows.
+# Number of rows with a silhouette, computed among all rows.
 SILHOUETTE_ROWS: Final = 2_000
 # Royston's approximation of the weights is validated up to this number of rows; scipy
 # warns beyond it.
@@ -112,10 +112,10 @@ def describe(embeddings: Tensor, labels: Tensor, *, seed: int = 0) -> dict[str, 
 
     Args:
         embeddings: Shape (n, dim), floating point, finite; no row is all zero.
-        labels: Shape (n,), int64, not negative; at least two classes, at least one of
-            them with two samples.
-        seed: Seed of the drawn rows: for `silhouette` if there are more than
-            SILHOUETTE_ROWS, for `avg_normality` if there are more than NORMALITY_ROWS.
+        labels: Shape (n,), int64, not negative; at least two classes, one of them with
+            at least two samples.
+        seed: Seed of the drawn rows, for `silhouette` with more than SILHOUETTE_ROWS
+            rows and `avg_normality` with more than NORMALITY_ROWS.
 
     Raises:
         ValueError: If an argument violates these conditions; the message names it.
@@ -158,7 +158,7 @@ def _in_content_order(embeddings: Tensor, labels: Tensor) -> tuple[Array, Indice
     order = np.argsort(rows.view(row_bytes).ravel())
     rows = rows[order]
     classes = classes[order]
-    # Equal rows are in any order now. Sort their classes too.
+    # Equal rows are now in arbitrary order. Sort their classes too.
     differs_from_last = (rows[1:] != rows[:-1]).any(axis=1)
     distinct_row = np.append(0, np.cumsum(differs_from_last))
     return rows, classes[np.lexsort((classes, distinct_row))]
@@ -173,7 +173,7 @@ def _raw_moments(raw: Array) -> dict[str, float]:
 
 
 def _normalised(raw: Array) -> Array:
-    """The array with rows of length 1, in place, as new memory costs time."""
+    """The array with rows scaled to length 1, in place to save time."""
     lengths = np.sqrt(np.einsum("nd,nd->n", raw, raw))
     raw /= lengths[:, None]
     return raw
@@ -289,11 +289,11 @@ def _mean_cosine(unit: Array, varying: Indices) -> float:
 
 
 def _mean_normality(unit: Array, seed: np.random.SeedSequence) -> float:
-    # Imported here because it takes a second, which `plan` need not wait for.
+    # Imported here because it takes a second, which `plan` can avoid.
     from scipy.stats import shapiro
 
     sample = unit[_drawn_rows(len(unit), NORMALITY_ROWS, seed)]
-    # A column may vary only outside the sample.
+    # A column may vary only outside the drawn rows.
     sample = sample[:, _varies(sample)]
     if sample.size == 0:
         return 1.0
@@ -327,9 +327,9 @@ def _separation(
 
 
 def _silhouettes(unit: Array, classes: Indices, rows: Indices) -> Array:
-    """Silhouette coefficients of some rows among all rows.
+    """Silhouette coefficients of given rows among all rows.
 
-    They are those of scikit-learn's `silhouette_samples`.
+    They equal scikit-learn's `silhouette_samples`.
     """
     # Deviation: the paper does not say whether it sampled. scikit-learn's `sample_size`
     # scores a subset within itself: with 1,000 classes nearly every class of a

@@ -19,14 +19,14 @@ from softmax_temperature.metrics.checks import (
 )
 from softmax_temperature.metrics.probability_check import check_not_probs
 
-# Bracket of the likelihood's search for logits of ordinary scale. For others it is
+# Bracket of the likelihood search for logits of ordinary scale. For other scales it is
 # multiplied by a power of `BRACKET_STEP`.
 TEMPERATURE_BOUNDS = (1e-4, 1e4)
 BRACKET_STEP = 1e8
 # Largest ratio of the temperature to the mean margin of the labels. Beyond it the slope
 # at the optimum is lost in the rounding of float64.
 LARGEST_RATIO = 1e8
-# The inverse of smaller ones, times the bracket, is no float64.
+# The inverse of smaller margins, times the bracket, exceeds float64.
 SMALLEST_MARGIN = 1e-300
 # 0.1, 0.2, ..., 10.0: focal paper, section 5.
 TEMPERATURE_GRID = tuple(tenths / 10 for tenths in range(1, 101))
@@ -200,14 +200,14 @@ def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
         value = _mean_log_sum(margins, 1 / temperature) - label_margin / temperature
         return TemperatureFit(temperature, value, **state)
 
-    # The mean margin of the labels, not the largest margin: a logit of -1e9 may mask a
-    # class.
+    # The mean margin of the labels instead of the largest margin, because a logit of
+    # -1e9 may mask a class.
     scale = -label_margin or largest
     step = round(math.log(scale, BRACKET_STEP)) if scale > 0 else 0
     separable = label_margin == 0 and largest > 0
     if separable:
         return fitted(_bracket(step)[0], at_bound=True, separable=True)
-    # Arguments, not variables of a closure: brentq leaves a reference cycle that would
+    # Arguments instead of closure variables: brentq leaves a reference cycle that would
     # keep the margins in memory.
     sample = (margins, label_margin)
     if scale == 0 or _slope(math.log(LARGEST_RATIO * scale), *sample) >= 0:
@@ -229,7 +229,7 @@ def _slope(log_temperature: float, margins: Tensor, label_margin: float) -> floa
 
 
 def check_two_classes(labels: Tensor) -> None:
-    """Refuse labels of a single class, from which no temperature is identified.
+    """Refuse labels of a single class, which do not identify a temperature.
 
     Such labels show how often the model predicts this class, not how well its
     confidence agrees with its accuracy.
@@ -244,7 +244,7 @@ def check_two_classes(labels: Tensor) -> None:
 
 
 def _check_range(margins: Tensor, logits: Tensor) -> None:
-    """Refuse logits whose margins, or the inverse of them, no float64 holds."""
+    """Refuse logits whose margins, or their inverse, exceed float64."""
     for piece, piece_logits in zip(_pieces(margins), _pieces(logits), strict=True):
         if bool((piece.isneginf() & ~piece_logits.isneginf()).any()):
             raise ArgumentError(
@@ -298,11 +298,12 @@ def _mean_log_sum(margins: Tensor, inverse_temperature: float) -> float:
 def _fit_calibration_error(
     margins: Tensor, labels: Tensor, bins: int
 ) -> TemperatureFit:
-    # The prediction comes from the undivided logits: division can round two to one.
+    # The prediction comes from the undivided logits, because division can round two to
+    # one.
     correct = (margins.argmax(dim=1) == labels).double()
     # The margin of the prediction is 0, so its probability is one over the softmax's
     # denominator. The same memory serves all pieces and temperatures: small tensors
-    # between large temporaries would keep theirs from being reused.
+    # between large temporaries would prevent reuse.
     denominators = margins.new_empty(len(margins))
     scratch = torch.empty_like(_pieces(margins)[0])
 

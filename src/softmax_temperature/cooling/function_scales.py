@@ -1,12 +1,12 @@
-"""Activations and normalisations that are told the scale of their input.
+"""Activations and normalisations that know the scale of their input.
 
 Definition 3.2 (3) of the cooling paper replaces an activation f, whose input is
-multiplied by β, by β f(x / β). For ReLU that is ReLU again; for tanh and GELU it is
+multiplied by β, by β f(x / β). For ReLU this is ReLU again; for tanh and GELU it is
 not. So their modules hold β, in a buffer `cooling_scale`, divide their input by it, and
 multiply their output by it.
 
-A layer normalisation of β x is that of x, except that its epsilon weighs 1 / β² as
-much. So its module divides by β too, and does not multiply: its output has the scale of
+Layer normalisation removes β from its input, except that epsilon then weighs 1 / β² as
+much. So its module divides by β too, but does not multiply: its output has the scale of
 its own weight and bias.
 """
 
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from softmax_temperature.cooling.last_layer import scalar_buffer
 
 BUFFER = "cooling_scale"
-# Functions of one tensor, which are not homogeneous. Types are compared exactly.
+# Functions of one tensor that are not homogeneous. Types are compared exactly.
 RESCALED_FUNCTIONS = frozenset(
     {
         nn.CELU,
@@ -44,7 +44,7 @@ RESCALED_FUNCTIONS = frozenset(
         nn.Threshold,
     }
 )
-# Normalisations of each sample by itself, so without running statistics.
+# Normalisations of each sample by itself, without running statistics.
 SAMPLE_NORMS = frozenset(
     {
         nn.LayerNorm,
@@ -58,7 +58,7 @@ SAMPLE_NORMS = frozenset(
 
 
 def hold_scales(model: nn.Module, paths: Iterable[str]) -> None:
-    """Register a scale of 1 in each of these modules of a network, in place.
+    """Register a scale of 1 in each of these modules, in place.
 
     Modules that already have a scale keep it.
     """

@@ -14,20 +14,20 @@ from softmax_temperature.metrics.checks import check_one_tensor
 
 BUFFER = "cooling_temperature"
 
-# Deviation: Definition 3.1 multiplies the logits by a constant below 1, Algorithm 3.1
-# and Figure 2 let its inverse grow past 100. Here it is a temperature throughout: it
+# Deviation: Definition 3.1 multiplies the logits by a constant below 1; in Algorithm
+# 3.1 and Figure 2 its inverse grows past 100. We use a temperature throughout, which
 # divides.
 
 
 def hold(model: nn.Module) -> None:
-    """Register a temperature of 1 by which the network divides its logits, in place.
+    """Register a temperature of 1 that divides the network's logits, in place.
 
-    It is the buffer `cooling_temperature`, in the dtype of the parameters, but at least
-    float32. A network that already has it keeps its temperature.
+    It is the buffer `cooling_temperature`, in the dtype of the parameters but at least
+    float32. If the network already has one, it keeps its value.
 
     Raises:
-        ValueError: If the network is compiled or part of a compiled one: the compiled
-            forward function would not see the buffer.
+        ValueError: If the network is compiled or part of a compiled one, because the
+            compiled forward function would not see the buffer.
     """
     if _is_compiled(model):
         raise ValueError(
@@ -50,7 +50,7 @@ def hold(model: nn.Module) -> None:
 
 
 def scalar_buffer(model: nn.Module) -> Tensor:
-    """A 1 in the dtype of a network's parameters, but at least float32."""
+    """A scalar tensor 1 in the dtype of a network's parameters, at least float32."""
     floating = [each for each in model.parameters() if each.is_floating_point()]
     like = floating[0] if floating else torch.empty(0)
     dtype = torch.promote_types(like.dtype, torch.float32)
@@ -64,19 +64,19 @@ def _is_compiled(model: nn.Module) -> bool:
 
 
 def _compiled_whole(model: nn.Module) -> str | None:
-    """The class of a compiled network that the model is a part of, if there is one."""
+    """The class of a compiled network that contains the model, if there is one."""
     if "torch._dynamo" not in sys.modules:
         return None  # Nothing is compiled.
     if not _compiled_networks_around(model):
         return None
-    gc.collect()  # It may have been deleted since.
+    gc.collect()  # That network may have been deleted since.
     wholes = _compiled_networks_around(model)
     return type(getattr(wholes[0], "_orig_mod", wholes[0])).__name__ if wholes else None
 
 
 def _compiled_networks_around(model: nn.Module) -> list[nn.Module]:
-    # A module does not know the modules that it is a part of; the garbage collector
-    # knows all objects. Their classes are asked, as `isinstance` asks lazy objects too.
+    # A module does not know its parents; the garbage collector knows all objects. We
+    # test their classes, because `isinstance` would trigger lazy objects.
     modules = (each for each in gc.get_objects() if issubclass(type(each), nn.Module))
     return [
         module
@@ -91,7 +91,7 @@ def last_layer_temperature(model: nn.Module) -> float:
 
 
 def as_stored(model: nn.Module, temperature: float) -> float:
-    """The temperature as the buffer's dtype rounds it."""
+    """The temperature, rounded to the buffer's dtype."""
     return torch.tensor(temperature, dtype=model.get_buffer(BUFFER).dtype).item()
 
 

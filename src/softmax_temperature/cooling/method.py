@@ -41,7 +41,7 @@ from softmax_temperature.metrics.probability_check import (
 )
 from softmax_temperature.scaling import TemperatureFit, search_temperature
 
-# Maximal and reset temperature of the special cases of Algorithm 3.1 ("Summary",
+# Maximal and reset temperature in the special cases of Algorithm 3.1 ("Summary",
 # section 3.2).
 LIMITS = {"last_layer": (math.inf, math.inf), "distributed": (0.0, 1.0)}
 MODES = (*LIMITS, "periodic")
@@ -52,31 +52,31 @@ REFITS = ("whole", "increment")
 class Cooling:
     """Corrects the temperature of a network once per Cooling period (Algorithm 3.1).
 
-    Takes hold of the network in place: from then on `model(images)` returns logits
-    divided by the scalar buffer `cooling_temperature`, which starts at 1 and is part of
-    `state_dict()`. All state lives in the network. To resume, build the network, take
-    hold of it (before `torch.compile`), and load the state. In each period the
-    temperature T of the network *in front of the buffer* is fitted anew, and from then
-    on the network is divided by T^factor.
+    Modifies the network in place: from then on `model(images)` returns logits divided
+    by the scalar buffer `cooling_temperature`, which starts at 1 and is part of
+    `state_dict()`. All state lives in the network. To resume, build the network, create
+    this object (before `torch.compile`), and load the state. Each period fits the
+    temperature T of the network *in front of the buffer* anew and divides the network
+    by T^factor.
 
     - "last_layer" changes that buffer alone (Definition 3.1).
     - "distributed" spreads each correction over the layers and leaves the buffer at 1
       (Definition 3.2; `plan_redistribution`). Activations such as tanh then hold the
       scale of their input in a buffer `cooling_scale`, which starts at 1 too.
-    - "periodic" changes the buffer while it stays up to `max_temperature`; above, it is
-      set to `reset_temperature`, and the excess, its ratio to that, is spread over the
-      layers (Definition 3.4).
+    - "periodic" changes the buffer as long as it stays at or below `max_temperature`;
+      above, it sets the buffer to `reset_temperature` and spreads the ratio of the two
+      over the layers (Definition 3.4).
 
     Args:
         model: Returns one tensor of logits, shape (n, classes) or (n, classes, ...).
         mode: "last_layer", "distributed" or "periodic".
-        factor: Cooling factor κ; 1 corrects fully, 0 never.
+        factor: Cooling factor κ; 1 corrects fully, 0 not at all.
         max_temperature: The temperature above which "periodic" redistributes; at least
             0, and infinity for never.
-        reset_temperature: The temperature that "periodic" then leaves in the last
-            layer.
-        refit: "whole" raises the whole temperature of the last layer to the factor,
-            "increment" only the correction that is fitted to the present logits.
+        reset_temperature: The temperature of the last layer after "periodic" has
+            redistributed.
+        refit: "whole" raises the whole temperature of the last layer to the factor;
+            "increment" raises only the correction fitted to the present logits.
 
     Attributes:
         last_fit: The fit of the last call of `cool`, or None. If it is `at_bound`, that
@@ -85,8 +85,8 @@ class Cooling:
             None for "last_layer".
 
     Raises:
-        ValueError: If an argument is out of range, the network or one that it is a part
-            of is compiled, or it cannot be redistributed exactly.
+        ValueError: If an argument is out of range, if the network or its parent is
+            compiled, or if it cannot be redistributed exactly.
 
     Examples:
         >>> import torch
@@ -100,11 +100,10 @@ class Cooling:
         True
     """
 
-    # Deviation: "Temperature minimising cross entropy" and "update using new" in
-    # Algorithm 3.1, lines 1 and 12, leave open whether the factor acts on the whole
-    # temperature or on its correction. "whole", closer to the wording, is the default;
-    # "increment" is the other reading. They agree at factor 1, and in "distributed"
-    # mode.
+    # Deviation: Algorithm 3.1, lines 1 and 12 ("Temperature minimising cross entropy"
+    # and "update using new"), leaves open whether the factor acts on the whole
+    # temperature or on its correction. The default is "whole", which is closer to the
+    # wording. They agree at factor 1, and in "distributed" mode.
 
     def __init__(
         self,
@@ -163,20 +162,20 @@ class Cooling:
     ) -> float:
         """Correct the temperature from held-out logits, once per period.
 
-        Held-out logits that separate the labels, or are independent of them, have no
-        best temperature; nor have those of a single class. The network then stays as it
-        is, 1 is returned, and `last_fit.at_bound` is true.
+        If the held-out logits separate the labels, are independent of them, or belong
+        to a single class, there is no best temperature. The network then stays as it
+        is, the method returns 1, and `last_fit.at_bound` is true.
 
         Args:
-            logits: Present logits of the network for held-out images in evaluation
-                mode, (n, classes, ...).
-            labels: True classes, integers, shape (n,) or (n, ...). Pixels without a
-                label must be left out of both.
+            logits: The network's logits for held-out images in evaluation mode, (n,
+                classes, ...).
+            labels: True classes, integers, shape (n,) or (n, ...). Leave pixels without
+                a label out of both.
             optimizer: Its state is adapted to the rescaling of the parameters.
             policy: Treatment of that state, see `rescale_optimizer_state`.
 
         Returns:
-            The factor by which the logits are divided from now on.
+            The factor that divides the logits from now on.
 
         Raises:
             ValueError: If an argument is malformed, or no float can hold the new
@@ -188,13 +187,13 @@ class Cooling:
         rows, classes = as_rows(logits, labels)
         check_logits(rows, masked=True)
         check_labels(classes, rows, masked=True)
-        # In front of the buffer, where a softmax gives rows that sum to one. Once they
-        # are cooled, the logits of a small held-out set may all lie in [0, 1].
+        # In front of the buffer, where a softmax layer returns rows that sum to one.
+        # After Cooling, all logits of a small held-out set may lie in [0, 1].
         undivided = rows * present if present != 1 else rows
         check_not_probs(undivided, remedy=NO_SOFTMAX, sigmoids=False)
         fit = search_temperature(rows, classes, criterion="nll")
         if bool((classes == classes[0]).all()):
-            # As `check_two_classes` says; but a training should not end here.
+            # Same rule as `check_two_classes`, but here training must not stop.
             fit = replace(fit, at_bound=True)
         if fit.at_bound:
             # Deviation: the paper does not say what happens when the likelihood has no
@@ -214,9 +213,9 @@ class Cooling:
         return in_last_layer / present * excess
 
     def _whole(self, present: float, correction: float) -> float:
-        """The new temperature of the network in front of the buffer."""
-        # The correction is fitted to the present logits, not to those in front of the
-        # buffer, so that the search stays far from its bounds.
+        """The new temperature, measured in front of the buffer."""
+        # The correction is fitted to the present logits instead of those in front of
+        # the buffer, which keeps the search far from its bounds.
         temperatures = torch.tensor([present, correction], dtype=torch.float64)
         present_power = self.factor if self.refit == "whole" else 1.0
         powers = torch.tensor([present_power, self.factor], dtype=torch.float64)
@@ -239,7 +238,7 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def _check_unused(name: str, value: float, mode: str) -> None:
-    """Refuse a limit that the mode would not read."""
+    """Raise for a limit that the mode does not use."""
     if value != DEFAULT_LIMIT:
         raise ValueError(
             f"{name} is for mode 'periodic', got {value!r} in mode {mode!r}: leave it "

@@ -11,7 +11,7 @@ POLICIES = ("keep", "rescale")
 
 _ADAM = {"exp_avg": 1, "exp_avg_sq": 2, "max_exp_avg_sq": 2}
 _SGD = {"momentum_buffer": 1}
-# The power of the gradient in which each entry of the state is.
+# The power of the gradient to which each entry of the state is proportional.
 GRADIENT_POWERS: dict[type[optim.Optimizer], dict[str, int]] = {
     optim.SGD: _SGD,
     optim.Adam: _ADAM,
@@ -28,10 +28,10 @@ def rescale_optimizer_state(
 
     If w' = a w in scale-equivalent networks, then dC/dw' = (1/a) dC/dw (Theorem 3.7).
     So "rescale" divides momentum buffers and Adam's first moments by a, and second
-    moments by a². The next step then equals the step of an optimizer that has seen the
-    new parameters from the start (with L2 weight decay, for the gradients only). "keep"
-    leaves the state as it is. Neither corrects for the change of the function by the
-    temperature (Proposition 3.5), which has no single factor.
+    moments by a². The next step then equals the step of an optimizer that used the new
+    parameters from the start (with L2 weight decay, this holds for the gradients only).
+    "keep" leaves the state as it is. Neither corrects for the function's change with
+    temperature (Proposition 3.5), which no single factor describes.
 
     Args:
         optimizer: The optimizer.
@@ -43,8 +43,8 @@ def rescale_optimizer_state(
             nothing has changed then.
     """
     # Deviation: the paper says nothing about momentum buffers and moments when weights
-    # are redistributed. "keep" is the default: the state of an optimizer that does not
-    # know of the rescaling. "rescale" exists for comparison.
+    # are redistributed. "keep" is the default: an optimizer that knows nothing of the
+    # rescaling keeps its state. "rescale" exists for comparison.
     check_policy(optimizer, policy)
     if policy == "keep":
         return

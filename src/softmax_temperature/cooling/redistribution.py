@@ -19,14 +19,13 @@ class Redistribution:
     """Powers of a temperature by which a network's parameters and outputs are divided.
 
     Attributes:
-        layers: L, the number of convolutions and dense layers on the longest path that
-            counts.
+        layers: L, the number of convolutions and dense layers on the longest path.
         parameters: Power of each parameter that changes, by name. A parameter with a
             negative power is multiplied.
         outputs: Power of the output of each module that is called, by path. The power
-            of the last one is 1.
-        functions: Power of the input of each activation and normalisation that has to
-            see it unscaled, by path, where it is not 0 (see `function_scales`).
+            of the last output is 1.
+        functions: Power of the input of each activation and normalisation that needs
+            its input unscaled, by path, where it is not 0 (see `function_scales`).
     """
 
     layers: int
@@ -39,35 +38,35 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
     """Powers for a network's parameters that divide its logits by the temperature.
 
     The paper divides the weights of each of L layers in a chain by T^(1/L) and the bias
-    of layer i by T^(i/L) (Definition 3.2). Here the same is done on a graph. Tensors
-    that can only be scaled together (before and after ReLU or pooling, the terms of a
-    sum, the pieces of a concatenation) form a group. The depth of a group is the number
-    of convolutions and dense layers on the longest path to it, and L is the depth of
-    the logits. The power of a group is its depth over L. A layer's bias is divided by
-    T to the power of its output's group, and its weights by T to the difference between
-    the powers of its output's and its input's group. The new function is exactly the
-    old function over T (equation 3.2).
+    of layer i by T^(i/L) (Definition 3.2). We do the same on a graph. Tensors that can
+    only be scaled together form a group: a tensor before and after ReLU or pooling, the
+    terms of a sum, the parts of a concatenation. The depth of a group is the number of
+    convolutions and dense layers on the longest path to it, and L is the depth of the
+    logits. The power of a group is its depth over L. A layer's bias is divided by T to
+    the power of its output's group, and its weights by T to the difference between the
+    powers of its output's and its input's group. The new function is exactly the old
+    function over T (equation 3.2).
 
     - Layers between two tensors of one group, such as a residual branch beside an
-      identity, do not count as layers; only their biases are scaled.
-    - The input of a batch normalisation has power 0, because running statistics and
-      epsilon must fit it. Its weight and bias carry the power of its output, and the
+      identity, do not count; only their biases are scaled.
+    - The input of a batch normalisation has power 0, because it must fit the running
+      statistics and epsilon. Its weight and bias carry the power of its output, and the
       layer in front of it undoes the power of that layer's input.
     - An activation f that is not homogeneous (tanh, GELU, SiLU, ...) becomes
       β f(x / β), where β is the scale of its group (Definition 3.2, 3).
-    - A normalisation of each sample (LayerNorm, GroupNorm, RMSNorm) takes any scale of
-      its input away, except for its epsilon. So it reads x / β, and its weight and bias
-      carry the power of its output, as those of a batch normalisation.
+    - A normalisation of each sample (LayerNorm, GroupNorm, RMSNorm) removes any scale
+      of its input, except for its epsilon. So it reads x / β, and its weight and bias
+      carry the power of its output, as in a batch normalisation.
 
     Raises:
         ValueError: If the network cannot be redistributed exactly; the message names
             the module. Nothing changes.
     """
     # Deviation: Algorithm 3.1 leaves out batch normalisation and skip connections as
-    # "straightforward to address". A skip forces one scale on both its ends, so the
-    # layers between them carry no part of the temperature. A batch normalisation leaves
+    # "straightforward to address". A skip forces one scale on both of its ends, so the
+    # layers between them carry none of the temperature. A batch normalisation leaves
     # its input as it is, and its affine parameters carry the scale. Attention is
-    # refused: its queries and keys may not be scaled, but the values beside them are.
+    # refused: queries and keys must not be scaled, but the values next to them are.
     graph = scale_graph(model)
     if graph.logits in graph.fixed:
         where = graph.fixed[graph.logits]
@@ -99,7 +98,7 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
 def _powers_of_functions(
     graph: ScaleGraph, powers: Sequence[float]
 ) -> dict[str, float]:
-    """Power of the input of each function that is told it, by the module's path."""
+    """Power of the input of each held function, by the module's path."""
     found: dict[str, float] = {}
     for path, group in graph.functions:
         power = powers[group]
@@ -148,8 +147,8 @@ def _depths(graph: ScaleGraph) -> list[int]:
     _, loops = connected_components(links, directed=True, connection="strong")
     depths = [0] * graph.groups
     changed = True
-    # This ends: between different loops there is no way back, so no depth exceeds the
-    # number of layers.
+    # This terminates: no path leads back between different loops, so no depth exceeds
+    # the number of layers.
     while changed:
         changed = False
         for layer in graph.layers:

@@ -22,8 +22,8 @@ from softmax_temperature.cooling.function_scales import (
 )
 from softmax_temperature.cooling.last_layer import divide
 
-# Module types are compared exactly: a subclass may do anything to its weights,
-# standardise them for instance.
+# Module types are compared exactly: a subclass may do anything with its weights, for
+# instance standardise them.
 LINEAR_LAYERS = frozenset(
     {
         nn.Linear,
@@ -78,7 +78,7 @@ HOMOGENEOUS_MODULES = frozenset(
     }
 )
 
-# Layers that no scale of the input can be taken through, each with the reason.
+# Layers that no scale passes through, each with the reason.
 _ATTENTION = "weighs by a softmax, which is another one for scaled queries and keys"
 REFUSED_MODULES = {
     nn.MultiheadAttention: _ATTENTION,
@@ -91,7 +91,8 @@ REFUSED_FUNCTIONS = {
     "softmax": "normalises exponentials, which a scale changes",
 }
 
-# Functions and methods by name. A homogeneous one reads one tensor, and any numbers.
+# Functions and methods by name. A homogeneous one reads one tensor and any number of
+# numbers.
 HOMOGENEOUS = frozenset(
     {
         "relu",
@@ -152,10 +153,10 @@ QUOTIENTS = frozenset({"truediv", "div", "div_"})
 SIZES = frozenset({"size", "dim"})
 SIZE_ATTRIBUTES = frozenset({"shape", "ndim", "dtype", "device"})
 
-# Where operations by name are looked up.
+# Modules in which operations are looked up by name.
 _NAMESPACES = (operator, torch, F, builtins)
 _NO_SCALE = "does not pass the scale of its input on to its output"
-# Names of functions and methods whose modules can hold a scale: tanh for Tanh.
+# Functions and methods whose modules can hold a scale, by name: tanh for Tanh.
 _MODULES_OF_FUNCTIONS = {
     kind.__name__.lower(): kind.__name__ for kind in RESCALED_FUNCTIONS
 } | {
@@ -214,19 +215,19 @@ def scale_graph(model: nn.Module) -> ScaleGraph:
     """Group the tensors of a network by scale.
 
     A homogeneous operation (ReLU, pooling, reshaping, multiplication by a number)
-    passes the scale of its input on. A sum or a concatenation needs one scale for all
+    preserves the scale of its input. A sum or a concatenation needs one scale for all
     its inputs. A convolution or dense layer may change the scale by its weights. A
     batch normalisation needs its input unscaled, and may change the scale of its
-    output. Another activation (tanh, GELU) passes the scale on if it is told it, and a
-    normalisation of each sample (layer normalisation) takes it away: see
+    output. Other activations (tanh, GELU) preserve the scale if they hold it, and a
+    normalisation of each sample (layer normalisation) removes it: see
     `function_scales`. The trace treats `a += b` as `a = a + b`, so the network must not
     read the old `a` afterwards under another name.
 
     Raises:
-        ValueError: If `torch.fx` cannot trace the network; if its training and
-            evaluation modes differ; or if it holds another operation, or one that a
-            trace does not see (a hook, a forward function of its own). The message
-            names the module.
+        ValueError: If `torch.fx` cannot trace the network, if its training and
+            evaluation modes differ, or if it contains an unknown operation or one that
+            traces miss (a hook, a replaced forward function). The message names the
+            module.
     """
     _refuse_hidden_operations(model)
     modes = {module: module.training for module in model.modules()}
@@ -270,7 +271,7 @@ class _Tracer(fx.Tracer):
 
 @dataclass(frozen=True)
 class _NodeLayer:
-    """A `Layer` between nodes instead of groups, as groups may still merge."""
+    """A `Layer` between nodes instead of groups, because groups may still merge."""
 
     source: fx.Node
     target: fx.Node
@@ -285,12 +286,12 @@ class _Walk:
     def __init__(self, model: nn.Module) -> None:
         self.model = model
         self.groups = DisjointSet()
-        # Sizes and numbers computed from them, which have no scale.
+        # Sizes and numbers derived from them, which have no scale.
         self.numbers: set[fx.Node] = set()
         # Nodes that must keep their scale, each with the reason.
         self.fixed: list[tuple[fx.Node, str]] = []
         self.layers: list[_NodeLayer] = []
-        # The input of each call of a module that has to see it unscaled.
+        # The input of each call of a module that needs its input unscaled.
         self.functions: list[tuple[str, fx.Node]] = []
         # The module that uses each parameter.
         self.owners: dict[nn.Parameter, str] = {}
@@ -374,7 +375,7 @@ class _Walk:
         if node.args != (source,):
             raise _refusal(where, "is not called with its input as the only argument")
         if getattr(module, "inplace", False) and len(source.users) > 1:
-            # Held, it would no longer change the tensor that others read.
+            # If held, it would no longer modify the tensor that others read.
             raise _refusal(where, "works in place on a tensor that is read elsewhere")
         self.functions.append((str(node.target), source))
 
@@ -383,7 +384,7 @@ class _Walk:
     ) -> None:
         for name, inner in module.named_children():
             if type(inner) in RESCALED_FUNCTIONS:
-                # It reads what the normalisation makes, which has the output's scale.
+                # It reads the normalised tensor, which has the output's scale.
                 self.functions.append((f"{node.target}.{name}", node))
             elif type(inner) not in HOMOGENEOUS_MODULES:
                 raise _refusal(
@@ -471,7 +472,7 @@ def _trace(model: nn.Module) -> fx.Graph:
 
 
 def _called(node: fx.Node) -> str:
-    """The called function or method, and the module that calls it."""
+    """The called function or method, and the calling module."""
     # The target is a method's name, or a function.
     name = getattr(node.target, "__name__", str(node.target))
     stack = node.meta.get("nn_module_stack") or {}
@@ -479,7 +480,7 @@ def _called(node: fx.Node) -> str:
 
 
 def _innermost(stack: Mapping[str, tuple[str, type[nn.Module]]]) -> str:
-    """The last of the modules that call one another."""
+    """The innermost of the nested modules."""
     if not stack:
         return "the network's own forward"
     path, kind = list(stack.values())[-1]
@@ -487,7 +488,7 @@ def _innermost(stack: Mapping[str, tuple[str, type[nn.Module]]]) -> str:
 
 
 def _passes(name: str | None, node: fx.Node, tensor: fx.Node) -> bool:
-    """Whether the output scales with the one tensor that is read."""
+    """Whether the output scales with the single tensor input."""
     arguments = [*node.args, *node.kwargs.values()]
     if arguments.count(tensor) != 1:
         # A square, for example.
@@ -500,7 +501,7 @@ def _passes(name: str | None, node: fx.Node, tensor: fx.Node) -> bool:
         # The bits of a number, read as another number, have no scale.
         return False
     if name in QUOTIENTS:
-        # A number over the tensor is excluded; a keyword would be a way of rounding.
+        # The tensor must not be a divisor; a keyword would be a rounding mode.
         return node.args[0] is tensor and not node.kwargs
     if name == "pad":
         return _pads_zeros(node)
@@ -508,10 +509,10 @@ def _passes(name: str | None, node: fx.Node, tensor: fx.Node) -> bool:
 
 
 def _unites(name: str | None, node: fx.Node) -> bool:
-    """Whether the output scales with all tensors that are read, scaled alike."""
+    """Whether the output scales when all tensor inputs are scaled alike."""
     if name in SUMS:
-        # A number other than zero has a scale of its own. A keyword may be the second
-        # term.
+        # A number other than zero has a scale of its own. The second term may be a
+        # keyword.
         terms = node.args[:2]
         scalable = all(isinstance(term, fx.Node) or term == 0 for term in terms)
         return scalable and node.kwargs.keys() <= {"alpha"}
@@ -528,7 +529,7 @@ def _pads_zeros(node: fx.Node) -> bool:
 
 
 def _reason(name: str | None) -> str:
-    """Why no scale can be taken through a function of this name."""
+    """The reason why no scale passes through a function of this name."""
     stem = (name or "").rstrip("_")
     if stem in _MODULES_OF_FUNCTIONS:
         module = _MODULES_OF_FUNCTIONS[stem]

@@ -32,7 +32,7 @@ IMAGES = 16
 
 
 def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
-    """A copy that divides by the temperature in its layers and multiplies at its end.
+    """A copy that divides by the temperature in its layers and multiplies at the end.
 
     Definition 3.6: both networks compute the same function. The paper's β_i are
     T^-(power of layer i), and 1 for the logits.
@@ -51,10 +51,10 @@ def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
 
 
 def predicted_output_ratios(model: nn.Module, temperature: float) -> dict[str, float]:
-    """Ratio of each module's output in the scale-equivalent network to its output here.
+    """Ratio of each module's output in the scale-equivalent network to the original.
 
-    Lemma 3.3, by path of the module: T^(-i/L) for layer i of a chain. The output of the
-    last layer is taken in front of the final division.
+    Lemma 3.3, by path of the module: T^(-i/L) for layer i of a chain. The last layer's
+    output is measured before the final division.
     """
     outputs = plan_redistribution(model).outputs
     return {path: temperature**-power for path, power in outputs.items()}
@@ -63,7 +63,7 @@ def predicted_output_ratios(model: nn.Module, temperature: float) -> dict[str, f
 def predicted_gradient_ratios(
     model: nn.Module, temperature: float, *, relative: bool = False
 ) -> dict[str, float]:
-    """Ratio of each gradient in the scale-equivalent network to its gradient here.
+    """Ratio of each gradient in the scale-equivalent network to the original.
 
     Theorem 3.7, by name of the parameter: β_i / β_(i+1) for weights and 1 / β_(i+1) for
     biases. It is the inverse of the factor by which the parameter was multiplied, or
@@ -97,7 +97,7 @@ def measured_gradients(
 ) -> dict[str, Tensor]:
     """Gradients of the mean cross-entropy by autograd, by name of the parameter.
 
-    With `relative`, gradients are divided by their parameters, where these are not 0.
+    With `relative`, gradients are divided by their parameters where these are not 0.
     """
     loss = F.cross_entropy(model(images), labels.long())
     gradients = _gradients_by_name(model, loss)
@@ -117,7 +117,7 @@ def measured_outputs(model: nn.Module, images: Tensor) -> dict[str, Tensor]:
 
     def recorder(path: str) -> Callable[[nn.Module, Any, Tensor], None]:
         def record(_module: nn.Module, _inputs: Any, output: Tensor) -> None:
-            # Cloned, as the next operation may be in place.
+            # Cloned, because the next operation may work in place.
             outputs[path] = output.clone()
 
         return record
@@ -186,9 +186,9 @@ def statements(
 ) -> Iterator[tuple[str, float, float, float]]:
     """Statement, predicted value, measured value, and largest relative difference.
 
-    Proposition 3.5 compares norms of the whole gradient of a network held at
-    `temperature` in its last layer. The other statements compare geometric means, over
-    modules or parameters, of the ratio of the scale-equivalent network to this one.
+    Proposition 3.5 compares norms of the whole gradient when the last layer has
+    `temperature`. The other statements compare geometric means, over modules or
+    parameters, of the ratio of the scale-equivalent network to this one.
     """
     twin = scale_equivalent(network, temperature)
     output_ratios = predicted_output_ratios(network, temperature)
@@ -267,7 +267,7 @@ def _overheated(
             # The shifts of a new batch normalisation are 0.
             for parameter in network.parameters():
                 parameter.add_(0.1 * torch.randn_like(parameter))
-            # In training mode, which sets running statistics.
+            # Training mode, which updates running statistics.
             network(images)
             spread = network.eval()(images).std()
             for parameter in network.get_submodule("classifier").parameters():

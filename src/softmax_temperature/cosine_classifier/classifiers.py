@@ -12,10 +12,10 @@ from torch.nn import functional
 from softmax_temperature.cosine_classifier.products import Buffers, choose_products
 from softmax_temperature.metrics.checks import check_count, check_positive
 
-# torch.optim.Adam's defaults; the first decay rate is the caller's momentum.
+# torch.optim.Adam's defaults; the first decay rate is the momentum argument.
 _ADAM_SECOND_DECAY = 0.999
 _ADAM_EPSILON = 1e-8
-# Logits of one pass of the softmax: 1 MiB of float32 stays in the cache of one core.
+# Numbers in one pass of the softmax: 1 MiB of float32 stays in one core's cache.
 _LOGITS_PER_PASS_ON_CPU = 2**18
 
 CHOICES = {
@@ -26,10 +26,10 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a training, as `train_temperature_grid` explains them.
+    """Settings of a training; `train_temperature_grid` explains them.
 
-    `problems_per_block` is the largest number of problems in a block; None chooses it
-    by the memory that a block takes.
+    `problems_per_block` is the largest number of problems in a block; None derives it
+    from the memory of a block.
     """
 
     batch_size: int
@@ -68,8 +68,8 @@ class Batch(NamedTuple):
     """A batch of embeddings X, prepared once for the products of all blocks.
 
     Attributes:
-        transposed: X', which weights (rows, dim) multiply to scores (rows, batch).
-        plain: X, which residuals (rows, batch) multiply to gradients (rows, dim).
+        transposed: X', which weights (rows, dim) multiply to give scores (rows, batch).
+        plain: X, which residuals (rows, batch) multiply to give gradients (rows, dim).
         labels: True classes, shape (batch,).
     """
 
@@ -79,13 +79,13 @@ class Batch(NamedTuple):
 
 
 class CosineClassifiers:
-    """One classifier per problem, a pair of repeat and inverse temperature.
+    """One classifier per problem, a repeat with an inverse temperature.
 
     Problems are ordered by repeat, then by inverse temperature.
 
     Args:
         initial: Initial weights of each repeat, shape (repeats, classes, dim).
-        inverse_temperatures: They multiply the cosines.
+        inverse_temperatures: Factors of the cosines.
         settings: Settings of the training.
 
     Attributes:
@@ -109,9 +109,9 @@ class CosineClassifiers:
         self.lr = settings.lr
         self.momentum = settings.momentum
         self.products = choose_products(settings.precision, initial.device)
-        # Accuracy is counted on float32 cosines also after training in bfloat16. Ties
+        # Accuracy is counted on float32 cosines even after training in bfloat16. Ties
         # count as correct, so cosines rounded to bfloat16 would raise the best accuracy
-        # by up to 0.0035, and single epochs by up to 0.03.
+        # by up to 0.0035 and single epochs by up to 0.03.
         wide = "float64" if initial.dtype == torch.float64 else "float32"
         self.exact_products = choose_products(wide, initial.device)
         alpha = initial.new_tensor(inverse_temperatures).repeat(repeats)[:, None, None]
@@ -123,7 +123,7 @@ class CosineClassifiers:
 
     @property
     def tensors(self) -> dict[str, Tensor]:
-        """Everything that training changes, each of shape (problems, classes, dim)."""
+        """All state that training changes, each of shape (problems, classes, dim)."""
         return {"weights": self.weights, **self.moments}
 
     def prepare_batch(self, embeddings: Tensor, labels: Tensor) -> Batch:
@@ -138,7 +138,7 @@ class CosineClassifiers:
 
     @torch.no_grad()
     def train_step(self, block: slice, batch: Batch, step: int) -> None:
-        """Take one step of the optimizer on a batch, for the problems of a block.
+        """Take one optimizer step on a batch for the problems of a block.
 
         Args:
             block: Which problems.
@@ -149,8 +149,8 @@ class CosineClassifiers:
         norms = torch.linalg.vector_norm(weights, dim=2, keepdim=True)
         inverse_norms = norms.reciprocal_()
         gradient = self._direction_gradient(block, weights, inverse_norms, batch)
-        # From the gradient of the direction to the gradient of the weight: the part
-        # along the weight changes no cosine.
+        # Convert the direction's gradient to the weight's: the part along the weight
+        # changes no cosine.
         scratch = self._buffers.take("products", *weights.shape)
         torch.mul(weights, gradient, out=scratch)
         along = scratch.sum(dim=2, keepdim=True).mul_(inverse_norms).mul_(inverse_norms)
@@ -212,10 +212,10 @@ class CosineClassifiers:
 
 
 def logit_unit(device: torch.device) -> float:
-    """Factor of the logits that `replace_by_residual` reads: nats on a GPU, else bits.
+    """Factor of the logits for `replace_by_residual`: nats on a GPU, else bits.
 
-    On a CPU exp2 is three times as fast as exp, and the factor costs nothing as part of
-    the scale of the weights.
+    On a CPU exp2 is three times as fast as exp, and the factor is free because it is
+    folded into the scale of the weights.
     """
     return 1.0 if device.type == "cuda" else math.log2(math.e)
 
@@ -247,7 +247,7 @@ def replace_by_residual(logits: Tensor, labels: Tensor, buffers: Buffers) -> Non
 def _softmax(logits: Tensor, buffers: Buffers) -> Tensor:
     """Softmax along the classes of logits in `logit_unit`, in the dtype of `buffers`.
 
-    On a CPU it is in place, or in scratch memory if the logits are narrower.
+    On a CPU it works in place, or in scratch memory if the logits are narrower.
     """
     if logits.is_cuda:
         return torch.softmax(logits, dim=1, dtype=buffers.dtype)

@@ -17,7 +17,7 @@ class TemperatureGrid:
         inverse_temperatures: The searched values, in any order.
         curves: Accuracy after each epoch, fractions, shape (repeats, temperatures,
             epochs).
-        evaluated: Number of samples behind each accuracy, at least 1.
+        evaluated: Number of samples per accuracy, at least 1.
     """
 
     inverse_temperatures: tuple[float, ...]
@@ -45,17 +45,17 @@ class TemperatureGrid:
     def best_inverse_temperature(self) -> float:
         """The inverse temperature with the highest accuracy, averaged over repeats.
 
-        Among tied ones the median, or the lower of two middle ones.
+        Among ties the median, or the lower of two middle values.
         """
         # Deviation: the paper does not say which of several equally good temperatures
-        # it takes. The middle of a saturated stretch says more than the end that a
-        # search happens to meet first.
+        # it takes. The middle of a saturated stretch is more informative than its first
+        # value.
         temperatures, mean = self._ascending()
         return temperatures[self._best(mean)]
 
     @property
     def plateau(self) -> tuple[float, float]:
-        """Lowest and highest inverse temperature that does as well as the optimum.
+        """Lowest and highest inverse temperature that are as good as the optimum.
 
         The plateau is the unbroken run around the optimum in which the mean accuracy
         stays within one standard error of the highest mean a. The standard error is the
@@ -77,7 +77,7 @@ class TemperatureGrid:
     def _tie(self) -> float:
         """Half a correct sample, as a difference of mean accuracies.
 
-        Means that differ by less are the same count, rounded differently.
+        Means that differ by less have the same count and differ by rounding.
         """
         return 0.5 / (self.evaluated * self.curves.shape[0])
 

@@ -17,8 +17,8 @@ from softmax_temperature.metrics.checks import (
 class CosineClassifier(nn.Module):
     """A linear layer whose logits are cosines times a fixed inverse temperature.
 
-    The cosines are those of embeddings and class weights. Vectors are normalised in
-    float32 or wider, so that a layer in half precision has the cosines of its rounded
+    The cosines are between embeddings and class weights. Vectors are normalised in
+    float32 or wider, so that a layer in half precision uses the cosines of its rounded
     weights. An embedding of zeros has the cosine 0.
 
     Args:
@@ -30,13 +30,12 @@ class CosineClassifier(nn.Module):
         sample: Embeddings (n, in_features) and labels (n,) for "auto".
 
     Attributes:
-        weight: Shape (classes, in_features), of random directions and length 1 at the
-            start.
+        weight: Shape (classes, in_features); starts as random directions of length 1.
         inverse_temperature: A scalar buffer, part of `state_dict()`.
-        suggestion: The suggestion that "auto" rests on, or None.
+        suggestion: The suggestion that "auto" used, or None.
 
     Raises:
-        ValueError: If an argument is out of range, or "auto" lacks its sample.
+        ValueError: If an argument is out of range, or "auto" has no sample.
 
     Divide the cross-entropy by `inverse_temperature`, as the paper does: one learning
     rate then serves every value.
@@ -118,7 +117,7 @@ class CosineClassifier(nn.Module):
 
 
 def _check_sample(sample: Any, in_features: int) -> None:
-    """Refuse a sample that is not a pair with a matrix of embeddings."""
+    """Raise unless the sample is a pair with a matrix of embeddings."""
     if not isinstance(sample, tuple | list) or len(sample) != 2:
         raise ArgumentError(
             f"sample must be (embeddings, labels), got {type(sample).__name__}",
@@ -140,14 +139,15 @@ def _check_sample(sample: Any, in_features: int) -> None:
 
 
 def _directions(vectors: Tensor) -> Tensor:
-    """Vectors (..., dim) of length 1, in float32 at least; zeros stay zeros."""
+    """Vectors (..., dim) scaled to length 1, in float32 at least; zeros stay zeros."""
     wide = vectors.float() if _is_narrow(vectors) else vectors
-    # The largest entry, taken out first, keeps squares in range. It is a constant for
-    # the gradient, because a direction does not depend on it.
+    # Dividing by the largest entry first keeps squares in range. The gradient treats it
+    # as a constant, because a direction does not depend on it.
     largest = wide.detach().abs().amax(dim=-1, keepdim=True)
     zero = largest == 0
     directions = functional.normalize(wide / torch.where(zero, 1, largest), dim=-1)
-    # Zeros have no direction, and a gradient of 1 over the normalisation's 1e-12.
+    # Zeros have no direction, and dividing by the normalisation's 1e-12 would give a
+    # huge gradient.
     return directions.masked_fill(zero, 0)
 
 

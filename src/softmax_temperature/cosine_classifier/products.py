@@ -1,4 +1,4 @@
-"""Products of many matrices with one prepared matrix, and workers for their blocks."""
+"""Products of many matrices with one prepared matrix, and workers for blocks."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +17,7 @@ _DTYPES = {
     "float64": torch.float64,
 }
 # Memory of the scores of one block. A quarter of it was 3 % slower in bfloat16, an
-# eighth 6 %; twice as much gained nothing.
+# eighth 6 %; twice as much was no faster.
 _SCORE_BYTES_ON_CPU = 2**23
 _SHARE_OF_FREE_CUDA_MEMORY = 0.5
 
@@ -37,7 +37,7 @@ def _onednn_operator(name: str) -> Callable[..., Any]:
 class Buffers(threading.local):
     """Named scratch tensors of one device and dtype, separate for each thread.
 
-    Memory is used again, as new memory would cost page faults.
+    Memory is reused, because new memory costs page faults.
     """
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
@@ -46,7 +46,7 @@ class Buffers(threading.local):
         self._flat: dict[str, Tensor] = {}
 
     def take(self, name: str, *shape: int) -> Tensor:
-        """An uninitialised contiguous tensor in the memory of this name.
+        """An uninitialised contiguous tensor in the memory with this name.
 
         The memory grows if it is too small.
         """
@@ -69,13 +69,13 @@ class Products:
         self._buffers = Buffers(dtype, device)
 
     def prepare(self, right: Tensor) -> Tensor:
-        """The form that `multiply` takes of a matrix (inner, columns) of this dtype."""
+        """The form that `multiply` needs of a matrix (inner, columns) in this dtype."""
         return right
 
     def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
         """`left` (rows, inner) times a prepared matrix.
 
-        The thread's next product of this name overwrites the result.
+        The next product with this name in the same thread overwrites the result.
         """
         out = self._buffers.take(name, len(left), right.shape[1])
         return torch.mm(self._rounded(left, name), right, out=out)
@@ -89,13 +89,13 @@ class Products:
 class PackedProducts(Products):
     """Products of oneDNN in float32 or bfloat16 on a CPU.
 
-    The right-hand matrix is put once into the order that oneDNN's kernels read. For
-    float32 torch.mm calls MKL, which uses only AVX2 on AMD processors and there reaches
-    half of oneDNN's speed with AVX-512.
+    The right-hand matrix is reordered once for oneDNN's kernels. For float32, torch.mm
+    calls MKL, which uses only AVX2 on AMD processors and reaches half of oneDNN's speed
+    with AVX-512.
     """
 
     def prepare(self, right: Tensor) -> Tensor:
-        """A packed copy of the transpose, which is what oneDNN's operator takes."""
+        """A packed copy of the transpose, as oneDNN's operator requires."""
         reorder = _onednn_operator("_reorder_linear_weight")
         packed: Tensor = reorder(right.T.contiguous())
         return packed
@@ -108,7 +108,7 @@ class PackedProducts(Products):
 
 
 class RoundedProducts(Products):
-    """bfloat16 on a CPU without instructions for it: float32 products, rounded once.
+    """bfloat16 on a CPU without bfloat16 instructions: float32 products, rounded once.
 
     torch.mm would emulate bfloat16, which is slower.
     """
@@ -128,7 +128,7 @@ class RoundedProducts(Products):
 
 
 def choose_products(precision: str, device: torch.device) -> Products:
-    """The fastest products of a device in "float32", "bfloat16" or "float64"."""
+    """The fastest products for a device, in "float32", "bfloat16" or "float64"."""
     if device.type == "cpu" and torch.backends.mkldnn.is_available():
         if precision == "float32":
             return PackedProducts(torch.float32, device)
@@ -142,17 +142,16 @@ def choose_products(precision: str, device: torch.device) -> Products:
 class Workers:
     """Calls a function for each block or batch.
 
-    On a CPU each call has one thread, and as many calls run at a time as torch may use
-    threads. Threads inside each operation, torch's default, take ten times as long on a
-    busy machine, because they wait for the slowest.
+    On a CPU each call uses one thread, and as many calls run in parallel as torch may
+    use threads. torch's default, threads inside each operation, takes ten times as long
+    on a busy machine because each operation waits for the slowest thread.
     """
 
     def __init__(self, device: torch.device) -> None:
         self.count = torch.get_num_threads() if device.type == "cpu" else 1
         self._pool = None
         if self.count > 1:
-            # The same threads in every epoch, so that their scratch memory is allocated
-            # once.
+            # All epochs use the same threads, so that scratch memory is allocated once.
             self._pool = ThreadPoolExecutor(
                 self.count, initializer=torch.set_num_threads, initargs=(1,)
             )
@@ -172,14 +171,13 @@ class Workers:
             weights: Shape (problems, classes, dim).
             batch: Samples per batch.
             scores: Dtype of the scores.
-            problems_per_block: The largest length; None chooses it by memory.
+            problems_per_block: The largest length; None derives it from memory.
         """
         problems = len(weights)
         if problems_per_block is None:
             problems_per_block = _problems_in_memory(weights, batch, scores)
         needed = ceil(problems / max(1, problems_per_block))
-        # A multiple of the number of workers, so that none waits for the others at the
-        # end.
+        # A multiple of the number of workers, so that no worker idles at the end.
         blocks = min(problems, self.count * ceil(needed / self.count))
         bounds = [problems * block // blocks for block in range(blocks + 1)]
         return [slice(first, last) for first, last in pairwise(bounds)]
@@ -212,7 +210,7 @@ def _problems_in_memory(weights: Tensor, batch: int, scores: torch.dtype) -> int
     _, classes, dim = weights.shape
     if weights.is_cuda:
         free, _ = torch.cuda.mem_get_info(weights.device)
-        # Scores, probabilities and a copy of them, and three scratch copies of the
+        # Scores, probabilities and a copy of these, and three scratch copies of the
         # weights.
         bytes_per_problem = 3 * classes * (batch + dim) * weights.itemsize
         return int(free * _SHARE_OF_FREE_CUDA_MEMORY) // bytes_per_problem

@@ -27,7 +27,7 @@ from softmax_temperature.metrics.checks import (
 INITIAL_WEIGHTS = 0
 BATCH_ORDER = 1
 
-# A trainer resumes only from a state in which these entries equal its own.
+# A trainer resumes only from a state whose values of these entries equal its own.
 SHARED_STATE = ("seed", "inverse_temperatures")
 
 
@@ -57,8 +57,8 @@ def train_temperature_grid(
         train: Embeddings and labels. Embeddings have shape (n, dim), floating point,
             and are normalised here; labels have shape (n,), int64, from 0.
         test: Embeddings and labels of the samples on which accuracy is counted.
-        inverse_temperatures: Positive numbers alpha = 1/T that multiply the cosines,
-            shape (temperatures,).
+        inverse_temperatures: Positive factors alpha = 1/T of the cosines, shape
+            (temperatures,).
         epochs: Passes over the training samples; the last batch of each may be smaller
             than `batch_size`.
         batch_size: Samples per step.
@@ -67,12 +67,12 @@ def train_temperature_grid(
         rescale: Divide the loss by alpha, so that alpha does not scale the gradient
             (after Eq. 3).
         optimizer: "sgd" or "adam".
-        repeats: Initialisations of each classifier; batches are the same in all.
+        repeats: Initialisations of each classifier; all of them see the same batches.
         seed: Seed of initial weights and batch orders; they are the same on every
             device.
         device: Device of the training; by default the device of the train embeddings.
-        precision: "float32", "float64" or "bfloat16". In "bfloat16" only the matrix
-            products of the training are narrow.
+        precision: "float32", "float64" or "bfloat16". "bfloat16" affects only the
+            matrix products of the training.
 
     Returns:
         The accuracy on `test` after each epoch.
@@ -82,8 +82,8 @@ def train_temperature_grid(
             names it.
     """
     # Deviation: the paper states no learning rate, momentum or weight decay. The first
-    # two are arguments. There is no weight decay: it would change the lengths of the
-    # weights, which no cosine depends on, and thereby the effective learning rate.
+    # two are arguments. There is no weight decay: it would shorten the weights, on
+    # which no cosine depends, and thereby change the effective learning rate.
     check_count(epochs, "epochs", least=1)
     trainer = TemperatureGridTrainer(
         train,
@@ -111,13 +111,12 @@ def train_temperature_grid(
 class TemperatureGridTrainer:
     """Trains cosine classifiers without bias at many inverse temperatures, by epochs.
 
-    Settings and errors are those of `train_temperature_grid`. One *problem* is one
-    (repeat, inverse temperature) pair. All problems see the same batches, and the
-    problems of a repeat start from the same weights, so that comparisons are paired.
-    They are trained in blocks of at most `problems_per_block`; results do not depend on
-    the blocks, except for rounding. Training that resumes from a `state_dict` after any
-    epoch equals uninterrupted training, bit for bit on a CPU with the same number of
-    threads.
+    Settings and errors as in `train_temperature_grid`. One *problem* is one (repeat,
+    inverse temperature) pair. All problems see the same batches, and the problems of a
+    repeat start from the same weights, so that comparisons are paired. They are trained
+    in blocks of at most `problems_per_block`; results do not depend on the blocks,
+    except for rounding. Training that resumes from a `state_dict` after any epoch
+    equals uninterrupted training, bit for bit on a CPU with the same number of threads.
     """
 
     def __init__(
@@ -201,7 +200,7 @@ class TemperatureGridTrainer:
     def prepare_test(
         self, embeddings: Tensor, labels: Tensor
     ) -> list[tuple[Tensor, Tensor]]:
-        """Batches of test samples for `evaluate`: checked, and on the device.
+        """Batches of test samples for `evaluate`, checked and moved to the device.
 
         The embeddings need not be normalised.
         """
@@ -249,7 +248,7 @@ class TemperatureGridTrainer:
         return (correct.double() / total).view(self.settings.repeats, -1)
 
     def state_dict(self) -> dict[str, Tensor | int]:
-        """A copy of the state of training, and of the settings that it depends on."""
+        """A copy of the state of training and of the settings that it depends on."""
         state: dict[str, Tensor | int] = {
             "completed_epochs": self.completed_epochs,
             "seed": self.settings.seed,
@@ -316,7 +315,7 @@ def normalise(embeddings: Tensor, *, name: str = "embeddings") -> Tensor:
 def generator(seed: int, stream: int, index: int) -> torch.Generator:
     """Random numbers of one repeat or epoch.
 
-    They come from the CPU, so that all devices draw the same.
+    They come from the CPU, so that all devices draw the same numbers.
     """
     state = np.random.SeedSequence([seed, stream, index]).generate_state(1, np.uint64)
     return torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))

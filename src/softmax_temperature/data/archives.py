@@ -29,7 +29,7 @@ _SPLITS: dict[str, SplitName] = {
     "valid": "validation",
     "validation": "validation",
 }
-# The class of each sentiment; the root of a neutral sentence has none.
+# The class of each sentiment; a neutral sentence has none.
 _CLASS_OF_SENTIMENT = ("negative", "positive", None)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LABELS_SHOWN = 9
@@ -53,7 +53,7 @@ class _Archive:
         raise InputError(what, where=where, remedy=self.form)
 
     def _check_text(self, text: str, name: str, line: int | None = None) -> None:
-        """Refuse a text that has no form in UTF-8: JSON and NumPy can hold one."""
+        """Refuse a text that UTF-8 cannot encode: JSON and NumPy can hold one."""
         try:
             text.encode()
         except UnicodeEncodeError as error:
@@ -75,11 +75,12 @@ class NpzArchive(_Archive):
     def read(self) -> RawDataset:
         """Read the arrays.
 
-        Labels number the `class_names`, or else the distinct labels of y_train (of
-        y_test, if there are no training images).
+        Labels are numbered by `class_names`, or else by the distinct labels of y_train
+        (of y_test, if there are no training images).
 
         Raises:
-            InputError: If an array is missing or not of the form that `form` states.
+            InputError: If an array is missing or does not have the form that `form`
+                states.
         """
         arrays = self._load()
         train = self._part("train", arrays)
@@ -171,7 +172,7 @@ class NpzArchive(_Archive):
 class _Row(NamedTuple):
     line: int
     split: SplitName
-    label: int | str | None  # None where the text is left out.
+    label: int | str | None  # None if the text is to be left out.
     text: str
 
 
@@ -195,7 +196,7 @@ class JsonlArchive(_Archive):
         Labels that are numbers count from 0 without gaps.
 
         Raises:
-            InputError: If a line or a label is not of the form that `form` states.
+            InputError: If a line or a label does not have the form that `form` states.
         """
         lines = self._lines()
         first_line = lines[0] if lines else b""

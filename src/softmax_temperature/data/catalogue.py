@@ -1,6 +1,6 @@
 """The data sets that have a name here, read from `catalogue.toml`.
 
-The file says what its keys mean.
+The file explains its keys.
 """
 
 import tomllib
@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 @dataclass(frozen=True)
 class Entry:
-    """Facts about a data set that do not depend on having it.
+    """Facts about a data set that are known without its files.
 
     Attributes:
-        title: The name that a reader knows it by.
+        title: The name for readers.
         classes: The number of classes of the complete data set.
         licence: The licence, or the terms of use.
         keys: The keys of each line, for a data set of texts or trees.

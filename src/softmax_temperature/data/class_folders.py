@@ -49,17 +49,17 @@ class ClassFolders:
         return self.root / self.name
 
     def digest(self) -> str:
-        """One sha256 over the names and contents of all image files that are used.
+        """One sha256 over the names and contents of all image files in use.
 
         It does not depend on where the folder is.
         """
         return digest_of_files(self.root, _all_files(self._parts()))
 
     def read(self) -> RawDataset:
-        """List the files, which are read when the data set is prepared.
+        """List the files; they are read when the data set is prepared.
 
         Raises:
-            InputError: If the folders are not laid out as this module says.
+            InputError: If the folders do not have the layout of this module.
         """
         parts = self._parts()
         train = parts.get("train") or parts.get("all", {})
@@ -97,7 +97,7 @@ class ClassFolders:
         return source
 
     def _parts(self) -> dict[str, Files]:
-        """The image files of each part that is there."""
+        """The image files of each existing part."""
         present = [part for part in _PARTS if (self.folder / part).is_dir()]
         if present not in _LAYOUTS:
             raise InputError(
@@ -115,7 +115,7 @@ def _all_files(parts: Mapping[str, Files]) -> list[str]:
 
 
 def _images_left_out(folder: Path, parts: Mapping[str, Files]) -> dict[str, int]:
-    """Counts of the image files below a folder that are not used, by reason.
+    """Counts of the unused image files below a folder, by reason.
 
     Hidden files and folders do not count.
     """
@@ -123,7 +123,7 @@ def _images_left_out(folder: Path, parts: Mapping[str, Files]) -> dict[str, int]
     visited: set[Path] = set()
     for place, subfolders, names in os.walk(folder, followlinks=True):
         resolved = Path(place).resolve()
-        if resolved in visited:  # Reached by a link, which may form a loop.
+        if resolved in visited:  # A link leads here and may form a loop.
             subfolders.clear()
             continue
         visited.add(resolved)
@@ -142,9 +142,9 @@ def _images_left_out(folder: Path, parts: Mapping[str, Files]) -> dict[str, int]
 def _reason_to_leave_out(
     steps: Sequence[str], ending: str, parts: Mapping[str, Files]
 ) -> str | None:
-    """Why a file with an ending is not used; `steps` lead to its folder from NAME."""
+    """Why a file with an ending is unused; `steps` is the path to its folder."""
     if steps and steps[0] not in parts:
-        # A name of a folder may be any bytes; the card is text.
+        # A folder name may be any bytes; the card is text.
         name = steps[0].encode(errors="backslashreplace").decode()
         return f"in {name}/"
     if len(steps) < 2:
@@ -162,15 +162,15 @@ def has_class_folders(root: Path, name: str) -> bool:
 
 
 def class_files(root: Path, folder: str, *, leave_out: str | None = None) -> Files:
-    """The image files of each class folder in `folder`, classes and files sorted.
+    """The image files of each class folder in `folder`; classes and files are sorted.
 
     Args:
-        root: The folder that the paths start from.
+        root: The folder that the paths are relative to.
         folder: Path below `root` of the folder that holds class folders.
-        leave_out: The name of a folder that is no class.
+        leave_out: The name of a folder that is not a class.
 
     Raises:
-        InputError: If a class has no image files, or one of them cannot be used.
+        InputError: If a class has no image files, or a file cannot be used.
     """
     files: Files = {}
     for place in listed(root / folder):
@@ -192,7 +192,7 @@ def class_files(root: Path, folder: str, *, leave_out: str | None = None) -> Fil
 
 
 def part_of(names: Sequence[str], files: Mapping[str, Sequence[str]]) -> RawPart:
-    """A part with the files of the named classes, class by class; one may be absent."""
+    """A part with the files of the named classes, in order; one may be absent."""
     files_by_class = [files.get(name, ()) for name in names]
     paths = tuple(path for class_paths in files_by_class for path in class_paths)
     counts = [len(class_paths) for class_paths in files_by_class]

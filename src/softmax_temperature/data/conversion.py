@@ -1,7 +1,7 @@
-"""Published archives, rewritten in the forms that data.root holds.
+"""Published archives, converted to the forms that data.root holds.
 
-Archives are read as streams; nothing is unpacked but what a data set needs. Only
-pickled arrays of numbers are unpickled (ImageNet at 64 × 64 pixels).
+Archives are read as streams; only the needed files are unpacked. Only pickled arrays of
+numbers are unpickled (ImageNet at 64 × 64 pixels).
 """
 
 import json
@@ -30,9 +30,9 @@ SIDE = 64
 _CLASSES = {"neg": 0, "pos": 1}
 _PARTS = {"training": "train", "validation": "test"}
 _NOISE = ("gaussian_noise.npy", "labels.npy")
-# One file in five of a group is for test: the focal paper has 3,999 of 19,997.
+# Every fifth file of a group is for test: the focal paper has 3,999 of 19,997.
 _TEST_EVERY = 5
-# The names that a pickled array of numbers may call, in NumPy 1 and 2.
+# The names that a pickle of numbers may call, in NumPy 1 and 2.
 _ARRAY_PARTS = {
     ("numpy", "dtype"),
     ("numpy", "ndarray"),
@@ -45,7 +45,7 @@ _ARRAY_PARTS = {
 
 
 class Member(NamedTuple):
-    """A file in an archive: the folders that it is in, its name, and its content."""
+    """A file in an archive: its folders, its name and its content."""
 
     folders: tuple[str, ...]
     name: str
@@ -53,12 +53,12 @@ class Member(NamedTuple):
 
 
 class Conversion(NamedTuple):
-    """The way from published archives to a data set.
+    """The conversion of published archives to a data set.
 
     Attributes:
-        write: Writes it, from the archives and the target's path without ending;
-            returns the number of its samples by part.
-        archives: The names of the archives, as they are published.
+        write: Writes the data set from the archives to the target's path without
+            ending; returns the number of samples by part.
+        archives: The published names of the archives.
     """
 
     write: Callable[[Iterable[Member], Path], Counter[str]]
@@ -69,7 +69,7 @@ def convert(name: str, archives: Sequence[Path], root: Path) -> dict[str, int]:
     """Write a data set into data.root from its published archives.
 
     Args:
-        name: The data set, one of `CONVERSIONS`.
+        name: The data set, a key of `CONVERSIONS`.
         archives: Its tar or zip files.
         root: The folder to write into, data.root.
 
@@ -113,7 +113,7 @@ def convert(name: str, archives: Sequence[Path], root: Path) -> dict[str, int]:
 
 
 def _members(archives: Sequence[Path]) -> Iterator[Member]:
-    """The files of all archives, each to be read before the next one."""
+    """The files of all archives; read each before the next one."""
     for path in archives:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
@@ -160,7 +160,7 @@ def _write_lines(target: Path, rows: Iterable[dict[str, Any]]) -> Counter[str]:
 
 
 def _imdb(members: Iterable[Member], target: Path) -> Counter[str]:
-    """IMDB: aclImdb/{train,test}/{neg,pos}/ID_RATING.txt, in the order of the IDs."""
+    """IMDB: aclImdb/{train,test}/{neg,pos}/ID_RATING.txt, sorted by ID."""
     reviews = []
     for folders, name, read in members:
         if len(folders) != 3 or folders[2] not in _CLASSES:
@@ -216,7 +216,7 @@ def _documents(members: Iterable[Member]) -> list[tuple[str, str, str, str]]:
 
 
 def _sst_trees(members: Iterable[Member], target: Path) -> Counter[str]:
-    """The Stanford Sentiment Treebank: trees/{train,dev,test}.txt, a tree per line."""
+    """Stanford Sentiment Treebank: trees/{train,dev,test}.txt, one tree per line."""
     lines = {}
     for folders, name, read in members:
         if folders[-1:] == ("trees",):
@@ -276,7 +276,7 @@ def _cifar10_c(members: Iterable[Member], target: Path) -> Counter[str]:
 def _imagenet64(members: Iterable[Member], target: Path) -> Counter[str]:
     """ImageNet at 64 × 64: train_data_batch_1 to 10 and val_data, pickled or npz.
 
-    Images go through a file: all of them are 15 GB.
+    Images go through a file because they take 15 GB.
     """
     counts: Counter[str] = Counter()
     labels: dict[str, list[NDArray[np.int64]]] = {"train": [], "test": []}

@@ -1,4 +1,4 @@
-"""Division of a raw data set: its classes and samples in use, and their split."""
+"""Division of a raw data set: its classes and samples in use, and their splits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ from softmax_temperature.data.splits import (
 from softmax_temperature.runner.errors import InputError
 
 # Deviation: the classifier_temperature paper splits each data set into training and
-# test and does not say how where a data set has no test part of its own. Here a quarter
-# of each class is drawn for test, once and from the seed.
+# test but does not say how it does so if a data set has no test part. We draw a quarter
+# of each class for test, once and from the seed.
 TEST_FRACTION = 0.25
 
 
@@ -88,7 +88,7 @@ def divide(raw: RawDataset, rules: Rules) -> Division:
 
 
 def _choose_classes(raw: RawDataset, rules: Rules) -> NDArray[np.int64]:
-    # With one seed, a smaller choice of classes is part of a larger one.
+    # With the same seed, a smaller choice of classes is part of a larger one.
     generator = generator_for(rules.seed, raw.name, "classes")
     order = generator.permutation(len(raw.class_names))
     return np.sort(order[: rules.class_limit])
@@ -100,7 +100,7 @@ def _train_and_test(
     train = _of_classes(raw.train, chosen)
     if raw.test is not None:
         return train, _of_classes(raw.test, chosen)
-    # Drawn from all classes, so that a class has the same test images in any choice.
+    # Drawn from all classes, so that a class has the same test images in every choice.
     generator = generator_for(rules.seed, raw.name, "test")
     for_test = stratified_holdout(raw.train.labels, TEST_FRACTION, generator)
     mask = for_test[train.index]
@@ -131,7 +131,7 @@ def _check(
         refuse("class_limit", "leaves a single class", "Use at least 2 classes.")
     if not len(test.labels):
         refuse("class_limit", "leaves no test samples", "Use more classes.")
-    if not len(raw.train.labels):  # A data set of test images alone.
+    if not len(raw.train.labels):  # A data set with test images only.
         return
     if missing := classes - len(np.unique(train.labels)):
         refuse(

@@ -1,13 +1,13 @@
 """Farm: made-up English sentences and their German translations.
 
-They need no download, and stand in for a real corpus. An example: "a small dog saw the
+They need no download and stand in for a real corpus. An example: "a small dog saw the
 23 old cows yesterday." is "gestern hat ein kleiner Hund die dreiundzwanzig alten Kühe
 gesehen."
 
-The generator knows as much German as these need: genders, cases and endings, the verb
-in second place, a participle at the end for the English past, units before tens. What
-English leaves open is drawn at random: whether a German sentence opens with its adverb,
-and one of two words for some adjectives.
+The generator knows the German that these need: genders, cases and endings, the verb in
+second place, a participle at the end for the English past, units before tens. Random
+draws decide what English leaves open: whether a German sentence opens with its adverb,
+and which of two words translates some adjectives.
 """
 
 from collections.abc import Sequence
@@ -162,7 +162,7 @@ _INDEFINITE_OBJECT = (("einen", "en"), ("eine", "e"), ("ein", "es"))
 
 
 def read_farm(*, seed: int) -> dict[SplitName, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Generate SIZES of English and German sentences, no English one twice."""
+    """Generate SIZES of English and German sentences without repetition."""
     generator = generator_for(seed, FARM)
     translations: dict[str, str] = {}
     while len(translations) < sum(SIZES.values()):

@@ -1,7 +1,7 @@
 """Test images with Gaussian noise, as an out-of-distribution set.
 
-The focal paper's Table 3 takes those of CIFAR-10-C with severity 5 (Hendrycks and
-Dietterich 2019).
+The focal paper's Table 3 uses CIFAR-10-C with severity 5 (Hendrycks and Dietterich
+2019).
 """
 
 from pathlib import Path
@@ -46,8 +46,8 @@ def add_noise(images: Tensor, deviation: float, *, seed: int) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     noise = torch.randn(images.shape, generator=generator)
     noisy = (images / 255 + deviation * noise).clamp(0, 1)
-    # Deviation: rounded to the nearest level; the generator of CIFAR-10-C cuts decimals
-    # off, which makes its images half a level darker.
+    # Deviation: we round to the nearest level; the generator of CIFAR-10-C truncates,
+    # which makes its images half a level darker.
     return noisy.mul(255).round().to(torch.uint8)
 
 
@@ -63,7 +63,7 @@ def read_archive(root: Path, index: Tensor, labels: Tensor) -> Tensor:
         Images, shape (n, 3, 32, 32), uint8.
 
     Raises:
-        InputError: If a file cannot be read, or images or labels are not those of
+        InputError: If a file cannot be read, or images or labels do not match
             CIFAR-10's test part.
     """
     rows = (index + (_SEVERITY - 1) * _ROWS_PER_SEVERITY).numpy()

@@ -1,12 +1,12 @@
 """Glyphs: Unicode characters in many typefaces, distorted and noisy.
 
-They are image data of any number of classes that need no download.
+They are image data with any number of classes and need no download.
 
 - `glyphs-N`: N classes of 32×32 grey pixels.
 - `glyphs-pretrain-N`: N classes that no `glyphs-N` uses, to train backbones on.
-- `glyph-scenes-N`: a class for every pixel of 64×64 grey pixels. Two to four of N
-  characters, which are the classes 1 to N, stand in the quarters of the image. Class 0
-  is paper; pixels that ink fills in part are void.
+- `glyph-scenes-N`: images of 64×64 grey pixels with a class for every pixel. The
+  quarters of an image hold two to four of N characters, which are the classes 1 to N.
+  Class 0 is paper; pixels that are partly ink are void.
 
 The characters depend only on the fonts that matplotlib ships. All random numbers are
 small integers, and every step after the rendering is exact in floating point: equal
@@ -49,13 +49,13 @@ _LONGER_SIDE = 40
 # pixel positions are exact.
 _UNIT = 1024
 
-# Ink from 0 to 255: a pixel of a scene with less than the first is paper, with at least
-# the second a character, and void between them.
+# Thresholds of ink from 0 to 255: a pixel of a scene below the first is paper, from the
+# second on it is a character, and between them it is void.
 _FAINT = 32
 _FULL = 128
 
 _FONT_FOLDER = Path(mpl.get_data_path()) / "fonts" / "ttf"
-# Every character exists in all of the common fonts.
+# Every character exists in all of these common fonts.
 _COMMON_FONTS = (
     "DejaVuSans.ttf",
     "DejaVuSans-Bold.ttf",
@@ -64,7 +64,7 @@ _COMMON_FONTS = (
     "DejaVuSerif-Bold.ttf",
     "DejaVuSerif-Italic.ttf",
 )
-# A character is drawn in these too if they have it.
+# A character is also drawn in these fonts if they have it.
 _OTHER_FONTS = (
     "DejaVuSansMono.ttf",
     "DejaVuSansMono-Bold.ttf",
@@ -73,12 +73,12 @@ _OTHER_FONTS = (
     "STIXGeneralBol.ttf",
     "STIXGeneralItalic.ttf",
 )
-# Characters that look the same in these three are one class.
+# Characters that look the same in these three fonts are one class.
 _COMPARED_FONTS = ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf", "DejaVuSerif.ttf")
 
 # Unicode's categories of letters, digits and symbols.
 _CATEGORIES = ("Lu", "Ll", "Lt", "Lo", "Nd", "Nl", "No", "Sm", "Sc", "So", "Po")
-# The first words of names of characters that differ only in position, or draw nothing.
+# First words of the names of characters that differ only in position or draw nothing.
 _EXCLUDED_NAMES = ("BRAILLE", "BOX DRAWINGS", "OBJECT REPLACEMENT")
 _MAX_COSINE = 0.95
 """Characters whose images are more similar than this look the same."""
@@ -89,10 +89,10 @@ _PRETRAINING_SHARE = 4
 def read_glyphs(name: str, *, seed: int) -> RawDataset:
     """Draw "glyphs-N" or "glyphs-pretrain-N".
 
-    With one seed, the data set of fewer classes is part of the one of more.
+    With the same seed, a data set with fewer classes is part of one with more.
 
     Raises:
-        InputError: If there are not N characters.
+        InputError: If there are fewer than N characters.
     """
     pool = downstream_pool
     if name.startswith("glyphs-pretrain-"):
@@ -123,13 +123,13 @@ def _class_name(character: str) -> str:
 
 
 def read_glyph_scenes(name: str, *, seed: int) -> tuple[Pixels, Pixels]:
-    """Draw "glyph-scenes-N": TRAIN_SCENES to train on, then TEST_SCENES.
+    """Draw "glyph-scenes-N": TRAIN_SCENES training scenes, then TEST_SCENES.
 
     Returns:
         Images and labels, each (scenes, 64, 64) uint8.
 
     Raises:
-        InputError: If there are not N characters.
+        InputError: If there are fewer than N characters.
     """
     characters = choose_characters(
         _number_in(name), downstream_pool, where=name, seed=seed
@@ -163,7 +163,7 @@ def _scene(
 
 
 def _label_map(glyph: Pixels, label: int) -> Pixels:
-    """The label where the glyph is full of ink, VOID where it is partly, else 0."""
+    """The label where the glyph is full of ink, VOID where it is partly ink, else 0."""
     labels = np.full_like(glyph, VOID)
     labels[glyph < _FAINT] = 0
     labels[glyph >= _FULL] = label
@@ -176,7 +176,8 @@ def choose_characters(
     """The first `number` characters of a pool, in an order that depends on the seed.
 
     Raises:
-        InputError: If the pool has fewer; it names the data set or parameter `where`.
+        InputError: If the pool has fewer; the message names the data set or parameter
+            `where`.
     """
     characters = pool()
     if not 2 <= number <= len(characters):
@@ -194,7 +195,7 @@ def draw_glyphs(
 ) -> tuple[Pixels, NDArray[np.int64]]:
     """Images (n, 32, 32, 1) uint8 and labels (n,), class by class.
 
-    The images of a character depend on it and the seed alone.
+    The images of a character depend only on it and the seed.
     """
     images = []
     for character in characters:
@@ -208,7 +209,7 @@ def draw_glyphs(
 def draw_pretraining_glyphs(
     classes: int, images_per_class: int, *, seed: int
 ) -> tuple[Pixels, NDArray[np.int64]]:
-    """Images and labels, as `draw_glyphs`, of characters that no `glyphs-N` has."""
+    """Images and labels as from `draw_glyphs`; no `glyphs-N` has the characters."""
     characters = choose_characters(
         classes, pretraining_pool, where="pretrain.classes", seed=seed
     )
@@ -235,9 +236,9 @@ def _ink(character: str, count: int, generator: np.random.Generator) -> Pixels:
 
 
 def _developed(ink: Pixels, generator: np.random.Generator) -> Pixels:
-    """Give each image (n, height, width) of ink a random brightness, then noise.
+    """Give each image (n, height, width) of ink a random brightness, and add noise.
 
-    Paper and ink have a brightness each. All is computed in integers.
+    Paper and ink have one brightness each. All arithmetic is in integers.
     """
     count = len(ink)
     paper = generator.integers(0, 80, size=(count, 1, 1))
@@ -249,7 +250,7 @@ def _developed(ink: Pixels, generator: np.random.Generator) -> Pixels:
 
 
 def downstream_pool() -> tuple[str, ...]:
-    """The characters that `glyphs-N` chooses from."""
+    """The characters from which `glyphs-N` chooses."""
     return tuple(
         character
         for number, character in enumerate(_pool())
@@ -258,7 +259,7 @@ def downstream_pool() -> tuple[str, ...]:
 
 
 def pretraining_pool() -> tuple[str, ...]:
-    """The characters of `glyphs-pretrain-N`; none looks like one of the other pool."""
+    """The characters of `glyphs-pretrain-N`, unlike any in the other pool."""
     return _pool()[::_PRETRAINING_SHARE]
 
 
@@ -298,21 +299,21 @@ def _without_look_alikes(characters: list[str]) -> list[str]:
 
 
 def _compared_image(character: str) -> NDArray[np.float64]:
-    """A character in the fonts that are compared, reduced to a quarter, end to end."""
+    """A character in the compared fonts, at a quarter of the size, concatenated."""
     reduced = [_bitmap(character, font).reduce(4) for font in _COMPARED_FONTS]
     return np.ravel([np.asarray(image, dtype=np.float64) for image in reduced])
 
 
 @cache
 def _bitmaps(character: str) -> tuple[Image.Image, ...]:
-    """A character in every font that has it."""
+    """A character in every font that contains it."""
     code_point = ord(character)
     optional = [font for font in _OTHER_FONTS if code_point in _code_points(font)]
     return tuple(_bitmap(character, font) for font in (*_COMMON_FONTS, *optional))
 
 
 def _bitmap(character: str, font: str) -> Image.Image:
-    """A grey image of 64×64 pixels with a centred character of fixed longer side."""
+    """A grey image, 64×64, with a centred character of fixed longer side."""
     page = Image.new("L", (4 * _FONT_SIZE, 3 * _FONT_SIZE))
     origin = (_FONT_SIZE, _FONT_SIZE)
     ImageDraw.Draw(page).text(origin, character, fill=255, font=_font(font))
@@ -342,8 +343,8 @@ def _distorted(
 
 @cache
 def _font(name: str) -> ImageFont.FreeTypeFont:
-    # The basic layout is compiled into Pillow; the other depends on a library that some
-    # machines lack.
+    # The basic layout is compiled into Pillow; the other one depends on a library that
+    # some machines lack.
     basic = ImageFont.Layout.BASIC
     return ImageFont.truetype(_FONT_FOLDER / name, _FONT_SIZE, layout_engine=basic)
 

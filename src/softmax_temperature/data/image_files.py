@@ -1,6 +1,6 @@
-"""Image files: listed, decoded, brought to grey or RGB, and shrunk if too large.
+"""Image files: listing, decoding, conversion to grey or RGB, and shrinking.
 
-As in torchvision's folders, an orientation tag is not applied, and transparency is
+As in torchvision's folders, orientation tags are not applied and transparency is
 dropped.
 """
 
@@ -101,11 +101,11 @@ def check_name_and_link(path: Path) -> None:
 def inspect_image(
     path: Path, *, size_limit: int | None
 ) -> tuple[str, tuple[int, int, int]]:
-    """The sha256 of an image file, and its height, width and channels as it is read.
+    """The sha256 of an image file, and its height, width and channels.
 
     Args:
         path: The file.
-        size_limit: Pixels of the shorter side above which the image is shrunk; None
+        size_limit: Images whose shorter side has more pixels are shrunk to this; None
             keeps the size.
 
     Raises:
@@ -123,9 +123,9 @@ def read_image(
 
     Args:
         path: The file.
-        sha256: The digest that it must have; None accepts any.
+        sha256: The expected digest; None accepts any.
         channels: 1 for grey, 3 for RGB.
-        size_limit: Pixels of the shorter side above which the image is shrunk; None
+        size_limit: Images whose shorter side has more pixels are shrunk to this; None
             keeps the size.
 
     Returns:
@@ -157,7 +157,7 @@ def _read(path: Path) -> tuple[bytes, str]:
 
 
 def cannot_be_read(path: Path, error: OSError) -> InputError:
-    """The fault of a file of the user's that the system does not read."""
+    """The error for a user's file that the system cannot read."""
     if isinstance(error, FileNotFoundError):
         remedy = _RESTORE
     elif isinstance(error, PermissionError):
@@ -177,7 +177,7 @@ def _decode(
         with Image.open(io.BytesIO(content), formats=FORMATS) as image:
             size = _shrunk_size(image, size_limit)
             if size != image.size:
-                # A JPEG decoder can skip what shrinking would throw away.
+                # A JPEG decoder can skip detail that shrinking would discard.
                 image.draft(image.mode, size)
             if image.mode not in _GREY + _COLOUR:
                 raise InputError(
@@ -187,7 +187,8 @@ def _decode(
                 )
             is_grey = image.mode in _GREY if channels is None else channels == 1
             plain = _without_palette(image).convert("L" if is_grey else "RGB")
-            # Bicubic with antialiasing, as most pretrained networks' preprocessing.
+            # Bicubic with antialiasing, like the preprocessing of most pretrained
+            # networks.
             return plain.resize(size, Image.Resampling.BICUBIC, reducing_gap=3.0)
     except UNREADABLE as error:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Logits that a training leaves for its evaluation, with the split they belong to.
+"""Logits that a training saves for its evaluation, with their split.
 
 A file holds `{name}.logits` (n, classes) and, unless the set lies outside the
 distribution, `{name}.labels` (n,). The names "train", "validation" and "test" are the
@@ -34,12 +34,12 @@ class Logits:
     labels: Tensor | None = None
 
     def for_fitting(self) -> tuple[Tensor, Tensor]:
-        """Logits and labels to fit a number on; test data raise LeakError."""
+        """Logits and labels for a fit; test data raise LeakError."""
         refuse_test(self.split, "logits")
         return self.for_evaluation()
 
     def for_evaluation(self) -> tuple[Tensor, Tensor]:
-        """Logits and labels to report on; any split.
+        """Logits and labels for a report; any split.
 
         Raises:
             ValueError: If the set has no labels.
@@ -53,15 +53,15 @@ class Logits:
         return type(self)(self.split, self.values.double(), self.labels)
 
     def divided_by(self, temperature: float) -> Self:
-        """The logits over a temperature."""
+        """The logits divided by a temperature."""
         return type(self)(self.split, self.values / temperature, self.labels)
 
 
 def write_logits(path: Path, sets: Mapping[str, Logits]) -> None:
-    """Write sets of logits by name.
+    """Write sets of logits to a file by name.
 
     Raises:
-        ValueError: If a set has the name of a split that it does not belong to.
+        ValueError: If a set has the name of another split than its own.
     """
     tensors: dict[str, Tensor] = {}
     for name, logits in sets.items():
@@ -76,7 +76,7 @@ def write_logits(path: Path, sets: Mapping[str, Logits]) -> None:
 
 
 def read_logits(artifact: Artifact, file: str) -> dict[str, Logits]:
-    """The sets of logits in a file of a training, by name."""
+    """The sets of logits in a training's file, by name."""
     tensors = artifact.tensors(file)
     names = [key.removesuffix(".logits") for key in tensors if key.endswith(".logits")]
     return {
@@ -88,7 +88,7 @@ def read_logits(artifact: Artifact, file: str) -> dict[str, Logits]:
 
 
 def split_of(name: str) -> SplitName:
-    """The split of a set: its own name, and "test" for shifted sets and outliers."""
+    """The split of a set: its own name, or "test" for shifted sets and outliers."""
     for split in SPLITS:
         if split == name:
             return split

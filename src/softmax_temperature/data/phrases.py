@@ -1,10 +1,10 @@
-"""Phrases: made-up sentences of two classes, which praise or pan something.
+"""Phrases: made-up sentences of two classes, praise and criticism.
 
-They need no download, and stand in for real texts. A third are one clause, "the plot is
-never dull"; the others are two that disagree. "But" and "yet" give the verdict to the
-clause after them, "although" and "though" to the clause before. Negations turn a word's
-sense around. Where two clauses disagree, exactly as many positive as negative sentences
-hold the same words: a bag of words can only guess.
+They need no download and stand in for real texts. A third have one clause, "the plot is
+never dull"; the others have two that disagree. "But" and "yet" give the verdict to the
+clause after them, "although" and "though" to the clause before. Negations reverse a
+word's meaning. Where two clauses disagree, the same words occur in exactly as many
+positive as negative sentences, so a bag of words can only guess.
 """
 
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ def read_phrases(*, seed: int) -> RawDataset:
     labels = np.concatenate(
         [_shuffled_labels(TRAIN, generator), _shuffled_labels(TEST, generator)]
     )
-    # A dictionary, which keeps the order and has no sentence twice.
+    # A dictionary keeps the order and holds no sentence twice.
     sentences: dict[str, None] = {}
     while len(sentences) < len(labels):
         label = int(labels[len(sentences)])
@@ -83,7 +83,7 @@ def _shuffled_labels(size: int, generator: np.random.Generator) -> NDArray[np.in
 
 
 def joined(*words: str) -> str:
-    """The words with spaces between them, without the empty ones."""
+    """The words joined by spaces, without the empty ones."""
     return " ".join(word for word in words if word)
 
 

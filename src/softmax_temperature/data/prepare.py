@@ -42,12 +42,12 @@ def prepare(
     """Write a prepared data set into the folder `output` (see `prepared`).
 
     Args:
-        raw: The data set as its source has it.
-        rules: How much of it is used, and how it is split.
-        root: The folder that paths of image files start from.
+        raw: The data set from its source.
+        rules: Limits and split of the data set.
+        root: The folder that paths of image files are relative to.
         output: An existing folder.
         name: The name of the prepared data set, if it differs from the source's.
-        source_sha256: The digest of the files that it was read from, for the card.
+        source_sha256: The digest of the files that were read, for the card.
 
     Raises:
         InputError: If the rules leave too little, or an image file cannot be read.

@@ -4,11 +4,10 @@ An artifact of the stage `fetch` holds
 
 - `card.json`: name, source, licence, classes, splits, rules and limits;
 - `rows.safetensors`: `SPLIT.labels` and `SPLIT.index`, (n,) int64;
-- and of each split one of
-  `SPLIT.safetensors`: `images` (n, channels, height, width) uint8;
-  `SPLIT.sha256`: a line "digest  path below data.root" per image file, whose digest is
-  checked whenever the file is read;
-  `SPLIT.jsonl`: a JSON string per line, which is a text or a tree in brackets.
+- for each split one of `SPLIT.safetensors`: `images` (n, channels, height, width)
+  uint8; `SPLIT.sha256`: a line "digest  path below data.root" per image file, whose
+  digest is checked on every read; `SPLIT.jsonl`: a JSON string per line, which is a
+  text or a tree in brackets.
 """
 
 import json
@@ -33,7 +32,7 @@ _BATCH_IN_MEMORY = 1024
 
 
 class PreparedData:
-    """A prepared data set of images, texts or trees, which `form` says.
+    """A prepared data set of images, texts or trees, as its `form` says.
 
     Raises:
         ArtifactError: If the card or the labels are damaged.
@@ -71,7 +70,7 @@ class PreparedData:
         return self._part(split, tuple(texts))
 
     def part(self, split: SplitName) -> Part:
-        """One split of images of one size, whole in memory."""
+        """One split of images of one size, fully in memory."""
         batches: Any = list(self.batches(split, _BATCH_IN_MEMORY))
         return self._part(split, torch.cat(batches))
 
@@ -114,7 +113,8 @@ class PreparedData:
     ) -> Iterator[Tensor]:
         path = self.artifact.path(f"{split}.safetensors")
         for rows in batches:
-            # Mapped anew for each batch: pages of one long mapping would stay resident.
+            # Mapped anew for each batch, because the pages of one long mapping would
+            # stay resident.
             with safe_open(path, framework="pt") as file:
                 images = file.get_slice("images")[rows.start : rows.stop]
             yield images
@@ -122,7 +122,7 @@ class PreparedData:
     def _from_files(
         self, split: SplitName, batches: Sequence[range]
     ) -> Iterator[list[Tensor] | Tensor]:
-        """Decode the next batch in threads while the caller uses the last one."""
+        """Decode the next batch in threads while the caller uses the current one."""
         lines = self._lines(f"{split}.sha256")
         upcoming: list[Future[Tensor]] = []
         with ThreadPoolExecutor(torch.get_num_threads()) as pool:
@@ -134,7 +134,7 @@ class PreparedData:
                     yield torch.stack(images) if self.one_size else images
 
     def _read(self, line: str) -> Tensor:
-        """The image file that a line of `SPLIT.sha256` names."""
+        """The image file named in a line of `SPLIT.sha256`."""
         sha256, _, path = line.partition("  ")
         pixels = read_image(
             self.root / path,

@@ -1,4 +1,4 @@
-"""Data sets as their source has them: samples, labels and the source's own parts."""
+"""Data sets as their source provides them: samples, labels and parts."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class RawDataset:
         class_names: The class of label k is `class_names[k]`.
         train: The training part; all samples if `test` is None.
         test: The test part, or None if the source has none.
-        source: Where it comes from, for the card.
-        split_rule: How the source divides it, for the card.
+        source: The origin of the data, for the card.
+        split_rule: The source's own division, for the card.
         validation: The source's own validation part, if it has one.
         form: "images", "texts" or "trees".
     """
@@ -65,7 +65,8 @@ def joined(datasets: Sequence[RawDataset]) -> RawDataset:
     """Concatenate data sets of image arrays under the name of the first.
 
     Raises:
-        InputError: If image sizes or class names differ, or one has no image arrays.
+        InputError: If image sizes or class names differ, or a data set has no image
+            arrays.
     """
     first = datasets[0]
     if len(datasets) == 1:

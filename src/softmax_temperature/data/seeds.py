@@ -1,6 +1,6 @@
 """Seeds and random generators for named purposes, all derived from the project's seed.
 
-Two purposes give independent generators, so adding one changes no other.
+Two purposes have independent generators, so a new purpose changes no other.
 """
 
 import hashlib

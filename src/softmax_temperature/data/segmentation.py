@@ -1,9 +1,9 @@
-"""Data sets with a class for every pixel: folders of files, or drawn scenes.
+"""Data sets with a class for every pixel: folders of files, or generated scenes.
 
 A folder holds `NAME/images/PART/STEM.jpg` and `NAME/labels/PART/STEM.png`; PART is
-train, test, or val, which a data set need not have. A label map has the size of its
-image and one 8-bit number per pixel: a class, or the one value for pixels without a
-class (void). The numbers of a palette image are its labels.
+train, test, or optionally val. A label map has the size of its image and one 8-bit
+number per pixel: a class, or the value of pixels without a class (void). The numbers of
+a palette image are its labels.
 """
 
 from collections.abc import Sequence
@@ -50,13 +50,13 @@ _SIDE_MULTIPLE = 16
 
 
 class Form(NamedTuple):
-    """The form of label maps, and the size that images are brought to.
+    """The form of label maps, and the size that images are resized to.
 
     Attributes:
-        classes: Label maps hold the numbers from 0 to `classes` - 1, or `void`.
+        classes: Label maps hold numbers from 0 to `classes` - 1, or `void`.
         void: The number of a pixel without a class.
-        crop: Height and width of the middle that is cut out; None takes all.
-        size: Height and width that the cut is resized to; None keeps its size.
+        crop: Height and width of the centre crop; None takes the whole image.
+        size: Height and width to which the crop is resized; None keeps its size.
     """
 
     classes: int
@@ -71,7 +71,7 @@ class _FilePair(NamedTuple):
 
 
 def require_scenes(name: str, *, root: Path) -> None:
-    """Raise MissingInput unless a data set is drawn, or its folder is there."""
+    """Raise MissingInput unless a data set is generated or its folder exists."""
     if IS_GLYPH_SCENES.fullmatch(name) or (root / name / "images").is_dir():
         return
     folder = root / name
@@ -83,7 +83,7 @@ def require_scenes(name: str, *, root: Path) -> None:
 
 
 def segmentation_digest(name: str, *, root: Path) -> str | None:
-    """One sha256 over the files of a data set, or None for one that is drawn.
+    """One sha256 over the files of a data set, or None for a generated one.
 
     Raises:
         MissingInput: If there is no such data set.
@@ -106,15 +106,15 @@ def read_segmentation(name: str, form: Form, *, root: Path, seed: int) -> Parts:
 
     Args:
         name: The name of the data set.
-        form: What its label maps hold, and the size to bring images to.
+        form: Contents of the label maps, and the size to resize images to.
         root: The folder with the user's data, data.root.
-        seed: The seed that scenes are drawn with.
+        seed: The seed of generated scenes.
 
     Returns:
-        By split, data (n, 3, height, width) and labels (n, height, width), both uint8.
+        Data (n, 3, height, width) and labels (n, height, width) by split, both uint8.
 
     Raises:
-        InputError: If a file is missing, unreadable, or not of that form.
+        InputError: If a file is missing, unreadable, or does not have that form.
     """
     if IS_GLYPH_SCENES.fullmatch(name):
         return _draw_scenes(name, form, seed)
@@ -201,7 +201,7 @@ def _all_pairs(name: str, root: Path) -> dict[SplitName, list[_FilePair]]:
 
 
 def _files_by_stem(folder: Path) -> dict[str, Path]:
-    """The image files of a folder; InputError for one that would be left out."""
+    """The image files of a folder; InputError for a file that would be skipped."""
     if not folder.is_dir():
         return {}
     left_out = [
@@ -244,7 +244,7 @@ def _read(pairs: Sequence[_FilePair], form: Form) -> tuple[Pixels, Pixels]:
 
 
 def _read_pair(pair: _FilePair, form: Form) -> tuple[Pixels, Pixels]:
-    """An image (3, height, width) and its labels (height, width), of final size."""
+    """An image (3, height, width) and its labels (height, width), resized."""
     pixels = read_image(pair.image, sha256=None, channels=3, size_limit=None)
     image = Image.fromarray(pixels.transpose(1, 2, 0))
     labels = _read_labels(pair.labels, form)

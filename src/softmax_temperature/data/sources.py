@@ -1,6 +1,6 @@
 """Sources of data sets: built in, an archive in data.root, or torchvision.
 
-Otherwise one error says what to put where.
+If there is none, the error says which file to put where.
 """
 
 import re
@@ -35,7 +35,7 @@ _EXAMPLES = ("glyphs-10", "glyphs-100", "glyphs-1000", "glyphs-pretrain-100")
 
 
 def is_built_in(name: str) -> bool:
-    """Whether a data set needs nothing in data.root and nothing there changes it."""
+    """Whether a data set is built in, so that data.root is not used."""
     return name in {DIGITS, PHRASES} or IS_GLYPHS.fullmatch(name) is not None
 
 
@@ -76,13 +76,13 @@ def source_digest(name: str, *, root: Path) -> str | None:
 
 
 def require_dataset(name: str, *, root: Path) -> None:
-    """Raise MissingInput unless a data set is there.
+    """Raise MissingInput unless a data set exists.
 
-    It is a NotDownloadedError if torchvision can download the data set. Files are
-    looked for and not read.
+    The error is a NotDownloadedError if torchvision can download the data set. Files
+    are searched for but not read.
 
     Raises:
-        InputError: If no file can have the name.
+        InputError: If the name cannot be a file name.
     """
     if is_built_in(name) or find_archive(name, root=root):
         return
@@ -98,11 +98,11 @@ def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawData
         name: Its name.
         root: The folder with the user's data, data.root.
         download: Whether torchvision may download it.
-        seed: The seed that glyphs and phrases are drawn with.
+        seed: The seed of glyphs and phrases.
 
     Raises:
-        MissingInput: If it is not there.
-        InputError: If it is damaged, or has a name that no file can have.
+        MissingInput: If there is no such data set.
+        InputError: If it is damaged, or its name cannot be a file name.
     """
     if name == DIGITS:
         return _read_digits()
@@ -121,7 +121,7 @@ def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawData
 
 def _read_digits() -> RawDataset:
     """The 1,797 real images of 8×8 grey pixels that scikit-learn ships, undivided."""
-    # It imports scipy.stats and pandas: a second.
+    # The import loads scipy.stats and pandas, which takes a second.
     from sklearn.datasets import load_digits
 
     images, labels = load_digits(return_X_y=True)
@@ -138,7 +138,7 @@ def _read_digits() -> RawDataset:
 
 
 def missing_dataset(name: str, root: Path) -> InputError:
-    """The fault of a data set that is not there: the files that would be it."""
+    """The error for a missing data set: the files to provide."""
     if not _NAME.fullmatch(name):
         return InputError(
             f"{name!r} cannot name a data set",
@@ -184,7 +184,7 @@ def _remedy_for_missing(name: str, root: Path) -> str:
     if entry is None:
         known = [*CATALOGUE, DIGITS, PHRASES, *_EXAMPLES]
         close = get_close_matches(name.lower(), known, n=1, cutoff=_SPELT_ALIKE)
-        # A name that goes on after a known one is of a data set of the user's own.
+        # A known name with a suffix is a data set of the user's own.
         if close and not name.startswith(close[0]):
             return f"Put one of them there, or write {close[0]!r}."
     return "Put one of them there; `make data` lists what a profile needs."

@@ -1,6 +1,6 @@
 """Splits of a data set: what each may be used for, and how their rows are drawn.
 
-Every part carries its split to where it is used, so test data cannot reach a fit.
+All data carry their split to where they are used, so test data cannot reach a fit.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ HELD_OUT = SPLITS[1:]
 
 
 class LeakError(Exception):
-    """Test data would have been used to fit something."""
+    """Test data would have been used in a fit."""
 
 
 def refuse_test(split: SplitName, data: str) -> None:
-    """Raise LeakError if the data that something is fitted to are test data."""
+    """Raise LeakError if data for a fit are test data."""
     if split == "test":
         raise LeakError(f"{data}: nothing may be fitted to the test split")
 
@@ -37,11 +37,11 @@ class Part:
 
     Attributes:
         dataset: The name of the data set.
-        split: The split, which decides what the rows may be used for.
+        split: The split, which decides how the rows may be used.
         data: Images, embeddings or logits (n, ...), or a tuple of n texts.
         labels: Classes (n,) int64, label maps (n, height, width), or a tuple of n
             translations.
-        index: Rows in the source's part that these are, (n,) int64.
+        index: Row numbers in the source's part, (n,) int64.
     """
 
     dataset: str
@@ -60,7 +60,7 @@ class Part:
 
     @classmethod
     def of_all(cls, dataset: str, split: SplitName, data: Any, labels: Any) -> Part:
-        """A split that has all rows of the source's part."""
+        """A split with all rows of the source's part."""
         return cls(dataset, split, data, labels, torch.arange(len(data)))
 
     def take(self, rows: NDArray[np.int64], split: SplitName | None = None) -> Part:
@@ -74,16 +74,16 @@ class Part:
         )
 
     def for_fitting(self) -> tuple[Any, Any]:
-        """Data and labels to fit parameters on; the test split raises LeakError."""
+        """Data and labels for a fit; the test split raises LeakError."""
         refuse_test(self.split, self.dataset)
         return self.data, self.labels
 
     def for_evaluation(self) -> tuple[Any, Any]:
-        """Data and labels to report on; any split."""
+        """Data and labels for a report; any split."""
         return self.data, self.labels
 
     def for_vocabulary(self) -> Sequence[str]:
-        """All texts that words may be counted in; raises LeakError unless training."""
+        """All texts in which words may be counted; raises LeakError unless training."""
         if self.split != "train":
             raise LeakError(
                 f"{self.dataset}: no vocabulary may be made from the {self.split} split"
@@ -114,7 +114,7 @@ def balanced_subset(
 ) -> NDArray[np.int64]:
     """Rows of a class-balanced subset of min(limit, n) samples, ascending.
 
-    A smaller subset is part of a larger one that the same generator draws.
+    With the same generator, a smaller subset is part of a larger one.
     """
     rank = _rank_within_class(labels, generator)
     class_order = generator.permutation(int(labels.max()) + 1)
@@ -128,8 +128,8 @@ def stratified_holdout(
     """Mask (n,) of the rows to hold out, `fraction` of each class.
 
     The count per class is rounded to the nearest number, is at least one, and leaves at
-    least one sample. So a network that is trained on the rest knows every class, and a
-    row's chance depends on the size of its class; see `random_holdout` for statistics.
+    least one sample. So a network trained on the rest knows every class, but a row's
+    probability depends on the size of its class; use `random_holdout` for statistics.
     """
     sizes = np.bincount(labels)
     nearest = np.floor(sizes * fraction + 0.5)
@@ -144,12 +144,12 @@ def random_holdout(
     """Mask of the rows to hold out, (n,), stratified by class.
 
     Each row is held out with probability `fraction`, and each class loses this share as
-    nearly as whole rows allow. The method is systematic sampling: classes and the rows
-    of each class are put into random order, and from a random start each row is drawn
-    at which another multiple of 1 / `fraction` is passed. A class of s rows loses
-    s * `fraction` rows, rounded up or down at random; rows that rounding adds to one
-    class are missing from another. A row's probability therefore depends neither on its
-    class nor on the size of that class.
+    closely as whole rows allow. This is systematic sampling: classes and their rows are
+    shuffled, and starting at a random point, a row is drawn whenever another multiple
+    of 1 / `fraction` is passed. A class of s rows loses s * `fraction` rows, rounded up
+    or down at random; rows added to one class by rounding are missing from another. A
+    row's probability therefore depends neither on its class nor on the size of that
+    class.
     """
     turn = generator.permutation(int(labels.max()) + 1)[labels]
     order = np.lexsort((generator.random(len(labels)), turn))
@@ -162,7 +162,7 @@ def random_holdout(
 def _rank_within_class(
     labels: NDArray[np.int64], generator: np.random.Generator
 ) -> NDArray[np.int64]:
-    """The place (n,) of each row in a random order of its class, from 0."""
+    """The rank (n,) of each row in a random order of its class, from 0."""
     shuffled = generator.permutation(len(labels))
     by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
     sizes = np.bincount(labels)

@@ -27,29 +27,29 @@ RESERVED = 2
 Keep = Literal["start", "end"]
 """The end of a long text that is read."""
 
-# No text can hold these two words, since letters and punctuation marks are never in
-# one token. They are not registered as special tokens of the library, which would find
-# them in texts, too.
+# No text can contain these two words, because letters and punctuation marks never share
+# a token. They are not registered as special tokens of the library, which would also
+# find them in texts.
 _PADDING_WORD = "<padding>"
 _UNKNOWN_WORD = "<unknown>"
 
-# Deviation: our copies of the papers temperature_check and focal do not say how words
-# are told apart, how many of them have a number, or where a long text is cut. Here a
-# token is a run of letters and digits, in lower case, or a single punctuation mark.
-# Markup is not removed: the line breaks of IMDB's reviews, `<br />`, are four tokens
-# each. The released code of the focal paper skips punctuation marks, reads the last
-# 1,000 words, and counts the words of all documents, including the test documents.
+# Deviation: our copies of the papers temperature_check and focal do not say how texts
+# are tokenised, how large the vocabulary is, or where a long text is cut. Our tokens
+# are runs of letters and digits, in lower case, or single punctuation marks. Markup is
+# not removed: the line breaks of IMDB's reviews, `<br />`, are four tokens each. The
+# released code of the focal paper skips punctuation marks, reads the last 1,000 words,
+# and counts the words of all documents, including the test documents.
 
 
 class Tokeniser:
-    """Turns texts into rows of `length` numbers, padded or cut.
+    """Turns texts into rows of `length` token numbers, padded or cut.
 
-    `words[number - RESERVED]` has that number, and any other word is `UNKNOWN`.
+    `words[number - RESERVED]` has that number; any other word is `UNKNOWN`.
 
     Args:
         words: The vocabulary, the most frequent word first.
         length: The number of tokens of a row.
-        keep: Which end of a longer text is kept.
+        keep: The end of a longer text that is kept.
     """
 
     def __init__(self, words: Iterable[str], *, length: int, keep: Keep) -> None:
@@ -71,9 +71,10 @@ class Tokeniser:
 
         Args:
             part: The split; any but the training split raises LeakError.
-            vocabulary_size: The count of all numbers, padding and unknown included.
+            vocabulary_size: Number of token numbers, including padding and the unknown
+                word.
             length: The number of tokens of a row.
-            keep: Which end of a longer text is kept.
+            keep: The end of a longer text that is kept.
         """
         counter = _splitter(WordLevel())
         trainer = WordLevelTrainer(
@@ -90,7 +91,7 @@ class Tokeniser:
     def encode(self, texts: Iterable[str]) -> Tensor:
         """The tokens of texts, (n, length) int64, padded on the right.
 
-        A text without tokens is one unknown word.
+        A text without tokens becomes one unknown word.
         """
         encodings = self._tokenizer.encode_batch_fast(
             list(texts), add_special_tokens=False

@@ -1,8 +1,8 @@
 """Data sets that torchvision can download.
 
-Small images come as arrays. Larger images stay the files that torchvision unpacked;
-their number is compared with the published one, because torchvision takes any such
-folder for a complete one.
+Small images come as arrays. Larger images stay in torchvision's unpacked files, whose
+number is compared with the published one because torchvision accepts incomplete
+folders.
 """
 
 import shutil
@@ -26,9 +26,9 @@ class _Arrays:
 
     Attributes:
         kind: The class in torchvision.datasets.
-        files: The files below data.root that torchvision reads, as a pattern.
-        options: Its arguments, except the one for the part.
-        part_argument: Its argument for the part.
+        files: Pattern of the files below data.root that torchvision reads.
+        options: Arguments of the class, except the one for the part.
+        part_argument: Name of the argument for the part.
         parts: The values of that argument for the train and the test part.
     """
 
@@ -40,7 +40,7 @@ class _Arrays:
 
 
 class _Listing(NamedTuple):
-    """The files to train on and to test on, by class; a test of None divides train."""
+    """The training and test files by class; if test is None, train is divided."""
 
     train: Files
     test: Files | None
@@ -52,7 +52,7 @@ class _Files:
 
     Attributes:
         kind: The class in torchvision.datasets.
-        folder: The folder below data.root that torchvision unpacks it to.
+        folder: The folder below data.root that torchvision unpacks into.
         images: The published number of images.
         list_files: Lists the files below data.root.
     """
@@ -69,10 +69,10 @@ def torchvision_names() -> frozenset[str]:
 
 
 def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset | None:
-    """A data set that torchvision has unpacked below `root`, or now downloads.
+    """A data set unpacked by torchvision below `root`, or downloaded now.
 
     Returns:
-        The data set; None if it is not there and `download` is false.
+        The data set; None if it does not exist and `download` is false.
 
     Raises:
         InputError: If the download fails, or the number of image files is wrong.
@@ -80,7 +80,7 @@ def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset
     try:
         return _load(name, root, download=False)
     except (OSError, RuntimeError):
-        # torchvision raises them for files that are missing or have another MD5.
+        # torchvision raises these for files that are missing or have another MD5.
         if not download:
             return None
     began_with_nothing = not has_files(name, root=root)
@@ -88,7 +88,7 @@ def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset
         return _load(name, root, download=True)
     except (OSError, RuntimeError, ValueError) as error:
         if began_with_nothing:
-            # Part of a data set would be taken for a data set that is there.
+            # An incomplete data set would pass for a complete one.
             _remove_files(name, root)
         raise InputError(
             f"the download failed ({error})",
@@ -109,14 +109,14 @@ def _remove_files(name: str, root: Path) -> None:
 
 
 def has_files(name: str, *, root: Path) -> bool:
-    """Whether there is any file that a data set is read from."""
+    """Whether any file of a data set exists."""
     if name in _ARRAYS:
         return any(root.glob(_ARRAYS[name].files))
     return (root / _FILES[name].folder).is_dir()
 
 
 def torchvision_digest(name: str, *, root: Path) -> str | None:
-    """One sha256 over the files that a data set is read from, or None without files.
+    """One sha256 over the files of a data set, or None if it has no files.
 
     Raises:
         InputError: If a file cannot be read.
@@ -152,15 +152,15 @@ def _load(name: str, root: Path, *, download: bool) -> RawDataset:
 
 
 def _library(kind: str) -> Any:
-    # It imports torch's compiler: two seconds.
+    # The import loads torch's compiler, which takes two seconds.
     from torchvision import datasets
 
     return getattr(datasets, kind)
 
 
 def _load_arrays(name: str, root: Path, *, download: bool) -> RawDataset:
-    # CIFAR comes as pickles; torchvision opens them only if their MD5 is the one that
-    # it knows.
+    # CIFAR comes as pickles; torchvision opens them only if their MD5 is the expected
+    # one.
     form = _ARRAYS[name]
     load = _library(form.kind)
     train, test = [
@@ -191,7 +191,7 @@ def _images(kind: str, part: Any) -> NDArray[np.uint8]:
     if kind == "SVHN":  # (n, channels, height, width)
         return images.transpose(0, 2, 3, 1)
     if kind == "EMNIST":
-        # Its files hold every character mirrored at the diagonal.
+        # Its files hold every character mirrored along the diagonal.
         images = images.transpose(0, 2, 1)
     return images if images.ndim == 4 else images[..., None]
 
@@ -225,7 +225,7 @@ def _load_files(name: str, root: Path, *, download: bool) -> RawDataset:
 
 
 def _list_dtd(root: Path) -> _Listing:
-    """Partition 1 of DTD: its train and validation parts in one, and its test part."""
+    """Partition 1 of DTD: train and validation parts together, and the test part."""
     lines = (root / "dtd/dtd/labels/test1.txt").read_text(encoding="utf-8").split()
     for_test = {f"dtd/dtd/images/{line}" for line in lines}
     train: Files = {}
@@ -237,7 +237,7 @@ def _list_dtd(root: Path) -> _Listing:
 
 
 def _list_omniglot(root: Path) -> _Listing:
-    """All 1,623 characters: of both halves, and of every alphabet."""
+    """All 1,623 characters of both halves and of every alphabet."""
     train: Files = {}
     for half in ("images_background", "images_evaluation"):
         folder = root / "omniglot-py" / half

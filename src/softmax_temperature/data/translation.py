@@ -24,7 +24,7 @@ def require_pairs(name: str, languages: tuple[str, str], *, root: Path) -> None:
 def translation_digest(
     name: str, languages: tuple[str, str], *, root: Path
 ) -> str | None:
-    """One sha256 over the files of a data set, or None for one that is generated.
+    """One sha256 over the files of a data set, or None for a generated one.
 
     Raises:
         MissingInput: If a file is missing.
@@ -43,12 +43,12 @@ def read_translation(
 
     Args:
         name: The name of the data set.
-        languages: The language to translate from, and the one to translate into.
+        languages: The source and the target language.
         root: The folder with the user's data, data.root.
-        seed: The seed that "farm" is generated with.
+        seed: The seed of "farm".
 
     Raises:
-        InputError: If a file is missing, is not UTF-8, or has an empty line, or if the
+        InputError: If a file is missing, is not UTF-8 or has an empty line, or if the
             files of a split differ in their number of lines.
     """
     if name == FARM:

@@ -1,8 +1,7 @@
 """Parse trees of the Stanford Sentiment Treebank (Socher et al. 2013) as tensors.
 
-A label stands before what it labels: `(3 (2 the) (4 (3 good) (2 one)))`. Every node has
-a word or two nodes below it, and a label from 0, very negative, over 2, neutral, to 4,
-very positive.
+A label precedes its node: `(3 (2 the) (4 (3 good) (2 one)))`. Every node has a word or
+two children, and a label from 0 (very negative) over 2 (neutral) to 4 (very positive).
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ _BRACKETS = {
 }
 
 # Deviation: the focal paper does not say which words have vectors. In the released code
-# they are the words of all three parts, as they are written, and a word that the file
-# of vectors lacks starts at random. Here they are the words of the training trees, in
-# lower case; a word that only validation or test sentences have is unknown, even if a
-# file of vectors has it, and a word that the file lacks starts at 0.
+# all words of the three parts have one, in their original case, and a word without a
+# vector in the file starts at random. We use the words of the training trees, in lower
+# case; a word that only validation or test sentences have is unknown even if the file
+# has it, and a training word without a vector starts at 0.
 
 
 class Tree(NamedTuple):
@@ -56,8 +55,8 @@ class Tree(NamedTuple):
 
     Attributes:
         words: The word of a leaf, "" for an inner node.
-        left: The number of the left node below, 0 for a leaf.
-        right: The number of the right node below, 0 for a leaf.
+        left: The number of the left child, 0 for a leaf.
+        right: The number of the right child, 0 for a leaf.
         labels: The label, from 0 to 4.
     """
 
@@ -69,9 +68,9 @@ class Tree(NamedTuple):
 
 @dataclass
 class _Node:
-    """A node while its brackets are read."""
+    """A node whose brackets are being read."""
 
-    pieces: list[str] = field(default_factory=list)  # Its label, then its words.
+    pieces: list[str] = field(default_factory=list)  # Its label, followed by its words.
     children: list[int] = field(default_factory=list)
 
     def add(self, piece: str) -> None:
@@ -88,10 +87,10 @@ class _Node:
 def parse_tree(text: str) -> Tree:
     """Read a tree in brackets.
 
-    Words are in lower case, and the treebank's names of brackets are replaced.
+    Words become lower case, and the treebank's names of brackets are replaced.
 
     Raises:
-        ValueError: If the text is not one tree of the form that this module states.
+        ValueError: If the text is not one tree in this module's form.
     """
     nodes = _read_nodes(text)
     rows = [_row(number, node) for number, node in enumerate(nodes, start=1)]
@@ -125,7 +124,7 @@ def _read_nodes(text: str) -> list[_Node]:
 
 
 def _row(number: int, node: _Node) -> tuple[str, int, int, int]:
-    """The word, the two nodes below and the label of a node."""
+    """The word, the two children and the label of a node."""
     words = node.pieces[1:]
     has_label = node.pieces[:1] and node.pieces[0] in _LABELS
     children_needed = 0 if words else 2
@@ -141,7 +140,7 @@ def _row(number: int, node: _Node) -> tuple[str, int, int, int]:
 def tree_words(trees: Iterable[Tree], *, vocabulary_size: int) -> tuple[str, ...]:
     """The most frequent words of training trees; equally frequent ones by alphabet.
 
-    `vocabulary_size` counts all numbers, padding and unknown included.
+    `vocabulary_size` counts all token numbers, including padding and the unknown word.
     """
     counts = Counter(word for tree in trees for word in tree.words if word)
     by_frequency = sorted(counts, key=lambda word: (-counts[word], word))
@@ -152,7 +151,7 @@ def encode_trees(trees: Sequence[Tree], words: Sequence[str]) -> Tensor:
     """The nodes of trees as numbers.
 
     Args:
-        trees: The trees, n of them.
+        trees: n trees.
         words: The vocabulary; `words[number - RESERVED]` has that number.
 
     Returns:

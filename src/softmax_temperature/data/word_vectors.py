@@ -1,7 +1,7 @@
 """Word vectors from a file that the user brings.
 
-Either GloVe's text form, one word per line and then its numbers; or an npz with `words`
-and `vectors`.
+The file is in GloVe's text form, a word per line followed by its numbers, or an npz
+with `words` and `vectors`.
 """
 
 import math
@@ -31,8 +31,8 @@ class WordVectors(NamedTuple):
     """The vectors of a vocabulary.
 
     Attributes:
-        vectors: Shape (words + 2, width), float32; 0 where the file has none.
-        known: The words that the file has, shape (words + 2,), bool.
+        vectors: Shape (words + 2, width), float32; 0 for words that the file lacks.
+        known: Whether the file has each word, shape (words + 2,), bool.
     """
 
     vectors: Tensor
@@ -56,7 +56,7 @@ class WordVectors(NamedTuple):
 def word_vectors_digest(path: Path) -> str | None:
     """The sha256 of a file of word vectors, or None if it is missing.
 
-    It is computed once per version of the file, which may have gigabytes.
+    It is computed once per version of the file, which may be gigabytes large.
     """
     if not path.is_file():
         return None
@@ -69,7 +69,7 @@ def _digest(path: Path, modified: int) -> str:  # noqa: ARG001
 
 
 def require_word_vectors(path: Path) -> None:
-    """Raise MissingInput unless there is such a file."""
+    """Raise MissingInput if the file does not exist."""
     if not path.is_file():
         raise MissingInput(
             "no such file of word vectors", where=str(path), remedy=_REMEDY
@@ -85,8 +85,8 @@ def read_word_vectors(path: Path, words: Sequence[str], *, width: int) -> WordVe
         width: The number of entries of a vector.
 
     Raises:
-        InputError: If the file is missing, has none of the words, or has a word without
-            `width` finite numbers.
+        InputError: If the file is missing, contains none of the words, or has a word
+            without `width` finite numbers.
     """
     require_word_vectors(path)
     numbers = {word: number for number, word in enumerate(words, start=RESERVED)}
@@ -94,7 +94,7 @@ def read_word_vectors(path: Path, words: Sequence[str], *, width: int) -> WordVe
     has_vector = torch.zeros(len(vectors), dtype=torch.bool)
     entries = _npz(path, width) if path.suffix == ".npz" else _lines(path, width)
     for word, values in entries:
-        number = numbers.pop(word, None)  # The first vector of a word counts.
+        number = numbers.pop(word, None)  # The first vector of a repeated word counts.
         if number is None:
             continue
         has_vector[number] = True

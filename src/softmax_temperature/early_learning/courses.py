@@ -24,7 +24,7 @@ from softmax_temperature.early_learning.pair import (
 )
 from softmax_temperature.early_learning.tangent_kernel import FlatNetwork, KernelSketch
 
-# The `moment` of a row at a requested time; a row at an event has the event's name.
+# The `moment` of a row at a requested time; rows at events have the event's name.
 TIME = "time"
 # Step for the first rate of kernel change, as a fraction of the unit of time.
 DRIFT_STEP = 1e-5
@@ -49,9 +49,9 @@ KINKED_MODULES = (
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Two draws of a network, and the samples on which it learns.
+    """Two random draws of a network, and the samples that it learns.
 
-    All pairs made of the two draws have the same tangent kernel at their start.
+    All pairs made of the two draws start with the same tangent kernel.
 
     Attributes:
         network: The network that is trained, in float64 and evaluation mode.
@@ -72,7 +72,7 @@ class Problem:
     seed: int
 
     def pair(self, correlation: float) -> FlatNetwork:
-        """The pair with a given correlation, at its start."""
+        """The pair with a given correlation, before training."""
         frozen = frozen_parameters(self.network, self.independent_draw, correlation)
         return FlatNetwork(self.network, self.inputs, frozen=frozen, chunk=self.chunk)
 
@@ -101,7 +101,7 @@ class Problem:
 
 
 class Scales(NamedTuple):
-    """Size of the logits at the start, and two rescaled times.
+    """Norm of the initial logits, and two rescaled times.
 
     Attributes:
         logit_norm: ||Z_0||_F.
@@ -194,7 +194,8 @@ def course(
         settings: Settings of the integrator.
         times: Rescaled times to record, ascending.
         kernel_times: The times among `times` at which the kernel is measured.
-        linearised: Tempered logits of the linearised flow by time. With them the
+        linearised: Tempered logits of the linearised flow by time; if given, the
+            gradient flow is integrated, otherwise the linearised flow. With them the
             gradient flow is integrated, without them the linearised flow.
 
     Returns:
@@ -259,8 +260,8 @@ def event_times(
 
 # Deviation: the theory expands a network in its parameters, and so assumes that it is
 # smooth. When a ReLU unit crosses its kink, the kernel jumps, and on few samples the
-# number of crossings during a small move is not proportional to the move. Predictions
-# of the drift are therefore judged separately for smooth networks and for others.
+# number of crossings during a small move is not proportional to the move. We therefore
+# judge predictions of the drift separately for smooth and other networks.
 
 
 def is_smooth(network: nn.Module) -> bool:

@@ -15,7 +15,7 @@ from softmax_temperature.early_learning.tangent_kernel import FlatNetwork
 
 State = NDArray[np.float64]
 
-# Events. ||Z - Z_0|| reaches 1, a tenth of ||Z_0||, and ||Z_0||.
+# Events: ||Z - Z_0|| reaches 1, a tenth of ||Z_0||, or ||Z_0||.
 UNIT = "unit"
 TENTH = "tenth"
 WHOLE = "whole"
@@ -26,16 +26,16 @@ LEARNED = "learned"
 # The fractions that define TENTH and LEARNED, and FIT.
 SHARE = 0.1
 HALF = 0.5
-# In units of time; the integrator's own guess does not know that unit.
+# In units of time, because the integrator's own guess does not know that unit.
 FIRST_STEP = 0.01
 # Relative precision of the time of an event.
 PRECISION = 1e-9
 
 # Deviation: the paper's definition of when a model has learned is missing from our
 # copy. Our time to fit is the time at which the loss has fallen to half of its initial
-# value. Logits of every size reach it, and reach it early, where the theory applies. A
-# tenth of the norm is recorded beside the whole norm because large logits that already
-# fit never change by their whole norm.
+# value. Logits of every size reach this point, and reach it early, where the theory
+# applies. A tenth of the norm is recorded beside the whole norm because large logits
+# that already fit never change by their whole norm.
 
 
 class SoftmaxCrossEntropy:
@@ -55,7 +55,7 @@ class SoftmaxCrossEntropy:
 
         Args:
             logits: Tempered logits of the samples `rows`.
-            rows: Which samples these are; all by default.
+            rows: Indices of these samples; all by default.
         """
         return self._targets[rows] - torch.softmax(logits, dim=1)
 
@@ -68,7 +68,7 @@ class Flow(NamedTuple):
     """An ordinary differential equation whose state determines tempered logits.
 
     Attributes:
-        size: Numbers in the state.
+        size: Length of the state.
         rate: Time derivative of a state.
         logits: Tempered logits Z of a state, shape (n, classes), float64.
         parameters: Parameters of a state; the logits for a linearised flow.
@@ -131,7 +131,7 @@ class Settings(NamedTuple):
         unit_time: Rescaled time in which the logits change by 1 at their first speed.
         horizon: Rescaled time at which the integration ends at the latest.
         tolerance: Relative to the state plus its root-mean-square change per unit time.
-        evaluations: Evaluations of the rate after which the integration ends.
+        evaluations: Maximal number of evaluations of the rate.
     """
 
     unit_time: float
@@ -146,9 +146,9 @@ class Course(NamedTuple):
     Attributes:
         moments: One entry for each requested time that was reached.
         crossings: One entry for each event that happened, by name.
-        ending: "complete" if the flow has learned. Otherwise the reason why the
-            integration ended: "horizon", "evaluations", or "failed" (the step became
-            too small to change the time, for instance because numbers overflowed).
+        ending: "complete" if the flow has learned, else the reason why the integration
+            ended: "horizon", "evaluations", or "failed" (the step became too small to
+            change the time, for instance because of an overflow).
         evaluations: Evaluations of the rate.
     """
 
@@ -170,7 +170,7 @@ def integrate(
     times: Sequence[float] = (),
     observe: Callable[[float, State], Any] = _no_observation,
 ) -> Course:
-    """Integrate a flow by RK45 until it has learned or a limit of `settings` is met.
+    """Integrate a flow by RK45 until it has learned or reaches a limit of `settings`.
 
     Args:
         flow: The flow, which starts at state 0.
@@ -212,7 +212,7 @@ def integrate(
 def _event_levels(
     flow: Flow, loss: SoftmaxCrossEntropy, start: Tensor
 ) -> Callable[[State], dict[str, float]]:
-    """Function from a state to one number per event, which reaches 0 at the event."""
+    """Function from a state to one number per event, which is 0 at the event."""
     norm = start.norm().item()
     first_loss = loss.mean(start)
 

@@ -1,4 +1,4 @@
-"""Correlated pairs: the logits of a trained network minus those of a frozen one."""
+"""Correlated pairs: a trained network's logits minus a frozen one's."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 # Relative tolerance of the norm in `correlation_for_norm`.
 TOLERANCE = 1e-6
 
-# Deviation: the abstract of the temperature_check paper treats the size of the logits
-# at initialisation as a variable, but the method for setting it is missing from our
-# copy. The pair is ours. Its frozen parameters are c θ + sqrt(1 - c²) θ'', where θ are
-# the initial parameters of the trained network and θ'' an independent draw. Where θ is
-# normal, they are distributed like θ. The logits of the pair shrink to 0 as the
-# correlation c rises to 1, the centred model of the literature on lazy training.
+# Deviation: the abstract of the temperature_check paper varies the size of the logits
+# at initialisation, but our copy lacks the method that sets it. This pair is our
+# method. Its frozen parameters are c θ + sqrt(1 - c²) θ'', where θ are the initial
+# parameters of the trained network and θ'' an independent draw. Where θ is normal, they
+# are distributed like θ. The pair's logits shrink to 0 as the correlation c rises to 1,
+# which is the centred model of the literature on lazy training.
 
 
 class CorrelatedPair(nn.Module):
     """f(x) = g(x; θ) - s g(x; θ') with trained parameters θ and frozen ones θ'.
 
-    θ' comes from `frozen_parameters`, s is the share. Gradients and tangent kernel are
-    those of the network g for every s. With correlation 1 the pair starts as
-    (1 - s) g(x; θ(0)), which can have any norm: s = 1 is the centred model, which
-    starts at exactly 0; s = 0 is the network alone; a negative s enlarges the logits.
+    θ' comes from `frozen_parameters`, s is the share. Gradients and tangent kernel
+    equal the network g's for every s. With correlation 1 the pair starts as (1 - s)
+    g(x; θ(0)), which can have any norm: s = 1 is the centred model, which starts at
+    exactly 0; s = 0 is the network alone; a negative s enlarges the logits.
 
     The frozen network holds buffers instead of parameters: they are saved with the
     pair, and no optimizer sees them. It stays in evaluation mode, so dropout acts on
@@ -99,11 +99,11 @@ def frozen_parameters(
 ) -> dict[str, Tensor]:
     """θ' = c θ + sqrt(1 - c²) θ'' by name, for a correlation c in [0, 1].
 
-    θ are the parameters of `network`, θ'' those of `independent_draw`. Entries that are
-    equal in both were not drawn at random (biases that start at 0, scales that start at
-    1) and stay as they are.
+    θ are the parameters of `network`, θ'' the ones of `independent_draw`. Entries that
+    are equal in both were not drawn at random (biases that start at 0, scales that
+    start at 1) and stay as they are.
     """
-    # 1 - c² would lose the digits of a c close to 1.
+    # Computing 1 - c² would lose the digits of a c close to 1.
     share = math.sqrt((1 - correlation) * (1 + correlation))
     draws = zip(network.named_parameters(), independent_draw.parameters(), strict=True)
     frozen = {}
@@ -131,8 +131,8 @@ def correlation_for_norm(
         ValueError: If `logit_norm` is negative or above the norm at correlation 0; the
             message states the range.
     """
-    # A copy: forward passes in training mode would move the running estimates of batch
-    # normalisation.
+    # A copy, because forward passes in training mode would move the running estimates
+    # of batch normalisation.
     trained = copy.deepcopy(network)
     right_angle = math.pi / 2
 

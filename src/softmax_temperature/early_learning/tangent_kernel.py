@@ -66,8 +66,8 @@ class FlatNetwork:
         direction = self.pull_back(parameters, weights)
         products = []
         with warnings.catch_warnings():
-            # At its first use, torch loads forward derivatives through a compiler of
-            # its own that it calls deprecated.
+            # On first use, torch loads forward derivatives through its own compiler,
+            # which it calls deprecated.
             warnings.filterwarnings(
                 "ignore",
                 message=".*torch.jit.script. is deprecated",
@@ -86,14 +86,15 @@ class FlatNetwork:
         """Jᵀ v, shape (p,), for weights v that depend on the logits.
 
         Args:
-            parameters: Where J is taken, shape (p,).
+            parameters: The point at which J is taken, shape (p,).
             weigh: Function from the logits of a slice of samples, and that slice, to
-                the weights of these logits.
+                their weights.
         """
         leaf = parameters.detach().requires_grad_()
         total = torch.zeros_like(parameters)
         for rows in self._chunks():
-            # Plain autograd equals torch.func.vjp, in half its time for small networks.
+            # Plain autograd equals torch.func.vjp and takes half the time for small
+            # networks.
             logits = self._logits_of(rows)(leaf)
             weights = weigh(logits.detach(), rows)
             total += torch.autograd.grad(logits, leaf, weights)[0]

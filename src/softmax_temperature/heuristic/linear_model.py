@@ -1,4 +1,4 @@
-"""Linear regression on standardised statistics, by least squares or ridge."""
+"""Linear regression on standardised statistics by least squares or ridge."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Regression(NamedTuple):
     high: Floats
 
     def predict(self, values: Floats) -> Floats:
-        """Values of the function for statistics, shape (rows, statistics)."""
+        """Values of the function for rows of statistics, shape (rows, statistics)."""
         return self.intercept + ((values - self.mean) / self.scale) @ self.coefficients
 
 
@@ -42,9 +42,9 @@ def least_squares(values: Floats, target: Floats) -> Regression:
     """Fit values (rows, statistics) to a target (rows,) by least squares."""
     mean, scale, design = standardised(values)
     intercept = float(np.average(target))
-    # Deviation: with all 23 statistics the paper's least squares need not have one
-    # answer: some statistics follow from others, some are the same for all pairs of a
-    # data set. Among the equally good answers this is the shortest. Small singular
+    # Deviation: with all 23 statistics the paper's least squares need not have a unique
+    # solution: some statistics follow from others, and some are equal for all pairs of
+    # a data set. We take the shortest of the equally good solutions. Small singular
     # values count as round-off, so that the answer is the same on every machine.
     solution = np.linalg.lstsq(design, target - intercept, rcond=LEAST_SINGULAR_VALUE)
     coefficients = np.asarray(solution[0], dtype=np.float64)
@@ -71,7 +71,7 @@ def ridge_path(
     penalties: Sequence[float],
     weights: Floats | None = None,
 ) -> list[Regression]:
-    """One ridge regression for each penalty; the arguments are those of `ridge`."""
+    """One ridge regression for each penalty, with the arguments of `ridge`."""
     if weights is None:
         weights = np.ones(len(target))
     mean, scale, design = standardised(values, weights)
@@ -96,7 +96,7 @@ def ridge_coefficients(
     Returns:
         Shape (penalties, statistics).
     """
-    # Imported here because it takes a second, which `plan` need not wait for.
+    # Imported here because it takes a second, which `plan` can avoid.
     from sklearn.linear_model import ridge_regression
 
     # One call for all penalties, each with a copy of the target: scikit-learn's checks
@@ -130,7 +130,7 @@ def standardised(
 
 def leave_one_group_out(groups: NDArray[Any]) -> Iterator[tuple[Rows, Rows]]:
     """Rows outside and inside each group, in the order of the groups' names."""
-    # Imported here because it takes a second, which `plan` need not wait for.
+    # Imported here because it takes a second, which `plan` can avoid.
     from sklearn.model_selection import LeaveOneGroupOut
 
     yield from LeaveOneGroupOut().split(groups, groups=groups)
@@ -141,10 +141,10 @@ def best_penalty(
     groups: NDArray[Any],
     errors: Callable[[Rows, Rows], Floats],
 ) -> float:
-    """The penalty with the smallest error on groups that are left out.
+    """The penalty with the smallest error on left-out groups.
 
     Args:
-        penalties: The choices; the first of equally good ones is taken.
+        penalties: The candidates; among ties, the first one wins.
         groups: Data set of each row.
         errors: Function from training rows and test rows to the error of each test row
             with each penalty, shape (penalties, test rows). A penalty is judged by the

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.runner.errors import nearest
 
-# Leaving one out leaves two, the fewest among which a ridge penalty can in turn leave
-# one out.
+# Leaving one out leaves two data sets, the fewest for choosing a ridge penalty by
+# leaving one out in turn.
 MINIMUM_DATASETS = 3
 # The inverse temperatures of the search (section 4.3).
 SEARCHED = (1.0, *(float(value) for value in range(5, 255, 5)))
@@ -21,7 +21,7 @@ SEARCHED_RANGE = (SEARCHED[0], SEARCHED[-1])
 
 KEYS = ["dataset", "backbone"]
 PLATEAU = ("plateau_low", "inverse_temperature", "plateau_high")
-# The source of random weights, in the column `weights`.
+# The value of random weights in the column `weights`.
 UNTRAINED = "untrained"
 # Level of the intervals, as everywhere in this package.
 LEVEL = 0.90
@@ -52,7 +52,8 @@ def identified(
     searched `grid`.
 
     Args:
-        pairs: See the package; only the columns of the optimum and its plateau count.
+        pairs: As in the package; only the columns of the optimum and its plateau are
+            read.
         max_share: Fraction in (0, 1].
         grid: The searched inverse temperatures.
 
@@ -76,7 +77,7 @@ def is_trained(rows: pd.DataFrame) -> pd.Series[bool]:
     """Whether the backbone of each row is trained, by the source of its weights.
 
     The paper has no untrained backbone, and no claim rests on one. Backbones count as
-    trained where the column `weights` is missing.
+    trained if the column `weights` is missing.
     """
     if "weights" not in rows:
         return pd.Series(True, index=rows.index)
@@ -183,7 +184,7 @@ def pearson(first: Floats, second: Floats) -> Correlation | None:
     """
     if len(first) < 3 or is_constant(first) or is_constant(second):
         return None
-    # Imported here because it takes a second, which `plan` need not wait for.
+    # Imported here because it takes a second, which `plan` can avoid.
     from scipy.stats import pearsonr
 
     result = pearsonr(first, second)
@@ -200,14 +201,14 @@ def pearson(first: Floats, second: Floats) -> Correlation | None:
 def correlations(pairs: Pairs) -> pd.DataFrame:
     """Correlation of each statistic with the best inverse temperature (Figure 3).
 
-    The rows are sorted by |r|, largest first. Pairs of one data set are not
-    independent: the p-values and intervals are optimistic.
+    Rows are sorted by |r|, largest first. Pairs of one data set are not independent:
+    the p-values and intervals are optimistic.
 
     Returns:
         Columns `statistic`, `r`, `absolute_r`, `p`, `low` and `high` (90 % interval by
         Fisher's z), `absolute_low` and `absolute_high` (the same interval for |r|), and
-        `constant`. It is true if one side never varies; r is then 0, p 1 and the
-        interval [-1, 1].
+        `constant`. `constant` is true if one side never varies; r is then 0, p is 1 and
+        the interval is [-1, 1].
     """
     table = checked_pairs(pairs)
     optima = floats(table, "inverse_temperature")
@@ -229,8 +230,8 @@ def correlations(pairs: Pairs) -> pd.DataFrame:
 
 def strongest_first(absolute: Floats) -> Rows:
     """Order of absolute correlations from largest to smallest; ties stay in order."""
-    # Rounded, so that statistics that are multiples of each other, and so tie, keep
-    # their order on every machine.
+    # Rounded, so that tied statistics (multiples of each other) keep their order on
+    # every machine.
     return np.argsort(-absolute.round(12), kind="stable")
 
 

@@ -1,6 +1,6 @@
 """The paper's regression from statistics to the best inverse temperature.
 
-classifier_temperature, section 4.3: fitted on all pairs, or on all data sets but one.
+classifier_temperature, section 4.3; fitted on all pairs, or on all but one data set.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from softmax_temperature.runner.errors import nearest
 
 # Section 2 quotes the bound of Liu, Li and Xu 2017 with a loss of "10e - 4".
 EPSILON = 1e-3
-# The rows of Table 1, and the statistics that each of them uses.
+# The rows of Table 1 and the statistics that each uses.
 COUNTS = {"best": 1, "four_best": 4, "all": len(STATISTICS)}
 PENALTIES = tuple(10.0**exponent for exponent in range(-3, 5))
 
@@ -69,7 +69,7 @@ class Estimate(NamedTuple):
         high: Upper end of its interval, clipped.
         linear: The value of the regression before clipping.
         outside: The statistics outside their fitted range. If there are any, the
-            interval promises nothing.
+            interval has no guarantee.
     """
 
     inverse_temperature: float
@@ -86,8 +86,8 @@ class Heuristic:
     The interval is a hierarchical jackknife after Lee, Barber and Willett 2023 (arXiv
     2306.06342). It is centred on the final model, which gives up their bound on misses.
     It reaches `margin` to both sides of the prediction: the 0.9 quantile of the errors
-    on left-out data sets, where all data sets weigh the same, and one more is counted
-    as missed by any distance. With fewer than 9 data sets it is the searched range.
+    on left-out data sets, where all data sets have equal weight and one more counts as
+    missed by any distance. With fewer than 9 data sets it is the searched range.
     """
 
     statistics: tuple[str, ...]
@@ -122,7 +122,7 @@ def fit(
 ) -> Heuristic:
     """The final regression on all pairs (section 4.3, Figure 4).
 
-    Arguments and errors are those of `leave_one_dataset_out`.
+    Arguments and errors as in `leave_one_dataset_out`.
     """
     size = _statistics_count(statistics, method)
     table = checked_pairs(pairs)
@@ -137,23 +137,23 @@ def fit(
 class LeaveOneOut:
     """Predictions for data sets that the regression was not fitted on.
 
-    One row of Table 1, with its evidence.
+    One row of Table 1, with the data behind it.
 
     Attributes:
-        predictions: One row per pair: its optimum, `linear` (the regression's value
-            without its data set) and `predicted` (the same, clipped to the searched
-            range).
+        predictions: One row per pair: its optimum, `linear` (the regression without its
+            data set) and `predicted` (the same, clipped to the searched range).
         folds: One row per data set: `pairs`, `statistics` chosen without it, `r` and
             `p`, or the reason why they are `undefined`.
         statistics: The argument of `leave_one_dataset_out`.
         method: The argument of `leave_one_dataset_out`.
         undefined_folds: Folds without an r.
         median_r: Median of r over the other folds; None if there are too few.
-        mean_r: Mean of r over them.
-        sd_r: Standard deviation of r over them.
-        mean_p: Mean of p over them.
+        mean_r: Mean of r over these folds.
+        sd_r: Standard deviation of r over these folds.
+        mean_p: Mean of p over these folds.
         pooled: Correlation over all pairs at once; None if undefined.
-        mean_absolute_error: Of `predicted`, over pairs, as an inverse temperature.
+        mean_absolute_error: Mean absolute error of `predicted` over pairs, as an
+            inverse temperature.
         share_on_plateau: Share of `predicted` on the pair's plateau; None without
             plateau columns.
     """
@@ -172,7 +172,7 @@ class LeaveOneOut:
     share_on_plateau: float | None
 
     def summary(self) -> dict[str, Any]:
-        """The scalars, for a row of a table.
+        """The scalars, as a row of a table.
 
         `pooled` becomes `pooled_r` and so on; `pairs` and `folds` are counts.
         """
@@ -204,9 +204,9 @@ def leave_one_dataset_out(
     chosen, standardised and weighted without it.
 
     Args:
-        pairs: See the package.
-        statistics: "best", "four_best", "all", or a number of statistics: the most
-            correlated ones, chosen anew in each fold.
+        pairs: As in the package.
+        statistics: "best", "four_best", "all", or the number of most correlated
+            statistics, which are chosen anew in each fold.
         method: "least_squares" as in the paper, or "ridge" (ours) with the penalty that
             does best on data sets left out.
 
@@ -227,10 +227,10 @@ def leave_one_dataset_out(
         for dataset, fold in predictions.groupby("dataset")
     ]
     folds = pd.DataFrame(fold_rows)
-    # Deviation: the paper does not say which standard deviation it prints; ours is the
-    # sample's (n - 1). Nor does it say how its p-values join the folds. The printed
-    # 0.014 beside r = 0.9563 fits a mean over folds of nine pairs; 108 pooled pairs
-    # would give 2e-58. So it is read as that mean.
+    # Deviation: the paper does not say which standard deviation it prints; we use the
+    # sample's (n - 1). Nor does it say how it combines the p-values of the folds. The
+    # printed 0.014 beside r = 0.9563 fits a mean over folds of nine pairs; 108 pooled
+    # pairs would give 2e-58. So we read it as that mean.
     r = folds["r"]
     return LeaveOneOut(
         predictions=predictions,
@@ -348,7 +348,7 @@ def _fold_row(
 
 
 def _margin(errors: Floats, datasets: pd.Series[str]) -> float:
-    """The smallest error up to which the errors weigh LEVEL; see `Heuristic`."""
+    """The smallest error that covers the share LEVEL of the weights."""
     pairs_of_dataset = datasets.map(datasets.value_counts()).to_numpy(dtype=np.float64)
     weights = 1 / (pairs_of_dataset * (datasets.nunique() + 1))
     order = np.argsort(errors, kind="stable")

@@ -1,9 +1,9 @@
 """The heuristic behind `suggest`: ridge regression of a logarithm (source: ours).
 
-The paper's least squares predict the best inverse temperature itself. Ours predict its
-logarithm, because errors matter by ratio, and shrink the coefficients, because the 23
-statistics of about a hundred pairs are correlated. The rule that `score_rules` scores
-on left-out data sets is the rule that is shipped.
+The paper's least squares predicts the best inverse temperature itself. Ours predicts
+its logarithm, because errors matter by ratio, and shrinks the coefficients, because the
+23 statistics of about a hundred pairs are correlated. `score_rules` scores exactly the
+rule that is shipped, on left-out data sets.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from softmax_temperature.heuristic.pairs import (
     matrix,
 )
 
-# They multiply the sum of squared coefficients of the standardised statistics.
+# The penalties multiply the sum of squared coefficients of the standardised statistics.
 PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)
 
 # The rules that `score_rules` scores.
@@ -96,14 +96,15 @@ class RidgeHeuristic(BaseModel):
     """A fitted heuristic; plain numbers, saved as JSON.
 
     Attributes:
-        format: Marks the file.
+        format: Identifies the file format.
         terms: Contribution of each statistic, by name.
         intercept: Mean logarithm of the best inverse temperature.
         penalty: The chosen ridge penalty.
-        constant: The inverse temperature that costs least over all pairs of the fit.
+        constant: The inverse temperature that loses least accuracy over all pairs of
+            the fit.
         n_pairs: Pairs in the fit.
         datasets: Data sets in the fit.
-        lost: Accuracy that each rule of `score_rules` cost on left-out data sets: mean,
+        lost: Accuracy that each rule of `score_rules` lost on left-out data sets: mean,
             90th percentile and maximum, as fractions.
     """
 
@@ -144,14 +145,14 @@ def fit_ridge(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> RidgeHeuristic:
     """Fit the heuristic on all pairs.
 
     The penalty is the one that loses least accuracy when each data set is left out in
-    turn. If pairs were searched with several initialisations, a pair weighs
-    1 / (v + mean of v over pairs), scaled to mean 1. Its v, the column `log_variance`,
-    is the variance over initialisations of the logarithm of its best inverse
-    temperature. The added mean is a floor for initialisations that agree by chance.
-    Without such searches all pairs weigh the same.
+    turn. If pairs were searched with several initialisations, a pair has weight 1 / (v
+    + mean of v over pairs), scaled to mean 1. v, the column `log_variance`, is the
+    variance over initialisations of the logarithm of the best inverse temperature. The
+    added mean is a floor for initialisations that agree by chance. Otherwise all pairs
+    have the same weight.
 
     Args:
-        pairs: See the package.
+        pairs: As in the package.
         accuracies: `test_accuracy` of each pair at each inverse temperature of one
             grid.
     """
@@ -178,7 +179,7 @@ def fit_ridge(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> RidgeHeuristic:
 
 
 def score_rules(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy that each rule costs on data sets that it was not fitted on.
+    """Accuracy that each rule loses on data sets that it was not fitted on.
 
     HEURISTIC, WITHOUT_BACKBONE (if there are several backbones), CONSTANT and MEDIAN
     are fitted on the other data sets. SQUARE_ROOT needs no fit. VALIDATION is scored if
@@ -235,7 +236,7 @@ def inside_range_of_others(pairs: pd.DataFrame) -> NDArray[np.bool_]:
 
 
 def _without_dataset_and_backbone(study: Study, backbones: NDArray[Any]) -> Floats:
-    """Predictions from pairs that share neither data set nor backbone with the pair."""
+    """Predictions from pairs that share neither the data set nor the backbone."""
     predictions = np.empty(len(backbones))
     for train, test in leave_one_group_out(study.datasets):
         for row in test:
@@ -249,7 +250,7 @@ def _without_dataset_and_backbone(study: Study, backbones: NDArray[Any]) -> Floa
 def fit_shipped(
     pairs: pd.DataFrame, accuracies: pd.DataFrame, scores: pd.DataFrame
 ) -> RidgeHeuristic:
-    """The heuristic as `suggest` ships it, with the cost of each rule.
+    """The heuristic that `suggest` ships, with the accuracy that each rule loses.
 
     `scores` come from `score_rules`.
     """
@@ -295,7 +296,7 @@ class Study:
     def of(cls, pairs: pd.DataFrame, accuracies: pd.DataFrame) -> Study:
         """The arrays of a study; ValueError if it has fewer than three data sets.
 
-        The arguments are those of `fit_ridge`.
+        Arguments as in `fit_ridge`.
         """
         check_datasets(pairs)
         curves = accuracies.pivot(
@@ -312,7 +313,7 @@ class Study:
         )
 
     def fitted(self, rows: Rows) -> tuple[Regression, float]:
-        """The regression on some rows, and its penalty.
+        """The regression on the given rows, and its penalty.
 
         The penalty is the one that loses least accuracy when each data set among the
         rows is left out in turn.
@@ -331,7 +332,7 @@ class Study:
         return regression, penalty
 
     def _path(self, rows: Rows, penalties: Sequence[float]) -> list[Regression]:
-        """The regression on some rows with each penalty."""
+        """The regression on the given rows with each penalty."""
         return ridge_path(
             self.statistics[rows], self.target[rows], penalties, self.weights[rows]
         )
@@ -348,12 +349,12 @@ class Study:
         return np.array(interpolated)
 
     def lost(self, rows: Rows, inverse_temperatures: Floats) -> Floats:
-        """Accuracy of each row at its inverse temperature, below the row's best."""
+        """Accuracy that each row loses at its inverse temperature against its best."""
         best = self.accuracies[rows].max(axis=1)
         return np.asarray(best - self.accuracy(rows, inverse_temperatures))
 
     def best_constant(self, rows: Rows) -> float:
-        """The inverse temperature of the grid that costs least on average."""
+        """The inverse temperature of the grid that loses least accuracy on average."""
         curves = self.accuracies[rows]
         lost = curves.max(axis=1, keepdims=True) - curves
         return float(self.grid[lost.mean(axis=0).argmin()])

@@ -21,7 +21,7 @@ from softmax_temperature.heuristic.ridge import Study
 
 ALL_PAIRS = "all pairs"
 ALL_STATISTICS = "All Stats"
-# Rules of the table `rules` that others read.
+# Rules of the table `rules` that other modules read.
 RIDGE_RULE = "ridge of the logarithm (ours)"
 CONSTANT_RULE = "best constant"
 SQUARE_ROOT_RULE = "square root of dimension"
@@ -52,7 +52,7 @@ def optimum(
     """The optimum of one pair with its plateau, on the split `select_on`.
 
     The row also has the optima on both splits. `log_variance` is the variance over
-    repeats of the logarithm of the optimum; it is absent if there is one repeat.
+    repeats of the logarithm of the optimum; it is absent if there is only one repeat.
     """
     selected = {"test": test, "validation": validation}[select_on]
     row = {
@@ -91,13 +91,13 @@ def study_tables(
     selected: int,
     clear: pd.DataFrame,
 ) -> dict[str, pd.DataFrame]:
-    """The tables that follow from the searches of a study, by name.
+    """The tables derived from the searches of a study, by name.
 
     Args:
         table: Pairs with their statistics and `optimum`.
         runs: The `curve` of each pair.
-        scores: Costs of the rules, from `ridge.score_rules`.
-        selected: Statistics that the middle row of Table 1 chooses.
+        scores: Accuracy lost by each rule, from `ridge.score_rules`.
+        selected: Number of statistics chosen for the middle row of Table 1.
         clear: The pairs whose optimum is `identified`.
     """
     left_out = _left_out(table, clear, selected)
@@ -121,8 +121,8 @@ def study_tables(
 def _left_out(table: pd.DataFrame, clear: pd.DataFrame, selected: int) -> LeftOut:
     """Table 1 on all pairs, on identified pairs, and on pairs of trained backbones.
 
-    Identified pairs are all pairs if too few are clear. The subset of trained backbones
-    is absent if it is all pairs, or too few.
+    All pairs count as identified if too few are clear. The subset of trained backbones
+    is absent if it contains all pairs or too few.
     """
     trained = table[is_trained(table)]
     subsets = {ALL_PAIRS: table, "identified pairs": table}
@@ -159,9 +159,9 @@ def _mean(values: Tensor) -> list[float]:
 def _predictions(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
     """Best and predicted inverse temperature of every pair.
 
-    `fitted` is predicted from all pairs, `left_out` without the pair's data set. As in
-    Table 1, predictions are the values of the regression itself, which may lie outside
-    the searched range.
+    `fitted` is the prediction of the fit on all pairs, `left_out` of the fit without
+    the pair's data set. As in Table 1, predictions are not clipped to the searched
+    range.
     """
     heuristic = regression.fit(table, statistics="all")
     fitted = heuristic.regression.predict(matrix(table, heuristic.statistics))
@@ -213,7 +213,7 @@ def _choices(
                 inverse_temperature=predictions["predicted"]
             )
     choices[RIDGE_RULE] = scored[ridge.HEURISTIC]
-    # Scored if there are several backbones.
+    # Scored only if there are several backbones.
     if ridge.WITHOUT_BACKBONE in scored:
         choices["the same, backbone left out too"] = scored[ridge.WITHOUT_BACKBONE]
     choices[CONSTANT_RULE] = scored[ridge.CONSTANT]

@@ -88,8 +88,8 @@ __all__ = [*_MODULES]  # noqa: PLE0604 - its keys are strings
 def __getattr__(name: str) -> Any:
     """Import the module of a name when the name is first used.
 
-    The pipeline imports the modules themselves, so that the code digest of a cell
-    covers only its own loss.
+    The pipeline imports the modules directly, so that a cell's code digest covers only
+    its own loss.
     """
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

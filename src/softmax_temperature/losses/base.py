@@ -28,7 +28,7 @@ WEIGHTS_SHOWN = 10
 
 
 class Loss(nn.Module):
-    """A loss that a training can minimise: `forward(logits, labels, epoch)`, in nats.
+    """A loss for training: `forward(logits, labels, epoch)`, in nats.
 
     `epoch` is the position in the training recipe, in epochs; only losses that change
     during training need it.
@@ -36,7 +36,7 @@ class Loss(nn.Module):
 
     @classmethod
     def from_options(cls, **options: Any) -> Self:
-        """The loss with the `options` of params.yaml, for a training."""
+        """The loss for a training, from its `options` in params.yaml."""
         return cls(**options)
 
     def forward(
@@ -46,7 +46,7 @@ class Loss(nn.Module):
         raise NotImplementedError
 
     def tempered(self, logits: Tensor) -> Tensor:
-        """The logits whose softmax the loss evaluates: beta times the network's."""
+        """The logits that enter the loss's softmax: beta times the network's logits."""
         return logits
 
 
@@ -58,16 +58,17 @@ class SampleLoss(Loss):
     labels: probabilities, floating point, of the shape of the logits.
 
     Args:
-        weight: Of each class, shape (classes,). The mean is over the weights of the
-            samples, as in `torch.nn.CrossEntropyLoss`; over samples for soft labels.
+        weight: Weight of each class, shape (classes,). The mean is weighted by the
+            samples' weights, as in `torch.nn.CrossEntropyLoss`; for soft labels it is
+            over samples.
         ignore_index: Label of samples that do not count, such as void pixels. None
             skips the check, which forces a GPU to synchronise.
-        reduction: "mean", "sum", or "none". A batch in which no sample counts has the
-            mean NaN, the sum 0, and zeros.
+        reduction: "mean", "sum", or "none". If no sample of a batch counts, the mean is
+            NaN, the sum 0, and the losses zeros.
 
     Raises:
-        ValueError: For a wrong shape or value; values are checked on the CPU alone.
-            Probabilities are looked for in the first batches alone.
+        ValueError: For a wrong shape or value; values are checked only on the CPU. Only
+            the first batches are checked for probabilities.
     """
 
     arguments: ClassVar[tuple[str, ...]] = ()
@@ -75,7 +76,7 @@ class SampleLoss(Loss):
     sigmoids: ClassVar[bool] = True
     """Whether logits that look like sigmoids are refused."""
     weight: Tensor | None
-    # Rows that have been checked not to be probabilities.
+    # Number of rows that were checked for probabilities.
     _judged_rows = 0
 
     def __init__(
@@ -96,7 +97,7 @@ class SampleLoss(Loss):
 
     @classmethod
     def from_options(cls, **options: Any) -> Self:
-        """The loss with the `options` of params.yaml; no label is ignored."""
+        """The loss from its `options` in params.yaml; no label is ignored."""
         for name in ("weight", "ignore_index", "reduction"):
             if name in options:
                 raise TypeError(f"{name} cannot be set in params.yaml")
@@ -161,7 +162,7 @@ class SampleLoss(Loss):
     def counted_rows(
         self, logits: Tensor, labels: Tensor
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Rows whose label is not ignored, their labels, and the mask (None: all)."""
+        """Rows whose label is not ignored, their labels, and the mask (None if all)."""
         if self.ignore_index is None:
             return logits, labels, None
         # Widened first: the uint8 label 156 equals -100 as uint8.
@@ -179,7 +180,7 @@ class SampleLoss(Loss):
             self._judged_rows += len(logits)
 
     def class_weights(self, classes: int, dtype: torch.dtype) -> Tensor | None:
-        """The weights of the classes in a dtype; ValueError unless (classes,)."""
+        """The class weights in a dtype; ValueError unless their shape is (classes,)."""
         if self.weight is None:
             return None
         check_weighted_classes(self.weight, classes)
@@ -217,7 +218,7 @@ def widened(tensor: Tensor) -> Tensor:
 
 
 def reduced(losses: Tensor, reduction: str) -> Tensor:
-    """The losses of samples, shape (n,), as one number or as they are."""
+    """The losses of samples, shape (n,), reduced or unchanged."""
     check_reduction(reduction)
     if reduction == "none":
         return losses
@@ -263,7 +264,7 @@ def check_batch(
         logits: Shape (n, classes).
         labels: Shape (n,) or (n, classes).
         probs: Whether to refuse logits that look like probabilities.
-        sigmoids: Whether to refuse those that look like sigmoids, too.
+        sigmoids: Whether to refuse logits that look like sigmoids, too.
     """
     check_logits(logits, values=False)
     readable = may_be_read(logits)

@@ -46,7 +46,7 @@ class BrierLoss(SampleLoss):
     """Squared distance of the probabilities to the label, in [0, 2].
 
     Labels are class indices, taken as one-hot vectors, or probabilities. Arguments and
-    shapes are those of `FocalLoss`.
+    shapes as in `FocalLoss`.
 
     >>> BrierLoss()(torch.zeros(1, 2), torch.tensor([1]))  # 0.5 ** 2 + 0.5 ** 2
     tensor(0.5000)

@@ -14,7 +14,7 @@ from softmax_temperature.losses.base import (
 
 def soft_cross_entropy_terms(logits: Tensor, targets: Tensor) -> Tensor:
     """-q log p of each class, (n, classes), for targets q (n, classes)."""
-    # A masked class has no target; 0 times its infinite logarithm would be NaN.
+    # A masked class has target 0, and 0 times its infinite logarithm is NaN.
     log_probs = F.log_softmax(logits, dim=1).masked_fill(torch.isneginf(logits), 0)
     return -targets * log_probs
 

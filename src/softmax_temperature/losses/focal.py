@@ -37,8 +37,8 @@ def focal_loss(
         ValueError: If a shape, a value or `reduction` is wrong.
     """
     # Deviation: the released code sums over the batch by default, which multiplies the
-    # step by the batch size. The paper defines the loss of one sample; the default here
-    # is the mean over samples. "sum" gives the released objective.
+    # gradient by the batch size. The paper defines the loss of one sample; the default
+    # here is the mean over samples. "sum" gives the released objective.
     check_batch(logits, labels)
     check_gamma(gamma)
     wide = widened(logits)
@@ -48,7 +48,7 @@ def focal_loss(
                 f"gamma must be a number or have shape ({len(logits)},), "
                 f"got {tuple(gamma.shape)}"
             )
-        # A wider gamma would promote the loss to its dtype.
+        # A gamma with a wider dtype would promote the loss to it.
         gamma = gamma.to(wide.dtype)
     if is_soft(logits, labels):
         losses = soft_focal_terms(wide, labels.to(wide), gamma).sum(dim=1)
@@ -68,7 +68,7 @@ def soft_focal_terms(logits: Tensor, targets: Tensor, gamma: float | Tensor) -> 
     if isinstance(gamma, Tensor) and gamma.ndim > 0:
         gamma = gamma[:, None]
     log_probs, log_complements = log_probs_and_complements(logits)
-    # A masked class has no target; 0 times its infinite logarithm would be NaN.
+    # A masked class has target 0, and 0 times its infinite logarithm is NaN.
     log_probs = log_probs.masked_fill(torch.isneginf(logits), 0)
     return -targets * log_probs * torch.exp(gamma * log_complements)
 
@@ -81,8 +81,8 @@ class FocalLoss(SampleLoss):
 
     Args:
         gamma: Focusing parameter, at least 0; 0 gives the cross-entropy.
-        weight: One weight per class, shape (classes,). A mean is over the weights of
-            the samples, as in `torch.nn.CrossEntropyLoss`.
+        weight: One weight per class, shape (classes,). A mean is weighted by the
+            samples' weights, as in `torch.nn.CrossEntropyLoss`.
         ignore_index: Label of samples that do not count. None skips the check, which
             forces a GPU to synchronise.
         reduction: "mean", "sum", or "none".
@@ -108,7 +108,7 @@ class FocalLoss(SampleLoss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(weight, ignore_index=ignore_index, reduction=reduction)
-        # A tensor of several would be spread over the samples of a batch.
+        # A tensor of several numbers would broadcast over the samples of a batch.
         check_at_least_zero(gamma, "gamma")
         self.gamma = gamma
 

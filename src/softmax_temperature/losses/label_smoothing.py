@@ -50,7 +50,7 @@ def label_smoothing_loss(
 def smoothed_terms(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
     """Terms of the loss for each class, (n, classes), from unsmoothed targets."""
     unmasked = ~torch.isneginf(logits)
-    # Where only one class is unmasked its log p is 0, so the target does not matter.
+    # If only one class is unmasked, its log p is 0, so the target does not matter.
     others = (unmasked.sum(dim=1, keepdim=True) - 1).clamp(min=1)
     smoothed = (1 - smoothing) * targets + smoothing * (1 - targets) / others
     return soft_cross_entropy_terms(logits, smoothed)
@@ -126,5 +126,5 @@ class LabelSmoothingLoss(SampleLoss):
 
 
 def _may_be_masked(logits: Tensor) -> bool:
-    """Whether a logit may be -inf; always True on an accelerator: it is not read."""
+    """Whether to handle -inf; always True on an accelerator, to avoid a sync."""
     return not may_be_read(logits) or bool(torch.isneginf(logits).any())

@@ -20,7 +20,7 @@ from softmax_temperature.metrics.checks import (
     check_positive,
 )
 
-# Samples of a batch: the matrix of all pairs then takes 1 GiB in float32.
+# Largest batch: the matrix of all pairs then takes 1 GiB in float32.
 MOST_ROWS = 16_384
 # Width of the Laplacian kernel on confidences.
 KERNEL_WIDTH = 0.4
@@ -36,14 +36,14 @@ def mmce(
     """Maximum mean calibration error of a batch (Kumar, Sarawagi and Jain, ICML 2018).
 
     The square root of sum_ij (c_i - r_i)(c_j - r_j) k(r_i, r_j) / n^2, where r is the
-    confidence, c is 1 for a correct prediction and 0 otherwise, and k(r, s) =
-    exp(-|r - s| / kernel_width). Where the value is zero, its gradient is zero too.
+    confidence, c is 1 for a correct prediction and 0 otherwise, and k(r, s) = exp(-|r -
+    s| / kernel_width). If the value is zero, its gradient is zero too.
 
     Args:
         logits: Shape (n, classes), n at most 16,384; -inf for masked classes.
         labels: Class indices (n,).
         kernel_width: Width of the Laplacian kernel on confidences.
-        as_released: Leave the root out, as the released code does.
+        as_released: Return the square, as the released code does.
 
     Raises:
         ValueError: If a shape or value is wrong, the batch is too large, or
@@ -71,11 +71,11 @@ def weighted_mmce(
     """Weighted maximum mean calibration error of a batch.
 
     The focal paper trains on cross-entropy plus twice this penalty. It is the distance
-    between the mean of (1 - r) k(r, .) over correct predictions and the mean of
-    r k(r, .) over wrong predictions; a mean over no predictions is zero. Arguments and
-    errors are those of `mmce`, except that `as_released` divides every double mean by
-    the number of its pairs a second time, and gives 0 for a batch whose predictions are
-    all correct or all wrong.
+    between the mean of (1 - r) k(r, .) over correct predictions and the mean of r k(r,
+    .) over wrong predictions; a mean over no predictions is zero. Arguments and errors
+    as in `mmce`, except `as_released`: it divides every double mean by its number of
+    pairs a second time, and gives 0 for a batch whose predictions are all correct or
+    all wrong.
     """
     check_flag(as_released, "as_released")
     _check(logits, labels, kernel_width)
@@ -97,8 +97,8 @@ def _weighted_penalty(
         residuals = right_mean - wrong_mean
         return _safe_root(residuals @ kernel @ residuals).to(logits.dtype)
     # Deviation: the second division by the number of pairs, 1e-5 and 1e-10 come from
-    # the released code. Its terms can sum to less than -1e-10, and then it returns NaN;
-    # here the sum is clamped at zero.
+    # the released code. The sum of its terms can fall below -1e-10, and it then returns
+    # NaN; we clamp the sum at zero.
     to_right = kernel @ right_mean
     to_wrong = kernel @ wrong_mean
     square = right_mean @ to_right / (right * right + 1e-5)
@@ -115,7 +115,7 @@ def _check(logits: Tensor, labels: Tensor, kernel_width: float) -> None:
 
 
 def _check_pairs(logits: Tensor, labels: Tensor) -> None:
-    """Refuse soft labels, and a batch whose pairs are too many."""
+    """Refuse soft labels, and a batch with too many pairs."""
     if is_soft(logits, labels):
         raise ValueError(
             f"labels must be class indices (n,): no prediction is right or wrong for "
@@ -142,9 +142,9 @@ def _kernel(confidences: Tensor, width: float) -> Tensor:
 
 
 def _safe_root(square: Tensor) -> Tensor:
-    """The square root; value and gradient are zero where rounding made it negative."""
-    # The inner `where` keeps the infinite slope of the root out of the backward pass,
-    # not only out of the value.
+    """The square root; value and gradient are zero if rounding made it negative."""
+    # The inner `where` keeps the infinite slope of the root out of the backward pass as
+    # well as the value.
     positive = square > 0
     return torch.where(positive, torch.sqrt(torch.where(positive, square, 1)), 0)
 
@@ -153,10 +153,10 @@ class MMCELoss(SampleLoss):
     """Cross-entropy plus a multiple of `weighted_mmce`, in nats (appendix E).
 
     The penalty compares all pairs of at most 16,384 samples or pixels. The loss is
-    always a mean over the batch. Shapes and errors are those of `FocalLoss`.
+    always a mean over the batch. Shapes and errors as in `FocalLoss`.
 
     Args:
-        penalty: The multiple, lambda in the focal paper, at least 0.
+        penalty: Weight of the MMCE term, lambda in the focal paper; at least 0.
         weight: One weight per class in the cross-entropy, shape (classes,).
         ignore_index: Label of samples that do not count; None skips the check.
         as_released: Use the penalty of the released code, see `weighted_mmce`.
@@ -185,7 +185,7 @@ class MMCELoss(SampleLoss):
 
     @classmethod
     def from_options(cls, **options: Any) -> Self:
-        """The loss with the options `weight`, the paper's lambda, and `as_released`."""
+        """The loss from the options `weight`, the paper's lambda, and `as_released`."""
         penalty = {"penalty": options.pop("weight")} if "weight" in options else {}
         return super().from_options(**penalty, **options)
 
@@ -195,7 +195,7 @@ class MMCELoss(SampleLoss):
         labels: Tensor,
         epoch: float | None = None,  # noqa: ARG002
     ) -> Tensor:
-        """The mean over the samples that count; NaN if there are none."""
+        """The mean over samples that count; NaN if there are none."""
         rows, targets = split_rows(logits, labels)
         if is_soft(rows, targets):
             self.soft_losses(rows, targets, None)

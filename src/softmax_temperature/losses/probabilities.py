@@ -18,7 +18,7 @@ def log_odds_against(logits: Tensor, classes: Tensor) -> Tensor:
         classes: Class indices (n,).
 
     Returns:
-        Shape (n,); the least finite number where all other classes are masked.
+        Shape (n,); the lowest finite number where all other classes are masked.
     """
     index = classes.long()[:, None]
     gaps = logits - logits.gather(1, index)
@@ -38,7 +38,7 @@ def log_prob_and_complement(logits: Tensor, classes: Tensor) -> tuple[Tensor, Te
 def log_probs_and_complements(logits: Tensor) -> tuple[Tensor, Tensor]:
     """Log p and log(1 - p) of every class, each (n, classes).
 
-    Only the largest p of a row can be close to 1, so only it needs the log-odds.
+    Only the largest p of a row can be near 1, so only it needs the log-odds.
     """
     top = logits.argmax(dim=1)
     log_top, log_complement_of_top = log_prob_and_complement(logits, top)

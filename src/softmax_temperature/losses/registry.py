@@ -1,4 +1,4 @@
-"""Losses by name: each is a class in a module of its own, imported when it is used."""
+"""Losses by name: each is a class in its own module, imported on first use."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ from softmax_temperature.runner.implementations import load_class, reference_to
 
 
 def make_loss(name: str, options: dict[str, Any]) -> Loss:
-    """The loss of a name, or of "package.module:Class", with its options.
+    """The loss with a name or a "package.module:Class", with its options.
 
     Raises:
-        InputError: If there is no such loss, or it does not take the options.
+        InputError: If there is no such loss, or it does not accept the options.
     """
     loss = load_class(reference_to(name, LOSSES, "loss"), Loss)
     try:

@@ -14,10 +14,10 @@ from softmax_temperature.losses.base import (
 from softmax_temperature.losses.focal import focal_losses
 from softmax_temperature.metrics.checks import check_fractions
 
-# By policy: thresholds on the true class's probability, and one gamma per interval
-# between them. Section 4 names 5 and 3 with the threshold 0.2, appendix F the "5, 3, 2"
-# policy with 0.2 and 0.5.
-# Deviation: the released text-model code has 0.19 instead of 0.2; the paper has 0.2.
+# For each policy, thresholds on the true class's probability and one gamma per
+# interval. Section 4 uses gammas 5 and 3 with the threshold 0.2, appendix F the "5, 3,
+# 2" policy with 0.2 and 0.5. Deviation: the released text-model code has 0.19 instead
+# of 0.2; the paper has 0.2.
 POLICIES = {
     "53": ((0.2,), (5.0, 3.0)),
     "532": ((0.2, 0.5), (5.0, 3.0, 2.0)),
@@ -89,8 +89,8 @@ def _true_probs(logits: Tensor, labels: Tensor) -> Tensor:
 class SampleDependentFocalLoss(SampleLoss):
     """Focal loss whose gamma depends on the sample, FLSD (section 4, appendix F).
 
-    The policies are those of `sample_dependent_gamma`. Soft labels have no true class,
-    and raise ValueError. The other arguments and shapes are those of `FocalLoss`.
+    The policies are described in `sample_dependent_gamma`. Soft labels have no true
+    class and raise ValueError. The other arguments and shapes are as in `FocalLoss`.
 
     Examples:
         >>> logits = torch.tensor([[0.0, 3.0], [0.0, 1.0]])

@@ -58,7 +58,7 @@ def scheduled_gamma(
 class ScheduledFocalLoss(FocalLoss):
     """Focal loss with the gamma of the epoch, FLSc (focal paper, appendix F).
 
-    `gammas` and `milestones`, in epochs of the training recipe, are those of
+    `gammas` and `milestones`, in epochs of the training recipe, are as in
     `scheduled_gamma`. The loss must be called with the epoch.
     """
 
@@ -83,7 +83,7 @@ class ScheduledFocalLoss(FocalLoss):
 
     @classmethod
     def from_options(cls, **options: Any) -> Self:
-        """The loss with `gammas` and `milestones`, which params.yaml must give."""
+        """The loss from `gammas` and `milestones`, which params.yaml must give."""
         for name in ("gammas", "milestones"):
             if name not in options:
                 raise TypeError(f"{name} is missing")

@@ -42,7 +42,7 @@ def rescaled_cross_entropy(
         ValueError: For a wrong shape or value, or an alpha that is not positive.
     """
     check_positive(inverse_temperature, "inverse_temperature")
-    # Cosines, for which the section defines it, may all be at least zero.
+    # Cosines, for which the section defines the loss, may all be at least zero.
     check_batch(logits, labels, sigmoids=False)
     scaled = tempered_logits(widened(logits), inverse_temperature)
     if is_soft(logits, labels):
@@ -56,7 +56,7 @@ def rescaled_cross_entropy(
 class TemperedCrossEntropyLoss(CrossEntropyLoss):
     """Cross-entropy of logits times `inverse_temperature`, in nats.
 
-    The other arguments and shapes are those of `FocalLoss`.
+    The other arguments and shapes are as in `FocalLoss`.
     """
 
     arguments: ClassVar[tuple[str, ...]] = ("inverse_temperature",)

@@ -92,7 +92,7 @@ def _by_series(p: NDArray[np.float64]) -> NDArray[np.float64]:
     x - log(1 + x) = s gamma with x = gamma r and s = r + log(1 - p).
     """
     gap = 1 - 2 * p
-    # (1 - p) log(1 - p) - p log p in terms of the gap, without a cancellation.
+    # (1 - p) log(1 - p) - p log p in terms of the gap, without cancellation.
     numerator = (1 + gap) * np.log1p(gap) - (1 - gap) * np.log1p(-gap)
     slope = (numerator / 2 - gap * math.log(2)) / (1 - p)
     r = -p * np.log(p) / (1 - p)

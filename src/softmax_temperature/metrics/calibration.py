@@ -12,9 +12,9 @@ from torch import Tensor
 from softmax_temperature.metrics.checks import check_count, check_labels, check_probs
 
 # Elements of the largest float64 temporary: 16 MiB, small enough for the allocator to
-# keep and reuse.
+# reuse.
 CHUNK = 2**21
-# The standard error of the noise floor is then 1 % of the floor.
+# Then the standard error of the noise floor is 1 % of the floor.
 NOISE_DRAWS = 500
 
 
@@ -51,7 +51,7 @@ def reliability_bins(
 ) -> ReliabilityBins:
     """Confidence and accuracy of the predicted class in equal-width bins.
 
-    Arguments and errors are those of `expected_calibration_error`.
+    Arguments and errors as in `expected_calibration_error`.
     """
     confidences, correct = _top_label(probs, labels, bins)
     return bins_of_predictions(confidences, correct, bins)
@@ -86,7 +86,7 @@ def maximum_calibration_error(
 ) -> Tensor:
     """Largest gap of any non-empty equal-width bin (MCE, section 2).
 
-    Arguments, return and errors are those of `expected_calibration_error`.
+    Arguments, return and errors as in `expected_calibration_error`.
     """
     return reliability_bins(probs, labels, bins=bins).gaps.abs().max()
 
@@ -97,13 +97,13 @@ def adaptive_calibration_error(
     """ECE over bins of equal mass (AdaECE, section 2).
 
     Bin sizes differ by at most one: the n % bins bins of lowest confidence are larger.
-    No sample is dropped. Samples of equal confidence that straddle an edge are split
-    between both bins in proportion, whether correct or wrong. Arguments, return and
-    errors are those of `expected_calibration_error`.
+    All samples are used. Samples of equal confidence at an edge are split between both
+    bins in proportion, whether correct or wrong. Arguments, return and errors as in
+    `expected_calibration_error`.
     """
-    # Deviation: the released code interpolates edges between sorted confidences and
-    # opens the bins on the left. That drops the smallest confidence and every sample
-    # tied with it.
+    # Deviation: the released code interpolates bin edges between sorted confidences and
+    # leaves the bins open on the left. That drops the smallest confidence and every
+    # sample tied with it.
     confidences, correct = _top_label(probs, labels, bins)
     membership = equal_mass_membership(confidences, bins)
     gaps = (correct - confidences) @ membership
@@ -115,7 +115,7 @@ def classwise_calibration_error(
 ) -> Tensor:
     """Mean over all classes of the ECE of their probability (Classwise-ECE, section 2).
 
-    Classes that no label has count too. Arguments, return and errors are those of
+    Classes without a label count too. Arguments, return and errors as in
     `expected_calibration_error`.
     """
     # Deviation: the released code averages over the classes up to the largest label
@@ -133,9 +133,9 @@ def classwise_calibration_error(
 def noise_floor(probs: Tensor, *, bins: int = 15, seed: int = 0) -> Tensor:
     """Mean ECE that a perfectly calibrated model shows on n samples (source: ours).
 
-    The mean over 500 simulations in which every prediction is correct with probability
-    equal to its confidence; the draws are the same on every device. An ECE near this
-    value is no evidence of miscalibration.
+    It is the mean over 500 simulations in which each prediction is correct with
+    probability equal to its confidence; the draws are the same on every device. An ECE
+    near this value is no evidence of miscalibration.
 
     Args:
         probs: Shape (n, classes), floating point; rows sum to one.
@@ -159,12 +159,12 @@ def debiased_calibration_error(
 ) -> Tensor:
     """ECE minus its estimated bias (Kumar, Liang and Ma, NeurIPS 2019).
 
-    "Verified uncertainty calibration" takes each bin's accuracy a as normal with
+    "Verified uncertainty calibration" models each bin's accuracy a as normal with
     variance a (1 - a) / count. The bias is the mean absolute gap under that normal, in
     closed form, minus the observed gap. The value is negative where the bias exceeds
     the ECE, as for a calibrated model. The correction is of first order: it removes
-    four tenths of the bias of a perfectly calibrated model. Arguments and errors are
-    those of `expected_calibration_error`.
+    four tenths of the bias of a perfectly calibrated model. Arguments and errors as in
+    `expected_calibration_error`.
     """
     return debiased_error(reliability_bins(probs, labels, bins=bins))
 
@@ -242,7 +242,7 @@ def class_gaps(probs: Tensor, labels: Tensor) -> Tensor:
 
 
 def class_cells(probs: Tensor, bins: int) -> Tensor:
-    """Index of the cell, a class and a bin of its probability, shape (n, classes)."""
+    """Index of the cell (a class and a bin of its probability), shape (n, classes)."""
     first = torch.arange(probs.shape[1], device=probs.device) * bins
     return equal_width_bins(probs, bins).add_(first)
 
@@ -252,8 +252,8 @@ def equal_width_bins(values: Tensor, bins: int) -> Tensor:
 
     Bins are closed on the right, (a, b], and the first also holds 0.
     """
-    # Compare with the edges: ceil(bins * value) puts values next to an edge into the
-    # wrong bin.
+    # Comparing with the edges is exact; ceil(bins * value) puts values near an edge
+    # into the wrong bin.
     edges = torch.arange(1, bins, dtype=values.dtype, device=values.device) / bins
     return torch.bucketize(values.contiguous(), edges)
 

@@ -8,12 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# Sums of float32 softmax rows miss one by far less, sums of rounded rows by more.
+# Sums of float32 softmax rows differ from one by far less, sums of rounded rows by
+# more.
 PROBABILITY_TOLERANCE = 1e-5
 
 
 class ArgumentError(ValueError):
-    """An argument is not as documented; `remedy` is a sentence that says what to do."""
+    """An argument violates its documentation; `remedy` says what to do."""
 
     def __init__(self, fault: str, remedy: str) -> None:
         super().__init__(fault, remedy)
@@ -39,8 +40,8 @@ def check_logits(
         logits: At least one row and two classes.
         name: Name of the argument in messages.
         values: Whether to check values as well as shape and dtype.
-        masked: Whether a class may be masked in a row by a logit of -inf; at least one
-            class must be unmasked.
+        masked: Whether a logit of -inf may mask a class in a row; at least one class
+            must stay unmasked.
     """
     check_tensor(logits, name)
     if not logits.is_floating_point():
@@ -110,7 +111,7 @@ def check_labels(
         scores: Logits or probabilities, shape (n, classes).
         name: Name of the argument in messages.
         values: Whether to check values as well as shape, dtype and device.
-        masked: Whether classes may be masked; a label with a score of -inf is refused.
+        masked: Whether classes may be masked; a label of a masked class is refused.
     """
     check_tensor(labels, name)
     rows, classes = scores.shape
@@ -295,7 +296,7 @@ def check_count(value: int, name: str, *, least: int) -> int:
     """Refuse a count that is not an integer of at least `least`.
 
     Returns:
-        The count as a Python int; a numpy integer cannot be written as JSON.
+        The count as a Python int, because JSON cannot hold a numpy integer.
     """
     try:
         count = operator.index(value)
@@ -423,7 +424,7 @@ def as_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def map_remedy(labels: tuple[int, ...], logits: tuple[int, ...]) -> str:
-    """Remedy for label maps of this shape, which is not that of the logits' pixels."""
+    """Remedy for label maps whose shape differs from the logits' pixels."""
     expected = (logits[0], *logits[2:])
     if labels == (logits[0], 1, *logits[2:]):
         return "Drop the second dimension: labels[:, 0]."

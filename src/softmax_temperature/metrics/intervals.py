@@ -3,11 +3,11 @@
 A binned calibration error is a sum of absolute values of means, one for each bin: the
 accuracy minus the mean confidence, times the bin's share of the samples. Noise
 increases an absolute value on average, so the plain error of a sample is biased
-upwards. The bias is at least zero, and at most the error of a calibrated model. The
-bootstrap underestimates this bias: near perfect calibration its intervals cover half of
-the time. Here the normal interval around the plain error is widened, in closed form, by
-the biases that are consistent with the sample. `docs/calibration_intervals.md` compares
-the coverage of this interval with others.
+upwards. It is at least zero and at most the error of a calibrated model. The bootstrap
+underestimates this bias: near perfect calibration its intervals cover the true value
+half of the time. Here the normal interval around the plain error is widened, in closed
+form, by the biases that are consistent with the sample. `docs/calibration_intervals.md`
+compares the coverage of this interval with others.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ from softmax_temperature.metrics.calibration import (
 
 # Each end of a 90 % interval misses 5 %.
 ONE_SIDED = NormalDist().inv_cdf(0.95)
-# The same, where the data choose the sign.
+# The same, if the data choose the sign.
 TWO_SIDED = NormalDist().inv_cdf(0.975)
-# In standard errors: the true gap of 79 bins in 80 is nearer to the observed gap.
+# In standard errors: for 79 of 80 bins the true gap is closer than this to the observed
+# gap.
 CLEAR = 2.5
 
 
@@ -41,7 +42,7 @@ class BinnedError(NamedTuple):
 
     Attributes:
         value: The plain error.
-        least_bias: Lower bound of the mean excess of `value` over the true error.
+        least_bias: Lower bound of the expected excess of `value` over the true error.
         largest_bias: Upper bound of that excess.
         parts: Contribution of each sample for fixed signs of the bins, shape (n,);
             their mean is `value`.
@@ -49,8 +50,8 @@ class BinnedError(NamedTuple):
             (n,). That sum bounds the error from below and has little bias. None for
             the classwise error, where it is zero.
         unseen_variance: Squared standard error of a calibrated model minus the observed
-            one: thirty correct predictions of confidence 0.98 show no variance, but the
-            next thirty may.
+            one: thirty correct predictions with confidence 0.98 show no variance, but
+            the next thirty may.
     """
 
     value: float
@@ -71,17 +72,17 @@ class BinnedError(NamedTuple):
         return min(max(0.0, low), self.value), min(1.0, self.value + margin)
 
     def highest_change_from(self, other: BinnedError) -> float:
-        """Upper end of the 90 % interval of this true error minus the other's."""
+        """Upper end of the 90 % interval of this true error minus another."""
         change = self.value - other.value
         deviation = _deviation_of_change(self, other, other.parts)
         high = change + other.largest_bias + ONE_SIDED * deviation
         if other.total_parts is not None:
-            # The upward bias of this plain error compensates for the sign that the data
-            # choose, so the one-sided quantile suffices.
+            # The upward bias of this plain error compensates for the data's choice of
+            # the sign, so the one-sided quantile suffices.
             from_total = self.value - other.total_parts.mean().item()
             margin = ONE_SIDED * _deviation_of_change(self, other, other.total_parts)
             high = min(high, from_total + margin)
-        # The interval contains the plain change, which readers compare it with.
+        # The interval contains the plain change, with which readers compare it.
         return min(1.0, max(high - self.least_bias, change + deviation))
 
     def _deviation(self, parts: Tensor) -> float:
@@ -93,7 +94,7 @@ class BinnedError(NamedTuple):
 def change_interval(new: BinnedError, old: BinnedError) -> tuple[float, float]:
     """The 90 % interval of the true error of `new` minus that of `old`, in [-1, 1].
 
-    Both are of the same samples, in the same order.
+    Both use the same samples in the same order.
     """
     return -old.highest_change_from(new), new.highest_change_from(old)
 
@@ -101,7 +102,7 @@ def change_interval(new: BinnedError, old: BinnedError) -> tuple[float, float]:
 def top_label_error(
     confidences: Tensor, correct: Tensor, membership: Tensor
 ) -> BinnedError:
-    """ECE or AdaECE, by the membership of samples in bins.
+    """ECE or AdaECE, from the membership of samples in bins.
 
     Args:
         confidences: Confidences of the predictions, shape (n,), float64.
@@ -123,7 +124,7 @@ def top_label_error(
         largest_bias=_largest_bias(means, deviations),
         parts=gaps * (membership @ _signs(means)),
         total_parts=gaps * _signs(means.sum()),
-        # 1 / n^2: the next prediction may be the first wrong one.
+        # 1 / n^2, because the next prediction may be the first wrong one.
         unseen_variance=(squares - observed).sum().item() / samples + 1 / samples**2,
     )
 
@@ -135,7 +136,7 @@ class ClassCells(NamedTuple):
     """
 
     means: Tensor
-    # The larger of the observed mean square and that of a calibrated model.
+    # The larger of the observed and the calibrated model's mean square.
     squares: Tensor
     # Sum of `squares` minus the sum of the observed mean squares.
     unseen_square: float
@@ -156,8 +157,9 @@ class ClassCells(NamedTuple):
             calibrated += binned_sums(index, variances, len(sums))
             squares = gaps.square().flatten()
             observed_by_bin += binned_sums(index % bins, squares, bins)
-        # A cell with few samples rarely has a label of its class, and then shows no
-        # variance: cells of one bin share the ratio of observed to calibrated variance.
+        # A cell with few samples rarely has a label of its class and then shows no
+        # variance, so cells of one bin share the ratio of observed to calibrated
+        # variance.
         calibrated_by_bin = calibrated.view(classes, bins).sum(dim=0)
         tiny = torch.finfo(sums.dtype).tiny
         factor = observed_by_bin / calibrated_by_bin.clamp(min=tiny)
@@ -190,7 +192,7 @@ def classwise_error(
     ]
     return BinnedError(
         value=cells.means.abs().sum().item() / classes,
-        # Means of few samples are not normal, and may have less bias than normal ones.
+        # Means of few samples are not normal and may have less bias than normal ones.
         least_bias=0.0,
         largest_bias=_largest_bias(cells.means, deviations) / classes,
         parts=torch.cat(parts) / classes,
@@ -223,7 +225,7 @@ def _least_bias(value: float, deviations: Tensor) -> float:
 
     Among all means with the same sum, means proportional to their standard errors have
     the least bias, because E|m + s x| is convex in m. The true sum is taken as the
-    largest for which the observed value, or a lower one, has probability 5 %.
+    largest for which the observed value or a lower one has probability 5 %.
 
     Args:
         value: The observed sum, with noise.
@@ -266,7 +268,7 @@ def _largest_bias(means: Tensor, deviations: Tensor) -> float:
     nearest = (means.abs() - CLEAR * noise).clamp(min=0)
     scaled = nearest / noise
     density = math.sqrt(2 / math.pi) * torch.exp(-scaled.square() / 2)
-    # E|m + s x| - |m| for a normal x; erfc avoids a difference of nearly equal numbers.
+    # E|m + s x| - |m| for a normal x; erfc avoids subtracting nearly equal numbers.
     bias = noise * density - nearest * torch.erfc(scaled / math.sqrt(2))
     return bias.sum().item()
 

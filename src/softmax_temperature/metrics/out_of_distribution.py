@@ -26,9 +26,8 @@ def out_of_distribution_auroc(
     Args:
         logits_in: Logits of in-distribution samples, shape (n, classes).
         logits_out: Logits of out-of-distribution samples, shape (m, classes).
-        score: "entropy" of the softmax, as in the paper, or "confidence", by which a
-            low probability of the predicted class indicates an out-of-distribution
-            sample.
+        score: "entropy" of the softmax, as in the paper, or "confidence", where a low
+            probability of the predicted class indicates an out-of-distribution sample.
 
     Returns:
         A scalar in [0, 1], float64.
@@ -88,7 +87,7 @@ def out_of_distribution_interval(
 def out_of_distribution_curve(
     logits_in: Tensor, logits_out: Tensor, *, score: str = "entropy", points: int = 100
 ) -> Tensor:
-    """The ROC curve at equidistant false positive rates, for drawing.
+    """The ROC curve at equidistant false positive rates, for a figure.
 
     Args:
         logits_in: Logits of in-distribution samples, shape (n, classes).

@@ -1,8 +1,8 @@
-"""The check for probabilities that were given as logits.
+"""The check for probabilities that were passed as logits.
 
-It is used wherever a user's logits come in. It judges a table by the share of rows that
-look like probabilities, so that a few odd rows do not hide the rest, and refuses only
-on evidence that logits do not show by chance.
+It is used wherever users pass logits. It judges a table by the share of rows that look
+like probabilities, so that a few odd rows do not hide the rest. It refuses only on
+evidence that logits do not show by chance.
 """
 
 import torch
@@ -10,15 +10,15 @@ from torch import Tensor, nn
 
 from softmax_temperature.metrics.checks import PROBABILITY_TOLERANCE, ArgumentError
 
-# A table is one of probabilities if more than this share of its rows sum to one.
+# A table holds probabilities if more than this share of its rows sum to one.
 SUM_SHARE = 0.5
-# Probabilities that were rounded to three digits miss a sum of one by less.
+# Sums of probabilities rounded to three digits differ from one by less.
 SUM_TOLERANCE = 1e-2
-# Rows of small tables have to sum to one more closely. A single row is never judged:
-# two small logits sum to one by chance.
+# Rows of small tables have to sum to one more closely. A single row is never judged,
+# because two small logits can sum to one by chance.
 FEW_ROWS = 20
 SUM_TOLERANCE_OF_FEW = 1e-4
-# What rows of probabilities sum to, and their name in a message: also those that were
+# Sums of rows of probabilities and their names in a message, also for probabilities
 # stored as bytes or in parts of a thousand.
 WHOLES = {
     1: "probabilities",
@@ -40,7 +40,7 @@ ROUNDING = 1e-4
 # The largest distance of a sum from one that rounding may explain.
 LARGEST_MISS = 0.5
 
-# Rounding leaves probabilities that are one minus a sum below zero by this much.
+# Rounding can make probabilities computed as one minus a sum negative by this much.
 LOWEST = -PROBABILITY_TOLERANCE
 
 LOGITS_INSTEAD = "Give logits from before the softmax, or the logarithms (torch.log)."
@@ -61,14 +61,14 @@ def check_not_probs(
         logits: Finite, or -inf where a class is masked.
         name: Name of the argument in messages.
         remedy: What to do if they are probabilities.
-        sigmoids: Whether to refuse sigmoids, which look like cosines that are at least
-            zero, as well as probabilities and percentages.
+        sigmoids: Whether to refuse sigmoids as well as probabilities and percentages;
+            cosines that are at least zero look like sigmoids.
     """
     if len(logits) < 2:
         return
     rows = logits.detach()
     low = rows.amin(dim=1)
-    # No rule applies to a table whose rows mostly have a negative logit.
+    # No rule applies if most rows have a negative logit.
     if (low >= LOWEST).double().mean().item() <= SUM_SHARE:
         return
     high = rows.amax(dim=1)
@@ -139,12 +139,12 @@ def rounded_decimals(probs: Tensor) -> int | None:
 
 
 def _share_of_sums(rows: Tensor, inside: Tensor, whole: int) -> float:
-    """Share of the rows that are inside and sum to `whole`.
+    """Share of the rows that sum to `whole` and that the mask `inside` admits.
 
-    Rows of zeros and ones do not count: they may be the logits of a toy example as well
-    as saturated probabilities.
+    Rows of zeros and ones do not count, because they may be logits of a toy example or
+    saturated probabilities.
     """
-    # Sums alone exclude most tables, without a copy of their rows.
+    # Sums alone exclude most tables, without copying their rows.
     near = inside & ((_sums(rows) / whole - 1).abs() <= LARGEST_MISS)
     if not bool(near.any()):
         return 0.0

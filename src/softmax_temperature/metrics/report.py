@@ -1,9 +1,9 @@
-"""All metrics of an arm, or the differences of two arms, with 90 % intervals.
+"""All metrics of an arm, or the differences between two arms, with 90 % intervals.
 
 Focal paper, section 5 and appendix G. Scores are means over samples, and their
-intervals are percentiles over bootstrap resamples. The intervals of calibration errors
-are those of `metrics.intervals`. Logits are read in pieces, so that no temporary has
-their size.
+intervals are percentiles over bootstrap resamples. `metrics.intervals` computes the
+intervals of calibration errors. Logits are read in pieces, so that no temporary is as
+large as they are.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def calibration_report(
 
     The interval of a score goes from the 5th to the 95th percentile over resamples. A
     calibration error is the plain error of these samples, which is biased upwards. Its
-    interval is for the true error of the same bins on infinitely many samples, and
+    interval is for the true error with the same bins on infinitely many samples, and
     contains the plain error (`metrics.intervals`). The maximum calibration error has no
     interval, because no interval that we tried has the right coverage.
 
@@ -78,14 +78,15 @@ def calibration_report(
 
     Returns:
         Plain numbers: `samples`, `classes`, `bins`, `bootstrap`; the metrics of this
-        package by name, and `top5_accuracy`; and `intervals`, name to (low, high).
+        package and `top5_accuracy`, by name; and `intervals`, which maps names to (low,
+        high).
 
     Raises:
         ValueError: If a shape, value or number is wrong.
     """
-    # Deviation: the released error bars are percentiles over resamples, reflected for
-    # every metric, (2 value - high, 2 value - low). After scaling, those of calibration
-    # errors cover the true value half of the time.
+    # Deviation: the released error bars reflect the percentiles over resamples for
+    # every metric, (2 value - high, 2 value - low). After scaling, these cover the true
+    # calibration error half of the time.
     _check(logits, labels, bins, bootstrap, seed)
     arm = ArmStatistics.of(logits, labels.long(), int(bins), intervals=bootstrap > 0)
     return arm.report(bootstrap, seed)
@@ -146,7 +147,7 @@ def confident_report(
 
     Returns:
         `confident_share`; `confident_accuracy`, None if no prediction is confident; and
-        `intervals` as in `calibration_report`. The interval of the accuracy is over
+        `intervals` as in `calibration_report`. The interval of the accuracy uses
         resamples with at least one confident prediction.
 
     Raises:
@@ -221,7 +222,7 @@ def _resampled_means(values: Tensor, resamples: int, seed: int) -> Tensor:
 
 
 def _percentiles(resampled: dict[str, Tensor]) -> dict[str, tuple[float, float]]:
-    """The ends of the interval of each metric from its values on the resamples."""
+    """The ends of each metric's interval, from its values on the resamples."""
     intervals = {}
     for name, values in resampled.items():
         low, high = torch.quantile(values, values.new_tensor(INTERVAL)).tolist()
@@ -234,8 +235,8 @@ def resample_weights(
 ) -> Iterator[Tensor]:
     """Bootstrap counts of each sample: (rows, samples) float64 tensors on the CPU.
 
-    The rows of all tensors together are `resamples`. They depend on the first three
-    arguments only, so that all arms and devices see the same resamples.
+    The tensors have `resamples` rows in total. They depend on the first three arguments
+    only, so that all arms and devices see the same resamples.
     """
     # The noise floor draws from the same seed, so the resamples need their own stream.
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
@@ -243,7 +244,7 @@ def resample_weights(
     for start in range(0, resamples, most_rows):
         count = min(most_rows, resamples - start)
         drawn = generator.integers(0, samples, size=(count, samples))
-        # Offset each row, so that one bincount serves all rows.
+        # Offset each row so that one bincount serves all rows.
         drawn += samples * np.arange(count)[:, None]
         counts = np.bincount(drawn.ravel(), minlength=count * samples)
         yield torch.from_numpy(counts.reshape(count, samples).astype(np.float64))
@@ -254,7 +255,7 @@ def expected_calibration_error_change(
 ) -> Difference:
     """ECE of arm a minus that of arm b, as in `paired_difference` but faster.
 
-    Arguments and errors are those of `paired_difference`; no resamples are needed.
+    Arguments and errors as in `paired_difference`; no resamples are needed.
     """
     _check_pair(logits_a, logits_b, labels, bins, bootstrap=0, seed=0)
     a = _expected_error(logits_a, labels.long(), bins)
@@ -263,7 +264,7 @@ def expected_calibration_error_change(
 
 
 class ArmStatistics(NamedTuple):
-    """Statistics of an arm's logits from which the report is made.
+    """Statistics of an arm's logits for the report.
 
     Attributes:
         classes: Number of classes.
@@ -271,9 +272,9 @@ class ArmStatistics(NamedTuple):
         table: Equal-width bins of the predictions.
         confidences: Confidences of the predictions, shape (n,).
         classwise: The Classwise-ECE.
-        errors: Calibration errors that have an interval, by name; without the
-            Classwise-ECE where no intervals are wanted. The maximum calibration error
-            has none: no interval for a largest gap had the right coverage
+        errors: Calibration errors with an interval, by name; the Classwise-ECE is
+            absent if no intervals are wanted. The maximum calibration error has none,
+            because no interval for a largest gap had the right coverage
             (docs/calibration_intervals.md).
     """
 
@@ -296,8 +297,8 @@ class ArmStatistics(NamedTuple):
     ) -> ArmStatistics:
         """Statistics of checked logits (n, classes) and labels (n,), int64.
 
-        The logits are divided by the temperature piece by piece, because those of a
-        language model are too large for another copy.
+        The logits are divided by the temperature in pieces, because a language model's
+        are too large to copy.
         """
         scores, confidences = _scores_and_confidences(logits, labels, temperature)
         correct = scores[:, SCORES.index("accuracy")]
@@ -323,7 +324,7 @@ class ArmStatistics(NamedTuple):
 
     @property
     def estimates(self) -> dict[str, float]:
-        """Every metric that two arms can be compared on."""
+        """Every metric on which two arms can be compared."""
         means = self.scores.mean(dim=0).tolist()
         return {
             **dict(zip(SCORES, means, strict=True)),
@@ -348,7 +349,7 @@ class ArmStatistics(NamedTuple):
             "samples": len(self.scores),
             "classes": self.classes,
             "bins": bins,
-            # Numpy integers cannot be written as JSON.
+            # JSON cannot hold numpy integers.
             "bootstrap": int(bootstrap),
             **self.estimates,
             "debiased_calibration_error": debiased_error(self.table).item(),
@@ -414,7 +415,7 @@ def _scores(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         losses,
         squared_distances(probs, labels),
     ]
-    # The prediction comes from the logits: softmax may round two logits to one
+    # The prediction comes from the logits, because softmax may round two logits to one
     # probability.
     predicted = logits.argmax(dim=1, keepdim=True)
     return torch.stack(columns, dim=1), probs.gather(1, predicted).squeeze(1)

@@ -75,7 +75,7 @@ def brier_score(probs: Tensor, labels: Tensor) -> Tensor:
 def squared_distances(probs: Tensor, labels: Tensor) -> Tensor:
     """Squared distance of each row to its one-hot label, shape (n,)."""
     true_probs = probs.gather(1, labels[:, None]).squeeze(1)
-    # Not |p|^2 - 2 p_y + 1, which cancels when the row is nearly one-hot.
+    # |p|^2 - 2 p_y + 1 would cancel when the row is nearly one-hot.
     wrong_classes = probs.square().scatter(1, labels[:, None], 0).sum(dim=1)
     return wrong_classes + (1 - true_probs).square()
 
@@ -117,7 +117,7 @@ def confusion_matrix(
                 f"got {numbers.dtype} {tuple(numbers.shape)}",
                 "Give one class for each pixel.",
             )
-    # Converted before it is compared with `void`: -1 equals 255 in uint8.
+    # Converted before the comparison with `void`, because -1 equals 255 in uint8.
     rows = labels.long()
     columns = predictions.long()
     if void is not None:
@@ -136,7 +136,7 @@ def confusion_matrix(
 
 
 def mean_intersection_over_union(confusion: Tensor) -> Tensor:
-    """Mean intersection over union of the classes that labels or predictions have.
+    """Mean intersection over union of the classes in labels or predictions.
 
     Args:
         confusion: See `confusion_matrix`.

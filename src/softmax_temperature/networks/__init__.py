@@ -1,1 +1,1 @@
-"""The papers' networks, the frozen backbones, and the embeddings that these make."""
+"""The papers' networks, the frozen backbones, and their embeddings."""

@@ -20,7 +20,8 @@ def mobilenet_v1(
 ) -> nn.Module:
     """MobileNetV1 (Howard et al. 2017) with `width` times the channels.
 
-    Other arguments go to timm's generator, as timm itself names only widths 1 and 1.25.
+    Other arguments go to timm's generator, because timm itself names only widths 1 and
+    1.25.
     """
     from timm.models.efficientnet import _gen_mobilenet_v1
 
@@ -33,10 +34,11 @@ def build_classifier(spec: Backbone, **more: Any) -> nn.Module:
 
     Args:
         spec: The backbone.
-        **more: Further arguments of its constructor, such as num_classes.
+        **more: Further arguments of the constructor, such as num_classes.
 
     Raises:
-        InputError: If the library has no such network, or it refuses the arguments.
+        InputError: If the library has no such network, or the network refuses the
+            arguments.
     """
     arguments = spec.arguments | more
     try:
@@ -52,14 +54,14 @@ def build_classifier(spec: Backbone, **more: Any) -> nn.Module:
 def _create(spec: Backbone, arguments: dict[str, Any]) -> nn.Module:
     """Build a network of the backbone's library."""
     if spec.library == "timm":
-        # Optional: other libraries have backbones too.
+        # Optional, because other libraries have backbones too.
         import timm
 
         require_known(spec, spec.architecture, timm.list_models())
         name = f"{spec.architecture}.{spec.tag}" if spec.tag else spec.architecture
         return timm.create_model(name, **arguments)
     if spec.library == "torchvision":
-        # It imports torch's compiler: two seconds.
+        # The import loads torch's compiler, which takes two seconds.
         from torchvision import models
 
         require_known(spec, spec.architecture, models.list_models(module=models))
@@ -78,10 +80,10 @@ def _create(spec: Backbone, arguments: dict[str, Any]) -> nn.Module:
     return networks[spec.architecture](**arguments)
 
 
-# Deviation: the paper gives lengths of embeddings, not tensors. AlexNet's 256 can only
-# be its pooled convolutional features, CLIP-RN50's 1,024 the projected output of its
-# attention pooling, CLIP ViT-B/32's 768 the input of its projection, FaceNet's 1,792
-# the pooled map before its last linear layer.
+# Deviation: the paper gives lengths of embeddings but does not name the tensors.
+# AlexNet's 256 can only be its pooled convolutional features, CLIP-RN50's 1,024 the
+# projected output of its attention pooling, CLIP ViT-B/32's 768 the input of its
+# projection, FaceNet's 1,792 the pooled map before its last linear layer.
 
 
 def build_embedding_network(
@@ -91,10 +93,10 @@ def build_embedding_network(
 
     Args:
         spec: The backbone.
-        timm_file: Weights for timm to load; None draws random ones.
+        timm_file: Weights file for timm; None draws random weights.
 
     Returns:
-        The network, and the prefixes of the whole network's weights that it lacks.
+        The network, and the prefixes of weights in the whole network that it lacks.
 
     Raises:
         InputError: If the network has no such embedding.
@@ -112,7 +114,7 @@ def build_embedding_network(
         return _mean_features(spec, whole)
     if spec.library == "timm":
         names_before = set(whole.state_dict())
-        # Not `forward_features`, which would be unpooled.
+        # `forward_features` would not be pooled.
         whole.reset_classifier(0)  # type: ignore[operator]
         return whole, tuple(names_before - set(whole.state_dict()))
     return _without_last_linear(spec, whole)

@@ -1,4 +1,4 @@
-"""Frozen backbones: networks with weights and preprocessing, and a record of them."""
+"""Frozen backbones: networks with weights, preprocessing and provenance."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LoadedBackbone(NamedTuple):
     """A frozen network, its preprocessing, and JSON about both.
 
     Attributes:
-        network: Takes images (n, 3, size, size) to embeddings (n, embedding).
+        network: Maps images (n, 3, size, size) to embeddings (n, embedding).
         preprocess: Makes those images.
         provenance: Identity, weights digest and transform, as JSON values.
     """
@@ -62,16 +62,16 @@ def load_backbone(
 ) -> LoadedBackbone:
     """Load a backbone in evaluation mode, without a network connection.
 
-    `locate_weights` fetches weights that are missing.
+    `locate_weights` downloads missing weights.
 
     Args:
         spec: The backbone.
         root: The folder with the user's data, data.root.
-        seed: The seed of weights "untrained".
-        pretrained: The safetensors file of weights "pretrain".
+        seed: The seed of "untrained" weights.
+        pretrained: The safetensors file of "pretrain" weights.
 
     Raises:
-        InputError: If the weights or the embedding are not as described.
+        InputError: If the weights or the embedding differ from the description.
     """
     path = locate_weights(spec, root=root, download=False)
     if spec.weights == "pretrain":
@@ -110,7 +110,7 @@ def _build(spec: Backbone, path: Path | None) -> tuple[nn.Module, Preprocess]:
 def _check_embedding(
     spec: Backbone, network: nn.Module, preprocess: Preprocess
 ) -> None:
-    """Embed one black image, and compare the shape with the one that is described."""
+    """Embed one black image, and compare the shape with the described one."""
     image = torch.zeros(1, 3, preprocess.size, preprocess.size)
     try:
         shape = tuple(network(image).shape)

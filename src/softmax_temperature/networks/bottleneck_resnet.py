@@ -11,22 +11,21 @@ from softmax_temperature.networks.residual import (
     residual_stages,
 )
 
-# A block has a quarter of its output channels inside.
+# The inner convolutions of a block have a quarter of its output channels.
 _EXPANSION = 4
 
-# Deviation: the focal paper's ResNet-110 cites the network with three stages of basic
-# blocks; its released code trains bottlenecks (3, 4, 26, 3) instead, and so do we. The
-# cited one is `CifarResNet(blocks=18)`.
-# Deviation: for Tiny-ImageNet the released code averages the last 8×8 maps to 2×2 and
-# so has 8,192 features, and draws normal weights (`as_released`); by default, as for
-# CIFAR, pooling is global and weights start as PyTorch's.
-# Deviation: no paper has this network with CReLU. Here convolutions keep their outputs
-# and read twice the channels, and identity shortcuts pass on the sum before its
-# activation, since after it the channels would be twice those of the branch.
+# Deviation: for ResNet-110 the focal paper cites the network with three stages of basic
+# blocks, but its released code trains bottlenecks (3, 4, 26, 3), and so do we. The
+# cited one is `CifarResNet(blocks=18)`. Deviation: for Tiny-ImageNet the released code
+# averages the last 8×8 maps to 2×2, which makes 8,192 features, and draws normal
+# weights (`as_released`); by default, as for CIFAR, pooling is global and weights start
+# as PyTorch's. Deviation: no paper has this network with CReLU. Our convolutions keep
+# their outputs and read twice the channels. Identity shortcuts pass on the sum before
+# its activation, because after it they would have twice the branch's channels.
 
 
 class BottleneckResNet(Classifier):
-    """A residual network with 3 sum(`blocks`) + 2 layers, projections not counted.
+    """A residual network with 3 sum(`blocks`) + 2 layers, without projections.
 
     (3, 4, 6, 3) is ResNet-50, and (3, 4, 26, 3) the focal paper's ResNet-110.
 
@@ -68,7 +67,7 @@ class BottleneckResNet(Classifier):
 class _Bottleneck(nn.Module):
     """A 1×1, a 3×3 and a 1×1 convolution beside a shortcut.
 
-    It returns the sum, whose activation the next block applies.
+    It returns the sum; the next block applies the activation.
     """
 
     def __init__(

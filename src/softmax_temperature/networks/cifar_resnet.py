@@ -34,7 +34,7 @@ class CifarResNet(Classifier):
 
     @property
     def classifier(self) -> nn.Linear:  # type: ignore[override]
-        """The last layer, which is called `linear` as in other projects' weights."""
+        """The last layer is called `linear`, as in other projects' weights."""
         return self.linear
 
     def features(self, inputs: Tensor) -> Tensor:
@@ -69,6 +69,6 @@ class BasicBlock(nn.Module):
 
 
 def _stage(inputs: int, outputs: int, stride: int, blocks: int) -> nn.Sequential:
-    # The first block is drawn last, as it always was: weights depend on the order.
+    # The first block is drawn last to keep earlier weights, which depend on the order.
     rest = [BasicBlock(outputs, outputs, 1) for _ in range(blocks - 1)]
     return nn.Sequential(BasicBlock(inputs, outputs, stride), *rest)

@@ -13,7 +13,7 @@ class DenseNet(Classifier):
 
     Args:
         blocks: Layers per dense block; the default is DenseNet-121.
-        growth: Maps that each layer appends.
+        growth: Number of maps that each layer adds.
         num_classes: The number of logits.
     """
 

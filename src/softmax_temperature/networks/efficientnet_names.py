@@ -1,7 +1,7 @@
-"""EfficientNet's layers by the names of TensorFlow's code, and of timm.
+"""EfficientNet's layers by their names in TensorFlow's code and in timm.
 
-Weights that were converted from TensorFlow number all blocks of the network in one
-row; timm numbers them within each stage.
+Weights converted from TensorFlow number all blocks of the network consecutively; timm
+numbers them within each stage.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def timm_names(names: Iterable[str], network: Iterable[str]) -> dict[str, str]:
         network: The names of the weights of timm's network, in its order.
 
     Returns:
-        For each of `names` the one in timm. A name that has none is returned as it is.
+        The name in timm for each of `names`. A name without a counterpart is returned
+        unchanged.
     """
     given = list(names)
     expanding = {_block_of(name) for name in given if "._expand_conv." in name}
@@ -72,7 +73,7 @@ def _block_of(name: str) -> int | None:
 
 
 def _stage_and_block(name: str) -> str | None:
-    """The beginning `blocks.1.0` of `blocks.1.0.bn1.weight`."""
+    """The prefix `blocks.1.0` of `blocks.1.0.bn1.weight`."""
     parts = name.split(".")
     return ".".join(parts[:3]) if parts[0] == "blocks" else None
 

@@ -2,8 +2,8 @@
 
 An artifact of embeddings holds
 
-- `embeddings.npy`: (n, dim) float32 of all splits one after the other, each in the
-  order of the prepared data set;
+- `embeddings.npy`: (n, dim) float32 of all splits in sequence, each in the order of the
+  prepared data set;
 - `rows.safetensors`: `SPLIT.labels` (n,) and `SPLIT.index` (n,), int64;
 - `provenance.json`: the data set, the backbone and its weights.
 """
@@ -43,12 +43,12 @@ def extract(
     """Embed batches of images as they arrive.
 
     Args:
-        network: Takes images to embeddings.
-        preprocess: Makes the network's inputs.
+        network: Maps images to embeddings.
+        preprocess: Maps images to the network's inputs.
         batches: Images (b, 1 or 3, height, width) uint8, or lists of b tensors.
         device: The device to compute on.
         precision: The precision of matrix products.
-        where: The name of the embeddings in errors.
+        where: Name of the embeddings in error messages.
 
     Yields:
         Embeddings, shape (b, dim), float32, on the CPU.
@@ -62,7 +62,8 @@ def extract(
     for images in batches:
         prepared = preprocess(images, device=device)
         device_type = prepared.device.type
-        # Not around the loop: a generator would carry the modes into its caller.
+        # Not around the loop, because a generator would carry the modes into its
+        # caller.
         with (
             torch.inference_mode(),
             torch.autocast(device_type, torch.bfloat16, is_bfloat16),
@@ -102,7 +103,7 @@ def write_embeddings(
     Args:
         folder: An existing folder.
         rows: Labels (n,) and index (n,) of each split, int64.
-        embed: Makes the embeddings of a split in batches, shape (b, dim), float32.
+        embed: Computes the embeddings of a split in batches, shape (b, dim), float32.
         provenance: JSON about the backbone; `embedding` is dim.
     """
     splits = [split for split in SPLITS if split in rows]
@@ -123,7 +124,7 @@ def write_embeddings(
 
 
 def open_embeddings(artifact: Artifact) -> dict[SplitName, Part]:
-    """Read embeddings back: by split, data (n, dim) float32, mapped from disk."""
+    """Read embeddings by split; data (n, dim) float32 are mapped from disk."""
     dataset = artifact.json(PROVENANCE)["dataset"]
     rows = artifact.tensors(ROWS)
     splits = [split for split in SPLITS if f"{split}.labels" in rows]

@@ -6,12 +6,11 @@ from torch import Tensor, nn
 from softmax_temperature.data.tokens import PADDING
 from softmax_temperature.networks.layers import Classifier, upload
 
-# Deviation: our copy of the temperature_check paper names a GRU on IMDB and gives
-# neither its widths, the number of its layers and directions, the input of its
-# classifier, nor its initial weights. Here one layer reads from left to right, its
-# state after the last token goes to the classifier, the embedding is learned with the
-# rest, and weights start as PyTorch's: the embedding standard normal, the others
-# uniform within ±1 / sqrt(units).
+# Deviation: our copy of the temperature_check paper names a GRU on IMDB but not its
+# widths, layers, directions, classifier input or initial weights. We use one layer that
+# reads from left to right, and its state after the last token goes to the classifier.
+# The embedding is trained with the rest, and weights start as PyTorch's: the embedding
+# standard normal, the others uniform within ±1 / sqrt(units).
 
 
 class GRU(Classifier):
@@ -20,8 +19,8 @@ class GRU(Classifier):
     The classifier reads the state after the last token (Cho et al. 2014).
 
     Args:
-        vocabulary_size: The count of all token numbers.
-        embedding: Entries of a token's vector.
+        vocabulary_size: Number of token numbers.
+        embedding: Length of a token's vector.
         hidden: Units of the recurrent layer.
         num_classes: The number of logits.
     """
@@ -48,10 +47,10 @@ class GRU(Classifier):
         longest = int(lengths.max())
         device = self.embedding.weight.device
         tokens, ends = upload(device, inputs[:, :longest], lengths - 1)
-        # Not as a packed sequence, which reads no padding at all: on a CPU its
-        # gradients take time that grows with the square of the length, 4 times as long
-        # for 64 texts of up to 400 tokens. Not in bfloat16, in which a state that is
-        # updated hundreds of times would lose what a single token adds.
+        # A packed sequence would skip padding, but on a CPU the time of its gradients
+        # grows with the square of the length: 4 times as long for 64 texts of up to 400
+        # tokens. Not in bfloat16, because a state that is updated hundreds of times
+        # would lose the contribution of a single token.
         with torch.autocast(device.type, enabled=False):
             states, _ = self.recurrent(self.embedding(tokens))
         rows = torch.arange(len(tokens), device=device)

@@ -16,7 +16,7 @@ HEAD = ("last_linear", "last_bn", "logits")
 class InceptionResnetV1(nn.Module):
     """Images (n, 3, 160, 160) to embeddings (n, 1792).
 
-    An embedding holds the means of the last maps, unnormalised.
+    An embedding holds the means of the last maps, not normalised.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class _Convolution(nn.Module):
 
 
 class _Branches(nn.Module):
-    """Branches side by side, whose maps are concatenated."""
+    """Parallel branches whose maps are concatenated."""
 
     def __init__(self, *branches: nn.Module) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class _Residual(_Branches):
 def _same_size(
     inputs: int, width: int, *kernels: int | tuple[int, int]
 ) -> nn.Sequential:
-    """Convolutions one after the other that keep height and width."""
+    """A chain of convolutions that keeps height and width."""
     layers = nn.Sequential()
     channels = inputs
     for kernel in kernels:
@@ -122,13 +122,13 @@ def _same_size(
 
 
 def _halving(inputs: int, width: int, outputs: int, *kernels: int) -> nn.Sequential:
-    """The same, and then a 3×3 convolution with stride 2."""
+    """The same chain followed by a 3×3 convolution with stride 2."""
     layers = _same_size(inputs, width, *kernels)
     return layers.append(_Convolution(width, outputs, 3, stride=2))
 
 
 def _block35() -> nn.Module:
-    # Drawn in this order, the 1×1 branch last.
+    # Drawn in this order, with the 1×1 branch last.
     second = _same_size(256, 32, 1, 3)
     third = _same_size(256, 32, 1, 3, 3)
     first = _Convolution(256, 32, 1)
@@ -153,7 +153,7 @@ def _mixed_7a() -> nn.Module:
 def _narrow_block(
     channels: int, width: int, length: int, *, scale: float, rectified: bool = True
 ) -> nn.Module:
-    """A 1×1 convolution, and another that is followed by a row and a column."""
+    """A 1×1 convolution, and another followed by a row and a column convolution."""
     crossed = _same_size(channels, width, 1, (1, length), (length, 1))
     return _Residual(
         2 * width,

@@ -1,6 +1,6 @@
-"""Parts that all networks share: the classifier's form, activations, initial weights.
+"""Parts shared by all networks: classifiers, activations, initial weights.
 
-And uploads to a GPU.
+It also has uploads to a GPU.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 
 class Classifier(nn.Module):
-    """A network whose last layer, `classifier`, makes logits of `features`."""
+    """A network whose last layer, `classifier`, maps `features` to logits."""
 
     classifier: nn.Module
 
@@ -38,10 +38,10 @@ class Classifier(nn.Module):
 
 
 def last_layer_inputs(network: Any, inputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Logits, and the features that the last layer makes them of.
+    """Logits, and the features from which the last layer computes them.
 
-    Both are float32, under autocast too: in bfloat16 logits would fall into steps that
-    are too coarse for the calibration metrics.
+    Both are float32, even under autocast: the steps of bfloat16 are too coarse for the
+    calibration metrics.
 
     Args:
         network: A `Classifier`, or DistributedDataParallel around one.
@@ -67,7 +67,7 @@ def last_layer_inputs(network: Any, inputs: Tensor) -> tuple[Tensor, Tensor]:
 class CReLU(nn.Module):
     """The concatenated ReLU (Shang et al. 2016): relu(x), then relu(-x).
 
-    They follow each other along dimension 1, which it doubles.
+    Both are concatenated along dimension 1, which doubles.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class CReLU(nn.Module):
 
 
 def rectifier(activation: str) -> tuple[Callable[[], nn.Module], int]:
-    """The constructor of "relu" or "crelu", and the channels that it makes of one.
+    """The constructor of "relu" or "crelu", and its factor of the channels.
 
     Source: cooling paper, section 4.2.
     """
@@ -92,7 +92,7 @@ def rectifier(activation: str) -> tuple[Callable[[], nn.Module], int]:
 
 @contextmanager
 def drawn_from(seed: int) -> Iterator[None]:
-    """Draw weights from a seed in the block, and leave the caller's generator alone."""
+    """Draw weights from a seed in the block, and restore the caller's generator."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield
@@ -102,12 +102,12 @@ def drawn_from(seed: int) -> Iterator[None]:
 def redraw(
     network: nn.Module, draw: Callable[[Tensor], object], *, dense: bool = True
 ) -> None:
-    """Draw the weights of convolutions and dense layers anew; their biases become 0.
+    """Redraw the weights of convolutions and dense layers; biases become 0.
 
     Args:
         network: The network, which is changed in place.
-        draw: Draws one weight tensor in place.
-        dense: Whether dense layers are drawn too.
+        draw: Fills one weight tensor in place.
+        dense: Whether to redraw dense layers too.
     """
     kinds = (nn.Conv1d, nn.Conv2d, nn.Linear) if dense else (nn.Conv1d, nn.Conv2d)
     for module in network.modules():
@@ -127,7 +127,7 @@ def check_choice(name: str, value: str, choices: Collection[str]) -> None:
 def upload(device: torch.device, *tables: Tensor) -> list[Tensor]:
     """Tensors of one dtype on a device.
 
-    They travel in one copy from pinned memory, so that neither side waits.
+    They are copied together from pinned memory, so that neither side waits.
     """
     if device.type != "cuda" or tables[0].is_cuda:
         return [table.to(device) for table in tables]
@@ -139,7 +139,7 @@ def upload(device: torch.device, *tables: Tensor) -> list[Tensor]:
 
 @lru_cache(maxsize=64)
 def channels(values: tuple[float, ...], device: torch.device) -> Tensor:
-    """One float32 number per channel, uploaded once and not to be changed."""
-    # A tensor made in inference mode could not be used in training.
+    """One float32 number per channel, uploaded once; do not modify it."""
+    # A tensor created in inference mode could not be used in training.
     with torch.inference_mode(False):
         return torch.tensor(values, device=device)

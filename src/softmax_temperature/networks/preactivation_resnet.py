@@ -7,23 +7,23 @@ from torch import Tensor, nn
 from softmax_temperature.networks.layers import Classifier, rectifier
 from softmax_temperature.networks.residual import residual_stages
 
-# A block has a quarter of its output channels inside.
+# The inner convolutions of a block have a quarter of its output channels.
 _EXPANSION = 4
 
-# Deviation: the cooling paper does not say how the network for 224×224 images is made
-# fit for 32×32. Here the stem is one 3×3 convolution, and nothing is pooled before the
+# Deviation: the cooling paper does not say how the network for 224×224 images is
+# adapted to 32×32. Our stem is one 3×3 convolution, and nothing is pooled before the
 # last maps, as in the cited paper's own networks for CIFAR. It then has 23.5 million
-# parameters below its last layer, as the paper counts.
-# Deviation: the cooling paper does not say how a residual network takes CReLU. Here
-# convolutions keep their outputs and read twice the channels; the sums that identities
-# pass on are not activated, and keep theirs.
+# parameters below its last layer, which is the paper's count. Deviation: the cooling
+# paper does not say how a residual network uses CReLU. Our convolutions keep their
+# outputs and read twice the channels; the sums on the identity path are not activated
+# and keep their channels.
 
 
 class PreactivationResNet(Classifier):
-    """A residual network with 3 sum(`blocks`) + 2 layers, projections not counted.
+    """A residual network with 3 sum(`blocks`) + 2 layers, without projections.
 
-    (3, 4, 6, 3) is ResNet-50. Each convolution but the stem reads activated, normalised
-    maps, and sums pass on to the next block as they are.
+    (3, 4, 6, 3) is ResNet-50. Each convolution except the stem reads activated,
+    normalised maps, and the next block receives the sums unchanged.
 
     Args:
         blocks: Blocks per stage.

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Preprocess:
     """Turns uint8 images into a network's inputs.
 
-    The result is within two grey levels of the library's own transform. The attributes
-    are those of `params.network.Backbone`.
+    The result is within two grey levels of the library's own transform.
+    `params.network.Backbone` explains the attributes.
     """
 
     size: int
@@ -62,8 +62,8 @@ class Preprocess:
     def _mean_and_std(self, device: torch.device) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation, (1, 3, 1, size), channels last.
 
-        They are repeated along a row of pixels: arithmetic on three numbers at a time
-        is slow.
+        They are repeated along a row of pixels, because arithmetic on three numbers at
+        a time is slow.
         """
         values = channels((*self.mean, *self.std), device).view(2, 3, 1, 1)
         rows = values.expand(2, 3, 1, self.size)
@@ -72,7 +72,7 @@ class Preprocess:
 
     def _square(self, images: Tensor) -> Tensor:
         """Repeat grey, order channels, resize and crop; (n, 3, size, size) uint8."""
-        # It imports torch's compiler: two seconds.
+        # The import loads torch's compiler, which takes two seconds.
         from torchvision.transforms.v2 import functional
 
         is_images = images.dtype == torch.uint8 and images.ndim == 4
@@ -84,12 +84,12 @@ class Preprocess:
         colour = images.expand(-1, 3, -1, -1)
         if self.channels == "bgr":
             colour = colour.flip(1)
-        # Channels last makes the resizing twice as fast, and the conversion to float
-        # after it five times.
+        # Channels last makes resizing twice as fast, and the later conversion to float
+        # five times.
         colour = colour.contiguous(memory_format=torch.channels_last)
-        # Deviation: the paper does not say how images that are smaller than a network's
-        # input were brought to its size. They are enlarged, by the same interpolation
-        # that makes larger ones smaller.
+        # Deviation: the paper does not say how it resized images smaller than a
+        # network's input. We enlarge them with the same interpolation that shrinks
+        # larger ones.
         if min(colour.shape[-2:]) != self.resize:
             mode = functional.InterpolationMode(self.interpolation)
             colour = functional.resize(
@@ -116,12 +116,12 @@ def described_preprocess(spec: Backbone) -> Preprocess:
 
 
 def timm_preprocess(network: nn.Module) -> Preprocess:
-    """The evaluation transform that belongs to a timm network's weights.
+    """The evaluation transform of a timm network's weights.
 
     Raises:
-        InputError: If it is not a square, centred crop.
+        InputError: If it is not a square centre crop.
     """
-    # Optional: other libraries have backbones too.
+    # Optional, because other libraries have backbones too.
     from timm.data.config import resolve_model_data_config
 
     config: dict[str, Any] = resolve_model_data_config(network)
@@ -143,7 +143,7 @@ def timm_preprocess(network: nn.Module) -> Preprocess:
 
 
 def torchvision_preprocess(weights: WeightsEnum) -> Preprocess:
-    """The evaluation transform that belongs to torchvision's pretrained weights."""
+    """The evaluation transform of torchvision's pretrained weights."""
     transform = weights.transforms()
     (size,) = transform.crop_size
     (resize,) = transform.resize_size

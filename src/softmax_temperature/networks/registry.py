@@ -1,6 +1,6 @@
 """Networks that are trained from scratch, by name.
 
-Each is a class in a module of its own, imported when it is used.
+Each is a class in its own module, imported on first use.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,12 +20,12 @@ WEIGHTS = "weights.safetensors"
 
 
 def network_class(name: str) -> Any:
-    """The class of a network by its name or by "package.module:Class".
+    """The class of a network, by name or as "package.module:Class".
 
-    It takes `num_classes` and arguments of its own.
+    It takes `num_classes` and its own arguments.
 
     Raises:
-        InputError: If there is none.
+        InputError: If there is no such class.
     """
     return load_class(reference_to(name, NETWORKS, "network"), nn.Module)
 
@@ -39,7 +39,7 @@ def build_network(spec: Network, *, classes: int, seed: int) -> nn.Module:
         seed: The seed of its weights.
 
     Raises:
-        InputError: If the network does not take the arguments.
+        InputError: If the network does not accept the arguments.
     """
     build = network_class(spec.architecture)
     arguments = {
@@ -62,16 +62,16 @@ def check_network(spec: Network) -> nn.Module:
     """The network for two classes on the device "meta", without weights.
 
     Raises:
-        InputError: If the network does not take the arguments.
+        InputError: If the network does not accept the arguments.
     """
     with torch.device("meta"):
         return build_network(spec, classes=2, seed=0)
 
 
 def check_networks(networks: Mapping[str, Network], names: Iterable[str]) -> None:
-    """Raise InputError if a named network does not take its arguments.
+    """Raise InputError if a named network does not accept its arguments.
 
-    The parameters are wrong then, which no cell should find out.
+    The parameters are then wrong, and no cell should be the first to notice.
     """
     for name in dict.fromkeys(names):
         check_network(networks[name])

@@ -9,17 +9,17 @@ from softmax_temperature.networks.layers import Classifier, check_choice, redraw
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
-# Deviation: our copy of the temperature_check paper names no dense network. This one is
-# ours: the smallest with a smooth activation (tanh), whose tangent kernel changes in
-# proportion to its weights, and with ReLU beside it. Nor does it name a small
-# convolutional network; ours has strides in place of pooling, because a maximum has
-# kinks of its own.
+# Deviation: our copy of the temperature_check paper describes no dense network. This
+# one is ours: the smallest with a smooth activation (tanh), so that its tangent kernel
+# changes in proportion to its weights; ReLU is an alternative. Nor does it describe a
+# small convolutional network; ours uses strides instead of pooling, because a maximum
+# has kinks of its own.
 
 
 class MLP(Classifier):
     """Dense layers, each followed by the activation, and a classifier.
 
-    Weights start normal with variance 1 / fan-in, with ReLU 2 / fan-in.
+    Weights start normal with variance 1 / fan-in, or 2 / fan-in with ReLU.
 
     Args:
         num_classes: The number of logits.
@@ -47,9 +47,9 @@ class MLP(Classifier):
 
 
 class ConvNet(Classifier):
-    """3×3 convolutions with stride 2 and the activation, and a classifier of all maps.
+    """3×3 convolutions with stride 2 and an activation, and a classifier of all maps.
 
-    Weights start as those of `MLP`.
+    Weights start as in `MLP`.
 
     Args:
         num_classes: The number of logits.

@@ -7,12 +7,12 @@ from torch import Tensor, nn
 from softmax_temperature.data.tokens import PADDING
 from softmax_temperature.networks.layers import Classifier, redraw, upload
 
-# Deviation: the focal paper names a global pooling network and no sizes; these are the
-# released code's. There a text that is shorter than the others is pooled with its
-# padding. Here padding has no influence, and a text that is too short for the
-# convolutions is read as if it went on with empty words up to the least length. Weights
-# start as in the Keras network that the released code adapts: with PyTorch's,
-# embeddings that are learned take many more epochs.
+# Deviation: the focal paper names a global pooling network but no sizes; these are the
+# released code's. There a text that is shorter than the others is pooled together with
+# its padding. Here padding has no influence, and a text that is too short for the
+# convolutions is extended by empty words to the minimal length. Weights start as in the
+# Keras network that the released code adapts: with PyTorch's defaults, learned
+# embeddings take many more epochs.
 
 _EMBEDDING_BOUND = 0.05
 """Keras draws embeddings within ± this."""
@@ -27,12 +27,12 @@ class TextCNN(Classifier):
     """Word embeddings, three convolutions, global max-pooling, and two dense layers.
 
     Args:
-        vocabulary_size: The count of all token numbers.
-        embedding: Entries of a token's vector.
+        vocabulary_size: Number of token numbers.
+        embedding: Length of a token's vector.
         filters: Output channels of each convolution.
-        width: Positions that a convolution and a pooling read.
+        width: Positions read by a convolution or pooling.
         dense: Units of the hidden dense layer.
-        dropout: Probability to drop a unit of it in training.
+        dropout: Probability of dropping one of its units in training.
         num_classes: The number of logits.
     """
 
@@ -76,8 +76,8 @@ class TextCNN(Classifier):
         lengths = (inputs != PADDING).sum(1)
         order = lengths.argsort(descending=True, stable=True)
         lengths = lengths.clamp(min=self.least)
-        # All tables in one upload: the way back to the order of the batch, then the
-        # tokens and the lengths of each group.
+        # Upload all tables together: the permutation that restores the order of the
+        # batch, then the tokens and lengths of each group.
         tables = [order.argsort()]
         for rows in order.split(_GROUP):
             longest = int(lengths[rows[0]])

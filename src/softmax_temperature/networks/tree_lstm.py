@@ -10,28 +10,27 @@ from softmax_temperature.data.trees import LEFT, RIGHT, WORD
 from softmax_temperature.networks.layers import Classifier, upload
 
 # Deviation: the focal paper gives no sizes. Memory, embedding and dropout before the
-# classifier are those of Tai et al. 2015 for this task. Leaves and inner nodes have
-# biases of their own, where equations 9 to 14 there share them; the released code has
-# no input gate at leaves and no output gate at inner nodes.
-# Deviation: section E says that the nodes of training trees are positive, neutral or
-# negative, and that test sentences are never neutral, but not how the class neutral is
-# treated. Here, as in the released code, it is a third class in training. There a
-# prediction is the more probable of the other two, and its confidence is its share of
-# all three; here neutral is left out of the softmax too, so that the two shares of a
-# sentence add up to 1.
+# classifier are from Tai et al. 2015 for this task. Leaves and inner nodes have
+# separate biases, which equations 9 to 14 there share; the released code has no input
+# gate at leaves and no output gate at inner nodes. Deviation: section E says that the
+# nodes of training trees are positive, neutral or negative and that test sentences are
+# never neutral, but not how the neutral class is treated. Here, as in the released
+# code, it is a third class in training. The released code predicts the more probable of
+# the other two classes, with its share of all three as confidence; we leave neutral out
+# of the softmax, so that the two shares of a sentence add up to 1.
 
 
 class TreeLSTM(Classifier):
     """Word embeddings, a memory for each node, and a linear classifier.
 
-    The memory of an inner node is made from those of the two nodes below it.
+    The memory of an inner node is computed from its two children's.
 
     Args:
-        vocabulary_size: The count of all token numbers.
-        embedding: Entries of a word's vector.
-        hidden: Entries of a memory and of a state.
-        dropout: Probability to drop an entry of a state in training.
-        num_classes: The number of logits of a root.
+        vocabulary_size: Number of token numbers.
+        embedding: Length of a word's vector.
+        hidden: Length of a memory and of a state.
+        dropout: Probability of dropping an entry of a state in training.
+        num_classes: Number of logits of a root.
     """
 
     def __init__(
@@ -48,14 +47,14 @@ class TreeLSTM(Classifier):
         self.inner = nn.Linear(2 * hidden, 5 * hidden)
         self.dropout = nn.Dropout(dropout)
         self.num_classes = num_classes
-        # One more for the neutral nodes of training trees.
+        # One more logit for the neutral nodes of training trees.
         self.classifier = nn.Linear(hidden, num_classes + 1)
 
     def states(self, trees: Tensor) -> Tensor:
         """The state of every node, (n, nodes, hidden) float32; padding has 0.
 
         Args:
-            trees: Trees as `encode_trees` makes them, shape (n, nodes, 4), int64.
+            trees: Trees from `encode_trees`, shape (n, nodes, 4), int64.
         """
         device = self.leaf.weight.device
         plan = _plan(trees)
@@ -73,11 +72,11 @@ class TreeLSTM(Classifier):
         return self.states(inputs)[:, 0]
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Logits of trees as `encode_trees` makes them.
+        """Logits of trees from `encode_trees`.
 
         Returns:
-            Of the roots, shape (n, num_classes); in training of all nodes, shape
-            (n, nodes, num_classes + 1).
+            Logits of the roots, shape (n, num_classes); in training those of all nodes,
+            shape (n, nodes, num_classes + 1).
         """
         if not self.training:
             return super().forward(inputs)[:, : self.num_classes]
@@ -106,7 +105,8 @@ class TreeLSTM(Classifier):
     def _joined(self, below: Tensor) -> Tensor:
         """State and memory of inner nodes, (2, n, hidden).
 
-        `below`, (2, 2n, hidden), are those of their left nodes, then of their right.
+        `below`, (2, 2n, hidden), are the states of their left children, then of their
+        right.
         """
         states, memories = below
         left_states, right_states = states.chunk(2)
@@ -134,11 +134,11 @@ def _state_and_memory(
 class _Plan:
     """The order of computation of a batch of trees, from the roots' level down.
 
-    A level holds the left nodes below the level above, then the right ones.
+    A level holds the left children of the level above, then the right ones.
 
     Attributes:
         levels: Indices of each level's nodes in the flattened batch.
-        positions: Where each node is in its level with inner nodes first, then leaves.
+        positions: Position of each node in its level, with inner nodes before leaves.
         leaf_counts: The number of leaves of each level.
         words: The words of the leaves of all levels.
     """
@@ -174,7 +174,7 @@ def _plan(trees: Tensor) -> _Plan:
 
 
 def _inner_first(is_leaf: Tensor) -> Tensor:
-    """Positions of nodes, (n,), when inner nodes come first and leaves after them."""
+    """Positions of nodes, (n,), with inner nodes before leaves."""
     inner_count = len(is_leaf) - int(is_leaf.sum())
     as_leaf = inner_count + is_leaf.cumsum(0) - 1
     as_inner = (~is_leaf).cumsum(0) - 1

@@ -8,15 +8,17 @@ from softmax_temperature.networks.layers import Classifier
 _LEVELS = 4
 
 # Deviation: the cooling paper says only that its U-Net is small, has about 9 million
-# parameters and sees 256×256 images. Here it is the cited network with 34 instead of 64
-# channels at full size, which makes 8.8 million; with zero padding, so that the logits
-# have the size of the images, and with batch normalisation after each 3×3 convolution.
+# parameters and takes 256×256 images. Ours is the cited network with 34 instead of 64
+# channels at full size, which makes 8.8 million parameters. It has zero padding, so
+# that the logits have the size of the images, and batch normalisation after each 3×3
+# convolution.
 
 
 class UNet(Classifier):
     """Logits for every pixel: four halvings, then four up-convolutions.
 
-    Each up-convolution is joined with the maps of its size before the halving.
+    The output of each up-convolution is concatenated with the maps of its size before
+    the halving.
 
     Args:
         num_classes: The number of logits per pixel.
@@ -41,7 +43,7 @@ class UNet(Classifier):
         self.classifier = nn.Conv2d(width, num_classes, 1)
 
     def features(self, inputs: Tensor) -> Tensor:
-        """Maps (n, width, height, width of the image), which give a logit per pixel.
+        """Maps (n, width, height, width of the image), from which logits follow.
 
         Args:
             inputs: Images, shape (n, 3, height, width), both multiples of 16.

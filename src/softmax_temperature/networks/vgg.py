@@ -15,13 +15,13 @@ from softmax_temperature.networks.layers import (
 # images and 10 classes, but not the padding, the pooling or whether there is
 # normalisation. With zero padding, max-pooling after each pair and no normalisation,
 # the candidates have 550,570 (ReLU, flatten), 304,810 (ReLU, average), 1,099,690
-# (CReLU, flatten) and 608,170 parameters (CReLU, average). None is 620,000; "flatten"
-# is the default as VGG's own, and the nearest for ReLU.
-# Deviation: the paper trains in TensorFlow and does not say how weights start; here
-# they start as Keras draws them by default, uniform within ±sqrt(6 / (fan-in +
-# fan-out)), biases 0. PyTorch's own start is smaller: after an epoch with a learning
-# rate of 0.01 this network still guesses (loss 2.303), a temperature fitted to it is
-# noise (0.07 to 0.22 in two trainings), and Cooling then acts as a larger step.
+# (CReLU, flatten) and 608,170 parameters (CReLU, average). None has 620,000; "flatten"
+# is the default because VGG uses it and it is nearest for ReLU. Deviation: the paper
+# trains in TensorFlow and does not state the initial weights; we use Keras's defaults,
+# uniform within ±sqrt(6 / (fan-in + fan-out)), biases 0. PyTorch's default is smaller:
+# after an epoch with a learning rate of 0.01 this network still guesses (loss 2.303), a
+# fitted temperature is noise (0.07 to 0.22 in two trainings), and Cooling then acts as
+# a larger step.
 
 
 class SmallVGG(Classifier):
@@ -85,8 +85,8 @@ def _activated(activation: str, *, is_pooled: bool) -> list[nn.Module]:
     if not is_pooled:
         return [make_activation()]
     pool = nn.MaxPool2d(2)
-    # An activation that never falls commutes with the maximum, bit by bit and in its
-    # gradient, and after pooling it has a quarter of the values. CReLU falls: the
+    # A monotonic activation commutes with the maximum, bit by bit and in its gradient,
+    # and after pooling it has a quarter of the values. CReLU is not monotonic: the
     # maximum of -x is not minus the maximum of x.
     if activation == "relu":
         return [pool, make_activation()]

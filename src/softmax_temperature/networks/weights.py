@@ -1,4 +1,4 @@
-"""Weights files of backbones: where they are, how they are fetched and loaded."""
+"""Weights files of backbones: location, download and loading."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from softmax_temperature.runner.errors import (
 if TYPE_CHECKING:
     from torchvision.models import WeightsEnum
 
-# timm's name of a file of weights in a repository, and of the same as safetensors.
+# timm's name of a weights file in a repository, and its name as safetensors.
 _HUB_FILE = "pytorch_model.bin"
 _SAFE_NAMES = {
     "pytorch_model.bin": "model.safetensors",
@@ -47,16 +47,16 @@ _DIGEST_IN_NAME = re.compile(r"-([0-9a-f]{8,})\.")
 
 
 def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None:
-    """The file of a backbone's weights; None for weights of the pipeline itself.
+    """The file of a backbone's weights; None for the pipeline's own weights.
 
     Args:
         spec: The backbone.
         root: The folder with the user's data, data.root.
-        download: Whether the library may fetch a file that is missing.
+        download: Whether the library may download a missing file.
 
     Raises:
-        MissingInput: If the file is missing, and may not be fetched.
-        InputError: If it could not be fetched, or the library has no such weights.
+        MissingInput: If the file is missing and may not be downloaded.
+        InputError: If the download failed, or the library has no such weights.
     """
     if spec.weights == "hub":
         if spec.library == "timm":
@@ -85,11 +85,11 @@ def load_weights(network: nn.Module, path: Path, unused: tuple[str, ...]) -> Non
 
     Args:
         network: The network, which is changed in place.
-        path: A safetensors file, or one that torch has saved.
-        unused: Prefixes of weights in the file that the network has no layers for.
+        path: A file of safetensors or of torch.save.
+        unused: Prefixes of weights in the file for which the network has no layers.
 
     Raises:
-        InputError: If the file is damaged, or has other weights than the network.
+        InputError: If the file is damaged, or its weights do not fit the network.
     """
     needed = network.state_dict()
     weights = _read_weights(path)
@@ -135,7 +135,7 @@ def _shortened(error: Exception) -> str:
 
 
 def _package_file(spec: Backbone, package: str) -> Path:
-    """The one weights file that an installed package lists."""
+    """The single weights file that an installed package lists."""
     try:
         files = distribution(package).files or []
     except PackageNotFoundError as error:
@@ -167,7 +167,7 @@ def digest_of_weights(network: nn.Module) -> str:
 
 def torchvision_weights(spec: Backbone) -> WeightsEnum:
     """The entry of torchvision for a backbone's weights; InputError if it has none."""
-    # It imports torch's compiler: two seconds.
+    # The import loads torch's compiler, which takes two seconds.
     from torchvision import models
 
     require_known(spec, spec.architecture, models.list_models(module=models))
@@ -177,7 +177,7 @@ def torchvision_weights(spec: Backbone) -> WeightsEnum:
 
 
 def _timm_file(spec: Backbone, *, download: bool) -> Path:
-    # Optional: other libraries have backbones too.
+    # Optional, because other libraries have backbones too.
     import timm
 
     require_known(spec, spec.architecture, timm.list_models())
@@ -189,7 +189,7 @@ def _timm_file(spec: Backbone, *, download: bool) -> Path:
     if config is None or repository is None:
         raise backbone_error(spec, "not on the Hugging Face hub", "Choose another tag.")
     files = _hub_files(config.hf_hub_filename or _HUB_FILE)
-    # The download would make a request even if the file is in the cache.
+    # The download would send a request even if the file is in the cache.
     for file in files:
         cached = try_to_load_from_cache(repository, file)
         if isinstance(cached, str):
@@ -210,7 +210,7 @@ def _timm_file(spec: Backbone, *, download: bool) -> Path:
 
 
 def _hub_files(file: str) -> tuple[str, ...]:
-    """The files to look for, as timm does: the same as safetensors first."""
+    """The files to look for, in timm's order: safetensors first."""
     if file.endswith(".safetensors"):
         return (file,)
     safe = _SAFE_NAMES.get(file, f"{file.rpartition('.')[0]}.safetensors")
@@ -239,7 +239,7 @@ def _fetched(
 ) -> Path:
     """The fetched file.
 
-    Raises MissingInput if it may not be fetched, InputError if it cannot be.
+    Raises MissingInput if the file may not be downloaded, InputError if it cannot be.
     """
     if not download:
         raise _not_here(spec, place)

@@ -15,38 +15,39 @@ STEM = 16
 _STAGES = 3
 
 # Deviation: the focal paper names Wide-ResNet-26-10, a depth that the cited paper's
-# rule 6 n + 4 does not allow. The released code counts 6 n + 2, without the three
-# projections and with the linear layer: its 26 is the cited paper's 28, and both
-# numbers build the same network here.
-# Deviation: the released code applies batch normalisation and activation after each
-# convolution and normalises the projections too (`as_released`); by default they come
-# before, as in the cited paper.
-# Deviation: our copy of the temperature_check paper gives neither depth and width of
-# its networks nor the initial weights of those without batch normalisation. Here their
-# convolutions have biases, which start at 0, and He's normal weights; the last ones of
-# each residual branch are divided by the square root of the number of blocks. The mean
-# square of the maps then grows by a factor of at most e over all blocks, where it would
-# double in each, and no weight starts at zero, which would take gradients and tangent
-# kernel from the layers below.
+# rule 6 n + 4 excludes. The released code counts 6 n + 2, without the three projections
+# but with the linear layer: its 26 is the cited paper's 28, and both numbers build the
+# same network here. Deviation: the released code applies batch normalisation and
+# activation after each convolution and normalises the projections too (`as_released`);
+# by default they come before, as in the cited paper. Deviation: our copy of the
+# temperature_check paper gives neither the depth and width of its networks nor the
+# initial weights of those without batch normalisation. Our convolutions without it have
+# biases, which start at 0, and He's normal weights; the last weights of each residual
+# branch are divided by the square root of the number of blocks. The mean square of the
+# maps then grows by a factor of at most e over all blocks, instead of doubling in each.
+# No weight starts at zero, which would remove gradients and the tangent kernel from the
+# layers below.
 
 
 class WideResNet(Classifier):
     """A wide residual network, activations first.
 
     Convolutions start normal with variance 2 / fan-out, as in the focal paper's
-    released code. Without batch normalisation it is 2 / fan-in, which keeps the size of
-    the maps, and divided by the number of blocks in the last convolution of each block.
+    released code. Without batch normalisation the variance is 2 / fan-in, which keeps
+    the size of the maps, and is divided by the number of blocks in the last convolution
+    of each block.
 
     Args:
-        depth: 6 n + 2 for n blocks in each of the three stages, or 6 n + 4 with the
-            projections counted.
+        depth: 6 n + 2 for n blocks in each of the three stages, or 6 n + 4 if
+            projections count.
         width: The stages have `width` times 16, 32 and 64 channels.
         num_classes: The number of logits.
-        batch_norm: Whether there is batch normalisation.
+        batch_norm: Whether to use batch normalisation.
         as_released: Build the focal paper's released network, activations last.
 
     Raises:
-        ValueError: If no network has that depth, or `as_released` lacks `batch_norm`.
+        ValueError: If no network has that depth, or `as_released` is used without
+            `batch_norm`.
     """
 
     def __init__(

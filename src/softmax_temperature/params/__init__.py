@@ -1,8 +1,8 @@
 """Typed parameters: the schema of `params.yaml`, and the meaning of its values.
 
-Unknown keys and wrong types are errors, names that refer to each other are checked, and
-an unknown name is answered with the nearest valid one. `params.yaml` gives the reasons
-and sources of the values; the classes give their meanings.
+Unknown keys and wrong types are errors, references between sections are checked, and
+the error for an unknown name gives the nearest valid one. `params.yaml` gives the
+reasons and sources of the values; the classes give their meanings.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -35,7 +35,7 @@ Paper = Literal["classifier_temperature", "focal", "cooling", "temperature_check
 
 
 class _References(NamedTuple):
-    """Names under a key of a paper's section, and the names that exist."""
+    """Names under a key of a paper's section, and the existing names."""
 
     paper: Paper
     key: str
@@ -46,7 +46,7 @@ class _References(NamedTuple):
 class Params(Section):
     """All of `params.yaml`.
 
-    The sections of papers that `papers` does not name are not used.
+    Sections of papers that are not in `papers` are not used.
     """
 
     profile: Name
@@ -76,9 +76,10 @@ class Params(Section):
         ]
 
     def datasets_to_prepare(self) -> dict[str, Dataset]:
-        """The data sets without those that only papers use which are left out.
+        """The data sets, without those that only unused papers name.
 
-        A data set that no paper names is prepared: the user may be about to use it.
+        A data set that no paper names is prepared, because the user may be about to use
+        it.
         """
         used: set[str] = set()
         used_elsewhere: set[str] = set()

@@ -28,7 +28,7 @@ class GridTraining(Section):
 
 
 class Search(GridTraining):
-    """The grid of sections 4.1 and 4.3, whose optimum is read on `select_on`."""
+    """The grid of sections 4.1 and 4.3; `select_on` names the split of its optimum."""
 
     select_on: Literal["test", "validation"]
 
@@ -51,7 +51,7 @@ class HeuristicSection(Section):
     """The regression of the best inverse temperature on statistics.
 
     Its middle row uses `selected` statistics. Pairs with plateaus above `max_plateau`
-    are set apart.
+    are treated separately.
     """
 
     selected: PositiveInt

@@ -32,8 +32,8 @@ Sides = Annotated[list[Side], Field(min_length=2, max_length=2)]
 class CoolingSettings(Section):
     """The settings of `cooling.Cooling`.
 
-    It cools once per `period`, an epoch or a number of batches. When weights are
-    rescaled, `optimizer_state` keeps or rescales momentum buffers and moments.
+    It cools once per `period`, which is an epoch or a number of batches. When weights
+    are rescaled, `optimizer_state` keeps or rescales momentum buffers and moments.
     """
 
     mode: Literal["none", "last_layer", "distributed", "periodic"]
@@ -59,10 +59,10 @@ class Arm(CoolingSettings):
 class Experiment(Section):
     """A data set with a network, trained with each of `schedules` and each of `arms`.
 
-    `recipe` replaces values of the section's recipe. `seeds` replaces the section's
-    number of seeds (null keeps it), and `schedule_seeds` that number for single
-    schedules. `printed_model` is the paper's name for the network, if its tables have
-    numbers for it.
+    `recipe` overrides values of the section's recipe. `seeds` overrides the section's
+    number of seeds (null keeps it), and `schedule_seeds` does so for single schedules.
+    `printed_model` is the paper's name for the network, if its tables have values for
+    it.
     """
 
     dataset: Name
@@ -81,7 +81,7 @@ class Watching(Section):
 
     After each epoch `train_images` training images are evaluated (null: all). Held-out
     images are evaluated after every `every` epochs, after the first, and after each of
-    the last ten, which the claims rest on.
+    the last ten, which the claims use.
     """
 
     train_images: PositiveInt | None
@@ -94,8 +94,8 @@ class SegmentationTask(Section):
     `dataset` is "glyph-scenes-N" or a folder below `data.root`. Label maps hold classes
     from 0 to `classes` - 1, and `void` for pixels without a class. Images are cropped
     at the centre to the height and width `crop`, then resized to `size`.
-    `cooling_images` training images are set aside to fit the temperature
-    on; null takes the data set's own validation part. If a limit is null, all are used.
+    `cooling_images` training images are set aside to fit the temperature on; null takes
+    the data set's own validation part. Null limits use all samples.
     """
 
     dataset: Name
@@ -113,8 +113,8 @@ class SegmentationTask(Section):
 class Segmentation(SegmentationTask):
     """Section 4.4: the task with and without last-layer Cooling, `seeds` times each.
 
-    The temperature is raised to the power `factor`. `panels` test images are shown; 0
-    if they may not be passed on.
+    The temperature is raised to the power `factor`. `panels` test images are shown; set
+    0 if they may not be redistributed.
     """
 
     factor: NonNegativeFloat
@@ -141,7 +141,7 @@ class Segmentation(SegmentationTask):
 class Cooling(Section):
     """The paper `cooling`: every experiment with each of its schedules and arms.
 
-    A schedule replaces the recipe's.
+    A schedule overrides the recipe's.
     """
 
     seeds: PositiveInt

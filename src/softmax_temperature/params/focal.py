@@ -31,7 +31,7 @@ class ArmChange(Section):
 
 
 class Arm(Section):
-    """A loss with its `options`; `recipe` replaces values of the task's recipe."""
+    """A loss with its `options`; `recipe` overrides values of the task's recipe."""
 
     loss: LossName
     options: dict[str, Any] = {}
@@ -55,10 +55,11 @@ class Embeddings(Section):
 class TaskTraining(Section):
     """The form of a task's data, and its evaluation.
 
-    Test images are also scored with noise of the standard deviation `gaussian_noise`,
-    for pixels on the scale 0 to 1. Parse trees use the vocabulary of `text` alone. If
-    `embeddings` is null, they are learned with the rest. `select` is the epoch whose
-    weights are evaluated: the last, or the first with the best validation accuracy.
+    Test images are also evaluated with noise of standard deviation `gaussian_noise`,
+    for pixels on the scale 0 to 1. Parse trees use only the vocabulary of `text`. If
+    `embeddings` is null, they are learned with the other weights. `select` is the epoch
+    whose weights are evaluated: the last, or the first with the best validation
+    accuracy.
     """
 
     gaussian_noise: PositiveFloat | None = None
@@ -70,11 +71,11 @@ class TaskTraining(Section):
 class Task(TaskTraining):
     """A data set with a network, trained with every arm in `arms` (null: all of them).
 
-    The test images of `out_of_distribution` are scored, too. On the data sets
-    in `shifted`, other pictures under the same class names, accuracy and calibration
-    are measured. A task with `variant_of` belongs to the ablation: it is that task with
+    The test images of `out_of_distribution` are scored, too. Accuracy and calibration
+    are also measured on the data sets in `shifted`, other pictures with the same class
+    names. A task with `variant_of` belongs to the ablation: it is that task with
     another recipe or another network. `printed_dataset` and `printed_network` are the
-    paper's names, if it prints numbers; `differs` names further differences from the
+    paper's names, if it prints values; `differs` names further differences from the
     paper.
     """
 
@@ -125,7 +126,7 @@ class Watching(Section):
 class Evaluation(Section):
     """Intervals from `bootstrap` resamples, and test images to show.
 
-    `panels` images are shown per task; 0 if they may not be passed on.
+    `panels` images are shown per task; set 0 if they may not be redistributed.
     """
 
     bootstrap: PositiveInt
@@ -176,8 +177,8 @@ class Transformer(Section):
 class BeamSearch(Section):
     """The search for translations of test sentences, `sentences` at a time.
 
-    A larger exponent `length_penalty` favours longer translations. A translation may
-    have `extra_length` tokens more than its source.
+    A larger exponent `length_penalty` favours longer translations. A translation may be
+    up to `extra_length` tokens longer than its source.
     """
 
     beam: PositiveInt
@@ -191,9 +192,9 @@ class TranslationTask(Section):
 
     `dataset` is "farm" or a folder below `data.root` (see `data.translation`). A limit
     counts pairs; null takes all. Training pairs with more than `longest` tokens are
-    left out. Both languages share `vocabulary` pieces of words. `recipe.batch_size`
-    counts tokens of each language, padding included. Test sentences are translated at
-    the `temperatures` of Figure K.1, at 1, and at the one fitted to validation data.
+    left out. Both languages share `vocabulary` word pieces. `recipe.batch_size` counts
+    tokens of each language, padding included. Test sentences are translated at the
+    `temperatures` of Figure K.1, at 1, and at the one fitted to validation data.
     """
 
     dataset: Name
@@ -222,7 +223,7 @@ class Translation(TranslationTask):
 
     @property
     def arms(self) -> dict[str, Arm]:
-        """The losses by the paper's names for them."""
+        """The losses, by the paper's names."""
         return {
             "CE": Arm(loss="cross_entropy"),
             "LS": Arm(loss="label_smoothing", options={"smoothing": self.smoothing}),
@@ -251,7 +252,8 @@ class Translation(TranslationTask):
 class Focal(Section):
     """The paper `focal`: every task with each of its arms, `seeds` times.
 
-    If `linear` is null, appendix C is left out; if `translation` is, appendix K.
+    Null for `linear` leaves out appendix C; null for `translation` leaves out appendix
+    K.
     """
 
     recipe: Recipe
@@ -268,7 +270,7 @@ class Focal(Section):
         return list(self.tasks[task].arms or self.arms)
 
     def arm_of(self, task: str, arm: str) -> Arm:
-        """An arm as a task changes it."""
+        """An arm with the task's changes."""
         general = self.arms[arm]
         change = self._change(task, arm)
         task_recipe = self.tasks[task].recipe
@@ -284,7 +286,8 @@ class Focal(Section):
     def recipe_of(self, task: str, arm: str) -> Recipe:
         """The recipe of an arm on a task.
 
-        It is the section's, changed by the task, the arm, and the arm on this task.
+        It is the section's recipe, changed by the task, the arm, and the arm on this
+        task.
         """
         return self.recipe.changed(
             self.arm_of(task, arm).recipe, by=f"tasks.{task} with arms.{arm}"

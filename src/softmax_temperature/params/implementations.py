@@ -1,6 +1,6 @@
 """Tables of the losses and networks that params.yaml names, with their modules.
 
-A cell's code is that of the classes it names: a new entry reruns no other cell.
+A cell's code covers the classes it names: a new entry reruns no other cell.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Descriptions of networks: those that are trained from scratch, and backbones."""
+"""Descriptions of networks: networks trained from scratch, and backbones."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -31,8 +31,8 @@ class Network(Section):
     """A network that is trained from scratch.
 
     `architecture` names it, and `arguments` go to its constructor. `gpu_share` is the
-    part of a GPU that its training fills, 1 for a large network; null for one of
-    `workers` parts. It changes no result and no cell's fingerprint.
+    part of a GPU that its training fills, 1 for a large network; null means one of
+    `workers` equal parts. It changes no result and no cell's fingerprint.
     """
 
     architecture: NetworkName
@@ -51,7 +51,7 @@ class Backbone(Section):
 
     - "hub": the library's own, under `tag`;
     - "file": the safetensors file `file` below data.root;
-    - "package": the one weights file of the installed Python package `package`;
+    - "package": the single weights file of the installed Python package `package`;
     - "pretrain": the pipeline's own stage;
     - "untrained": random, seeded.
 
@@ -61,10 +61,8 @@ class Backbone(Section):
     - "mean_features": the mean over all positions of the last convolutional map;
     - "output": the network's output.
 
-    Weights from the hub bring their own preprocessing. For the others, the shorter side
-    is brought to `resize` pixels (null: `input_size`) by antialiased `interpolation`,
-    the central square of `input_size` is cut out, and pixels on the scale 0 to
-    `pixel_scale`, in the order `channels`, become (pixel - mean) / std.
+    Weights from the hub bring their own preprocessing. Refuse arguments that would make
+    the library download weights.
     """
 
     library: Literal["timm", "torchvision", "facenet", "project"]

@@ -1,4 +1,4 @@
-"""The section notebooks: what the executed notebooks show. It changes no result."""
+"""The section notebooks: contents of the executed notebooks. It changes no result."""
 
 from typing import Annotated
 
@@ -14,13 +14,13 @@ Arm = Annotated[dict[Name, Value | list[Value]], Field(min_length=1)]
 
 
 class Notebooks(Section):
-    """What the executed notebooks show.
+    """The contents of the executed notebooks.
 
     `study` names the folder below `results/`. `level` is the level of the intervals of
     claims whose data were looked at once; verdicts keep their own. A notebook shows the
-    runs that have the factors of at least one of the paper's `arms`, and all runs of a
+    runs that have the factors of at least one of the paper's `arms`, or all runs of a
     paper that `arms` does not name. `beside` is a second study whose claims and tables
-    stand beside those of the first, or null.
+    are shown too, or null.
     """
 
     study: Name

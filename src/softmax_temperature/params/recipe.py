@@ -21,9 +21,9 @@ class Schedule(Section):
 
     - "steps" multiplies by `factor` at each of the `milestones`.
     - "linear" and "cosine" fall to 0.
-    - "exponential" falls by `factor` in all.
-    - "inverse_square_root" falls as one over the root of the epochs, from 1 at the end
-      of the warm-up, which it needs.
+    - "exponential" falls by `factor` in total.
+    - "inverse_square_root" falls with the inverse square root of the epochs, from 1 at
+      the end of the warm-up, which it requires.
 
     Every schedule can have a warm-up, which rises linearly from 0 during the first
     `warmup` epochs.
@@ -47,8 +47,8 @@ class Recipe(Section):
     """The training of a network on images or texts.
 
     All numbers of epochs are written for `planned_epochs`: milestones, warm-up, a loss
-    that changes on the way, epochs that a figure shows. A training of another length
-    (`epochs`) stretches them all.
+    that changes during training, epochs in a figure. A training of another length
+    (`epochs`) stretches all of them.
 
     For Adam, `momentum` is the first beta and `beta2` the second. `reduction` is over
     the batch; `clip_norm` bounds the norm of the whole gradient. Images are padded by
@@ -76,9 +76,9 @@ class Recipe(Section):
     precision: Precision
 
     def changed(self, *changes: dict[str, Any], by: str = "change") -> Self:
-        """This recipe with values replaced; the last change of a value counts.
+        """This recipe with values replaced; the last change of a value wins.
 
-        A ValueError names the section `by` that the changes come from.
+        A ValueError names the section `by` of the changes.
         """
         values = self.model_dump()
         for change in changes:

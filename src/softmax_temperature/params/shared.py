@@ -55,7 +55,7 @@ class Data(Section):
     """Sources of data.
 
     `root` is the folder with the user's archives; `download` lets torchvision fetch
-    data sets that are not there.
+    missing data sets.
     """
 
     root: Folder
@@ -65,10 +65,10 @@ class Data(Section):
 class Dataset(Section):
     """The part of a data set in use; null takes all. Limits keep classes balanced.
 
-    `source` is the name that it is found under, if that is not its key: one source may
-    be prepared in several ways, and several may be joined. `pool` puts the source's own
-    parts of texts together; a quarter of each class is then drawn for test. A
-    `validation_fraction` of null is the one of `fetch`.
+    `source` is the name of the source, if it differs from the key: one source may be
+    prepared in several ways, and several may be joined. `pool` joins the source's own
+    parts of texts; a quarter of each class is then drawn for test. A
+    `validation_fraction` of null takes the value of `fetch`.
     """
 
     source: Name | Annotated[list[Name], Field(min_length=1)] | None = None
@@ -83,7 +83,7 @@ class Fetch(Section):
     """Preparation of data sets.
 
     `validation_fraction` of each class of the training part is set aside before
-    anything is fitted. Image files are shrunk when read until the shorter side has
+    anything is fitted. Image files are shrunk on reading until the shorter side has
     `image_size_limit` pixels.
     """
 
@@ -102,7 +102,7 @@ class PretrainRecipe(Section):
 
 
 class Pretrain(PretrainRecipe):
-    """Training of the backbones whose weights are "pretrain".
+    """Training of the backbones with "pretrain" weights.
 
     They are trained on glyphs that no other data set uses.
     """
@@ -114,7 +114,7 @@ class Pretrain(PretrainRecipe):
 class Embed(Section):
     """Extraction of embeddings, which are stored as float32.
 
-    `batch_size` images pass the network at a time, in `precision`.
+    The network embeds `batch_size` images at a time, in `precision`.
     """
 
     batch_size: PositiveInt
@@ -124,9 +124,9 @@ class Embed(Section):
 class Text(Section):
     """The form in which a network reads texts.
 
-    It has a number for each of the `vocabulary` most frequent words of the training
-    texts, padding and the unknown word included, and reads at most `length` words of a
-    text, from its start or its end (`keep`).
+    It numbers the `vocabulary` most frequent words of the training texts, including
+    padding and the unknown word, and reads at most `length` words of a text, from its
+    start or its end (`keep`).
     """
 
     vocabulary: Annotated[int, Field(ge=3)]

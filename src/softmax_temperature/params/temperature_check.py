@@ -37,8 +37,8 @@ class Training(NamedTuple):
     """The names of one training.
 
     `start` is "plain", "cooled", "pair-c" with the correlation c of a pair, or "norm-n"
-    with the mean norm n of the tempered logits. The start of a confirmation has
-    "confirmed-" before it.
+    with the mean norm n of the tempered logits. The start of a confirmation has the
+    prefix "confirmed-".
     """
 
     sweep: str
@@ -72,7 +72,7 @@ class Confirmation(NamedTuple):
 
 
 def number_in(start: str, kind: str) -> float | None:
-    """The number in a `start` of the kind "pair-" or "norm-"; None in another kind."""
+    """The number in a `start` such as "pair-0.5" or "norm-1"; None for others."""
     if not start.startswith(kind):
         return None
     return float(start.removeprefix(kind))
@@ -81,15 +81,15 @@ def number_in(start: str, kind: str) -> float | None:
 class Sweep(Section):
     """A network on a data set, trained at each inverse temperature with each rate.
 
-    The optimizer's rate is the learning rate over the inverse temperature squared, so
-    that equal rates mean equal early dynamics of the tempered logits. `learning_rates`
-    holds one list for all inverse temperatures, or a list for each.
+    The optimizer's rate is the learning rate divided by the inverse temperature
+    squared, so that equal rates mean equal early dynamics of the tempered logits.
+    `learning_rates` holds one list for all inverse temperatures, or a list for each.
 
-    With `correlations`, pairs of networks are trained in place of the network; with
+    With `correlations`, pairs of networks are trained instead of the network; with
     `logit_norms`, the tempered logits start with these mean norms (see
     `CorrelatedPair`). `cooled` adds trainings at inverse temperature 1 with last-layer
     Cooling. `confirm` fresh seeds are trained with the rate that is best on validation
-    data. `recipe` replaces values of the section's recipe, and `seeds` its number of
+    data. `recipe` overrides values of the section's recipe, and `seeds` its number of
     seeds (null keeps it).
     """
 
@@ -145,7 +145,7 @@ class Sweep(Section):
         return [PLAIN]
 
     def all_starts(self, inverse_temperature: float) -> list[str]:
-        """The starts at an inverse temperature, with Cooling if it is 1."""
+        """The starts at an inverse temperature, including Cooling at 1."""
         starts = self.starts()
         if self.cooled and inverse_temperature == 1:
             starts.append(COOLED)
@@ -176,9 +176,9 @@ class Curves(Section):
 class Norms(Section):
     """Learning from tempered logits with each of `logit_norms`.
 
-    A norm is over all samples and classes. A course ends at the latest after `horizon`
-    times the larger of two times: the unit of time, and the time in which the logits
-    would change by their own norm at their initial speed.
+    A norm is over all samples and classes. A course ends no later than `horizon` times
+    the larger of two times: the unit of time, and the time in which the logits would
+    change by their own norm at their initial speed.
     """
 
     inverse_temperature: PositiveFloat
@@ -190,9 +190,9 @@ class GradientFlow(Section):
     """Gradient flow on `images` training images.
 
     The relative error of a step is at most `tolerance`. The tangent kernel is sketched
-    with `probes` random vectors, or computed whole (null): (images × classes)² numbers,
-    made from images × classes × parameters. `chunk` samples pass the network at a time.
-    A course takes about `evaluations` evaluations of the gradient at most.
+    with `probes` random vectors, or, if null, computed whole: (images × classes)²
+    numbers, from images × classes × parameters. The network evaluates `chunk` samples
+    at a time. A course takes about `evaluations` evaluations of the gradient at most.
     """
 
     images: Annotated[int, Field(ge=2)]
@@ -203,7 +203,7 @@ class GradientFlow(Section):
 
 
 class EarlyLearning(GradientFlow):
-    """Gradient flow of `networks`, each drawn anew as often as its number says.
+    """Gradient flow of `networks`, each with the given number of random draws.
 
     None may have batch normalisation.
     """
@@ -265,7 +265,7 @@ class TemperatureCheck(EvaluationSettings):
     def confirmations(self) -> list[Confirmation]:
         """Every confirmation, in the order of the parameters.
 
-        Their seeds are not among those that the rate is chosen on.
+        Their seeds are not among those that choose the rate.
         """
         return [
             Confirmation(name, inverse_temperature, start, self.seeds_of(name) + seed)

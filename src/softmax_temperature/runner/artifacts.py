@@ -1,9 +1,9 @@
 """Artifacts: folders that are verified on read and never half-written.
 
-Their `manifest.json` lists the sha256 of every other file. They hold no times and no
+Their `manifest.json` lists the sha256 of every other file. They contain no times and no
 machine names: equal inputs give equal bytes. A damaged file is renamed to `*.damaged`:
 DVC, which trusts a file whose time and size are unchanged, then sees that it is missing
-and runs the stage again.
+and reruns the stage.
 """
 
 import hashlib
@@ -64,7 +64,7 @@ def digest_of_file(path: Path) -> str:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """A new path, which replaces `path` at the end of the block.
+    """A new path that replaces `path` at the end of the block.
 
     If the block raises, nothing changes.
     """
@@ -121,7 +121,7 @@ def write_sealed(path: Path, body: dict[str, Any]) -> None:
 def read_sealed(path: Path) -> dict[str, Any]:
     """Read a mapping that `write_sealed` wrote.
 
-    A changed file is set aside, and raises ArtifactError.
+    A changed file is renamed, and ArtifactError is raised.
     """
     with suppress(ValueError, AttributeError, RecursionError):
         text = path.read_text(encoding="utf-8")
@@ -144,7 +144,7 @@ def new_artifact(folder: Path, *, kind: str, about: dict[str, Any]) -> Iterator[
     """Build an artifact that replaces the old one when it is complete.
 
     `kind` names its maker, in the pipeline the label of its stage; `about` holds JSON
-    values that name its sources.
+    values about its sources.
     """
     with atomic_folder(folder) as new:
         yield new
@@ -167,13 +167,13 @@ class Artifact:
 
     @property
     def digest(self) -> str:
-        """One sha256 over kind and files, the same for equal content in any folder."""
+        """One sha256 over kind and files, equal for equal content in any folder."""
         return digest_of({"kind": self.kind, "files": self.files})
 
     def path(self, name: str) -> Path:
         """The path of one file, after comparing its bytes with the manifest.
 
-        A damaged file is set aside, and raises ArtifactError.
+        A damaged file is renamed, and ArtifactError is raised.
         """
         path = self.folder / name
         if name not in self.files or not path.is_file():
@@ -189,7 +189,7 @@ class Artifact:
 
     def tensors(self, name: str) -> "dict[str, Tensor]":
         """The tensors in a safetensors file, mapped from disk."""
-        # Torch takes seconds, and the command line reads parameters only.
+        # Torch takes seconds to import, and the command line reads only parameters.
         from safetensors.torch import load_file
 
         return load_file(self.path(name))
@@ -226,15 +226,15 @@ def find_artifacts(root: Path) -> list[Path]:
 
 
 def find_files(root: Path, name: str) -> Iterator[Path]:
-    """Every file of a name at or below a folder, also behind links to folders.
+    """Every file with a name at or below a folder, also behind links to folders.
 
-    A folder under construction starts with a dot and is left out. A folder that several
-    links lead to is visited once.
+    A folder under construction starts with a dot and is left out. A folder reached by
+    several links is visited once.
     """
     visited: set[Path] = set()
     for place, subfolders, files in os.walk(root, followlinks=True):
         resolved = Path(place).resolve()
-        if resolved in visited:  # A link may lead back.
+        if resolved in visited:  # A link may form a loop.
             subfolders.clear()
             continue
         visited.add(resolved)

@@ -1,9 +1,9 @@
-"""Running cells: the small, named, resumable pieces of work that a stage consists of.
+"""Running cells: the small, named, resumable units of work of a stage.
 
 A cell's result is an artifact in `data/cells/<stage>/<cell>/<fingerprint>/result`.
-While it is intact, the cell is not run again. When every cell of a stage is done, the
-stage's output folder becomes links to exactly these results. A result that is only
-there, because `dvc pull` brought it, counts too.
+While it is intact, the cell does not run again. When every cell of a stage is done, the
+stage's output folder becomes links to exactly these results. A result that `dvc pull`
+brought counts too.
 """
 
 import math
@@ -61,7 +61,7 @@ CHECKPOINT = "checkpoint.pt"
 
 @dataclass(frozen=True)
 class Job:
-    """The surroundings of a running cell.
+    """The context of a running cell.
 
     It reads `inputs`, writes into `output`, and keeps its checkpoint in `work`. Its
     `seed` is derived from the project's seed, the stage and the cell's name, so that
@@ -78,25 +78,25 @@ class Job:
     lines: Progress = field(default_factory=Progress)
 
     def checkpointer(self) -> Checkpointer:
-        """The keeper of the cell's unfinished state; removed when the cell is done."""
+        """Saves the cell's unfinished state; it is removed when the cell is done."""
         return Checkpointer(self.work / CHECKPOINT, self.checkpoint_seconds)
 
     def progress(self, done: int, total: int) -> None:
-        """Print the cell's progress now and then."""
+        """Print the cell's progress at intervals."""
         if not distributed.is_follower():
             self.lines(f"{self.work.parent}: {done}/{total}")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One piece of work: a module-level function, `run(job, **plan, **places)`.
+    """One unit of work: a module-level function, `run(job, **plan, **places)`.
 
-    The result depends on `plan`, on code, and on `inputs`, artifacts by the names that
-    the function uses for them.
+    The result depends on `plan`, on code, and on `inputs`, which maps the function's
+    names to artifacts.
 
-    `places` says where files of the user's lie. The result depends on what these files
-    hold, so their digests are in `plan` or `inputs`, and the places do not count: data
-    may move to another disk.
+    `places` holds the locations of the user's files. The result depends on the content
+    of these files, so their digests are in `plan` or `inputs`. The places do not count,
+    so data may move to another disk.
     """
 
     # Unique within the stage. The only cell of a stage is called "." and fills the
@@ -105,8 +105,8 @@ class Cell:
     run: Callable[..., None]
     plan: Mapping[str, Any]
     inputs: Mapping[str, Path] = field(default_factory=dict)
-    # The part of a GPU that the cell fills, or None if it is not known. Cells side by
-    # side fill at most one GPU.
+    # The part of a GPU that the cell fills, or None if unknown. Cells that run at the
+    # same time fill at most one GPU.
     gpu_share: float | None = None
     places: Mapping[str, Any] = field(default_factory=dict)
 
@@ -145,7 +145,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class _Task:
-    """A cell with all that a worker process needs to run it."""
+    """A cell with everything that a worker process needs to run it."""
 
     stage: str
     cell: Cell
@@ -186,7 +186,8 @@ class _Task:
             try:
                 cell.run(job, **cell.plan, **cell.places)
             except UnusableCheckpoint as error:
-                # It is set aside. Some of it may have been restored: begin anew.
+                # The checkpoint has been set aside. Part of the state may have been
+                # restored, so start again.
                 say(str(error))
                 cell.run(job, **cell.plan, **cell.places)
         return device
@@ -222,7 +223,7 @@ def published_result(stage: str, cell: str, fingerprint: str) -> Path | None:
 def run_cells(
     cells: Sequence[Cell], *, output: Path, compute: Compute, seed: int
 ) -> None:
-    """Run the cells of a stage that are not done yet, and publish all of them.
+    """Run the unfinished cells of a stage, and publish all of them.
 
     `output` then holds one artifact per cell and nothing else. Its path below `data/`
     names the stage, for seeds and for the work folder; `seed` is the project's. If
@@ -249,12 +250,12 @@ def run_cells(
         if failures:
             raise CellsFailed(stage, failures, len(cells))
         _publish(tasks, output)
-    # Dismisses the other processes; after an error `torchrun` ends them.
+    # Release the other processes; after an error `torchrun` ends them.
     distributed.agreed(None)
 
 
 def _follow(stage: str, cells: Sequence[Cell], compute: Compute, seed: int) -> None:
-    """Train along with process 0, and keep nothing."""
+    """Train together with process 0, and keep nothing."""
     tasks = {cell.name: _Task(stage, cell, "", seed, compute) for cell in cells}
 
     def run(name: str, folder: Path) -> None:
@@ -276,7 +277,7 @@ def _publish(tasks: Sequence[_Task], output: Path) -> None:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock, or print that it is taken and wait for it.
+    """Hold a folder's lock; if it is taken, say so and wait.
 
     The system frees the lock when its holder dies.
     """
@@ -296,7 +297,7 @@ def _run_pending(
 ) -> dict[str, str]:
     """Run the tasks that have no intact result.
 
-    Returns the reasons of the failed ones by cell, in the order of the cells.
+    Returns the reasons of failed cells, in the order of the cells.
     """
     unfinished = [task for task in tasks if not task.is_done()]
     pending = [task for task in unfinished if not _take_published(task)]
@@ -310,15 +311,15 @@ def _run_pending(
         if failure:
             failures[number] = failure
             if distributed.PROCESSES > 1:
-                # The other processes may wait within that cell for ever: `torchrun`
-                # ends them when this one exits.
+                # The other processes may wait in that cell for ever; `torchrun` ends
+                # them when this one exits.
                 break
         progress(done)
     return {pending[number].cell.name: failures[number] for number in sorted(failures)}
 
 
 def _take_published(task: _Task) -> bool:
-    """Link a task's published result into its work folder; whether there is one."""
+    """Link a task's published result into its work folder; whether it exists."""
     folder = published_result(task.stage, task.cell.name, task.fingerprint)
     if folder is None:
         return False
@@ -334,7 +335,7 @@ def _attempt(task: _Task) -> str | None:
             _run(task)
     except InputError as error:
         return str(error)
-    # A cell must not end its neighbours; the stage still exits non-zero.
+    # A failed cell must not end the others; the stage still exits non-zero.
     except Exception as error:  # noqa: BLE001
         trace = task.work / "error.txt"
         with suppress(OSError):
@@ -361,7 +362,7 @@ def _run(task: _Task) -> None:
             "or differs on this machine"
         )
         raise InputError(what, where=cell.name, remedy="Run the stage again.")
-    # Killed writers leave unfinished folders; nobody writes here now.
+    # Killed writers leave unfinished folders, and nobody writes here now.
     for unfinished in work.glob(f".*{UNFINISHED}"):
         shutil.rmtree(unfinished)
     about = cell.reads() | {
@@ -375,7 +376,7 @@ def _run(task: _Task) -> None:
         device = task.call(output, work, task.compute.checkpoint_seconds)
     (work / CHECKPOINT).unlink(missing_ok=True)
     seconds = round(time.monotonic() - started, 3)
-    # Beside the artifact, because these differ between runs that give equal results.
+    # Outside the artifact, because these differ between runs with equal results.
     write_sealed(
         work / TIMING,
         {
@@ -388,7 +389,7 @@ def _run(task: _Task) -> None:
 
 
 def _link(source: str, target: str) -> None:
-    if Path(source).is_symlink():  # A link to DVC's cache, where files may be removed.
+    if Path(source).is_symlink():  # A link to DVC's cache, which may delete files.
         shutil.copy2(source, target)
         return
     try:

@@ -1,6 +1,6 @@
-"""Checkpoints: the state of unfinished work, in a file that is whole or absent.
+"""Checkpoints: the state of unfinished work in a file that is complete or absent.
 
-The file is the sha256 of the rest, followed by what `torch.save` writes. It is loaded
+The file is the sha256 of the rest, followed by the output of `torch.save`. It is loaded
 with `weights_only=True`: tensors, numbers, text, lists and dicts, never code.
 """
 
@@ -19,11 +19,11 @@ from softmax_temperature.runner.distributed import agreed
 from softmax_temperature.runner.errors import is_out_of_memory
 
 _DIGEST_BYTES = 32
-_LEAST_RATIO = 20  # At most a twentieth of the time goes into saving.
+_LEAST_RATIO = 20  # At most a twentieth of the time is spent on saving.
 
 
 class UnusableCheckpoint(ArtifactError):
-    """A whole checkpoint that its cell cannot continue from; it has been set aside."""
+    """A complete checkpoint that its cell cannot use; it has been set aside."""
 
 
 class Checkpointer:
@@ -40,8 +40,9 @@ class Checkpointer:
     def load(self) -> dict[str, Any] | None:
         """The last saved state of process 0, on the CPU, or None.
 
-        A damaged file is set aside. So is a whole one that holds more than values, or
-        is of another version of torch; it raises UnusableCheckpoint.
+        A damaged file is set aside. A complete file that holds more than values, or
+        comes from another version of torch, is also set aside and raises
+        UnusableCheckpoint.
         """
         if self.path.is_file():
             content = self.path.read_bytes()
@@ -70,7 +71,7 @@ class Checkpointer:
     def _usable(self) -> Iterator[None]:
         try:
             yield
-        # A state of another form can make torch and callbacks raise anything.
+        # With a state of another form, torch and callbacks can raise anything.
         except Exception as error:
             if is_out_of_memory(error):
                 raise

@@ -21,17 +21,17 @@ def print_any_text() -> None:
     """Let `print` replace characters that the encoding of a stream lacks.
 
     Standard output and standard error write them as plain text or else as escapes; by
-    default `print` raises an error.
+    default `print` would raise an error.
     """
     codecs.register_error(PLAIN, _plain)
     for stream in (sys.stdout, sys.stderr):
-        # A notebook's streams, and those of some test runners, take all text.
+        # A notebook's streams, and some test runners' streams, accept all text.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=PLAIN)
 
 
 def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
-    """The text for the characters that cannot be encoded, and where to go on."""
+    """The replacement for characters that cannot be encoded, and the next position."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     characters = error.object[error.start : error.end]

@@ -1,9 +1,9 @@
-"""Cells under `torchrun`: process 0 runs the stage, and the others train along.
+"""Cells under `torchrun`: process 0 runs the stage, and the others help to train.
 
     torchrun --nproc-per-node=4 pipeline/train_focal.py --only train_focal
 
-All processes train one cell together (see `training.processes`), one cell after the
-other. Only process 0 keeps anything.
+All processes train one cell together (see `training.processes`), one cell at a time.
+Only process 0 saves results.
 """
 
 import os
@@ -20,13 +20,13 @@ from torch import distributed
 Value = TypeVar("Value")
 # The number of processes that `torchrun` started together.
 PROCESSES = int(os.environ.get("WORLD_SIZE", "1"))
-# A process that hangs ends the run, but process 0 may wait for another run.
+# A hanging process ends the run, but process 0 may wait for another run.
 _PATIENCE = timedelta(hours=1)
 
 
 def is_follower() -> bool:
-    """Whether process 0 leads, and this is one of the other processes."""
-    # Some schedulers set RANK alone, for jobs that have nothing to do with each other.
+    """Whether process 0 leads and this is one of the other processes."""
+    # Some schedulers set only RANK, for unrelated jobs.
     return PROCESSES > 1 and int(os.environ.get("RANK", "0")) > 0
 
 
@@ -41,17 +41,17 @@ def join_group() -> None:
 
 
 def follow(run: Callable[[str, Path], object]) -> None:
-    """Run each cell that process 0 names, in a folder that is then thrown away."""
+    """Run each cell that process 0 names, in a temporary folder."""
     while True:
         cell = agreed(None)
-        if cell is None:  # There is none left.
+        if cell is None:  # There are no more cells.
             return
         with TemporaryDirectory() as folder:
             run(cell, Path(folder))
 
 
 def agreed(value: Value) -> Value:
-    """The value of process 0, in all processes, which have to call this together."""
+    """The value of process 0, in all processes, which must call this together."""
     if PROCESSES == 1:
         return value
     join_group()

@@ -1,4 +1,4 @@
-"""Engines: they spread a stage's cells over processes or machines."""
+"""Engines: they distribute a stage's cells over processes or machines."""
 
 import ctypes
 import os
@@ -45,9 +45,9 @@ def run_tasks(
     """Call a module-level function on every task.
 
     Yields the number of each task with the function's result, as tasks end. `shares`
-    are the parts of a GPU that tasks fill, or None: the parts of tasks that run side by
-    side add up to at most 1. After a worker process was killed, tasks that had not
-    begun are left out.
+    are the parts of a GPU that tasks fill, or None: the parts of concurrent tasks add
+    up to at most 1. After a worker process was killed, tasks that had not started are
+    left out.
     """
     if compute.engine == "serial" or (compute.engine == "processes" and len(tasks) < 2):
         for number, task in enumerate(tasks):
@@ -60,7 +60,7 @@ def run_tasks(
     else:
         engine = _processes
         parts = [share or 1 / compute.workers for share in shares]
-    # A worker more than there are tasks would only take time and memory to start.
+    # More workers than tasks would only take time and memory to start.
     compute = compute.model_copy(
         update={"workers": min(compute.workers, len(tasks) or 1)}
     )
@@ -98,7 +98,7 @@ def _outcome(future: "Future[str | None]") -> str | None:
 def _processes(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
     """Worker processes, kept for the next stage, because torch takes seconds to import.
 
-    They are killed when the block is interrupted: the next run continues their cells at
+    They are killed when the block is interrupted; the next run resumes their cells from
     the checkpoints.
     """
     try:
@@ -129,8 +129,8 @@ def _processes(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
 
 
 def _begin_worker(stage: int, folder: str) -> None:
-    """Ignore interrupts, and on Linux end with the stage, even if that is killed."""
-    # Terminals interrupt the stage and its workers.
+    """Ignore interrupts, and on Linux end with the stage, even if it is killed."""
+    # Terminals interrupt both the stage and its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
@@ -156,9 +156,9 @@ def _ray(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
 
     @cache
     def remote(gpus: float) -> Any:
-        # Resources are set here and not with `.options` later: Ray then starts a fresh
-        # process for every cell that uses a GPU. A process that is used again keeps
-        # CUDA's first device, whichever one Ray assigns.
+        # Resources are set here instead of later with `.options`, so that Ray starts a
+        # fresh process for every cell that uses a GPU. A reused process keeps CUDA's
+        # first device, whichever one Ray assigns.
         decorate = ray.remote(
             num_cpus=compute.threads_per_cell,
             num_gpus=gpus,
@@ -169,7 +169,7 @@ def _ray(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
 
     def submit(task: Task, share: float | None) -> "Future[str | None]":
         gpus = compute.gpus_per_cell
-        if gpus and share:  # Without GPUs per cell none are shared.
+        if gpus and share:  # Without `gpus_per_cell` no GPUs are shared.
             gpus = share
         future: Future[str | None] = (
             remote(gpus).remote(str(Path.cwd()), work, task).future()
@@ -182,11 +182,11 @@ def _ray(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
         refuse_sharing_one_gpu(nodes, compute)
         yield submit
     finally:
-        ray.shutdown()  # Ends its cells too.
+        ray.shutdown()  # This also ends its cells.
 
 
 def _on_node(folder: str, work: Work[Task], task: Task) -> str | None:
-    os.chdir(folder)  # All nodes have to see it.
+    os.chdir(folder)  # Needs a file system that all nodes share.
     return work(task)
 
 
@@ -201,7 +201,7 @@ def _join(ray: Any, compute: Compute) -> None:
     try:
         if ":" in address:
             host, _, port = address.rpartition("/")[2].rpartition(":")
-            # Ray itself would try for minutes.
+            # Ray itself would retry for minutes.
             socket.create_connection((host, int(port)), timeout=10).close()
         ray.init(address=address, ignore_reinit_error=True, **options)
     except Exception as error:
@@ -212,13 +212,13 @@ def _join(ray: Any, compute: Compute) -> None:
         what = f"cannot connect to Ray at {address} ({error})"
         raise InputError(what, where="compute.ray_address", remedy=remedy) from error
     finally:
-        signal.signal(signal.SIGTERM, handler)  # Ray installs its own.
+        signal.signal(signal.SIGTERM, handler)  # Ray installs its own handler.
 
 
 def refuse_sharing_one_gpu(
     nodes: Sequence[Mapping[str, float]], compute: Compute
 ) -> None:
-    """Refuse cells that would all use the first of a node's GPUs.
+    """Refuse cells that would all use a node's first GPU.
 
     Ray itself reports resources that no node has.
     """

@@ -34,17 +34,17 @@ _OUT_OF_MEMORY = (
 
 
 class InputError(Exception):
-    """A fault of something that the user supplied.
+    """A fault in something that the user supplied.
 
     Programs print it on one line and exit with 2. `what` is the fault, in a clause,
-    `where` the file, parameter or data set at fault, and `remedy` the way to mend it.
+    `where` the file, parameter or data set at fault, and `remedy` how to fix it.
     """
 
     def __init__(self, what: str, where: str, remedy: str) -> None:
         self.what = " ".join(what.split())
         self.where = where
         self.remedy = remedy
-        # All arguments, so that it passes between processes.
+        # All arguments, so that the error can be passed between processes.
         super().__init__(self.what, where, remedy)
 
     def __str__(self) -> str:
@@ -64,9 +64,9 @@ def _printable(text: str) -> str:
 
 
 class MissingInput(InputError):
-    """A file or folder of the user's that is not there.
+    """A missing file or folder of the user's.
 
-    What needs it is left out, and listed.
+    Everything that needs it is skipped and listed.
     """
 
 
@@ -85,7 +85,7 @@ class CellsFailed(Exception):
         lines = [
             f"{stage}: {counts}; finished cells are kept and will not run again.",
         ]
-        # A wrong file fails every cell that reads it: it is reported once.
+        # A wrong file fails every cell that reads it, but is reported once.
         for reason in dict.fromkeys(failures.values()):
             names = [name for name in failures if failures[name] == reason]
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
@@ -114,7 +114,8 @@ def disk_faults(path: Path | None = None) -> Iterator[None]:
     try:
         yield
     except (OSError, SafetensorError) as error:
-        # By the system's words, because errors of safetensors have no number.
+        # The check uses the system's message, because errors of safetensors have no
+        # number.
         codes = [code for code in _REMEDIES if os.strerror(code) in str(error)]
         if not codes:
             raise
@@ -126,7 +127,8 @@ def disk_faults(path: Path | None = None) -> Iterator[None]:
 def is_out_of_memory(error: Exception) -> bool:
     """Whether an error means exhausted memory.
 
-    By its words: failed allocations in cuBLAS and cuDNN are plain RuntimeErrors.
+    The check uses the message, because failed allocations in cuBLAS and cuDNN are plain
+    RuntimeErrors.
     """
     words = any(text in str(error) for text in _OUT_OF_MEMORY)
     return words or isinstance(error, MemoryError)

@@ -4,7 +4,7 @@ It covers the modules that the cell's function imports, directly or not, and the
 versions of the libraries that they use. Comments and docstrings do not count, so that a
 better explanation does not make results stale. Modules that run cells, validate
 parameters or report results do not count either (see `EXCLUDED`), nor does the registry
-of stages: registering a stage makes no cell of another stage stale.
+of stages: a new stage makes no cell of another stage stale.
 """
 
 import ast
@@ -27,11 +27,12 @@ EXCLUDED = frozenset({"runner", "params", "papers", "tools"})
 """Rooms whose code is no part of a result. The parameters' values are: a cell is given
 them.
 """
-# Packages whose __init__ only names things for users, and imports them when asked.
+# Packages whose __init__ only exports names for users, and imports them on demand.
 _NAMES_FOR_USERS = frozenset({PACKAGE, f"{PACKAGE}.losses"})
-# The registry declares cells; everything that it passes to one is in the cell's plan.
+# The registry declares cells; everything that it passes to a cell is in the cell's
+# plan.
 _NOT_COUNTED = _NAMES_FOR_USERS | {f"{PACKAGE}.stages"}
-# Libraries that are not named like their modules.
+# Libraries whose names differ from their modules'.
 _DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "ruamel": "ruamel.yaml"}
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -44,7 +45,7 @@ def import_closure(
 
     The closure includes `module` and its packages, and for a module of the project (one
     beside params.yaml) the project's other modules that it imports. It leaves out
-    packages that only export names for users, the registry of stages, excluded rooms,
+    packages that only export names for users, the registry of stages, excluded folders,
     and imports for type checking.
     """
     if not _in_package(module):
@@ -119,11 +120,11 @@ def _project_file(module: str) -> Path:
 
 
 def _in_project(module: str) -> bool:
-    """Whether a module's file is in the current folder, outside its environment."""
+    """Whether a module's file is in the current folder but not in its environment."""
     top = module.partition(".")[0]
     if top == PACKAGE or top in sys.stdlib_module_names:
         return False
-    # The top first: looking for a module imports the packages that it is in.
+    # From the top, because looking for a module imports its parent packages.
     for name in (top, module):
         try:
             path = _project_file(name).resolve()
@@ -135,7 +136,7 @@ def _in_project(module: str) -> bool:
 
 
 def _imported_names(module: str) -> set[str]:
-    """The modules that a file may import: of `from a import b`, a and a.b.
+    """The modules that a file may import; `from a import b` gives a and a.b.
 
     Names that a package offers to users stand for the modules that define them.
     """
@@ -171,13 +172,13 @@ def _libraries(module: str) -> set[str]:
 
 
 def _parents(module: str) -> set[str]:
-    """The packages that a module is in."""
+    """The parent packages of a module."""
     return {module.rsplit(".", cut)[0] for cut in range(1, module.count(".") + 1)}
 
 
 @cache
 def code_only(path: Path) -> str:
-    """The code of a file in one form, without comments and docstrings."""
+    """The code of a file in a normal form, without comments and docstrings."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if (

@@ -24,7 +24,7 @@ def reference_to(name: str, table: Mapping[str, str], kind: str) -> str:
 
 
 def implementations(value: Any) -> Iterator[str]:
-    """The references of all sections in a value of a cell's plan."""
+    """All sections' references in a value of a cell's plan."""
     if isinstance(value, Section):
         yield from value.implementations()
         for _, part in value:

@@ -22,7 +22,7 @@ _MMAP_THRESHOLD = -3
 
 @cache
 def machine() -> dict[str, Any]:
-    """The properties of this machine that results and times depend on; not its name."""
+    """The properties of this machine that results and times depend on, not its name."""
     has_gpu = torch.cuda.is_available()
     cores = os.cpu_count()
     if sys.platform == "linux":
@@ -31,7 +31,7 @@ def machine() -> dict[str, Any]:
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
-        # Processors of one name differ in their instructions.
+        # Processors with the same name differ in their instructions.
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "cores": cores,
         "memory_gib": round(memory / 2**30),
@@ -52,7 +52,7 @@ def _processor() -> str:
     path = Path("/proc/cpuinfo")
     if not path.is_file():
         return platform.processor()
-    # On Linux `platform.processor` is empty or says little.
+    # On Linux `platform.processor` is empty or uninformative.
     for line in path.read_text().splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
@@ -82,10 +82,11 @@ def resolve_precision(precision: str, device: str) -> str:
 def prepare_torch(
     threads: int, device: str, *, deterministic: bool | None = None
 ) -> str:
-    """Set torch's threads, determinism and float32, and let it keep freed memory.
+    """Set torch's threads, determinism and float32 precision, and keep freed memory.
 
-    `deterministic` asks for algorithms that give the same bits each time. None asks for
-    them on a CPU alone, because only there the bits are promised. Returns the device.
+    `deterministic` asks for algorithms that give the same bits each time. None requests
+    them only on a CPU, because only there are equal bits guaranteed. Returns the
+    device.
     """
     device = resolve_device(device)
     keep_freed_memory()
@@ -93,12 +94,12 @@ def prepare_torch(
     asked = device == "cpu" if deterministic is None else deterministic
     # use_deterministic_algorithms would import a compiler: 1.6 seconds.
     torch.set_deterministic_debug_mode("warn" if asked else "default")
-    # Otherwise torch fills every new tensor before it is written: 3 to 16 % of a
-    # training.
+    # Otherwise torch fills every new tensor before it is written, which costs 3 to 16 %
+    # of a training.
     deterministic_settings: Any = torch.utils.deterministic
     deterministic_settings.fill_uninitialized_memory = False
-    # Only the parameter `precision` asks for fewer bits: by default cuDNN's
-    # convolutions of float32 have 10 (TF32).
+    # Only the parameter `precision` may reduce precision: by default cuDNN's float32
+    # convolutions use 10 bits (TF32).
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     return device
@@ -114,4 +115,4 @@ def keep_freed_memory() -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_MMAP_THRESHOLD, 2**28)
-        mallopt(_TRIM_THRESHOLD, 2**31 - 1)  # The largest value that it takes.
+        mallopt(_TRIM_THRESHOLD, 2**31 - 1)  # The largest allowed value.

@@ -9,7 +9,7 @@ _CLEAR = "\r\x1b[K"
 
 
 def say(line: str) -> None:
-    """Print a line on standard error, in place of a line that is being rewritten."""
+    """Print a line on standard error, replacing a progress line."""
     clear = _CLEAR if sys.stderr.isatty() else ""
     print(f"{clear}{line}", file=sys.stderr, flush=True)
 
@@ -29,9 +29,9 @@ class Progress:
 
 
 class CellProgress:
-    """Prints the number of finished cells, the time that passed, and the time left.
+    """Prints the number of finished cells, the elapsed time, and the remaining time.
 
-    A terminal shows one line, which is rewritten; a log gets a line now and then, and
+    A terminal shows one line, which is rewritten; a log gets lines at intervals, and
     one at the end.
     """
 
@@ -43,7 +43,7 @@ class CellProgress:
         self._lines = Progress()
 
     def __call__(self, done: int) -> None:
-        """Show that `done` of the cells that had to run have ended."""
+        """Show that `done` of the cells to run have ended."""
         line = self._line(done)
         if done == self._to_run:
             say(line)

@@ -32,28 +32,28 @@ class Section(BaseModel):
     def implementations(self) -> tuple[str, ...]:
         """Classes that the section names, as "package.module:Class".
 
-        They count as code of the cells that get the section.
+        They count as code of the cells that receive the section.
         """
         return ()
 
 
 class Compute(Section):
-    """The way cells run; not a part of their fingerprints.
+    """How cells run; not part of their fingerprints.
 
     Engine and workers change no result; threads and device change its last bits.
-    `ray_address` null: a running cluster's in RAY_ADDRESS, or this machine.
-    `deterministic` null: algorithms give the same bits on a CPU alone. `gpu_hours` are
-    estimates for all cells of a stage, which `plan` shows where no run is recorded.
+    `ray_address` null: the cluster in RAY_ADDRESS if it is set, else this machine.
+    `deterministic` null: algorithms give equal bits only on a CPU. `gpu_hours` are
+    estimates for all cells of a stage; `plan` shows them if no run is recorded.
     """
 
     engine: Literal["serial", "processes", "ray"]
-    workers: PositiveInt  # Cells at a time.
+    workers: PositiveInt  # Cells that run at the same time.
     threads_per_cell: PositiveInt
-    device: Literal["auto", "cpu", "cuda"]  # "auto": a GPU when there is one.
+    device: Literal["auto", "cpu", "cuda"]  # "auto": a GPU if there is one.
     checkpoint_seconds: NonNegativeFloat
     ray_address: str | None
-    gpus_per_cell: NonNegativeFloat  # May be a fraction of one.
-    cuda_graphs: bool = True  # Capture training steps of one shape.
+    gpus_per_cell: NonNegativeFloat  # May be a fraction of a GPU.
+    cuda_graphs: bool = True  # Capture training steps of constant shape.
     deterministic: bool | None = None
     gpu_hours: dict[str, PositiveFloat] = {}
 
@@ -61,7 +61,7 @@ class Compute(Section):
 def all_known(
     key: str, names: Iterable[str], valid: Collection[str], kind: str = "name"
 ) -> None:
-    """Refuse a name that refers to nothing, with the nearest one that exists."""
+    """Refuse a name that refers to nothing, and suggest the nearest existing one."""
     for name in names:
         if name not in valid:
             where = f"{key}: " if key else ""

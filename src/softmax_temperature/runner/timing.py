@@ -1,7 +1,7 @@
-"""The timing of a cell: seconds, device, machine and versions of the run that made it.
+"""The timing of a cell: seconds, device, machine and versions of its run.
 
-It lies in the cell's work folder and not in its artifact, because it differs between
-runs that give equal results.
+It is in the cell's work folder instead of its artifact, because it differs between runs
+with equal results.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from softmax_temperature.runner.cells import TIMING, work_folder
 
 
 def timing_of(about: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The timing of a cell, from what its artifact says about it; None as below."""
+    """The timing of a cell, located from what its artifact says; None as below."""
     return read_timing(work_folder(about["stage"], about["cell"], about["fingerprint"]))
 
 

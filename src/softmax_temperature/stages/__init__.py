@@ -1,4 +1,4 @@
-"""Stages: the registry of all of them, and the form of one that consists of cells."""
+"""Stages: the registry of all of them, and the class of a stage made of cells."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Part = TypeVar("Part", bound="Section")
 
-# Output folders. Other stages and the papers import them without the stages' code.
+# Output folders. Other stages and the papers import this without the stages' code.
 PREPARED = Path("data/prepared")
 BACKBONES = Path("data/backbones")
 EMBEDDINGS = Path("data/embeddings")
@@ -37,7 +37,7 @@ EARLY_LEARNING = Path("data/temperature_check/early_learning")
 
 
 class Registration(NamedTuple):
-    """The place of a stage.
+    """The location of a stage.
 
     Attributes:
         name: The function that declares its cells.
@@ -173,7 +173,7 @@ REGISTRY = (
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage that consists of cells: `declare` yields them.
+    """A stage made of cells, which `declare` yields.
 
     Its results are published in the folder `output`. The stage belongs to `paper`, or
     to all papers if that is None.

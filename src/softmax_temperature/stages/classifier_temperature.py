@@ -71,7 +71,7 @@ def _search(job: Job, *, grid: GridTraining) -> None:
 
 @stage
 def rescaling(params: Params) -> Iterator[Cell]:
-    """Cells of Figure 2, one per optimizer and loss; a cell trains all its repeats."""
+    """Cells of Figure 2, one per optimizer and loss; each trains all its repeats."""
     paper = params.classifier_temperature
     figure = paper.rescaling
     inputs = {"embeddings": EMBEDDINGS / figure.dataset / figure.backbone}
@@ -148,7 +148,7 @@ def train_with_curves(
         (embeddings, labels), grid.inverse_temperatures, **settings, device=job.device
     )
     checkpointer = job.checkpointer()
-    # One block for all epochs: many small tensors between large ones that come and go
+    # One block for all epochs, because many small tensors between large temporaries
     # would fragment the heap.
     shape = (grid.repeats, len(grid.inverse_temperatures), grid.epochs)
     curves = {str(split): torch.zeros(shape) for split in splits}

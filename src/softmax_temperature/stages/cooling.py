@@ -48,10 +48,10 @@ PREDICTIONS = "predictions.safetensors"
 SHOWN = 8
 """The number of test images whose predictions are kept, at equal distances."""
 
-# Deviation: the paper names SGD with momentum and Adam, and does not say which one its
-# tables and figures rest on (section 4.1). The recipe takes SGD, and an ablation Adam.
-# Weight decay, augmentation and the normalisation of pixels are not stated either: the
-# recipe has neither of the first two, ablations have them, and pixels are normalised.
+# Deviation: the paper names SGD with momentum and Adam but does not say which one its
+# tables and figures use (section 4.1). Our recipe uses SGD, and an ablation Adam. Nor
+# does it state weight decay, augmentation and pixel normalisation: our recipe has
+# neither of the first two, ablations have them, and pixels are normalised.
 
 
 @stage
@@ -104,7 +104,8 @@ def _train(
     if arm.mode != NO_COOLING:
         settings = arm.model_dump(exclude={"loss", "options"})
         cooling = CoolingCallback(model, images["validation"], **settings)
-    # Training images after each epoch tell whether a training diverged or got stuck.
+    # Metrics of training images after each epoch show whether a training diverged or
+    # got stuck.
     watch = Watch({"train": images["train"].sample(watching.train_images)})
     held_out = Watch(
         {split: images[split] for split in HELD_OUT}, every=watching.every, final=judged
@@ -119,13 +120,13 @@ def _train(
     training.save_weights()
 
 
-# Deviation: the paper sets images aside "when performing Cooling" and does not say
-# whether its baseline trains on them. Here both arms leave out the same ones, so that
-# they differ in nothing but Cooling.
+# Deviation: the paper sets images aside "when performing Cooling" but does not say
+# whether its baseline trains on them. We leave the same images out of both arms, so
+# that they differ only in Cooling.
 
-# Deviation: section 4.4 states neither optimizer, learning rate, schedule, epochs and
-# batch size, nor how images become 256×256. The former are parameters, with the values
-# of section 4.2 where it has them. Images of any shape are resized.
+# Deviation: section 4.4 states no optimizer, learning rate, schedule, epochs or batch
+# size, and does not say how images become 256×256. The former are parameters, with the
+# values of section 4.2 if it states them. Images of any shape are resized.
 
 
 @stage
@@ -139,7 +140,7 @@ def train_segmentation(params: Params) -> Iterator[Cell]:
     root = params.data.root
     if section is None:
         return
-    # A changed file is noticed whenever the stage runs.
+    # The stage notices a changed file on every run.
     digest = segmentation_digest(section.dataset, root=Path(root))
     for arm, seed in section.trainings():
         plan = {

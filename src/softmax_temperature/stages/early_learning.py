@@ -1,4 +1,4 @@
-"""Stage early_learning: gradient flow of networks beside the predictions of theory.
+"""Stage early_learning: gradient flow of networks, and the theory's predictions.
 
 temperature_check paper.
 """
@@ -32,9 +32,9 @@ from softmax_temperature.stages import PREPARED, part_of, stage
 from softmax_temperature.training.prepared_sets import image_set
 
 # Deviation: we do not have the samples, networks and ranges with which the
-# temperature_check paper shows its theory. All of them are parameters of ours. Networks
-# learn by gradient flow, integrated numerically, so that no learning rate is too large
-# for the comparison.
+# temperature_check paper illustrates its theory. All of them are our parameters.
+# Networks learn by gradient flow, integrated numerically, so that no learning rate is
+# too large for the comparison.
 
 
 @stage
@@ -75,10 +75,10 @@ def early_learning(params: Params) -> Iterator[Cell]:
 
 
 def _curves(job: Job, *, question: Curves, flow: GradientFlow, **start_of: Any) -> None:
-    """Learn from logits of 0, at each inverse temperature and with the first kernel.
+    """Learn from logits of 0, at each inverse temperature and with the initial kernel.
 
     Writes `record.json` with the predictions from the start, and `courses.json` with a
-    `courses.course` for each inverse temperature, or null for the first kernel.
+    `courses.course` for each inverse temperature, or null for the initial kernel.
     """
     problem = _problem(job, flow, **start_of)
     start = Start(problem, 1.0, 1.0)
@@ -108,7 +108,7 @@ def _curves(job: Job, *, question: Curves, flow: GradientFlow, **start_of: Any) 
 def _norms(job: Job, *, question: Norms, flow: GradientFlow, **start_of: Any) -> None:
     """Learn from tempered logits of each norm.
 
-    The network itself learns, and its linearisation with the first kernel. Writes
+    Both the network and its linearisation with the initial kernel learn. Writes
     `record.json`, and `starts.json` with the predictions and the times of the events
     for each norm.
     """

@@ -38,7 +38,7 @@ def embed(params: Params) -> Iterator[Cell]:
             "spec": spec,
             "how": params.embed,
             "weights_sha256": digests[name],
-            # One seed for all data sets: an untrained backbone is one network.
+            # One seed for all data sets, so that an untrained backbone is one network.
             "seed": seed_of(params.seed, "backbones", name),
         }
         inputs = {"images": PREPARED / data}

@@ -18,7 +18,7 @@ from softmax_temperature.stages import stage
 
 @stage
 def fetch(params: Params) -> Iterator[Cell]:
-    """One cell per data set, without those of papers that are left out.
+    """One cell per data set, without the data sets of unused papers.
 
     Any fault of a data set is an error of its cell.
     """
@@ -57,7 +57,7 @@ def sources_digest(sources: list[str], root: Path) -> str | None:
 def _digest_to_plan(sources: list[str], root: Path) -> str | None:
     """The digest of the sources.
 
-    None if there is something wrong with them: the cell will tell.
+    None if they have a fault, which the cell will report.
     """
     with suppress(InputError):
         return sources_digest(sources, root)

@@ -56,12 +56,12 @@ def train_focal(params: Params) -> Iterator[Cell]:
         make_loss(arm.loss, arm.options)
         vectors_sha256 = None
         if task.embeddings:
-            # None if the file is missing: only the cells that need it fail.
+            # None if the file is missing, so that only the cells that need it fail.
             vectors_sha256 = word_vectors_digest(root / task.embeddings.file)
         noise_archive = None
         source = params.datasets[task.dataset].source or task.dataset
         if task.gaussian_noise and source == "cifar10":
-            # CIFAR-10-C where it lies beside the data sets, else noise of our own.
+            # CIFAR-10-C if it is next to the data sets, else our own noise.
             noise_archive = archive_digest(root)
         plan = {
             "task": part_of(task, TaskTraining),
@@ -105,9 +105,9 @@ def _train(
 ) -> None:
     """Train one network.
 
-    Writes weights, record, the rows of `Watch`, and the logits of all held-out and
-    other sets. If the best epoch is selected, `last-logits.safetensors` has the logits
-    of held-out data after the last epoch.
+    Writes weights, record, the rows of `Watch`, and the logits of held-out and other
+    sets. If the best epoch is selected, `last-logits.safetensors` has the logits of
+    held-out data after the last epoch.
     """
     data = training_sets(job.inputs["data"], root, task.text)
     sets = data.sets
@@ -154,7 +154,7 @@ def _train(
 
 
 # Deviation: the paper's figures evaluate all 45,000 training images. Profile `paper`
-# does, the others a sample of them.
+# does so too; the others evaluate a sample.
 
 
 def _watch(
@@ -163,7 +163,7 @@ def _watch(
     watching: Watching,
     sets: Mapping[SplitName, Samples],
 ) -> Watch:
-    """Metrics of all splits; of every epoch if the best one is selected."""
+    """Metrics of all splits; for every epoch if the best one is selected."""
     train = sets["train"].sample(watching.train_images)
     lengths = (recipe.epochs, recipe.planned_epochs)
     return Watch(
@@ -182,9 +182,9 @@ def _save(training: TrainingRun, watch: Watch, record: dict[str, Any]) -> None:
     training.save_weights()
 
 
-# Deviation: images of another size are resized to the training images' size; the
-# paper's are all of one size. All are normalised as the training images, as in the
-# released code.
+# Deviation: images of another size are resized to the training images' size; all of the
+# paper's have one size. All are normalised like the training images, as in the released
+# code.
 
 
 def _others(job: Job, role: str, test: Tensor, root: str) -> dict[str, Samples]:
@@ -205,7 +205,7 @@ def _outliers(
     root: str,
     training_seed: int,
 ) -> dict[str, Tensor]:
-    """Test images of other data sets, and those of the task with noise."""
+    """Test images of other data sets, and the task's own with noise."""
     others = _others(job, OUT_OF_DISTRIBUTION, test, root)
     outliers = {name: samples.inputs for name, samples in others.items()}
     if task.gaussian_noise is not None:

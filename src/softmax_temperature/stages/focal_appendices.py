@@ -37,7 +37,7 @@ def focal_linear(params: Params) -> Iterator[Cell]:
     """One cell per loss and seed.
 
     The losses of one seed see the same data, so that their differences are paired.
-    There is none where the parameters leave the section out.
+    There are no cells if the parameters leave the section out.
     """
     linear = params.focal.linear
     if linear is None:
@@ -54,7 +54,7 @@ def focal_linear(params: Params) -> Iterator[Cell]:
 def _fit_line(job: Job, *, task: LinearTraining, gamma: float, data_seed: int) -> None:
     """Train one loss on one draw of the data (appendix C).
 
-    Norms are recorded by epoch, all else after the last one.
+    Norms are recorded per epoch, everything else after the last one.
     """
     tensors, accuracy = linear_model.fit(task, gamma, seed=data_seed)
     save_file(tensors, job.output / TENSORS)
@@ -76,7 +76,7 @@ def train_translation(params: Params) -> Iterator[Cell]:
         where = "train_translation under torchrun"
         raise InputError(what, where=where, remedy="Run it without torchrun.")
     languages = (section.source, section.target)
-    # A changed file is noticed whenever the stage runs.
+    # The stage notices a changed file on every run.
     digest = translation_digest(section.dataset, languages, root=Path(root))
     for arm, seed in section.trainings():
         plan = {
@@ -133,7 +133,7 @@ def _train_translation(
     }
     model = make_network(vocabulary.size, task.network, seed=training_seed)
     loss = PerToken(make_loss(arm.loss, arm.options))
-    # The loop's samples are batches already.
+    # The loop's samples are already batches.
     one_by_one = task.recipe.changed({"batch_size": 1})
     training = TrainingRun(
         job, one_by_one, training_seed, model, loss, batches["train"]

@@ -49,7 +49,7 @@ def evaluate_focal(params: Params) -> Iterator[Cell]:
             "bootstrap": paper.evaluation.bootstrap,
             "select": paper.tasks[task].select,
         }
-        # The task's, so that all arms are evaluated on the same resamples.
+        # The task's seed, so that all arms are evaluated on the same resamples.
         plan["resampling_seed"] = (
             seed_of(params.seed, "focal", "evaluation", task) % 2**32
         )
@@ -57,10 +57,10 @@ def evaluate_focal(params: Params) -> Iterator[Cell]:
 
 
 def _evaluate(job: Job, *, bootstrap: int, resampling_seed: int, select: str) -> None:
-    """Write lists of rows, none where the training diverged.
+    """Write lists of rows, empty if the training diverged.
 
-    `runs.json` has one for each scaling of the epoch that is selected, and of the last
-    one where its logits are kept; the other files are about the selected one.
+    `runs.json` has a row for each scaling of the selected epoch, and of the last one if
+    its logits are kept; the other files are about the selected epoch.
     """
     settings = {"bootstrap": bootstrap, "seed": resampling_seed}
     training = job.inputs["training"]
@@ -93,7 +93,7 @@ def _evaluate(job: Job, *, bootstrap: int, resampling_seed: int, select: str) ->
 
 
 def _logits(training: Artifact, file: str) -> Sets:
-    """Logits in float64 by set; none if the training diverged or has no such file."""
+    """Logits in float64 by set; empty if the training diverged or has no such file."""
     if training.json("record.json")["diverged"]:
         return {}
     if file == LAST_LOGITS and file not in training.files:
@@ -103,7 +103,7 @@ def _logits(training: Artifact, file: str) -> Sets:
 
 
 def _scaled(sets: Sets, scaling: str) -> tuple[Sets, dict[str, Any]]:
-    """The logits over the temperature that is fitted on validation data."""
+    """The logits divided by the temperature fitted on validation data."""
     temperature = 1.0
     at_bound = False
     if scaling != "none":
@@ -115,7 +115,7 @@ def _scaled(sets: Sets, scaling: str) -> tuple[Sets, dict[str, Any]]:
 
 
 def _test_row(sets: Sets, settings: dict[str, int]) -> dict[str, Any]:
-    """The metrics on test data, and those of confident predictions (appendix H)."""
+    """The metrics on test data, of all and of confident predictions (appendix H)."""
     test, labels = sets["test"].for_evaluation()
     report = metrics.calibration_report(test, labels, **settings)
     confident = metrics.confident_report(test, labels, threshold=CONFIDENT, **settings)
@@ -123,7 +123,7 @@ def _test_row(sets: Sets, settings: dict[str, int]) -> dict[str, Any]:
 
 
 def _row(report: dict[str, Any], names: Collection[str] = ()) -> dict[str, Any]:
-    """Metrics of a report, with the ends of their intervals; all without `names`."""
+    """Metrics of a report, with the ends of their intervals; all by default."""
     settings = {"classes", "bins", "bootstrap", "intervals"}
     row = {name: report[name] for name in names or report.keys() - settings}
     for name, (low, high) in report["intervals"].items():
@@ -177,7 +177,7 @@ def _auroc(test: Tensor, outliers: Tensor, settings: dict[str, int]) -> dict[str
 
 
 def _roc(test: Tensor, outliers: Tensor) -> Rows:
-    """The points of that curve."""
+    """The points of the same ROC curve."""
     curve = metrics.out_of_distribution_curve(test, outliers, points=CURVE_POINTS)
     return [
         {"false_positive_rate": false_positives, "true_positive_rate": true_positives}

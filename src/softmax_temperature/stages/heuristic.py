@@ -17,7 +17,7 @@ from softmax_temperature.stages.classifier_temperature import describe, search
 
 @stage
 def heuristic(params: Params) -> Iterator[Cell]:
-    """One cell, which reads exactly the pairs that the parameters declare."""
+    """One cell, which reads exactly the declared pairs."""
     paper = params.classifier_temperature
     pairs = params.embedded_pairs()
     if not pairs:
@@ -44,9 +44,9 @@ def _heuristic(
     max_plateau: float,
     select_on: str,
 ) -> None:
-    """Write the pairs, the tables that follow from them, and `heuristic.json`.
+    """Write the pairs, the tables derived from them, and `heuristic.json`.
 
-    `suggest` reads the latter.
+    `suggest` reads `heuristic.json`.
     """
     rows = []
     curves = []

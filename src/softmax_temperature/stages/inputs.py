@@ -1,8 +1,8 @@
-"""The user's files that cells read: which there are, and what runs without the others.
+"""The user's files that cells read: which exist, and what runs without the others.
 
-What is missing is downloaded if it may be. What is missing then is known before
-anything runs, and stops only what needs it: programs, `plan` and `collect` all take
-their parameters from `without_missing`.
+Missing files are downloaded if this is allowed. The remaining missing files are known
+before anything runs and stop only what needs them: programs, `plan` and `collect` all
+take their parameters from `without_missing`.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ Kind = Literal["data set", "weights", "word vectors", "noise", "translation", "s
 
 @dataclass(frozen=True)
 class Item:
-    """Files of the user's that the cells of one program read.
+    """A group of the user's files that one program's cells read.
 
     Attributes:
         kind: Its kind.
-        key: Its name in the parameters: of a data set or backbone, or a file's.
+        key: Its name in the parameters: a data set, a backbone or a file.
         name: Its name in the lists of digests.
         source: Its name for a reader, below data.root and in the catalogue.
         program: The program that reads it.
-        digest: Computes the sha256 of the files, or `BUILT_IN`; None if there are
-            none. Raises InputError if they are wrong.
-        require: Raises MissingInput if it is not there, and NotDownloadedError if a
-            library can download it. It looks for files and does not read them.
-        download: Lets a library download what is missing; None if none can. Raises
-            InputError if that fails.
-        check: Reads the files that are there. Raises InputError if they are wrong.
+        digest: Computes the sha256 of the files, or `BUILT_IN`; None if there are none.
+            Raises InputError if they are invalid.
+        require: Raises MissingInput if files are missing, and NotDownloadedError if a
+            library can download them. It searches for files but does not read them.
+        download: Lets a library download missing files; None if none can. Raises
+            InputError if this fails.
+        check: Reads the existing files. Raises InputError if they are invalid.
     """
 
     kind: Kind
@@ -73,7 +73,7 @@ class Item:
 
 
 def input_items(params: Params) -> list[Item]:
-    """All items that the parameters name, without those of papers that are left out."""
+    """All items that the parameters name, without the items of unused papers."""
     return [
         *_data_sets(params),
         *_weights(params),
@@ -85,9 +85,9 @@ def input_items(params: Params) -> list[Item]:
 def missing_items(
     params: Params, *, to_come: bool = False
 ) -> list[tuple[Item, MissingInput]]:
-    """The items that are not there, with what to do.
+    """The missing items, with what to do.
 
-    With `to_come`, those that the run downloads first do not count.
+    With `to_come`, items that the run downloads first do not count.
     """
     missing: list[tuple[Item, MissingInput]] = []
     for item in input_items(params):
@@ -102,21 +102,21 @@ def missing_items(
 
 
 def missing_lines(params: Params, *, to_come: bool = False) -> list[str]:
-    """One line per missing item: which, where it is expected, and how to get it."""
+    """One line per missing item: its name, where it is expected, and how to get it."""
     missing = missing_items(params, to_come=to_come)
     return list(dict.fromkeys(str(fault) for _, fault in missing))
 
 
 def download_missing(params: Params, program: str | None = None) -> list[str]:
-    """Download what is missing and may be downloaded.
+    """Download missing items if this is allowed.
 
     Args:
         params: The parameters.
-        program: Of this program's files alone, if it is not None.
+        program: Restricts the download to this program's files, unless it is None.
 
     Returns:
-        One line per item that is missing now. A download that failed is one of them,
-        with the reason.
+        One line per item that is now missing. A failed download is listed with its
+        reason.
     """
     lines = []
     for item, missing in missing_items(params):
@@ -135,10 +135,10 @@ def download_missing(params: Params, program: str | None = None) -> list[str]:
 
 
 def without_missing(params: Params, *, to_come: bool = False) -> Params:
-    """The parameters without what needs a missing item (see `missing_items`).
+    """The parameters without anything that needs a missing item (see `missing_items`).
 
-    A task whose data set is there keeps the out-of-distribution and shifted sets that
-    are there. Sections may then be empty, which a parameter file may not.
+    A task keeps its existing out-of-distribution and shifted sets. Sections may then be
+    empty, which a parameter file does not allow.
     """
     gone: dict[Kind, set[str]] = {}
     for item, _ in missing_items(params, to_come=to_come):
@@ -230,7 +230,8 @@ def _data_sets(params: Params) -> Iterator[Item]:
             yield Item(
                 kind="data set",
                 key=key,
-                # With its own name, so that `fetch` starts for a data set more or less.
+                # Named in a file of its own, so that `fetch` restarts when a data set
+                # comes or goes.
                 name=key if name == key else f"{key} ({name})",
                 source=name,
                 program="fetch",
@@ -307,7 +308,7 @@ def _focal_files(params: Params) -> Iterator[Item]:
             )
         source = params.datasets[task.dataset].source or task.dataset
         if task.gaussian_noise and source == "cifar10":
-            # Generated where it is missing, so it is not required.
+            # Generated if missing, so it is not required.
             yield Item(
                 kind="noise",
                 key="CIFAR-10-C",

@@ -38,7 +38,7 @@ Nothing is chosen by it.
 def pretrain(params: Params) -> Iterator[Cell]:
     """One cell per backbone whose weights are "pretrain".
 
-    The widest comes first, because the longest training should not start last.
+    The widest comes first, so that the longest training does not start last.
     """
     backbones = params.backbones
     for name in sorted(backbones, key=lambda name: -backbones[name].embedding):

@@ -42,14 +42,14 @@ from softmax_temperature.training.run import TrainingRun
 CHOICE = "choice.json"
 """The file with the rescaled learning rate that a confirmation was trained with."""
 
-# Deviation: we have the abstract of the paper and not its text. Optimizer, schedules,
+# Deviation: we have the abstract of the paper but not its text. Optimizer, schedules,
 # epochs, batch sizes, grids of learning rates and numbers of seeds are ours, each
-# explained beside its value in the parameters. Weight decay is zero, so that nothing
-# but the inverse temperature acts on the size of the logits.
+# explained beside its value in the parameters. Weight decay is zero, so that only the
+# inverse temperature affects the size of the logits.
 
-# Trainings run side by side as cells in processes, not stacked in one batched step: on
-# a CPU the latter is 0.6 times as fast for networks on images of 32×32 pixels, 1.6
-# times on 8×8 (benchmarks/side_by_side.py), and batch normalisation cannot be stacked.
+# Trainings run as parallel cells in processes instead of one stacked batched step: on a
+# CPU the latter is 0.6 times as fast for networks on images of 32×32 pixels, 1.6 times
+# on 8×8 (benchmarks/side_by_side.py), and batch normalisation cannot be stacked.
 
 
 @stage
@@ -74,7 +74,7 @@ def train_temperature_check(params: Params) -> Iterator[Cell]:
 def confirm_temperature_check(params: Params) -> Iterator[Cell]:
     """One cell per sweep, inverse temperature, start and fresh seed.
 
-    Each reads the trainings that its learning rate is chosen from.
+    Each reads the trainings that determine its learning rate.
     """
     paper = params.temperature_check
     for confirmation in paper.confirmations():
@@ -101,7 +101,7 @@ def confirm_temperature_check(params: Params) -> Iterator[Cell]:
 def plan_of(
     params: Params, sweep: str, inverse_temperature: float, start: str, seed: int
 ) -> dict[str, Any]:
-    """The arguments of `train` except the learning rate and the data's place."""
+    """The arguments of `train` except the learning rate and the data's location."""
     paper = params.temperature_check
     return {
         "inverse_temperature": inverse_temperature,
@@ -135,9 +135,9 @@ def train(
 ) -> None:
     """Train one network.
 
-    The stored logits are not multiplied by the inverse temperature; those behind the
-    rows of `Watch` are. The features of a plain training at inverse temperature 1 are
-    described by 23 statistics.
+    The stored logits are not multiplied by the inverse temperature; those used for the
+    rows of `Watch` are. 23 statistics describe the features of a plain training at
+    inverse temperature 1.
     """
     data = training_sets(job.inputs["data"], root, looks.text)
     sets = data.sets
@@ -176,7 +176,7 @@ def train(
 
 
 def confirm(job: Job, *, rates: dict[str, float], **plan: Any) -> None:
-    """Train with the rate that the validation accuracies of the sweep choose."""
+    """Train with the rate that the sweep's validation accuracies choose."""
     accuracies: dict[float, list[float]] = {}
     for key, rate in rates.items():
         trainings = [
@@ -191,7 +191,7 @@ def confirm(job: Job, *, rates: dict[str, float], **plan: Any) -> None:
 
 
 def _accuracy(training: Artifact) -> float:
-    """The validation accuracy; a diverged training is as accurate as guessing."""
+    """The validation accuracy; a diverged training counts as guessing."""
     record = training.json("record.json")
     if record["diverged"]:
         return 1 / float(record["classes"])
@@ -200,10 +200,10 @@ def _accuracy(training: Artifact) -> float:
 
 
 def _statistics(trainer: Trainer, sample: Samples) -> dict[str, float] | None:
-    """The statistics of the features that the last layer reads from training samples.
+    """Statistics of the features that the last layer reads from training samples.
 
-    None if too large a learning rate has silenced all units: features of 0 are a
-    result, and have no direction to describe.
+    None if too large a learning rate has silenced all units: features of 0 are a result
+    but have no direction to describe.
     """
     batches = [features for _, features in trainer.outputs(sample.inputs)]
     features = torch.cat(batches).cpu()

@@ -10,15 +10,15 @@ _LEAVE = "No miscalibration found; leave the logits as they are"
 
 
 class Evidence(NamedTuple):
-    """Numbers of a report from which the advice follows; errors are fractions.
+    """Numbers of a report that determine the advice; errors are fractions.
 
     Attributes:
         temperature: The temperature by likelihood.
         low: Lower end of its 90 % interval.
         high: Upper end of its 90 % interval.
-        before: ECE of the logits as they are.
+        before: ECE of the undivided logits.
         after: ECE of the logits divided by the temperature.
-        change: 90 % interval of the change of the true ECE by scaling.
+        change: 90 % interval of the change in true ECE due to scaling.
         noise_floor: Mean ECE of a calibrated model on the same number of rows.
     """
 
@@ -65,7 +65,7 @@ def advise(evidence: Evidence) -> Advice:
     if doubts:
         reason = "; ".join(doubts)
         if not may_be_one:
-            # The likelihood finds what the ECE of so few rows does not show.
+            # The likelihood detects what the ECE of so few rows does not show.
             reason = f"by NLL, T = {temperature}, but {reason}; more rows may decide"
         return Advice(scale=False, sentence=f"{_LEAVE}: {reason}.")
     state = "Overconfident" if evidence.temperature > 1 else "Underconfident"

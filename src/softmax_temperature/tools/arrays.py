@@ -172,8 +172,8 @@ def read_arrays(
 ) -> Arrays:
     """The arrays of a file by name.
 
-    The module `tables` says which columns of a table they are. A file of one unnamed
-    array holds the only required array, or else the matrix.
+    The module `tables` selects the columns of a table. In a file with one unnamed
+    array, this is the only required array, or else the matrix.
     """
     content = read_content(path)
     if path.suffix.lower() in TABLE_ENDINGS:
@@ -213,10 +213,10 @@ def _by_name(content: Any, unnamed: str) -> Arrays:
 
 
 def _other_name(name: str, arrays: Arrays, path: Path) -> str | None:
-    """Another name under which a file holds a required array."""
+    """Another name that a file uses for a required array."""
     others = [other for other in OTHER_NAMES[name] if other in arrays]
     if name == "probs" and not others:
-        # Probabilities are often saved under a name for logits; values are checked.
+        # Probabilities are often saved under a name for logits, so values are checked.
         logits = ("logits", *OTHER_NAMES["logits"])
         others = [other for other in logits if other in arrays]
     if len(others) > 1:
@@ -301,9 +301,9 @@ def _dense(tensor: Tensor) -> Tensor:
 
 
 def check_frame(values: Any, labels: Any, name: str) -> None:
-    """Refuse a data frame whose columns or rows are not those of a matrix.
+    """Refuse a data frame whose columns or rows do not form a matrix.
 
-    Its columns may have any names, except the name of a label. Either all of them are
+    Its columns may have any names except the name of a label. Either all of them are
     numbered, in ascending order, or none.
     """
     columns = _column_names(values)
@@ -359,9 +359,9 @@ def check_same_columns(values: Any, others: Any, name: str) -> None:
 
 
 def _column_names(values: Any) -> list[str] | None:
-    """Names of a data frame's columns; None of something else.
+    """Names of a data frame's columns; None for other values.
 
-    Data frames are those of pandas and polars, and Arrow's tables and batches.
+    Data frames may come from pandas or polars, or be Arrow tables and batches.
     """
     names = getattr(values, "column_names", None)
     is_frame = type(values).__name__ == "DataFrame"
@@ -473,8 +473,8 @@ def checked_logits(
         name: Prefix of the arguments' names in messages.
 
     Returns:
-        Logits (n, classes), float32 if they were given so and otherwise float64, which
-        may share the memory of those given; and labels (n,), int64.
+        Logits (n, classes), float32 if given as such and otherwise float64, possibly
+        sharing memory with the input; and labels (n,), int64.
 
     Raises:
         ValueError: If an array is malformed, or does not look like its kind.
@@ -499,7 +499,7 @@ def checked_logits(
         table = torch.from_numpy(values)
         check_not_probs(table, name=f"{name}logits", remedy=SAY_PROBS)
         if table.shape[1] == 1:
-            # The logit of class 1 of two; that of class 0 is zero.
+            # The single logit belongs to class 1 of two; class 0 gets zero.
             table = torch.cat([torch.zeros_like(table), table], dim=1)
     check_logits(table, name=f"{name}{kind}", masked=True)
     if classes.dtype.kind == "b" and classes.ndim == 1 and table.shape[1] > 2:
@@ -511,7 +511,7 @@ def checked_logits(
     check_labels(numbers, table, name=f"{name}labels", masked=True)
     if kind == "probs":
         _refuse_rounded_zeros(values, numbers, f"{name}probs")
-        # In place, because the table of a language model is large.
+        # In place, because a language model's table is large.
         least = _smallest_positive(logits)
         np.log(np.clip(values, least, None, out=values), out=values)
     return table, numbers
@@ -578,7 +578,7 @@ def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
 def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
     """Logits or probabilities as a finite table, (n, classes) or (n, 1).
 
-    It is float32 or float64, and a copy only if it has to be.
+    It is float32 or float64, and copied only if necessary.
     """
     if values.dtype.kind not in "fiu" or values.ndim not in (1, 2) or not values.size:
         remedy = "Give one row per sample and one column per class."
@@ -594,7 +594,7 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
     # float32 holds every float16.
     narrow = values.dtype in (np.float16, np.float32)
     dtype = np.float32 if narrow else np.float64
-    # torch takes rows in order, and warns about arrays that cannot be written.
+    # torch requires rows in order and warns about read-only arrays.
     table = np.require(values.reshape(len(values), -1), dtype, ["C", "W"])
     # The largest number of a row is not finite if any is NaN or inf.
     largest = table.max(axis=1)
@@ -611,12 +611,12 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def _refuse_decisions(values: NDArray[Any], name: str) -> None:
-    """Refuse predicted classes, as numbers or one-hot, that were given as logits."""
+    """Refuse predicted classes, as numbers or one-hot, passed as logits."""
     if values.shape[1] == 1:
         whole = bool((values == np.floor(values)).all())
         if whole and len(values) >= FEW_ROWS:
             raise _decisions(name)
-    # If the first row differs, the whole of a large table need not be read.
+    # If the first row differs, the rest of a large table need not be read.
     elif np.isin(values[0], (0, 1)).all() and np.isin(values, (0, 1)).all():
         raise _decisions(name)
 
@@ -661,7 +661,7 @@ def _smallest_positive(values: Any) -> float:
 
 
 def _prob_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """A float64 copy of probabilities, (n, classes); (n, 1) are those of class 1."""
+    """A float64 copy of probabilities, (n, classes); (n, 1) are of class 1."""
     exact = values.astype(np.float64)
     if exact.shape[1] == 1:
         exact = np.hstack([1 - exact, exact])

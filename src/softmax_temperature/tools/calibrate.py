@@ -77,9 +77,9 @@ TOP = 5
 
 
 class ScaledLogits(Mapping[str, Tensor]):
-    """Logits (n, classes) by arm, float64, over the arm's temperature on access.
+    """Logits (n, classes) per arm in float64, divided by its temperature on access.
 
-    The logits of a language model are too large to keep a copy for every arm.
+    A language model's logits are too large to keep a copy for every arm.
     """
 
     def __init__(self, logits: Tensor, temperatures: dict[str, float]) -> None:
@@ -258,25 +258,25 @@ def calibrate(
     """Report how well a classifier is calibrated, before and after temperature scaling.
 
     Args:
-        logits: Shape (n, classes); or (n,) or (n, 1) of a binary classifier, the logit
-            (or probability) of class 1; or (n, classes, height, width), of images of
-            which every pixel is classified. A tensor or an array. A class that is
-            masked in a row has the logit -inf there.
+        logits: Shape (n, classes); or (n,) or (n, 1) for a binary classifier, with the
+            logit (or probability) of class 1; or (n, classes, height, width) for images
+            with a class per pixel. A tensor or an array. A logit of -inf masks a class
+            in its row.
         labels: True classes, shape (n,), whole numbers; or one-hot, shape (n, classes);
             or maps, shape (n, height, width).
         kind: "logits", or "probs" for probabilities, whose logarithms scale the same.
         validation: Logits and labels to fit the temperature on.
-        fit_on: Where there is no validation: "half", a random half of the rows (of the
-            images, if pixels are classified), the report being on the other; or "all",
-            the rows that are reported on, which flatters.
+        fit_on: Used without validation rows: "half" fits on a random half of the rows
+            (of the images, if pixels are classified) and reports on the other; "all"
+            fits and reports on all rows, which makes the result look too good.
         bins: Number of bins of every binned metric and of the diagram.
         bootstrap: Number of resamples for the 90 % intervals; 0 for no intervals.
         seed: Seed of the random half, the resamples and the noise floor.
         ignore_index: Label of rows and pixels without a class, which are left out.
 
     Raises:
-        ValueError: If an array or an option is malformed, the labels to fit on are all
-            of one class, or probabilities are given as logits.
+        ValueError: If an array or an option is malformed, all labels to fit on have one
+            class, or probabilities are passed as logits.
 
     Examples:
         >>> from softmax_temperature import sample_logits
@@ -408,9 +408,9 @@ def calibrate_files(
 
 @contextmanager
 def _threads_for(numbers: int) -> Iterator[None]:
-    """Compute with one thread if there are few numbers.
+    """Use one thread if there are few numbers.
 
-    Starting the other threads would take longer than they save.
+    Starting more threads would take longer than they save.
     """
     threads = torch.get_num_threads()
     if numbers < SMALL:
@@ -430,7 +430,7 @@ def _rows(
 
 
 def _kept(rows: Rows) -> Rows:
-    """Rows that the report keeps: the user may change those that were given."""
+    """A copy of the rows for the report, because the user may change the originals."""
     values, classes = rows
     return values.clone(), classes
 
@@ -442,7 +442,7 @@ def _given_rows(
     validation: tuple[Any, Any],
     ignore_index: int,
 ) -> tuple[Rows, Rows]:
-    """Checked rows to fit the temperature on, and to report on."""
+    """Checked rows to fit the temperature on, and rows to report on."""
     reported = _rows((logits, labels), kind, ignore_index)
     fitted = _rows(validation, kind, ignore_index, name="validation ")
     values = reported[0]
@@ -476,12 +476,12 @@ def _halves(
             images = images[labelled]
             maps = maps[labelled]
     if images.ndim > 2 and len(images) > 1:
-        # The pixels of an image are correlated, so no image is in both halves.
+        # The pixels of an image are correlated, so each image is in one half only.
         half = random_holdout(np.zeros(len(images), np.int64), 0.5, generator)
         fitted = _rows((images[~half], maps[~half]), kind, ignore_index)
         reported = _rows((images[half], maps[half]), kind, ignore_index)
         return fitted, reported
-    # The undivided rows, which are large for a language model, are freed on return.
+    # The undivided rows, large for a language model, are freed on return.
     return split_rows(_rows((logits, labels), kind, ignore_index), 0.5, generator)
 
 

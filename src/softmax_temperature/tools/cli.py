@@ -1,7 +1,7 @@
 """The command `softmax-temperature`: tools for users' own data, and for the pipeline.
 
-Commands stand in the order of use, in which `--help` lists them. Each imports its
-modules when it is called, because `--help` must not wait for torch.
+Commands are in order of use, which is their order in `--help`. Each imports its modules
+when called, so that `--help` does not wait for torch.
 """
 
 import atexit
@@ -81,9 +81,9 @@ OtherLabels = Annotated[
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Import without the garbage collector, which finds nothing.
+    """Import with the garbage collector off, because it finds nothing.
 
-    It looks at all objects of torch again and again, for a quarter of the import.
+    It would scan all objects of torch repeatedly, for a quarter of the import.
     """
     gc.disable()
     try:
@@ -100,7 +100,7 @@ def _version(wanted: bool) -> None:
 
 
 def _profiles() -> str:
-    """Help of the argument of `profile`, with the names of the profiles."""
+    """Help for the argument of `profile`, with the names of the profiles."""
     stems = {path.stem for path in Path("profiles").glob("*.yaml")}
     profiles = sorted(stems - {"defaults"})
     if not profiles:
@@ -192,9 +192,9 @@ def calibrate(
     with _uncollected():
         from softmax_temperature.tools.arrays import SAMPLE
         from softmax_temperature.tools.calibrate import calibrate_files
-    # Python looks for garbage once more when it exits, which takes a third of the time
-    # that importing torch takes. It does so for the other commands: some of them import
-    # libraries that complain of what is left.
+    # Python collects garbage once more on exit, which takes a third of the time of
+    # importing torch. It does so for the other commands, because some import libraries
+    # that complain about leftovers.
     atexit.register(gc.freeze)
 
     settings: dict[str, Any] = {
@@ -313,7 +313,7 @@ def suggest(
 def _refuse_unused_by_suggest(
     data: Path, options: dict[str, Any], *, verify: bool
 ) -> None:
-    """Refuse options that `suggest` does not read for such data."""
+    """Refuse options that `suggest` does not use for such data."""
     if not data.exists():
         raise InputError(
             "no such file or folder", where=str(data), remedy="Correct the path."

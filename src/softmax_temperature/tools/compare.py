@@ -34,7 +34,7 @@ class Difference:
     """Two numbers that differ.
 
     Attributes:
-        where: File and place in it.
+        where: File and position in it.
         first: The number in the first state.
         second: The number in the second state.
     """
@@ -59,11 +59,11 @@ class Comparison:
     """The differences between two states of a folder of results.
 
     Attributes:
-        files: How many files either state has.
-        equal: How many of them are equal byte for byte.
+        files: Number of files in either state.
+        equal: Number of files that are equal byte for byte.
         largest: The number that differs most, if numbers differ.
         verdicts: One line for each claim with another verdict.
-        texts: Files whose texts differ, or the form of their tables.
+        texts: Files whose texts, or whose tables' columns and rows, differ.
         missing: Files that only one state has.
         pictures: Figures and notebooks whose bytes differ; their numbers are in tables.
     """
@@ -78,12 +78,12 @@ class Comparison:
 
     @property
     def reproduced(self) -> bool:
-        """Whether no verdict or text differs, no file is missing, and numbers agree."""
+        """Whether all verdicts, texts and files match and numbers agree."""
         agree = self.largest is None or self.largest.relative <= CLOSE
         return agree and not (self.verdicts or self.texts or self.missing)
 
     def __str__(self) -> str:
-        """One sentence, then a line for each thing that differs."""
+        """One sentence, then one line per difference."""
         lines = [self._sentence()]
         lines += _listed("verdict differs", self.verdicts)
         lines += _listed("only one of the two has", self.missing)
@@ -194,7 +194,7 @@ def _is_about_time(name: PurePosixPath) -> bool:
 
 
 def _depends_on_bits(name: PurePosixPath, place: str) -> bool:
-    """Whether a text is a digest of results, which last bits of a processor change.
+    """Whether a text is a digest of results, which the last bits of a processor change.
 
     The results themselves are compared as numbers, in the other files.
     """
@@ -214,7 +214,7 @@ def _changed_verdicts(
 
 
 def _values(name: PurePosixPath, content: bytes) -> Iterator[tuple[str, Value]]:
-    """The values of a file by their places; minutes and machines are no results."""
+    """The values of a file by position; minutes and machines are not results."""
     if _is_about_time(name):
         return
     text = content.decode("utf-8")
@@ -286,7 +286,7 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 
 
 def _ignored(folder: Path) -> set[PurePosixPath]:
-    """Files that Git ignores, such as the report: no commit has them."""
+    """Files that Git ignores, such as the report, which no commit has."""
     listed = _git(
         "ls-files",
         "-z",

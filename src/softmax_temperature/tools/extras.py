@@ -6,12 +6,12 @@ from importlib.util import find_spec
 from softmax_temperature.params import Params, read_params
 from softmax_temperature.tools.programs import PARAMS, ParamsFile, run_program
 
-# A package of each extra by which it is found.
+# For each extra, a package whose presence shows that it is installed.
 PACKAGES = {"ray": "ray", "translation": "sacrebleu"}
 
 
 def used_extras(params: Params) -> list[str]:
-    """The extras, of those that not every run needs, that the parameters use."""
+    """The optional extras that the parameters use."""
     used = []
     if params.compute.engine == "ray":
         used.append("ray")

@@ -1,4 +1,4 @@
-"""Contents of users' files, as their libraries read them, without unpickling.
+"""Contents of users' files, read by their libraries without unpickling.
 
 pandas takes half a second to import, and only tables need it.
 """
@@ -37,11 +37,11 @@ _PICKLED = ("allow_pickle", "weights_only")
 
 
 class DoubledColumn(Exception):
-    """A table has two columns of one name."""
+    """A table has two columns with the same name."""
 
 
 def read_content(path: Path) -> Any:
-    """The content of a file as its library reads it; InputError if it cannot."""
+    """The content of a file as its library reads it; InputError if it fails."""
     if not path.exists():
         raise InputError(
             "cannot be read (No such file or folder)",
@@ -101,7 +101,7 @@ def _pickled(path: Path) -> InputError:
 
 
 def read_csv(path: Path) -> pd.DataFrame:
-    """A table; its columns are numbered if there is no first line of names."""
+    """A table; its columns are numbered if the first line holds no names."""
     import pandas as pd
 
     first = pd.read_csv(path, header=None, nrows=1, dtype=str, skipinitialspace=True)
@@ -115,7 +115,7 @@ def read_csv(path: Path) -> pd.DataFrame:
 
 
 def _refuse_doubled(cells: Sequence[Any]) -> None:
-    """Refuse names of columns that occur twice: pandas would number the second."""
+    """Refuse duplicate column names, because pandas would number the second."""
     names = [cell.strip() for cell in cells if isinstance(cell, str)]
     for place, name in enumerate(names):
         if name in names[:place]:
@@ -131,7 +131,7 @@ def counts(numbers: Sequence[int]) -> bool:
 
 
 def _is_row_of_numbers(cells: Sequence[Any]) -> bool:
-    """Whether a first line holds data: numbers, but not those that count columns."""
+    """Whether a first line holds data: numbers, except those that count columns."""
     try:
         [float(cell) for cell in cells]
     except ValueError:
@@ -144,9 +144,9 @@ def _is_row_of_numbers(cells: Sequence[Any]) -> bool:
 
 
 def _single_column(path: Path) -> pd.DataFrame:
-    """A table of one column whose first cell is 0, a value or the column's number.
+    """A one-column table whose first cell is 0, a value or the column's number.
 
-    It is the column's number if the other cells are not all whole, so that they cannot
+    It is the column's number if the other cells are not all whole numbers and so cannot
     be labels.
     """
     import pandas as pd

@@ -94,11 +94,11 @@ def rows_of_images(
 
 
 def load(name: str, *, download: bool) -> LoadedBackbone:
-    """The backbone of a name, with its weights.
+    """The backbone with a given name, and its weights.
 
     Args:
         name: A backbone of params.yaml, or [LIBRARY/]ARCHITECTURE[.TAG] of timm or
-            torchvision, whose own weights are then used.
+            torchvision, which then provides the weights.
         download: Whether the library may download the weights.
 
     Raises:
@@ -162,7 +162,7 @@ def _of_library(name: str, others: Sequence[str]) -> Backbone:
     try:
         network, _ = build_embedding_network(spec)
     except InputError:
-        # Networks without a linear layer: embeddings are the pooled features.
+        # Networks without a linear layer have pooled features as embeddings.
         spec = spec.model_copy(update={"tensor": "mean_features"})
         network, _ = build_embedding_network(spec)
     with torch.inference_mode():

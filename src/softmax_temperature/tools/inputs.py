@@ -1,8 +1,8 @@
-"""Digests of the user's files that each program reads, which DVC's stages depend on.
+"""Digests of the user's files that each program reads, as dependencies of DVC's stages.
 
 DVC would have to hash all of data.root, which may hold much that no cell reads and need
 not exist. So the stage `inputs`, which always runs, lists exactly the files that the
-parameters name, with the digests that are in the cells' fingerprints too.
+parameters name, with the digests that are in the cells' fingerprints.
 """
 
 import json
@@ -32,7 +32,7 @@ def input_digests(params: Params) -> dict[str, Digests]:
 
 
 def write_inputs(params: Params) -> list[str]:
-    """Write the digests, a file for each program; returns the items that changed."""
+    """Write the digests, one file per program; returns the changed items."""
     changed = []
     for program, digests in input_digests(params).items():
         path = INPUTS / f"{program}.json"
@@ -59,5 +59,5 @@ def _shown(item: Item) -> str:
     except MissingInput:
         return MISSING
     except InputError as error:
-        # The cell that reads the files reports it. Mended files are another text.
+        # The cell that reads the files reports it. Repaired files give another text.
         return f"{error.where}: {error.what}"

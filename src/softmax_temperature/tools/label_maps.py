@@ -1,4 +1,4 @@
-"""Rows of users' logits and labels, one per sample or pixel that has a class."""
+"""Rows of users' logits and labels, one per sample or pixel with a class."""
 
 from typing import Any
 
@@ -22,14 +22,14 @@ def labelled_rows(
         logits: Shape (n, classes, ...).
         labels: Shape (n, ...), one per sample or pixel; one-hot labels are allowed if
             the logits are a table.
-        ignore_index: Label of rows that have no class.
+        ignore_index: Label of rows without a class.
         name: Prefix of the arguments' names in messages.
 
     Returns:
         Logits (rows, classes) and labels (rows,).
 
     Raises:
-        ValueError: If no row has a class, or the labels of maps have a wrong shape.
+        ValueError: If no row has a class, or label maps have a wrong shape.
     """
     values = as_numpy(logits)
     classes = as_numpy(labels)

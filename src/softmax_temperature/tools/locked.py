@@ -4,10 +4,9 @@ It runs before anything is installed, so it uses the standard library alone:
 
     python src/softmax_temperature/tools/locked.py EXTRA...
 
-A package of the lock is needed if pyproject.toml names it for the library, for its
-build, or for one of the extras, or if a needed package requires it, as the comments
-`# via` say. If a CPU build of the pinned torch is installed, it stays, and CUDA is left
-out.
+A package of the lock is needed if pyproject.toml names it for the library, its build or
+one of the extras, or if a needed package requires it, according to the comments `#
+via`. If a CPU build of the pinned torch is installed, it stays, and CUDA is left out.
 """
 
 import re
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[3]
-# What its CPU build replaces, and what only its CUDA build requires.
+# Packages that the CPU build replaces, and those that only the CUDA build requires.
 TORCH = ("torch", "torchvision", "triton")
 CUDA = ("nvidia-", "cuda-")
 
@@ -28,7 +27,7 @@ _PARENT = re.compile(r"^ +#(?: via)? +(?!via$)([\w.-]+)", re.MULTILINE)
 
 
 class Pin(NamedTuple):
-    """A package of the lock, the names of those that need it, and its lines."""
+    """A package of the lock, the packages that need it, and its lines."""
 
     name: str
     version: str
@@ -37,7 +36,7 @@ class Pin(NamedTuple):
 
 
 def read_pins(lock: str) -> list[Pin]:
-    """The packages of a lock that uv has written with hashes and annotations."""
+    """The packages of a lock file that uv wrote with hashes and annotations."""
     pins = []
     for text in re.findall(r"^[^\s#].*\n(?:[ ].*\n)*", lock, re.MULTILINE):
         pin = _PIN.match(text)
@@ -69,7 +68,7 @@ def needed(
 
 
 def without_cuda(pins: Iterable[Pin]) -> list[Pin]:
-    """The pins without torch, torchvision, and what CUDA alone needs."""
+    """The pins without torch, torchvision and the packages that only CUDA needs."""
     return [
         pin for pin in pins if pin.name not in TORCH and not pin.name.startswith(CUDA)
     ]

@@ -1,7 +1,7 @@
 """Data sets and weights that a profile needs.
 
-`make data PROFILE=NAME` lists them with their licences, as far as these are known, and
-checks the files that are present.
+`make data PROFILE=NAME` lists them with their licences, if known, and checks the files
+that are present.
 """
 
 import gzip
@@ -44,7 +44,7 @@ def download(item: Item, root: Path) -> None:
     """Download an item that is missing, if its library or the catalogue can.
 
     Raises:
-        InputError: If that fails.
+        InputError: If the download fails.
     """
     published = _published(item)
     if item.kind == "translation" and not (root / item.source).is_dir():
@@ -63,7 +63,7 @@ def checked(item: Item, root: Path) -> str | None:
     """The sha256 of an item's files, after reading them; None if it has none.
 
     Raises:
-        InputError: If the item is missing or wrong.
+        InputError: If the item is missing or invalid.
     """
     item.require()
     item.check()
@@ -113,7 +113,7 @@ def fetch(url: str, path: Path, sha256: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command, with the arguments of the command line if there are no others.
+    """Run the command with the given arguments, or the command line's.
 
     Returns:
         The exit code: 0 if all items are present, 1 if not, 2 if the profile is
@@ -151,7 +151,7 @@ def list_data(
 
 
 def _state(item: Item, params: Params, *, try_download: bool) -> tuple[str, str]:
-    """The state of an item, and a text."""
+    """The state of an item, with a description."""
     root = Path(params.data.root)
     try:
         if try_download:

@@ -1,4 +1,4 @@
-"""Run a paper's notebook so that equal results give equal bytes, and list results."""
+"""Run a paper's notebook with reproducible bytes, and list results."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ TIMEOUT_SECONDS = 600
 class _KernelOfThisPython(AsyncKernelManager):
     """Starts the interpreter of this process.
 
-    A kernel "python3" in JUPYTER_PATH or the user's settings may be of another
+    A kernel "python3" in JUPYTER_PATH or the user's settings may belong to another
     environment.
     """
 
@@ -40,7 +40,7 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
             written.
     """
     notebook = _executed(source, parameters)
-    # papermill repeats the tagged cell with the values in force. One copy is enough.
+    # papermill repeats the tagged cell with the actual values. One copy is enough.
     notebook.cells = [
         cell
         for cell in notebook.cells
@@ -60,7 +60,7 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
 
 
 def without_empty_sections(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
-    """The cells without those that have nothing to show, and without their words.
+    """The cells without those that show nothing, and without their text.
 
     A section begins with a heading. It goes if it has code and none of its code shows
     anything; of the others, code that shows nothing goes with the words above it. Code
@@ -125,7 +125,7 @@ def _is_heading(cell: NotebookNode) -> bool:
 
 
 def _shows(cell: NotebookNode) -> bool:
-    """Whether a cell of code has an output, or is needed by others."""
+    """Whether a code cell has an output or is needed by others."""
     if cell.cell_type != "code":
         return False
     tags = _tags(cell)
@@ -133,7 +133,7 @@ def _shows(cell: NotebookNode) -> bool:
 
 
 def write_notice(source: Path, target: Path, text: str) -> None:
-    """Write a notebook with the title of another one and a text, and no figures."""
+    """Write a notebook with another one's title and a text, without figures."""
     title = nbformat.read(source, as_version=4).cells[0].source
     cells = [new_markdown_cell(title), new_markdown_cell(text)]
     for number, cell in enumerate(cells):
@@ -144,7 +144,7 @@ def write_notice(source: Path, target: Path, text: str) -> None:
 
 
 def _executed(source: Path, parameters: Mapping[str, Any]) -> NotebookNode:
-    # A folder of settings that is empty, so that the user's own have no effect.
+    # An empty folder of settings, so that the user's own have no effect.
     with tempfile.TemporaryDirectory() as settings:
         # The log would tell readers about the kernel's port and its end.
         options = [f"--ipython-dir={settings}", "--log-level=CRITICAL"]
@@ -181,7 +181,7 @@ def _reason(error: Exception) -> str:
 
 
 def write_contents(folder: Path, path: Path) -> None:
-    """Write a list of the files in a folder, one line per file: its sha256, its path.
+    """List the files in a folder, one line per file with its sha256 and path.
 
     DVC has no name for "the results of all papers that this profile runs", so the
     report depends on a folder of such lists.

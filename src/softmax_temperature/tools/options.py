@@ -7,7 +7,7 @@ from softmax_temperature.runner.errors import InputError
 
 
 def names(columns: str) -> list[str]:
-    """The names of a comma-separated option."""
+    """The names in a comma-separated option."""
     return [name.strip() for name in columns.split(",") if name.strip()]
 
 
@@ -25,7 +25,7 @@ def refuse_unused(options: Mapping[str, object], reason: str) -> None:
 
 
 def checked_device(device: str) -> str:
-    """The device, if torch can use it; otherwise InputError."""
+    """The device, or InputError if torch cannot use it."""
     import torch
 
     try:
@@ -40,7 +40,7 @@ def checked_device(device: str) -> str:
 
 
 def checked_lr(lr: float) -> float:
-    """The learning rate, if it is finite and positive; otherwise InputError."""
+    """The learning rate, or InputError unless it is finite and positive."""
     if not 0 < lr < math.inf:
         raise InputError(
             "is no learning rate", where=f"--lr {lr}", remedy="Give a number above 0."

@@ -1,9 +1,9 @@
-"""The picture on the front page: a finding of each paper, from the committed studies.
+"""The picture on the front page: one finding per paper, from committed studies.
 
-Dots are ours, with 90 % intervals; crosses are printed values. The numbers are those
-that the claims are judged by, or those of the papers' tables.
+Dots are ours, with 90 % intervals; crosses are printed values. The numbers come from
+the claims' estimates or from the papers' tables.
 
-The picture comes in two shapes: wide for a desktop's screen, tall for a phone's.
+The picture has two shapes: wide for a desktop's screen, tall for a phone's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -98,7 +98,7 @@ def _draw_panels(grid: Sequence[Axes], results: Path) -> None:
 def _losses(axes: Axes, runs: Runs) -> None:
     """Draw the calibration error of each loss, before and after scaling.
 
-    It is measured after the last epoch; scaling takes the temperature of least error.
+    It is measured after the last epoch; scaling uses the temperature of lowest error.
     """
     printed = published("focal", "Table 1").query(
         "dataset == 'CIFAR-10' and model == 'ResNet-50'"
@@ -119,7 +119,7 @@ def _losses(axes: Axes, runs: Runs) -> None:
 def calibration(runs: Runs) -> dict[tuple[str, str], Quantity]:
     """The test ECE by scaling and loss, of finished trainings.
 
-    They are those with the main recipe on CIFAR-10 or a part of it.
+    They use the main recipe on CIFAR-10 or a part of it.
     """
     metrics = {
         BEFORE_SCALING: focal.ECE,
@@ -139,7 +139,7 @@ def calibration(runs: Runs) -> dict[tuple[str, str], Quantity]:
 
 
 def _rules(axes: Axes, runs: Runs) -> None:
-    """Draw the accuracy that each rule loses against the best of a full search.
+    """Draw the accuracy that each rule loses against a full search.
 
     The values of an interval are data sets.
     """
@@ -157,7 +157,7 @@ def _rules(axes: Axes, runs: Runs) -> None:
 
 
 def _modes(axes: Axes, runs: Runs) -> None:
-    """Draw the accuracy that each mode of Cooling adds, as claims judge it."""
+    """Draw the accuracy that each mode of Cooling adds, as in the claims."""
     parts = {}
     for mode in cooling.MODES:
         on_schedules = gain_on_each_schedule(mode).evidence(runs).parts
@@ -188,7 +188,7 @@ def _modes(axes: Axes, runs: Runs) -> None:
 def _inverse_temperatures(axes: Axes, runs: Runs) -> None:
     """Draw the test accuracy of each network by inverse temperature.
 
-    Each has the learning rate that validation data prefer, and fresh seeds.
+    Each uses the learning rate that validation data prefer, and fresh seeds.
     """
     parts = accuracies(runs)
     networks = dict.fromkeys(network for network, _ in parts)
@@ -220,7 +220,7 @@ def _inverse_temperatures(axes: Axes, runs: Runs) -> None:
 
 
 def accuracies(runs: Runs) -> dict[tuple[str, float], Quantity]:
-    """The test accuracy by network with its data and by inverse temperature."""
+    """The test accuracy by network with data set, and by inverse temperature."""
     rows = temperature_check.numbers(runs, temperature_check.TEMPERATURES)
     parts: dict[tuple[str, float], Quantity] = {}
     for network, sweep in temperature_check.by_sweep(rows):

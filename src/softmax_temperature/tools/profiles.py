@@ -1,4 +1,4 @@
-"""Profiles: overlays on the defaults, from which `params.yaml` is written.
+"""Profiles: overlays on the defaults, from which `params.yaml` is generated.
 
 Mappings merge key by key. Numbers, texts and lists replace the default together with
 its comment (the source of the value), so that no comment describes a replaced value.
@@ -20,10 +20,10 @@ from softmax_temperature.runner.errors import InputError, nearest
 
 COMMENT_COLUMN = 37
 PROFILES = Path("profiles")
-# Columns that ruamel fills, and those of a level.
+# Columns that ruamel fills, and columns per level.
 _WIDTH = 78
 _INDENT = 2
-# Comments move once to where ruamel reads them from.
+# Comments are moved once to where ruamel reads them.
 _MOST_DUMPS = 5
 DEFAULTS = "defaults"
 HEADING = (
@@ -78,14 +78,14 @@ def render_profile(name: str, folder: Path = PROFILES) -> tuple[str, Params]:
 
 
 def _as_yaml(parameters: CommentedMap) -> str:
-    """The text of params.yaml in the form in which `dvc exp run -S` writes it.
+    """The text of params.yaml in the form that `dvc exp run -S` writes.
 
-    DVC reads the file and writes it again, with ruamel's own settings: an empty value
-    is null.
+    DVC reads the file and rewrites it with ruamel's own settings: an empty value is
+    null.
     """
     _open(parameters)
     text = _dumped(parameters)
-    # An empty line before each section, also before sections that come from an overlay.
+    # Add an empty line before each section, including those from an overlay.
     text = re.sub(r"(?<!\n)\n(?=\w+:[^\n]*\n )", "\n\n", text)
     for _ in range(_MOST_DUMPS):
         loaded = YAML().load(text)
@@ -98,10 +98,10 @@ def _as_yaml(parameters: CommentedMap) -> str:
 
 
 def _open(mapping: CommentedMap, indent: int = 0) -> None:
-    """Write lists, and mappings too long for a line, in several lines.
+    """Write lists, and mappings too long for a line, on several lines.
 
-    DVC replaces all lists by plain ones, which ruamel writes so outside of braces; and
-    ruamel would break a long line after any word.
+    DVC replaces all lists by plain ones, which ruamel writes on several lines outside
+    of braces; and ruamel would break a long line after any word.
     """
     for key, value in mapping.items():
         if isinstance(value, CommentedSeq):
@@ -115,14 +115,14 @@ def _open(mapping: CommentedMap, indent: int = 0) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """A value with its lists as Python's, at any depth."""
+    """A value with its lists as Python lists, at any depth."""
     if isinstance(value, list):
         return [_plain(part) for part in value]
     return value
 
 
 def _move_comment(mapping: CommentedMap, key: str) -> None:
-    """Put the comment behind a value beside its key."""
+    """Move the comment after a value to its key."""
     comment = _comment(mapping, key)
     if not comment.strip().partition("\n")[2]:
         comment = comment.rstrip("\n")  # Empty lines would follow the key.
@@ -156,7 +156,7 @@ def _overlay(base: CommentedMap, top: CommentedMap) -> None:
         if is_mapping and value and isinstance(base.get(key), CommentedMap):
             _overlay(base[key], value)
             continue
-        # ruamel stores the empty lines and headings of the next key below the comment
+        # ruamel stores the empty lines and headings of the next key after the comment
         # of this one.
         below = "\n" + _comment(base, key).partition("\n")[2]
         base[key] = copy.deepcopy(value)
@@ -171,6 +171,6 @@ def _overlay(base: CommentedMap, top: CommentedMap) -> None:
 
 
 def _comment(mapping: CommentedMap, key: str) -> str:
-    """The comment that ruamel stores behind the value of a key, or an empty text."""
+    """The comment that ruamel stores after the value of a key, or an empty text."""
     token = mapping.ca.items.get(key, [None] * 4)[2]
     return "" if token is None else str(token.value)

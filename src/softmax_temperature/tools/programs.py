@@ -40,7 +40,7 @@ def stage_program(
     names = [entry.name for entry in REGISTRY if entry.program == program]
 
     def work(params: ParamsFile = PARAMS, only: Only = None) -> None:
-        # Torch takes seconds to import, which `--help` must not wait for.
+        # Torch takes seconds to import, and `--help` must not wait for it.
         from softmax_temperature.runner.cells import run_cells
         from softmax_temperature.stages.inputs import download_missing, without_missing
 
@@ -72,8 +72,8 @@ def run_program(
 ) -> int:
     """Call `work` with the options of the command line; returns the exit code.
 
-    The annotations of `work` declare the options. `arguments` replace those of the
-    command line.
+    The annotations of `work` declare the options. `arguments` replace the command
+    line's.
     """
 
     @wraps(work)
@@ -136,7 +136,7 @@ def exit_code(work: Callable[[], None]) -> int:
     received = [signal.SIGINT]
 
     def interrupt(number: int, _: FrameType | None) -> None:
-        # A second signal must not interrupt the cleaning up.
+        # A second signal must not interrupt the cleanup.
         signal.signal(number, signal.SIG_IGN)
         received.append(signal.Signals(number))
         raise KeyboardInterrupt

@@ -42,14 +42,14 @@ class StagePlan:
 
     Attributes:
         stage: Name of the stage.
-        cells: Number of its cells; None if it has none, or they cannot be listed.
+        cells: Number of its cells; None if it has none or they cannot be listed.
         to_run: Names of the cells that would run.
-        minutes_per_cell: Mean over its cells when the profile last ran; None if it is
-            not recorded.
+        minutes_per_cell: Mean over its cells when the profile last ran; None if not
+            recorded.
         unknown: Number of cells that would run and were not part of that run.
         note: The reason why the cells cannot be listed.
         gpu_hours: Estimate for all cells of the stage, from the parameters; None if
-            there is none, if no cell would run, or if minutes are recorded.
+            there is no estimate, no cell would run, or minutes are recorded.
     """
 
     stage: str
@@ -62,7 +62,7 @@ class StagePlan:
 
     @property
     def minutes_to_run(self) -> float:
-        """Minutes of the cells that would run and ran before, one after the other."""
+        """Minutes of cells that would run and have run before, added up."""
         return (self.minutes_per_cell or 0) * (len(self.to_run) - self.unknown)
 
 
@@ -74,8 +74,8 @@ def plan(params: Params) -> list[StagePlan]:
     _require_package_of_this_folder()
     recorded = recorded_stages(Path("results") / params.profile)
     params = without_missing(params, to_come=True)
-    # From the folder in which a cell is published to the folder of its result, or None
-    # if it has to run.
+    # Maps the folder in which a cell is published to its result's folder, or to None if
+    # it must run.
     results: dict[Path, Path | None] = {}
     plans = []
     for name, content in read_yaml(Path("dvc.yaml"))["stages"].items():
@@ -156,7 +156,7 @@ def _result(
 
 
 def summary(plans: list[StagePlan], params: Params) -> str:
-    """The plan as text: what is missing, one line per stage with cells, the sum."""
+    """The plan as text: missing items, one line per stage with cells, the sum."""
     missing = missing_lines(params, to_come=True)
     lines = [f"not run: data missing: {line}" for line in missing]
     for stage in plans:
@@ -219,7 +219,7 @@ class Verified(NamedTuple):
     Attributes:
         artifacts: Number of folders with a manifest.
         checkpoints: Number of checkpoints.
-        problems: One line per file that is not as it was written.
+        problems: One line per file that differs from what was written.
     """
 
     artifacts: int
@@ -230,9 +230,9 @@ class Verified(NamedTuple):
 def verify() -> Verified:
     """Compare every artifact with its manifest, and every checkpoint with its digest.
 
-    A damaged artifact of a cell is set aside as `*.damaged`, so that nothing reads it
-    and `dvc repro` makes it again. Results are in Git, and DVC looks after its cache
-    and lock: see `git status`, `dvc status` and `dvc checkout`.
+    A damaged artifact of a cell is renamed to `*.damaged`, so that nothing reads it and
+    `dvc repro` computes it again. Results are in Git, and DVC manages its cache and
+    lock: see `git status`, `dvc status` and `dvc checkout`.
     """
     folders = find_artifacts(DATA)
     problems = []

@@ -62,7 +62,7 @@ def reliability_diagram(
         for axes in rows[:, 0]:
             handles, labels = axes.get_legend_handles_labels()
             entries += zip(handles, labels, strict=True)
-        # Entries of bars come before those of lines.
+        # Bars come before lines in the legend.
         entries.sort(key=lambda entry: isinstance(entry[0], Line2D))
         figure.legend(
             *zip(*entries, strict=True),
@@ -89,7 +89,7 @@ def _reliability(upper: Axes, lower: Axes, table: ReliabilityBins) -> None:
     red = HUES[3]
     sky = HUES[9]
     upper.bar(height=accuracy, color=blue, edgecolor="white", label="accuracy", **place)
-    # Hatched two ways, so that they can be told apart without colours.
+    # Two hatchings distinguish them without colours.
     looks = (
         (1, "above", (*orange, 0.45), red, "/////"),
         (-1, "below", sky, blue, "\\\\\\\\\\"),
@@ -116,7 +116,7 @@ def _reliability(upper: Axes, lower: Axes, table: ReliabilityBins) -> None:
     filled = (table.counts > 0).numpy()
     right = table.accuracy.numpy()[filled]
     low, high = _wilson(right, table.counts.numpy()[filled])
-    # Rounding may put the end at 0 or 1 on the wrong side.
+    # Rounding may put the end on the wrong side of 0 or 1.
     reach = 100 * np.stack([right - low, high - right]).clip(min=0)
     look = {
         "fmt": "none",
@@ -139,9 +139,9 @@ def _reliability(upper: Axes, lower: Axes, table: ReliabilityBins) -> None:
 
 
 def _wilson(shares: Floats, counts: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Wilson's interval at `LEVEL` of shares of `counts` samples.
+    """Wilson's interval at `LEVEL` for shares of `counts` samples.
 
-    scipy.stats has it too, but takes longer to import than the whole report to make.
+    scipy.stats has it too, but its import takes longer than the whole report.
     """
     quantile = NormalDist().inv_cdf((1 + LEVEL) / 2)
     squared = quantile**2 / counts

@@ -146,13 +146,13 @@ class TemperatureScaler(
     def predict(self, X: Any) -> Any:  # noqa: N803
         """Label of the largest logit, shape (n,) or (n, height, width).
 
-        For a tensor it is the index of the column.
+        For a tensor it is the column index.
         """
         columns = self._scaled_columns(X).argmax(1)
         return columns if isinstance(X, Tensor) else self.classes_[columns.numpy()]
 
     def wrap(self, network: nn.Module) -> "TemperatureScaled":
-        """A network that returns the given network's logits over the temperature.
+        """A network that divides the given network's logits by the temperature.
 
         The temperature is part of its `state_dict`.
 
@@ -186,7 +186,7 @@ class TemperatureScaler(
         return logits, labels
 
     def _checked(self, logits: Any) -> Any:
-        """Logits to scale, refused if malformed or unlike those of the fit."""
+        """Logits to scale, refused if malformed or unlike the fitted ones."""
         check_is_fitted(self)
         _check_scores(logits)
         _check_two_dimensions(logits)
@@ -198,7 +198,7 @@ class TemperatureScaler(
                 f"X must have shape (n, {self.n_features_in_}, ...), got {shape}"
             )
         _check_values(logits)
-        # The product is a copy: torch warns about read-only arrays.
+        # The product is a copy, because torch warns about read-only arrays.
         rows = torch.as_tensor(logits * 1).movedim(1, -1).flatten(0, -2)
         check_not_probs(rows, name="X")
         return logits
@@ -230,11 +230,11 @@ def _check_scores(values: Any) -> None:
 
 
 def _check_real(values: Any, name: str) -> None:
-    """Refuse complex numbers, whose check in scikit-learn prints all of them."""
+    """Refuse complex numbers, because scikit-learn's check prints all of them."""
     dtype = getattr(values, "dtype", None)
     is_complex = getattr(dtype, "is_complex", getattr(dtype, "kind", "") == "c")
     if is_complex:
-        # scikit-learn's checks of estimators look for the first three words.
+        # scikit-learn's estimator checks look for the first three words.
         raise ArgumentError(
             f"Complex data not supported: {name} must hold real numbers, got {dtype} "
             f"of shape {tuple(values.shape)}",
@@ -253,7 +253,7 @@ def _check_two_dimensions(values: Any) -> None:
 
 def _check_values(logits: Any) -> None:
     """Refuse NaN, inf, and rows in which every class is masked."""
-    # The product is a copy: torch warns about read-only arrays.
+    # The product is a copy, because torch warns about read-only arrays.
     if not all_finite(torch.as_tensor(logits * 1).amax(1)):
         raise ValueError(
             "X must be finite, got a row that holds NaN or inf, or nothing but "
@@ -273,8 +273,8 @@ def _are_columns(labels: NDArray[Any], columns: int) -> bool:
 def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Sorted labels, one per column, and the column of each row's label.
 
-    Numbers with gaps are refused, except -1 and 1: one of them may mean no class, as
-    255 does.
+    Numbers with gaps are refused, except -1 and 1, because one of them may mean no
+    class, as 255 does.
     """
     classes, numbers = np.unique(labels, return_inverse=True)
     gaps = classes.dtype.kind in "iuf" and (np.diff(classes) != 1).any()
@@ -344,5 +344,6 @@ class TemperatureScaled(nn.Module):
         if self._judged_rows < FEW_ROWS and logits.ndim >= 2:
             rows = logits.movedim(1, -1).flatten(0, -2)
             check_not_probs(rows, name="the network's logits", remedy=NO_SOFTMAX)
-            # Small batches are not checked for ever: each check waits for a GPU.
+            # Small batches are not checked indefinitely, because each check waits for a
+            # GPU.
             self._judged_rows += len(rows)

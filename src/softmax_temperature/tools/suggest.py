@@ -40,7 +40,7 @@ from softmax_temperature.tools.arrays import (
     whole_numbers,
 )
 
-# Fraction of the rows to measure accuracy on if there are no test rows.
+# Fraction of the rows for measuring accuracy if there are no test rows.
 HELD_OUT = 0.25
 # Percentage points in a fraction of 1.
 POINTS = 100
@@ -60,8 +60,8 @@ class Suggestion:
         inverse_temperature: Multiplies the cosines.
         rule: The rule used: "heuristic" or "best constant", whichever loses less in the
             study, or "search".
-        expected_loss: Mean loss over the data sets of the study, each of them left out
-            of the fit.
+        expected_loss: Mean loss over the data sets of the study, each left out of the
+            fit.
         inside: Whether all statistics lie in the range of the study; if not, the
             heuristic is not used.
         outside: Names of the statistics outside that range.
@@ -140,8 +140,8 @@ def suggest_temperature(
     Args:
         embeddings: Shape (n, dim), a tensor or an array.
         labels: Classes, shape (n,), whole numbers.
-        heuristic: Used in place of the heuristic that comes with the package.
-        seed: Seed of the random rows on which expensive statistics are computed.
+        heuristic: Replaces the heuristic that comes with the package.
+        seed: Seed of the random rows used for expensive statistics.
 
     Raises:
         ValueError: If an array is malformed, holds fewer than two classes, no class has
@@ -199,7 +199,8 @@ def checked_rows(
     Args:
         embeddings: Numbers of shape (n, dim).
         labels: Whole numbers of shape (n,), or one-hot.
-        classes: Sorted labels that class indices refer to; those of `labels` if None.
+        classes: Sorted labels that class indices refer to; by default those in
+            `labels`.
         name: Prefix of the arguments' names in messages.
 
     Raises:
@@ -225,7 +226,7 @@ def checked_rows(
             "Give one row per sample, (n, dim).",
         )
     numbers = class_numbers(raw_labels, values.shape, f"{name}labels")
-    # -1 is a class beside 1 alone; otherwise it stands for no class, as -100 does.
+    # -1 is a class only beside 1; otherwise it stands for no class, as -100 does.
     if bool((numbers < 0).any()) and numbers.unique().tolist() != [-1, 1]:
         raise ArgumentError(
             f"{name}labels must not be negative, got {int(numbers.min())}",
@@ -262,7 +263,7 @@ def _check_directions(embeddings: torch.Tensor) -> None:
 
 
 def checked_parts(train: Arrays, test: Arrays | None) -> tuple[Rows, Rows | None]:
-    """Checked training rows and, if there are any, test rows of the same classes."""
+    """Checked training rows and, if given, test rows of the same classes."""
     train_rows = checked_rows(train["embeddings"], train["labels"])
     if test is None:
         return train_rows, None
@@ -299,7 +300,7 @@ def searched(
 
     Cosine classifiers are trained at all values of the grid and at the value of each
     rule. Accuracy is measured on the test rows, or else on a random quarter of the
-    training rows, which leaves at least one row of each class to train on.
+    training rows, which leaves at least one row of each class for training.
 
     Args:
         suggestion: The suggestion without a search.

@@ -4,8 +4,8 @@ Columns are chosen by name, never because they are numeric. The label has one of
 `LABEL_NAMES`. The columns of classes (or dimensions) are named by plain numbers, `0`,
 `1`, ..., or by a common prefix and a number, `logit_0`, `logit_1`, ... Numbers count
 from 0 or 1 without a gap, and give the order. A binary classifier has one column, with
-one of `SINGLE_NAMES`. Any other column is refused by name, unless `--columns` names the
-columns to take.
+one of `SINGLE_NAMES`. Any other column is refused by name, unless `--columns` lists the
+columns to use.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SINGLE_NAMES: Mapping[str, Sequence[str]] = {
     "labels": (),
 }
 NUMBERED = re.compile(r"(?P<prefix>.*?)(?P<number>\d+)")
-# Columns that a message lists.
+# Number of columns that a message lists.
 MOST_NAMED = 5
 
 
@@ -55,7 +55,7 @@ def arrays_of(
     required: Sequence[str],
     columns: Sequence[str] = (),
 ) -> dict[str, NDArray[Any]]:
-    """The matrix and the labels of a table, by name, as far as it has them.
+    """The matrix and the labels of a table, by name, if it has them.
 
     Args:
         table: The user's table.
@@ -100,7 +100,7 @@ def arrays_of(
 def _labels_alone(
     table: pd.DataFrame, names: Sequence[str], where: str
 ) -> NDArray[Any]:
-    """Labels of a table without a label's name: its only column, or one-hot columns.
+    """Labels of a table without a label column: its only column, or one-hot columns.
 
     The columns must be numbered.
     """
@@ -160,7 +160,7 @@ def numbered_key(name: str) -> tuple[str, int]:
 def _numbered(
     table: pd.DataFrame, others: Sequence[str], matrix: str, where: str
 ) -> list[str]:
-    """The columns that the naming rule takes, in the order of their numbers."""
+    """The columns that match the naming rule, in the order of their numbers."""
     if len(others) == 1 and (
         table.shape[1] == 1 or others[0].lower() in SINGLE_NAMES[matrix]
     ):
@@ -201,7 +201,7 @@ def _single(name: str, matrix: str, where: str) -> list[str]:
 
 
 def _refuse_index(table: pd.DataFrame, others: Sequence[str], where: str) -> None:
-    """Refuse a first column that pandas wrote as the index of a data frame."""
+    """Refuse a first column that pandas wrote as a data frame's index."""
     if not others or others[0] != table.columns[0]:
         return
     first = others[0]
@@ -259,7 +259,7 @@ def _numbers(
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Names for a message: the first few, and how many more there are."""
+    """Names for a message: the first few, and the number of the others."""
     text = ", ".join(repr(name) for name in names[:MOST_NAMED])
     more = len(names) - MOST_NAMED
     return f"{text} and {more} more" if more > 0 else text

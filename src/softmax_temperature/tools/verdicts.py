@@ -1,4 +1,4 @@
-"""The scorecard of all claims, rejudging them, and the register.
+"""The scorecard of all claims, rejudging, and the register.
 
 All three read `results/`; the register holds what must not change.
 """
@@ -27,7 +27,7 @@ from softmax_temperature.runner.errors import InputError, nearest
 
 OPEN = "<!-- scorecard -->"
 CLOSE = "<!-- /scorecard -->"
-# Columns of a terminal.
+# Width of a terminal in columns.
 WIDTH = 80
 _COLUMNS = ["verdict", "claim", "where", "studies", "must lie", "printed", "power"]
 _BREAK = "<br>"
@@ -85,8 +85,8 @@ def _heading(paper: str, claims: Sequence[Evidence]) -> str:
 def _fields(claim: Evidence) -> dict[str, str]:
     """Texts of a claim by column, from its rows in all studies.
 
-    Where the primary study does not test it, bound and printed number are those of the
-    first study that does.
+    If the primary study does not test it, bound and printed value are from the first
+    study that does.
     """
     primary = claim.primary
     fields = texts(primary)
@@ -103,7 +103,7 @@ def _fields(claim: Evidence) -> dict[str, str]:
 
 
 def _sides(claim: Evidence) -> list[str]:
-    """What each study says of a claim, the primary study first."""
+    """Each study's result for a claim, the primary study first."""
     rows = claim.sides
     if claim.primary not in rows:
         rows = [claim.primary, *rows]
@@ -119,7 +119,7 @@ def _sides(claim: Evidence) -> list[str]:
 
 
 def _paragraph(fields: dict[str, str], sides: Sequence[str]) -> str:
-    """Verdict and claim, then what each study says, then the bound, all indented."""
+    """Verdict and claim, then each study's result, then the bound, all indented."""
     verdict, comma, dispute = fields["verdict"].partition(", ")
     claim = f"{verdict.upper()}{comma}{dispute}: {fields['claim']} ({fields['where']})"
     wrapper = textwrap.TextWrapper(
@@ -155,7 +155,7 @@ def write_scorecard(path: Path, results: Path = RESULTS) -> None:
 
 
 def _measured_files(folder: Path) -> list[Path]:
-    """Files of a paper that hold what was measured, from which all else follows."""
+    """A paper's measured files, from which the others are derived."""
     tables = sorted((folder / "tables").glob("*.csv"))
     return [*folder.glob("runs.csv"), *tables, *folder.glob("heuristic.json")]
 
@@ -163,14 +163,14 @@ def _measured_files(folder: Path) -> list[Path]:
 def rejudge(profiles: Sequence[str] = ()) -> list[str]:
     """Rewrite tables, claims and metrics from the records below results/.
 
-    Numbers are written with the digits of today. The deviations of a study stay as they
-    are: they belong to the code that ran.
+    Numbers are written with the current number of digits. The deviations of a study
+    stay as they are: they belong to the code that ran.
 
     Args:
-        profiles: Profiles to rejudge; all that have results if empty.
+        profiles: Profiles to rejudge; all with results if empty.
 
     Returns:
-        One line for every verdict that changed.
+        One line for every changed verdict.
 
     Raises:
         InputError: If a profile has no results.
@@ -223,10 +223,10 @@ def state(root: Path = Path()) -> pd.DataFrame:
 
 
 def register(root: Path = Path()) -> list[str]:
-    """Add what is new or changed to the register.
+    """Add new and changed claims to the register.
 
     Returns:
-        One line for every row that was added, with what docs/protocol.md must name.
+        One line for every added row, with what docs/protocol.md must name.
     """
     known = registry.registered(root)
     added = registry.changed(known, state(root))

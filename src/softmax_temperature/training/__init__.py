@@ -2,9 +2,9 @@
 
 The samples are images, pixels, texts, trees or sentences.
 
-Images are gathered on the device and augmented as uint8, without worker processes.
-Everything random depends on the seed and the number of the epoch alone, so that an
-interrupted training resumes with the same bits on a CPU.
+Images are gathered on the device and augmented as uint8, without worker processes. All
+randomness depends only on the seed and the number of the epoch, so that an interrupted
+training resumes with equal bits on a CPU.
 """
 
 from softmax_temperature.training.samples import ImageSet, Samples

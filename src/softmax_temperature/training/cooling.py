@@ -15,10 +15,10 @@ from softmax_temperature.training.pixels import BATCH, pixel_logits, pixel_table
 from softmax_temperature.training.samples import ImageSet, Samples
 from softmax_temperature.training.trainer import Callback, Diverged, Trainer
 
-# Deviation: the paper sets 320 images aside for Cooling and does not say how many of
-# their 21 million pixels the temperature is fitted on. Here it is a random choice, the
-# same after every epoch: one number needs no more, and neighbouring pixels say nearly
-# the same. Pixels without a class are left out before.
+# Deviation: the paper sets 320 images aside for Cooling but does not say on how many of
+# their 21 million pixels the temperature is fitted. We use a random choice, the same
+# after every epoch, because one number needs no more and neighbouring pixels are nearly
+# equal. Pixels without a class are excluded first.
 MOST_PIXELS = 200_000
 
 
@@ -26,8 +26,10 @@ class CoolingCallback(Callback):
     """Cools a network on held-out samples, once per epoch or per `period` batches.
 
     For a period in batches, `after_batch` belongs among the trainer's (see
-    `TrainingRun.run`). `optimizer_state` is the policy of `rescale_optimizer_state`,
-    and `settings` are those of `Cooling`.
+    `TrainingRun.run`). Each Cooling adds a row to `temperatures`: `cooling` and `epoch`
+    (from 1), `applied` (the factor that divided the logits), `total` (the product of
+    all factors so far) and `at_bound` (whether there was no best temperature, so that
+    nothing changed).
 
     Each Cooling adds a row to `temperatures`: `cooling` and `epoch` (from 1), `applied`
     (the logits were divided by it), `total` (the product of all so far) and `at_bound`
@@ -95,7 +97,7 @@ class PixelCoolingCallback(Callback):
     """Last-layer Cooling after each epoch of a network that classifies pixels.
 
     The temperature is fitted on the pixels of held-out images that are not `void`, or
-    on `most` of them, which `seed` chooses. The state is in the network. Raises
+    on at most `most` of them, drawn with `seed`. The state is in the network. Raises
     LeakError for test images.
     """
 
@@ -129,7 +131,7 @@ class PixelCoolingCallback(Callback):
 
     @property
     def temperature(self) -> float:
-        """The temperature that divides the logits now."""
+        """The temperature that now divides the logits."""
         return self._cooling.temperature
 
     def after_epoch(self, trainer: Trainer) -> None:
@@ -153,6 +155,6 @@ def _cooled(cooling: Cooling, logits: Tensor, labels: Tensor, **options: Any) ->
     try:
         return cooling.cool(logits, labels, **options)
     except ValueError as error:
-        # With a sound batch and a known policy, the only fault left is a temperature
-        # that no float can hold.
+        # With a valid batch and policy, the only possible fault is a temperature that
+        # no float can hold.
         raise Diverged(str(error)) from error

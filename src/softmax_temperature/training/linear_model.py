@@ -13,11 +13,11 @@ from softmax_temperature.data.splits import Part
 from softmax_temperature.losses.focal import focal_loss
 from softmax_temperature.params.focal import LinearTraining
 
-# Deviation: appendix C describes its data in words alone. They match scikit-learn's
+# Deviation: appendix C describes its data only in words. They match scikit-learn's
 # make_classification with these settings: corners at +-2 give the side of 4, and unit
-# normals are mixed by a random matrix in each cluster. flip_y draws a label anew for
-# 10 % of the points, so about 5 % of all labels change. If the authors changed 10 %,
-# theirs is the harder task.
+# normals are mixed by a random matrix in each cluster. flip_y draws a label anew for 10
+# % of the points, so about 5 % of all labels change. If the authors changed the labels
+# of 10 %, their task is harder.
 SETTINGS = {
     "n_features": 2,
     "n_redundant": 0,
@@ -30,13 +30,13 @@ SETTINGS = {
 def make_data(train: int, test: int, *, seed: int) -> tuple[Part, Part]:
     """A training and a test part.
 
-    Two classes of two clusters each lie on the corners of a square, and some labels are
+    Two classes of two clusters each are at the corners of a square, and some labels are
     wrong.
     """
-    # It imports scipy.stats and pandas, which takes a second.
+    # The import loads scipy.stats and pandas, which takes a second.
     from sklearn.datasets import make_classification
 
-    # scikit-learn takes no more than 32 bits.
+    # scikit-learn accepts at most 32 bits.
     state = int(np.random.default_rng(seed).integers(2**32))
     points, labels = make_classification(train + test, random_state=state, **SETTINGS)
     train_points, test_points = torch.from_numpy(points).split([train, test])
@@ -52,10 +52,11 @@ def fit(
 ) -> tuple[dict[str, Tensor], dict[str, float]]:
     """Train one loss on one draw of the data; returns tensors and the accuracies.
 
-    Norms are by epoch, all else belongs to the last one.
+    Norms are per epoch; everything else is from the last epoch.
     """
     train, test = make_data(task.train, task.test, seed=seed)
-    # On the CPU even beside a GPU: a step is four thousand products of pairs.
+    # On the CPU even if there is a GPU, because a step is only four thousand products
+    # of pairs.
     path = train_logistic(*train.for_fitting(), gamma, epochs=task.epochs, lr=task.lr)
     points, labels = test.for_evaluation()
     weights = path[-1].clone()
@@ -88,12 +89,11 @@ def train_logistic(
     points: Tensor, labels: Tensor, gamma: float, *, epochs: int, lr: float
 ) -> Tensor:
     """The weights (epochs, features) after each step on the mean focal loss."""
-    # Deviation: "a simple 2-parameter logistic regression" in two dimensions is taken
-    # as two weights and no bias; the centres lie around the origin, so the best
-    # boundary passes through it.
-    # Deviation: the text says gradient descent and neither step, length nor start.
-    # Every step takes all training points, and the weights start at zero, which favours
-    # no direction and is the same start for every loss.
+    # Deviation: we read "a simple 2-parameter logistic regression" in two dimensions as
+    # two weights without a bias; the centres are placed around the origin, so the best
+    # boundary passes through it. Deviation: the text names gradient descent but not its
+    # step size, length or start. Every step uses all training points, and the weights
+    # start at zero, which favours no direction and is the same for every loss.
     weights = points.new_zeros(points.shape[1], requires_grad=True)
     path = points.new_empty(epochs, points.shape[1])
     for epoch in range(epochs):

@@ -27,9 +27,9 @@ def build_start(spec: Network, start: str, *, classes: int, seed: int) -> nn.Mod
 
 
 def start_norm(trainer: Trainer, held_out: Samples, start: str) -> float:
-    """The mean norm of the tempered logits before the first step.
+    """The mean norm of the initial tempered logits.
 
-    For the start "norm-n" it is brought to n. Raises LeakError for test data.
+    For the start "norm-n" it is set to n. Raises LeakError for test data.
     """
     samples = held_out.for_fitting()
     norm = _mean_norm(trainer, samples)

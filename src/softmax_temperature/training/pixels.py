@@ -28,7 +28,7 @@ Logits of 150 classes for 256×256 pixels then take 630 MB.
 class PixelCrossEntropyLoss(Loss):
     """Mean of -log p over the pixels of a batch whose label is not `void`, in nats.
 
-    It is 0 for a batch without such pixels, which leaves the network as it is.
+    It is 0 for a batch without such pixels, which then leaves the network unchanged.
     """
 
     def __init__(self, void: int) -> None:
@@ -42,8 +42,8 @@ class PixelCrossEntropyLoss(Loss):
         epoch: float | None = None,  # noqa: ARG002
     ) -> Tensor:
         """The loss of a batch: logits (b, classes, height, width)."""
-        # A table of pixels: with channels last no data is copied, and torch's loss of
-        # maps is not deterministic on a GPU.
+        # A table of pixels, because channels last then needs no copy, and torch's loss
+        # for maps is not deterministic on a GPU.
         table = pixel_table(logits)
         classes = labels.flatten().long()
         total = F.cross_entropy(table, classes, ignore_index=self.void, reduction="sum")
@@ -56,7 +56,7 @@ def pixel_table(logits: Tensor) -> Tensor:
 
 
 def pixel_logits(trainer: Trainer, images: Tensor) -> Iterator[Tensor]:
-    """Logits (b, classes, height, width) of uint8 images, on the device, by batch."""
+    """Logits (b, classes, height, width) of uint8 images, on the device, per batch."""
     for logits, _ in trainer.outputs(images, BATCH):
         yield logits
 

@@ -1,4 +1,4 @@
-"""Data sets in the form that networks are trained on.
+"""Data sets in the form that networks train on.
 
 Images of one size, texts by vocabulary, whole trees, and images with labelled pixels.
 """
@@ -23,7 +23,7 @@ from softmax_temperature.training.texts import TokenSet, TreeSet
 
 
 class TrainingSets(NamedTuple):
-    """A data set, ready to be trained on.
+    """A data set that is ready for training.
 
     The word `words[number - 2]` has that number. Images have no words.
     """
@@ -43,7 +43,7 @@ def training_sets(
 ) -> TrainingSets:
     """All splits of a prepared data set: images, texts read as `text` says, or trees.
 
-    Raises InputError if images differ in size, or for texts without `text`.
+    Raises InputError for images of different sizes, or for texts without `text`.
     """
     data = PreparedData(prepared, root=Path(root))
     if data.form == "images":
@@ -74,13 +74,13 @@ def _images(data: PreparedData, split: SplitName, size: int | None = None) -> Im
     return ImageSet.of_part(replace(part, data=to_rgb(part.data, size)))
 
 
-# Counting and numbering words takes as long as an epoch, and the next cell has the same
-# texts.
+# Cached, because numbering the words takes as long as an epoch, and the next cell has
+# the same texts.
 @lru_cache(maxsize=1)
 def _numbered(folder: Path, digest: str, text: Text) -> TrainingSets:  # noqa: ARG001
     """Texts or trees, with the vocabulary of the training split.
 
-    `digest` tells artifacts in the same folder apart.
+    `digest` distinguishes artifacts in the same folder.
     """
     data = PreparedData(open_artifact(folder), root=folder)
     parts: dict[SplitName, Part] = {split: data.texts(split) for split in SPLITS}

@@ -15,7 +15,7 @@ from softmax_temperature.training.samples import Samples
 class PreprocessedImages(Samples):
     """Images (n, 1 or 3, height, width) uint8 and labels (n,).
 
-    `preprocess` gives the images the form that the network takes.
+    `preprocess` maps the images to the network's inputs.
     """
 
     preprocess: Preprocess
@@ -29,7 +29,7 @@ class PreprocessedImages(Samples):
 class WholeNetwork(nn.Module):
     """A network in the form of the training loop.
 
-    Its `classifier` is an identity behind the logits.
+    Its `classifier` is an identity after the logits.
     """
 
     def __init__(self, network: nn.Module) -> None:

@@ -1,11 +1,11 @@
-"""One training by several processes, one per GPU, which divide every batch.
+"""One training in several processes, one per GPU, which divide every batch.
 
 `torchrun` starts them. Each computes the logits of its share of a batch and receives
-those of the other shares, so that all have the loss of the whole batch, even if the
-loss couples samples. The gradients of the shares are added up. Batches, steps and
-weights equal those of one process, to the rounding of sums; dropout draws other masks.
-Batch norm needs the statistics of the whole batch, which torch gathers on GPUs alone:
-without GPUs a network with batch norm is refused.
+the other shares', so that all compute the loss of the whole batch, even if the loss
+couples samples. The gradients of the shares are added up. Batches, steps and weights
+equal a single process's up to the rounding of sums; dropout draws other masks. Batch
+norm needs the statistics of the whole batch, which torch gathers only on GPUs: without
+GPUs a network with batch norm is refused.
 """
 
 from collections.abc import Callable
@@ -60,8 +60,8 @@ class Processes:
         shared = DistributedDataParallel(
             nn.SyncBatchNorm.convert_sync_batchnorm(network)
         )
-        # Torch's own hook takes the mean. A lambda, because torch compares annotations
-        # with types.
+        # Torch's own hook averages. A lambda, because torch compares annotations with
+        # types.
         shared.register_comm_hook(None, lambda _, bucket: _sum(bucket))
         return shared
 
@@ -72,7 +72,7 @@ class Processes:
     def all_logits(self, share: Tensor) -> Tensor:
         """The logits (n, ...) of the whole batch from those of this process's share.
 
-        Only the share carries gradients.
+        Only this share carries gradients.
         """
         if self.count == 1:
             return share
@@ -89,7 +89,7 @@ class Processes:
         """
         if self.count == 1:
             return compute(rows)
-        # All parts have one size; rows beyond the end are left out again.
+        # All parts have one size; rows beyond the end are removed again.
         size = -(-len(rows) // self.count)
         first = self.rank * size
         places = torch.arange(first, first + size, device=rows.device) % len(rows)

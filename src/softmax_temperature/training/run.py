@@ -1,4 +1,4 @@
-"""A cell that trains one network, and the files that it leaves."""
+"""A cell that trains one network, and its output files."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,11 +17,11 @@ from softmax_temperature.training.trainer import Callback, Diverged, Trainer, tr
 
 
 class TrainingRun:
-    """A network in training, and the files that its cell leaves.
+    """A network in training, and the output files of its cell.
 
     `seed` draws order and augmentation. All arms have the same seed, so that their
     differences are paired. A training that diverged is a result: its record says so,
-    its weights and rows end where they were last finite, and it has no logits.
+    its weights and rows end at the last finite values, and it has no logits.
     """
 
     def __init__(

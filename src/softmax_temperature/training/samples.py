@@ -30,7 +30,7 @@ class Samples:
         return cls(part.data, part.labels, part.split)
 
     def for_fitting(self) -> Self:
-        """These samples, to fit weights or a number on; test data raise LeakError."""
+        """These samples for a fit of weights or a number; test data raise LeakError."""
         refuse_test(self.split, type(self).__name__)
         return self
 
@@ -38,7 +38,7 @@ class Samples:
         return len(self.labels)
 
     def to(self, device: str) -> Self:
-        """The same samples in the memory that a training on a device needs."""
+        """The same samples, in the memory that a training on a device needs."""
         inputs = self.inputs.to(device)
         labels = self.labels.to(device)
         return replace(self, inputs=inputs, labels=labels)
@@ -66,7 +66,7 @@ class Samples:
     def check(self, recipe: Recipe) -> None:
         """Raise ValueError for a recipe that cannot train these samples.
 
-        Here that is a recipe for images.
+        Such a recipe is for images.
         """
         names = ("crop_padding", "flip", "mean", "std")
         asked = {name: getattr(recipe, name) for name in names}
@@ -108,7 +108,7 @@ class Samples:
 
 
 class HostSamples(Samples):
-    """Samples whose sizes decide the computation.
+    """Samples whose sizes determine the computation.
 
     They stay in the host's memory, and networks upload each batch.
     """
@@ -139,8 +139,8 @@ class ImageSet(Samples):
     def check(self, recipe: Recipe) -> None:
         """Raise ValueError for a recipe that cannot train these images.
 
-        That is one without normalisation, or one that augments images with a label for
-        every pixel.
+        Such a recipe has no normalisation, or augments images with a label for every
+        pixel.
         """
         if recipe.mean is None or recipe.std is None:
             raise ValueError(
@@ -188,7 +188,7 @@ class ImageSet(Samples):
 
 
 def _per_channel(values: list[float], device: torch.device) -> Tensor:
-    """Values of the [0, 1] scale on that of uint8 pixels, (1, channels, 1, 1)."""
+    """Values on the [0, 1] scale in units of uint8 pixels, (1, channels, 1, 1)."""
     return 255 * channels(tuple(values), device)[None, :, None, None]
 
 
@@ -208,7 +208,7 @@ def to_rgb(images: Tensor, size: int | None = None) -> Tensor:
 def augment(images: Tensor, drawn: Tensor, crop_padding: int) -> Tensor:
     """Pad images (n, channels, height, width), crop and mirror them.
 
-    The shifts and the mirroring are those of `ImageSet.draw` (focal paper, appendix E).
+    `ImageSet.draw` makes the shifts and the mirroring (focal paper, appendix E).
     """
     count, _, height, width = images.shape
     along = torch.arange(max(height, width, count), device=images.device)

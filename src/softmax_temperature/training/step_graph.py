@@ -1,6 +1,6 @@
 """The training step as a CUDA graph: one launch instead of hundreds.
 
-Small networks spend their time on launches.
+Small networks spend most of their time on launches.
 """
 
 from collections.abc import Callable
@@ -12,12 +12,13 @@ from torch import Tensor
 from softmax_temperature.metrics.checks import ArgumentError
 from softmax_temperature.runner.progress import say
 
-# Plain steps, in which libraries choose kernels and the optimizer makes its state.
+# Number of plain steps, in which libraries choose kernels and the optimizer creates its
+# state.
 WARM_UP = 3
 
 
 class _Unknown:
-    """The position while a step is captured: a loss that reads it can't be replayed."""
+    """The position while a step is captured; a loss that reads it can't replay."""
 
     def __repr__(self) -> str:
         return "an unknown one"
@@ -27,7 +28,7 @@ _UNKNOWN: Any = _Unknown()
 
 
 def say_not_captured(reason: str) -> str:
-    """Tell the user why the steps are plain ones; returns the reason."""
+    """Tell the user why the steps are not captured; returns the reason."""
     say(f"the steps of this training are not captured as a CUDA graph: {reason}")
     return reason
 
@@ -36,7 +37,7 @@ class StepGraph:
     """Takes a few plain steps, captures one, and replays it on new tensor contents.
 
     `step` maps a table of rows and random numbers, and the position in the recipe, to
-    the loss. All that changes from step to step has to lie in tensors. If capturing
+    the loss. Everything that changes between steps must be in tensors. If capturing
     fails, `fallback` says why, and all steps are plain.
     """
 
@@ -56,7 +57,7 @@ class StepGraph:
             input_table.copy_(table)
             graph.replay()
             return loss.clone()
-        # On a stream of its own, as capturing wants its warm-up.
+        # On a separate stream, as the warm-up before capturing requires.
         self._steps += 1
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):

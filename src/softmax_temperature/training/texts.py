@@ -17,7 +17,7 @@ from softmax_temperature.training.samples import HostSamples
 class TokenSet(HostSamples):
     """Texts: inputs (n, length) int64 and labels (n,).
 
-    Rows are padded on the right with `PADDING`, and no row is without a token.
+    Rows are padded on the right with `PADDING`, and every row has a token.
     """
 
     def __post_init__(self) -> None:
@@ -39,7 +39,7 @@ class TokenSet(HostSamples):
 class TreeSet(HostSamples):
     """Parse trees from `encode_trees`, (n, nodes, 4) int64.
 
-    Labels are those of the roots, (n,), or of all nodes, (n, nodes).
+    Labels belong to the roots, (n,), or to all nodes, (n, nodes).
     """
 
     def __post_init__(self) -> None:
@@ -48,18 +48,18 @@ class TreeSet(HostSamples):
         self.require(sound, "trees must be (n, nodes, 4) int64", shape[:1], shape[:2])
 
     def to(self, device: str) -> Self:  # noqa: ARG002
-        """These trees: the labels stay, too, because they decide the loss's terms."""
+        """These trees; the labels stay too, because they determine the loss's terms."""
         return self
 
     def labelled_nodes(self) -> Self:
-        """The same trees with the labels of all nodes, to be trained on."""
+        """The same trees with the labels of all nodes, for training."""
         return replace(self, labels=self.inputs[..., LABEL])
 
 
-# Deviation: the text does not say how the losses of nodes are added up. Here, as in the
-# released code, they are summed over a tree and averaged over the trees of a batch.
-# That decides the size of the embedding's plain steps and the weight of the weight
-# decay. Equation 15 of Tai et al. 2015 averages over nodes.
+# Deviation: the text does not say how the losses of nodes are combined. As in the
+# released code, we sum them over a tree and average over the trees of a batch. This
+# determines the size of the embedding's plain steps and the relative weight of the
+# weight decay. Equation 15 of Tai et al. 2015 averages over nodes.
 
 
 class OverLabelledNodes(Loss):

@@ -24,7 +24,7 @@ _DEVICE_SETTINGS = ("fused", "foreach", "capturable")
 
 
 class Diverged(ArithmeticError):
-    """The loss, a weight or a logit is no longer finite: a result, not a fault."""
+    """The loss, a weight or a logit is no longer finite: a result, no fault."""
 
 
 class Trainer:
@@ -32,7 +32,7 @@ class Trainer:
 
     The order of the samples, their augmentation and dropout depend on the seed and the
     number of the epoch alone. `loss` is the mean over the samples of the last epoch,
-    nan before the first.
+    NaN before the first.
 
     `after_batch` are functions called after each step, while its gradients still exist.
     They may change the network, the optimizer and the state of a callback, and leave
@@ -65,8 +65,8 @@ class Trainer:
         self.loss = math.nan
         self.after_batch: list[Callable[[Trainer], None]] = []
         self.optimizer = _optimizer(network, recipe, on_gpu=device != "cpu")
-        # On a GPU the rate is a tensor there: updating it needs no sync and keeps the
-        # captured graph valid.
+        # On a GPU the rate is a tensor there, so that updating it needs no sync and
+        # keeps the captured graph valid.
         self._rate: Tensor | None = None
         if self.optimizer.defaults.get("fused"):
             self._rate = torch.zeros((), device=device)
@@ -76,9 +76,9 @@ class Trainer:
         self._shared = self._processes.train_together(self.network, self._batch_size)
         self._graph: StepGraph | None = None
         self._resident: dict[int, tuple[Tensor, Tensor]] = {}
-        # Deviation: the last, smaller batch of an epoch is left out, because a summed
-        # loss would weigh it differently. The order is new each epoch, so every sample
-        # still has its turn. The released code keeps that batch.
+        # Deviation: we drop the last, smaller batch of an epoch, because a summed loss
+        # would weight it differently. The order changes each epoch, so every sample is
+        # still used. The released code keeps that batch.
         self.steps_per_epoch = len(samples) // self._batch_size
 
     def capture_steps(self) -> str | None:
@@ -127,7 +127,7 @@ class Trainer:
         self.loss = loss
 
     def _draw_epoch(self) -> Tensor:
-        """All that is random about the samples of the epoch, in one tensor.
+        """All random numbers of the epoch's samples, in one tensor.
 
         A table for each batch: the rows of its samples, then their random numbers.
         """
@@ -177,7 +177,7 @@ class Trainer:
     def resident(self, tensor: Tensor) -> Tensor:
         """A tensor on the device of the training samples.
 
-        A copy made for that stays there for the next call.
+        The copy stays there for the next call.
         """
         device = self.samples.inputs.device
         if tensor.device == device:
@@ -192,7 +192,7 @@ class Trainer:
     ) -> tuple[Tensor, Tensor]:
         """Logits and last-layer features of prepared inputs.
 
-        The network's mode stays, and the recipe decides the precision.
+        The network's mode does not change, and the recipe determines the precision.
         """
         with torch.autocast(self.device, torch.bfloat16, enabled=self._narrow):
             return last_layer_inputs(network or self.network, prepared)
@@ -207,7 +207,7 @@ class Trainer:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resume where `state_dict` was taken, on any device."""
+        """Resume from a `state_dict`, on any device."""
         self.network.load_state_dict(state["network"])
         groups = []
         for stored, present in zip(
@@ -219,7 +219,7 @@ class Trainer:
         self.epochs_done = state["epochs_done"]
         self.loss = state["loss"]
         if self._graph is not None:
-            # The graph refers to the optimizer's former tensors.
+            # The graph refers to the optimizer's previous tensors.
             self.capture_steps()
 
     def _step(self, number: int, table: Tensor, label_rows: Tensor) -> Tensor:
@@ -246,13 +246,13 @@ class Trainer:
 
     def _compute(self, table: Tensor, label_rows: Tensor, position: float) -> Tensor:
         """Take a step; `table` holds the samples' rows, then their random numbers."""
-        # The whole batch, so that no random number of a sample depends on the process
-        # that trains it.
+        # For the whole batch, so that a sample's random numbers do not depend on its
+        # process.
         batch = self.samples.batch(table[0], table[1:], self.recipe)
         share, _ = self.forward(self._processes.share(batch), self._shared)
         logits = self._processes.all_logits(share)
-        # On a GPU only the loss of the epoch is checked, later: reading a value of
-        # every batch would stall its queue.
+        # On a GPU only the loss of the epoch is checked, later, because reading a value
+        # of every batch would stall its queue.
         if self.device == "cpu" and not all_finite(logits):
             raise Diverged(f"logits are not finite in epoch {self.epochs_done + 1}")
         labels = self.samples.labels[label_rows]
@@ -289,7 +289,7 @@ class Callback:
         return {name: copy.copy(getattr(self, name)) for name in self.kept}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resume where `state_dict` was taken."""
+        """Resume from a `state_dict`."""
         for name in self.kept:
             setattr(self, name, copy.copy(state[name]))
 
@@ -366,7 +366,7 @@ def _optimizer(
 ) -> torch.optim.Optimizer:
     """The recipe's optimizer.
 
-    On a GPU it is one kernel for all parameters, if torch has that form.
+    On a GPU one kernel updates all parameters, if torch has it.
     """
     parameters = list(network.parameters())
     fused = on_gpu or None

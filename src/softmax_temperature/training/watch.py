@@ -1,4 +1,4 @@
-"""Records of a training after its epochs: metrics of splits, norms, the best epoch."""
+"""Records of a training after its epochs: metrics of splits, norms, best epoch."""
 
 import copy
 import math
@@ -23,10 +23,11 @@ from softmax_temperature.training.trainer import (
     planned_epoch,
 )
 
-# Edges of the bins of gradient norms. The outer bins also hold what lies beyond them.
+# Edges of the bins of gradient norms. The outer bins also hold values beyond them.
 NORM_EDGES = tuple(10 ** (power / 4) for power in range(-24, 9))
 RELIABILITY_BINS = 25  # Figure A.1.
-# Samples per batch of gradient norms: a loss that couples samples looks at all pairs.
+# Samples per batch of gradient norms, because a loss that couples samples compares all
+# pairs.
 _BATCH = 500
 
 
@@ -40,8 +41,8 @@ class Watch(Callback):
     A.1), with None for the means of an empty bin.
 
     Epochs count from 1. The watch evaluates every `every`-th epoch, the first, the last
-    `final` ones, and those of the two sets. `history` describes the logits as the
-    trainer's loss tempers them. Raises ValueError if samples are given as another
+    `final` ones, and the epochs in the two sets. `history` describes the logits after
+    the loss's inverse temperature. Raises ValueError if samples are passed as another
     split.
     """
 
@@ -69,7 +70,7 @@ class Watch(Callback):
         self.reliability: list[dict[str, Any]] = []
 
     def after_epoch(self, trainer: Trainer) -> None:
-        """Evaluate the network, if the epoch is to be evaluated.
+        """Evaluate the network, if this epoch is to be evaluated.
 
         Raises Diverged if logits are not finite.
         """
@@ -148,7 +149,7 @@ class BestEpoch(Callback):
         self._score = score
 
     def after_epoch(self, trainer: Trainer) -> None:
-        """Keep the network if it is better than all before."""
+        """Keep the network's weights if it is better than all before."""
         score = self._score(self._scores.validation_row())
         if score > self.best:
             self.best = score
@@ -156,17 +157,17 @@ class BestEpoch(Callback):
             self.weights = copy.deepcopy(trainer.network.state_dict())
 
     def restore(self, trainer: Trainer) -> None:
-        """Give the network the weights of the best epoch."""
+        """Load the weights of the best epoch into the network."""
         trainer.network.load_state_dict(self.weights)
 
 
 class Norms(Callback):
     """Norms of logits, weights and gradients (cooling paper, section 3.3).
 
-    `after_batch` belongs among the trainer's. A row of `history` has `epoch`,
-    `logit_norm` after it (the mean over held-out `inputs`), `weight_norm` after it (all
-    parameters together) and `gradient_norm` (all parameters together, the mean over
-    the epoch's batches, in the form that the optimizer used).
+    Add `after_batch` to the trainer's list. A row of `history` has `epoch`,
+    `logit_norm` and `weight_norm` after it (the mean over held-out `inputs`, and over
+    all parameters together), and `gradient_norm` (all parameters together, the mean
+    over the epoch's batches, as the optimizer used it).
     """
 
     def __init__(self, inputs: Tensor) -> None:
@@ -175,7 +176,7 @@ class Norms(Callback):
         self._gradients: list[Tensor] = []
 
     def after_batch(self, trainer: Trainer) -> None:
-        """Note the gradient's norm, on the device: a GPU's queue must not stall."""
+        """Record the gradient's norm on the device, without stalling a GPU."""
         parameters = trainer.network.parameters()
         gradients = [
             parameter.grad for parameter in parameters if parameter.grad is not None
@@ -212,7 +213,7 @@ def describe_logits(logits: Tensor, labels: Tensor) -> dict[str, float | None]:
     """Metrics of logits (n, classes) and labels (n,).
 
     `nll` and `entropy` are in nats, `accuracy` and `ece` (15 bins) are fractions.
-    `nll_right` and `entropy_right` are means over the samples that are predicted right,
+    `nll_right` and `entropy_right` are means over the correctly predicted samples,
     `nll_wrong` and `entropy_wrong` over the others; None if there are none.
     """
     log_probs = torch.log_softmax(logits.double(), dim=1)
@@ -249,7 +250,7 @@ def last_layer_gradient_norms(
 
     Focal paper, Figure 3 b to d. The gradient is the outer product of the logits'
     gradient (n, classes) and the features, so its norm is the product of their norms.
-    If a loss couples samples, a sample's gradient is its share in the gradient of its
+    If a loss couples samples, a sample's gradient is its share of the gradient of its
     batch of 500.
     """
     gradients: list[Tensor] = []

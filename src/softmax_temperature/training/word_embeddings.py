@@ -1,6 +1,6 @@
 """Word embeddings that start from given vectors (focal paper, appendix E).
 
-They are frozen, or move by steps of their own.
+They are frozen or trained by separate steps.
 """
 
 from pathlib import Path
@@ -91,13 +91,13 @@ def freeze_embedding(network: nn.Module) -> None:
 
 
 class EmbeddingSteps:
-    """Moves the word embedding by plain steps of its own, without weight decay.
+    """Trains the word embedding by separate plain steps, without weight decay.
 
     Append it to `Trainer.after_batch`.
     """
 
-    # Deviation: appendix E says that the vectors were tuned, not how. Plain steps of
-    # 0.1 are those of the released code.
+    # Deviation: appendix E says that the vectors were tuned but not how. We use the
+    # released code's plain steps of 0.1.
 
     def __init__(self, trainer: Trainer, step: float) -> None:
         self._weight = embedding_of(trainer.network).weight
@@ -109,12 +109,12 @@ class EmbeddingSteps:
                 if parameter is not self._weight
             ]
             group["params"] = others
-        # Adagrad has made its state of the embedding by now.
+        # By now Adagrad has created its state for the embedding.
         trainer.optimizer.state.pop(self._weight, None)
 
     @torch.no_grad()
     def __call__(self, _: Trainer) -> None:
-        """One step, after the optimizer's."""
+        """Take one step, after the optimizer's."""
         assert self._weight.grad is not None, "a batch has words"
         self._weight -= self._step * self._weight.grad
         self._weight.grad = None

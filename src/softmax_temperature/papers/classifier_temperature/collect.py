@@ -1,4 +1,4 @@
-"""Gathering the runs of the cosine-classifier paper from the cells of its stages."""
+"""Collect the runs of the cosine-classifier paper from its stages' cells."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def collect(params: Params, folder: Path) -> None:
     """Write runs, tables, claims and metrics of the study into the paper's folder.
 
     Raises:
-        InputError: If a run that the parameters declare is neither in a cell here nor
-            recorded in the folder.
+        InputError: If a declared run is neither in a cell here nor recorded in the
+            folder.
     """
     runs = gather_study(
         folder, SLUG, params, declared_runs, read_run, tables=MEASURED_COLUMNS
@@ -67,10 +67,10 @@ def collect(params: Params, folder: Path) -> None:
 
 
 def _fitted_tables(folder: Path, runs: Runs) -> dict[str, pd.DataFrame]:
-    """The tables of the stage `heuristic`, whose `heuristic.json` is copied.
+    """The tables of the stage `heuristic`; also copies its `heuristic.json`.
 
-    If its cell is not here, or has fewer pairs than the runs, the tables and the file
-    stay as another machine recorded them.
+    If its cell is not here or has fewer pairs than the runs, the tables and the file
+    recorded on another machine stay.
     """
     pairs = int((runs.table["task"] == "pair").sum())
     if not list(find_artifacts(heuristic.output)):
@@ -86,8 +86,7 @@ def declared_runs(params: Params) -> Iterator[DeclaredRun]:
     """The runs that the parameters declare: searches, pairs, trainings of Figure 2."""
     section = params.classifier_temperature
     temperatures = section.search.inverse_temperatures
-    # The values of a search are means over its repeats, which have no seeds of their
-    # own.
+    # The values of a search are means over its repeats, which have no separate seeds.
     searched = [
         {"inverse_temperature": temperature, "seed": None}
         for temperature in temperatures
@@ -118,7 +117,7 @@ def _place(params: Params, dataset: str, backbone: str) -> dict[str, Any]:
 
 
 def _search_factors(params: Params) -> dict[str, Any]:
-    """The factors that all searches share."""
+    """The factors shared by all searches."""
     plan = params.classifier_temperature.search
     return {
         "loss": "rescaled",
@@ -130,7 +129,7 @@ def _search_factors(params: Params) -> dict[str, Any]:
 
 
 def _rescaling_factors(params: Params, arm: Cell) -> dict[str, Any]:
-    """The factors that all trainings of an arm of Figure 2 share."""
+    """The factors shared by all trainings of an arm of Figure 2."""
     section = params.classifier_temperature.rescaling
     return {
         **_place(params, section.dataset, section.backbone),
@@ -143,7 +142,7 @@ def _rescaling_factors(params: Params, arm: Cell) -> dict[str, Any]:
 
 
 def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
-    """The values of all runs of a cell; of pairs their rows in the table of pairs."""
+    """The values of all runs of a cell; for pairs, their rows in the table of pairs."""
     if run.stage is search:
         return MeasuredRun({}, _searches(artifact, run.factors["epochs"]))
     if run.stage is rescaling:
@@ -186,5 +185,5 @@ def _rescalings(artifact: Artifact, epochs: int) -> list[dict[str, Any]]:
 
 
 def _numbered(rows: Sequence[Mapping[Any, Any]]) -> list[dict[str, Any]]:
-    """The rows with the numbers of the runs that they belong to, in order."""
+    """The rows with the numbers of their runs, in order."""
     return [{RUN: number, **row} for number, row in enumerate(rows)]

@@ -1,4 +1,4 @@
-"""Contrasts in which a data set counts once, however many backbones it has."""
+"""Contrasts in which a data set counts once, whatever its number of backbones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FEWEST_OF_THE_PAPER = 3
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceByDataSet(Difference):
-    """A difference of runs on the same embeddings; the values are data sets.
+    """A difference between runs on the same embeddings; the values are data sets.
 
     The value of a data set is the mean over its backbones.
     """
@@ -51,7 +51,7 @@ class DifferenceByDataSet(Difference):
 
 @dataclass(frozen=True, kw_only=True)
 class CorrelationOfPredictions(Declared):
-    """Correlation of predicted and best inverse temperature in each left-out data set.
+    """Correlation of predicted and best inverse temperature per left-out data set.
 
     Attributes:
         statistics: The statistics of the regression, as in `leave_one_dataset_out`.
@@ -92,12 +92,12 @@ def _correlation_by_data_set(table: pd.DataFrame, statistics: str) -> pd.Series[
 def over_data_sets(
     values: pd.Series[float], rows: pd.DataFrame, *, left_out: bool = False
 ) -> OverTasks:
-    """The mean over data sets, with the generated ones as a task of their own.
+    """The mean over data sets; generated data sets form a separate task.
 
-    If there are fewer than three others, all data sets make one task.
+    If there are fewer than three others, all data sets form one task.
 
     Args:
-        values: A value of each data set, by its name.
+        values: One value per data set, by its name.
         rows: Runs on these data sets.
         left_out: Whether each value comes from a fit on the other data sets.
     """

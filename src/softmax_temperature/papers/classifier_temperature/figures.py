@@ -1,4 +1,4 @@
-"""The figures: Figures 1 to 4 of the paper, and two of ours, drawn from the runs."""
+"""The figures: Figures 1 to 4 of the paper and two of ours, drawn from the runs."""
 
 from typing import Any
 
@@ -117,9 +117,9 @@ def figure_2(runs: Runs) -> Figure:
 
 @style()
 def figure_3(runs: Runs) -> Figure:
-    """|r| of each statistic and the best inverse temperature, over all pairs.
+    """|r| of each statistic with the best inverse temperature, over all pairs.
 
-    Diamonds are over the pairs with trained backbones.
+    Diamonds show the pairs with trained backbones.
     """
     table = runs.tables["correlations"]
     figure, (axes,) = panels(1, row=4.6)
@@ -159,7 +159,7 @@ def figure_3(runs: Runs) -> Figure:
 
 
 def _bars(axes: Axes, rows: pd.DataFrame, *, color: Any, label: str) -> None:
-    """Bars of |r|; those of a negative r are hatched."""
+    """Bars of |r|; bars of a negative r are hatched."""
     axes.barh(
         rows.index,
         rows["absolute_r"],
@@ -174,9 +174,9 @@ def _bars(axes: Axes, rows: pd.DataFrame, *, color: Any, label: str) -> None:
 def figure_4(runs: Runs) -> Figure:
     """Best against predicted inverse temperature, all statistics, on logarithmic axes.
 
-    Left the regression is fitted on all pairs, as printed; right the data set of each
-    pair is left out. Predictions below 1, which may be negative, lie in a grey strip
-    below the axis, those above `LARGEST_SHOWN` in one above it.
+    On the left the regression is fitted on all pairs, as in the paper; on the right
+    each pair's data set is left out. A grey strip below the axis holds predictions
+    below 1, which may be negative; a strip above holds those above `LARGEST_SHOWN`.
     """
     table = runs.tables["predictions"]
     order = pairs(runs).sort_values(["n_classes", "dataset"])["dataset"].unique()
@@ -201,7 +201,7 @@ def figure_4(runs: Runs) -> Figure:
 
 
 def _predictions(axes: Axes, table: pd.DataFrame, column: str, title: str) -> None:
-    """One panel: marks by data set, open ones for untrained backbones."""
+    """One panel: marks by data set, open marks for untrained backbones."""
     axes.set(xscale="log", yscale="log")
     for place, (dataset, rows) in enumerate(table.groupby("dataset", observed=True)):
         hue = HUES[place % 8]
@@ -232,7 +232,7 @@ def _predictions(axes: Axes, table: pd.DataFrame, column: str, title: str) -> No
 
 
 def _outer_strips(grid: list[Axes], predictions: Any) -> None:
-    """Name the strips of predictions outside of the axis, where there are any."""
+    """Label the strips of predictions outside of the axis, if there are any."""
     ticks = [float(tick) for tick in _TICKS if tick <= SEARCHED[1]]
     low = 0.8
     high = 1.25 * SEARCHED[1]
@@ -261,9 +261,9 @@ def _outer_strips(grid: list[Axes], predictions: Any) -> None:
 
 @style()
 def accuracy_curves(runs: Runs) -> Figure:
-    """Ours: best test accuracy over the grid, a panel per data set.
+    """Ours: best test accuracy over the grid, one panel per data set.
 
-    A line is a backbone, a dot its recorded optimum.
+    Each line is a backbone, and the dot its recorded optimum.
     """
     table = pairs(runs)
     accuracies = searches(runs)
@@ -294,7 +294,7 @@ def accuracy_curves(runs: Runs) -> Figure:
 
 @style()
 def cost_of_rules(runs: Runs) -> Figure:
-    """Ours: accuracy that each rule loses against the best of the grid, over pairs."""
+    """Ours: accuracy that each rule loses against the grid's best, over pairs."""
     rules = runs.tables["rules"]
     table = rules.assign(points=PERCENT * rules["accuracy_lost"])
     order = table.groupby("rule")["points"].mean().sort_values().index
@@ -310,8 +310,7 @@ def cost_of_rules(runs: Runs) -> Figure:
         ax=axes,
     )
     rows = order.get_indexer(pd.Index(table["rule"]))
-    # Seeded, which seaborn's own jitter is not: the file must be the same from run to
-    # run.
+    # Seeded, unlike seaborn's jitter, so that the file is the same on every run.
     jitter = np.random.default_rng(0).uniform(-0.25, 0.25, len(table))
     axes.scatter(table["points"], rows + jitter, s=5, alpha=0.6, zorder=3)
     axes.set(

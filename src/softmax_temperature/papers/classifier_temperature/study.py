@@ -1,7 +1,7 @@
-"""The runs of the cosine-classifier paper, and its arms as predicates on their factors.
+"""The runs of the cosine-classifier paper, and its arms as predicates on factors.
 
 A run has one of three tasks. A *search* trains a classifier on the embeddings of a data
-set with one inverse temperature; its values are means over repeats. A *pair* stands for
+set with one inverse temperature; its values are means over repeats. A *pair* represents
 all searches of one data set and backbone, with the statistics of the embeddings and the
 best inverse temperature. A *rescaling* is one training of Figure 2, with the plain loss
 or with the loss divided by the inverse temperature.
@@ -60,12 +60,12 @@ GENERATED = "glyphs-"
 """Begins the names of the data sets that this package draws."""
 _PLACE = ["dataset", "backbone"]
 
-# What a run is. -----------------------------------------------------------------------
+# Kinds of runs. -----------------------------------------------------------------------
 
 SEARCH = where(task="search").called("searches")
 PAIR = where(task="pair").called("pairs")
 RESCALING = where(task="rescaling").called("trainings of Figure 2")
-# The paper has no extractor with random weights: no claim rests on one.
+# The paper has no backbone with random weights, so no claim uses one.
 TRAINED_BACKBONE = (~where(weights="untrained")).called("a trained backbone")
 TRAINED_PAIR = (PAIR & TRAINED_BACKBONE).called("pairs with a trained backbone")
 NO_SCALING = where(inverse_temperature=1.0).called("inverse temperature 1")
@@ -84,7 +84,8 @@ def _high_temperatures(table: pd.DataFrame) -> pd.Series[bool]:
 UPPER_HALF = Where("the upper half of the grid", _high_temperatures)
 """The inverse temperatures from the median of the grid of Figure 2 on."""
 
-# What is measured. --------------------------------------------------------------------
+# Metrics.
+# ------------------------------------------------------------------------------
 
 BEST_ACCURACY = Metric("best_accuracy", label="accuracy")
 """Test accuracy after the best epoch, as in the paper."""
@@ -94,7 +95,7 @@ ACCURACY_AT_VALIDATION_BEST = Metric("accuracy_at_validation_best", label="accur
 
 
 def statistic(name: str) -> Derived:
-    """A column of the table of pairs, as a number of each pair."""
+    """A column of the table of pairs, as a metric of each pair."""
 
     def column(runs: Runs, _: pd.DataFrame) -> pd.Series[float]:
         return runs.tables["pairs"].set_index(RUN)[name]
@@ -106,20 +107,20 @@ BEST_INVERSE_TEMPERATURE = statistic("inverse_temperature")
 
 
 def read(folder: Path) -> Runs:
-    """The runs in `results/<study>/classifier_temperature`, with columns that follow.
+    """The runs in `results/<study>/classifier_temperature`, with derived columns.
 
-    The columns are `own` (the paper's kind of data set, not one that is drawn here),
-    `is_chosen_by_validation`, `epochs_done` and the label `arm`.
+    The derived columns are `own` (the paper uses this kind of data set, which is not
+    generated), `is_chosen_by_validation`, `epochs_done` and the label `arm`.
     """
     return tidied(read_runs(folder, MEASURED_TABLES))
 
 
 def tidied(runs: Runs) -> Runs:
-    """The runs with the columns that follow from their factors and values."""
+    """The runs with the columns derived from their factors and values."""
     table = runs.table
     is_drawn = table["dataset"].str.startswith(GENERATED)
     table = table.assign(
-        # Figure 2 is about optimizers: any data set may show what they do.
+        # Figure 2 is about optimizers, so any data set is suitable.
         own=~is_drawn | RESCALING.mask(table),
         arm=table["optimizer"] + ", " + table["loss"],
         epochs_done=table["epochs"],
@@ -133,7 +134,7 @@ def tidied(runs: Runs) -> Runs:
 
 
 def pairs(runs: Runs, chosen: pd.DataFrame | None = None) -> pd.DataFrame:
-    """The table of pairs, or of the chosen ones, with the source of their weights."""
+    """The table of all or chosen pairs, with the source of their weights."""
     rows = runs.select(PAIR) if chosen is None else chosen
     table = runs.tables["pairs"].dropna(axis="columns", how="all")
     table = table[table[RUN].isin(rows.index)]
@@ -141,7 +142,7 @@ def pairs(runs: Runs, chosen: pd.DataFrame | None = None) -> pd.DataFrame:
 
 
 def searches(runs: Runs) -> pd.DataFrame:
-    """A row per pair and inverse temperature: test and validation accuracy."""
+    """One row per pair and inverse temperature: test and validation accuracy."""
     rows = runs.select(SEARCH)
     columns = [*_PLACE, "weights", "inverse_temperature"]
     return rows[columns].assign(

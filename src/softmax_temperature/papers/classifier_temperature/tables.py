@@ -1,4 +1,4 @@
-"""Table 1 beside the printed one, what each rule costs, and the plateaus."""
+"""Table 1 beside the printed values, the accuracy lost by each rule, and plateaus."""
 
 from __future__ import annotations
 
@@ -50,13 +50,12 @@ backbones."""
 def table_1(runs: Runs) -> pd.DataFrame:
     """Correlation of predicted and best inverse temperature over left-out data sets.
 
-    `folds` is the number of data sets that have a correlation.
+    `folds` is the number of data sets with a defined correlation.
     """
     printed = published(SLUG, "Table 1").set_index("method")
     left_out = runs.tables["leave_one_out"].set_index("row")
     rows = []
-    # Our names of the rows have the number of chosen statistics in them; their order is
-    # the paper's.
+    # Our row names contain the number of chosen statistics; their order is the paper's.
     names = zip(printed.index.unique(), left_out.index.unique(), strict=True)
     for printed_name, name in names:
         ours = left_out.loc[[name]].set_index(["subset", "method"])
@@ -75,7 +74,7 @@ def table_1(runs: Runs) -> pd.DataFrame:
 
 
 def _ours(values: pd.Series[float], left_out: pd.DataFrame) -> dict[str, Any]:
-    """Our numbers of one row and metric of Table 1, by column.
+    """Our values of one row and metric of Table 1, by column.
 
     Args:
         values: The column of the metric, by subset and method.
@@ -90,7 +89,7 @@ def _ours(values: pd.Series[float], left_out: pd.DataFrame) -> dict[str, Any]:
 
 
 def cost_of_rules(runs: Runs) -> pd.DataFrame:
-    """Accuracy lost against the best temperature of the grid, by rule, over pairs."""
+    """Accuracy lost against the grid's best, by rule, over pairs."""
     lost = runs.tables["rules"].groupby("rule", sort=False)["accuracy_lost"]
     columns = {
         "mean": lost.mean(),
@@ -106,13 +105,13 @@ def cost_of_rules(runs: Runs) -> pd.DataFrame:
 def cost_of_suggest(runs: Runs) -> pd.DataFrame:
     """Accuracy that `suggest` loses on left-out data sets, in and out of its range.
 
-    `suggest` takes the regression's prediction inside the range of the other data sets,
+    `suggest` uses the regression's prediction inside the range of the other data sets,
     and their best constant outside.
 
     Returns:
-        Columns: `range` of the pairs; `rule`; its cost over pairs as in
-        `cost_of_rules`; the number of `data_sets`; and `difference`, the cost of
-        `suggest` minus that of the rule, mean over data sets of the means over their
+        Columns: `range` of the pairs; `rule`; the accuracy that it loses over pairs, as
+        in `cost_of_rules`; the number of `data_sets`; and `difference`, the loss of
+        `suggest` minus the rule's loss, as a mean over data sets of means over their
         pairs, with the 90 % interval `low` to `high`.
     """
     rules = runs.tables["rules"]
@@ -164,7 +163,7 @@ def _mean_and_interval(values: pd.Series[float]) -> dict[str, float]:
 
 
 def plateaus(runs: Runs) -> pd.DataFrame:
-    """Medians over backbones, by data set: the optimum, its plateau, and its gain."""
+    """Medians over backbones by data set: the optimum, its plateau, and its gain."""
     table = pairs(runs)
     table["width"] = table["plateau_high"] - table["plateau_low"]
     columns = [
@@ -186,7 +185,7 @@ def plateaus(runs: Runs) -> pd.DataFrame:
 
 
 def _gain_over_1(runs: Runs) -> pd.Series[float]:
-    """Best accuracy minus that at inverse temperature 1, by data set and backbone."""
+    """Best accuracy minus that at inverse temperature 1, per data set and backbone."""
     table = searches(runs)
     place = ["dataset", "backbone"]
     best = table.groupby(place)["test_accuracy"].max()

@@ -1,7 +1,8 @@
 """Changes of the recipe or of Cooling, each with and without Cooling.
 
-Compared are runs of one experiment, schedule, loss and seed; where only Cooling is
-changed, with the main recipe's run without it, and with the same Cooling there.
+Runs are compared within one experiment, schedule, loss and seed; if only Cooling is
+changed, they are compared with the main recipe's run without Cooling and with the same
+Cooling.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def table(runs: Runs, *, role: str) -> pd.DataFrame:
     Accuracies are means over the last epochs.
 
     The main recipe comes first, with an empty change. Means are over the seeds that
-    finished both sides, or, if there is none, each over those that finished it.
+    finished on both sides, or else over those that finished on each side.
     """
     pairs = _pairs(_compared(runs, role))
     keys = [*_CHANGED, "compared_with"]
@@ -109,7 +110,7 @@ def table(runs: Runs, *, role: str) -> pd.DataFrame:
 
 
 def _why_none(row: pd.Series) -> str:
-    """The reason why no seed finished both sides."""
+    """The reason why no seed finished on both sides."""
     diverged = row["diverged_cooled"]
     stuck = row["stuck_cooled"]
     if diverged + stuck == row["runs"]:
@@ -122,7 +123,7 @@ def _all_cells(texts: pd.Series[str]) -> str:
 
 
 def _compared(runs: Runs, role: str) -> pd.DataFrame:
-    """The changed runs, behind the main recipe's runs of the same task and Cooling."""
+    """The changed runs after the main recipe's runs of the same task and Cooling."""
     changed = runs.select(where(role=role))
     main = runs.select(EVERY_MAIN_RUN).drop_duplicates(
         ["dataset", "network", "schedule", "mode", "factor", "max_temperature", "seed"]
@@ -143,10 +144,10 @@ def _compared(runs: Runs, role: str) -> pd.DataFrame:
 
 
 def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row per run with Cooling: what it is compared with, and the differences.
+    """One row per run with Cooling: the runs compared with it, and differences.
 
-    Columns of the run without Cooling end in `_without`, those of the run with the same
-    Cooling and the main recipe in `_unchanged`.
+    Columns of the run without Cooling end in `_without`, columns of the run with the
+    same Cooling and the main recipe in `_unchanged`.
     """
     without = rows[rows["mode"] == "none"]
     cooled = _with_reference(rows[rows["mode"] != "none"], without)
@@ -171,10 +172,10 @@ def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_reference(cooled: pd.DataFrame, without: pd.DataFrame) -> pd.DataFrame:
-    """The runs with Cooling, with the experiment of those without: `compared_with`.
+    """The runs with Cooling, with `compared_with`, the experiment without it.
 
-    It is the experiment itself where it trains without Cooling, else the main recipe's,
-    or none.
+    It is the same experiment if this trains without Cooling, else the main recipe's, or
+    none.
     """
     own = without[["experiment", *_PLACE]].drop_duplicates()
     own = own.assign(compared_with=own["experiment"])

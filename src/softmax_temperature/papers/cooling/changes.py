@@ -1,6 +1,6 @@
 """The change of an ablation in words, from the factors in which a run differs.
 
-The words cannot contradict the run: a profile does not supply them.
+A profile does not supply the words, so they cannot contradict the run.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def changes(table: pd.DataFrame, main: pd.DataFrame) -> list[str]:
         table: The runs.
         main: The runs of the main recipe.
 
-    A run without Cooling that has no change of its own gets that of its experiment,
-    which changes only Cooling.
+    If a run without Cooling has no change of its own, it gets the change of its
+    experiment, which changes only Cooling.
     """
     labels = []
     by_experiment: dict[str, str] = {}
@@ -51,7 +51,7 @@ def _main_of(run: pd.Series[Any], main: pd.DataFrame) -> pd.DataFrame:
 
 
 def change(run: pd.Series[Any], main: pd.DataFrame) -> str:
-    """The change of one run from the main runs of its task.
+    """The change of one run against the main runs of its task.
 
     It is a change of the recipe or, if there is none, of Cooling.
     """
@@ -65,7 +65,7 @@ def change(run: pd.Series[Any], main: pd.DataFrame) -> str:
 
 
 def _recipe(run: pd.Series[Any], main: pd.Series[Any]) -> list[str]:
-    """The words for the factors of the recipe in which a run differs."""
+    """The words for the recipe's factors in which a run differs."""
     words = []
     if run["activation"] != main["activation"]:
         words.append(ACTIVATIONS.get(run["activation"], run["activation"]))
@@ -84,7 +84,7 @@ def _recipe(run: pd.Series[Any], main: pd.Series[Any]) -> list[str]:
 
 
 def _augmentation(run: pd.Series[Any], main: pd.Series[Any]) -> list[str]:
-    """The words for another augmentation of the images."""
+    """The words for a different augmentation of the images."""
     words = []
     if run["crop_padding"] != main["crop_padding"]:
         words.append("random crops" if run["crop_padding"] else "no random crops")
@@ -94,7 +94,7 @@ def _augmentation(run: pd.Series[Any], main: pd.Series[Any]) -> list[str]:
 
 
 def _cooling(run: pd.Series[Any]) -> list[str]:
-    """The words for settings of Cooling that are not the paper's."""
+    """The words for settings of Cooling that differ from the paper's."""
     words = []
     period = str(run["period"])
     if period == "1":

@@ -1,4 +1,4 @@
-"""Gathering the runs of the Cooling paper from the cells of its stages."""
+"""Collect the runs of the Cooling paper from its stages' cells."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def collect(params: Params, folder: Path) -> None:
     """Write runs, tables, claims and metrics of the study into the paper's folder.
 
     Raises:
-        InputError: If a run that the parameters declare is neither in a cell here nor
-            recorded in the folder.
+        InputError: If a declared run is neither in a cell here nor recorded in the
+            folder.
     """
     runs = gather_study(folder, SLUG, params, declared_runs, read_run)
     if runs is None:
@@ -96,7 +96,7 @@ def collect(params: Params, folder: Path) -> None:
 
 
 def declared_runs(params: Params) -> Iterator[DeclaredRun]:
-    """The runs that the parameters declare, those of segmentation last."""
+    """The declared runs, with segmentation last."""
     section = params.cooling
     parameters = {cell.name: cell.parameters for cell in train_cooling.cells(params)}
     for name, schedule, arm, seed in section.trainings():
@@ -149,7 +149,7 @@ def _declared_segmentation(params: Params) -> Iterator[DeclaredRun]:
 def cooling_factors(arm: Arm) -> dict[str, Any]:
     """The loss and the Cooling of an arm.
 
-    Settings that its mode does not use are empty.
+    Settings that the mode does not use are empty.
     """
     used: tuple[str, ...] = ()
     if arm.mode != NO_COOLING:
@@ -179,7 +179,7 @@ def recipe_factors(recipe: Recipe) -> dict[str, Any]:
 
 
 def schedule_factor(schedule: Schedule) -> str:
-    """The paper's name of a schedule, from its shape and not from its key."""
+    """The paper's name of a schedule, from its shape instead of its key."""
     if schedule.name == "constant":
         return "none"
     if schedule.name == "steps":
@@ -209,8 +209,8 @@ def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
 def _values(artifact: Artifact, history: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The values of a classifier: history, norms, and the last Cooling of each epoch.
 
-    With a period of one batch there are tens of thousands of Coolings; the last of each
-    epoch shows how the temperature went.
+    A period of one batch makes tens of thousands of Coolings; the last of each epoch
+    shows the course of the temperature.
     """
     by_place: dict[tuple[str, int], dict[str, Any]] = {}
 
@@ -257,7 +257,7 @@ def _segmentation_run(record: dict[str, Any]) -> MeasuredRun:
 
 
 def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
-    """The pictures that are shown, of the first seed; none where they are not here.
+    """The shown pictures of the first seed; none if they are not on this machine.
 
     Returns:
         `images` (panels, height, width, 3), `labels` and, by mode, predictions (panels,
@@ -279,7 +279,7 @@ def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
 
 
 def cost_of_cooling(path: Path = BENCHMARKS) -> pd.DataFrame:
-    """The times that `make bench` measured."""
+    """The times measured by `make bench`."""
     devices = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     rows = []
     for device, measured in devices.items():

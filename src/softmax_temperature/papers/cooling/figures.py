@@ -3,7 +3,7 @@
 They are Figures 1 and 2, a sweep of learning rates, curves over a training, and images
 of section 4.4.
 
-Each function takes the records and returns a figure, or None where nothing was trained
+Each function takes the records and returns a figure, or None if there are no trainings
 for it.
 """
 
@@ -102,7 +102,8 @@ LONE = 0.2
 the scale leaves it out.
 """
 _SQUARE: Any = {"ls": "none", "marker": "s"}
-# Neighbours in these maps are shades of one hue: every second colour comes first.
+# Neighbouring colours in these maps are shades of one hue, so every second colour comes
+# first.
 _ORDER = [*range(0, 20, 2), *range(1, 20, 2)]
 _CLASSES = np.concatenate(
     [colormaps[name](_ORDER)[:, :3] for name in ("tab20", "tab20b", "tab20c")]
@@ -113,7 +114,7 @@ _CLASSES = np.concatenate(
 def figure_1(runs: Runs) -> Figure | None:
     """Test accuracy against the factor of last layer Cooling, without a schedule.
 
-    The scale is made for factors up to 1. The legend has the marks that are drawn.
+    The scale covers factors up to 1. The legend shows only marks that occur.
     """
     rows = _with_accuracy(runs, FIGURE_1 & (NO_COOLING | ANY_FACTOR))
     # Networks whose baseline was trained for the figure come first.
@@ -149,7 +150,7 @@ def _by_factor(axes: Axes, rows: pd.DataFrame) -> None:
         axes.axhspan(low, high, color=COLOURS[PLAIN], alpha=0.12, linewidth=0)
     cooled = rows[rows["factor"] <= 1]
     figures.seeds(axes, cooled, "factor", "accuracy", color=COLOURS[LAST])
-    # Factors above 1 do not widen the scale: points below it become triangles.
+    # Factors above 1 do not extend the scale: points below it become triangles.
     bottom = axes.get_ylim()[0]
     heated = rows[rows["factor"] > 1]
     values = PERCENT * heated["accuracy"]
@@ -165,7 +166,7 @@ def _by_factor(axes: Axes, rows: pd.DataFrame) -> None:
 def learning_rates(runs: Runs) -> Figure | None:
     """Ours: test accuracy against the learning rate, without a schedule.
 
-    One line is with last layer Cooling, one without.
+    One line is with last-layer Cooling, one without.
     """
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
@@ -192,9 +193,9 @@ def learning_rates(runs: Runs) -> Figure | None:
 
 
 def _with_accuracy(runs: Runs, chosen: Where) -> pd.DataFrame:
-    """The chosen runs, with the column `accuracy`, missing if a run is lost.
+    """The chosen runs, with the column `accuracy`, which is missing for lost runs.
 
-    Runs made for this figure come before runs that it shares with Table 1.
+    Runs made for this figure precede the runs that it shares with Table 1.
     """
     rows = runs.select(chosen).sort_values("role", kind="stable")
     return rows.assign(accuracy=ACCURACY_OF_FINISHED.of(runs, rows))
@@ -211,7 +212,7 @@ def _by_setting(
 ) -> Figure | None:
     """A panel per data set and network.
 
-    Crosses below everything else count the runs that were lost.
+    Crosses at the bottom count the lost runs.
     """
     groups = rows.groupby(SETTING, sort=False)
     count = len(groups)
@@ -237,7 +238,7 @@ def _by_setting(
 
 
 def _count_lost(axes: Axes, rows: pd.DataFrame, x: str) -> None:
-    """Make room below a panel for a line per mode, and count its lost runs there."""
+    """Add a line per mode below a panel, and show its number of lost runs there."""
     lost = rows.groupby(["mode", x])["lost"]
     counts = lost.agg(["sum", "size"]).query("sum > 0").reset_index()
     modes = [mode for mode in MODES if mode in set(counts["mode"])]
@@ -268,8 +269,8 @@ def figure_2(runs: Runs) -> Figure | None:
     One mode keeps the factor 0.75 in the last layer; the other redistributes
     periodically, with factor 1.
 
-    Shown is the first data set and network that has either. A plus sign marks the
-    printed epoch, if the maximal temperature is the printed one.
+    It shows the first data set and network that has either. A plus sign marks the
+    printed epoch if the maximal temperature equals the printed one.
     """
     rows = growth(runs)
     if rows.empty:
@@ -298,7 +299,7 @@ def figure_2(runs: Runs) -> Figure | None:
             yscale="log",
         )
         of_mode = rows[rows["mode"] == mode]
-        # Lines begin at 1. The panels have scales of their own: the product of all
+        # Lines begin at 1. The panels have separate scales, because the product of all
         # corrections grows by a power of ten each epoch.
         shown = [1.0, *of_mode[["limit", "total", "reached", "kept"]].to_numpy().flat]
         axes.set_ylim(0.8 * min(shown), 1.25 * max(shown))
@@ -344,11 +345,10 @@ def _temperatures(axes: Axes, rows: pd.DataFrame, look: Any) -> None:
 
 @figures.style()
 def training_curves(runs: Runs) -> Figure | None:
-    """Accuracy over epochs by mode, a row per schedule.
+    """Accuracy over epochs by mode, one row per schedule.
 
-    Where a study looked at test images after its first epoch and not again for long,
-    the scale is made for the epochs that follow, and a triangle says what the first one
-    reached.
+    If a study evaluated test images after its first epoch and then not for a long time,
+    the scale covers the later epochs, and a triangle gives the value of the first.
     """
     shown = _shown(runs)
     if shown.empty:
@@ -378,7 +378,7 @@ def training_curves(runs: Runs) -> Figure | None:
 def _leave_out_a_lone_start(
     grid: list[Axes], schedules: list[str], rows: pd.DataFrame
 ) -> None:
-    """Make the scale for what follows the first epoch if that stands by itself."""
+    """Fit the scale to the epochs after the first if the first is isolated."""
     rows = rows.dropna(subset="accuracy")
     epochs = np.unique(rows["epoch"])
     if len(epochs) < 2 or epochs[1] - epochs[0] <= LONE * epochs[-1]:
@@ -419,7 +419,7 @@ def _leave_out_a_lone_start(
 def effects(runs: Runs) -> Figure | None:
     """Norms and calibration error over epochs, by mode, without a schedule.
 
-    The norms are those of weights, gradients and logits.
+    The norms are of weights, gradients and logits.
     """
     shown = _shown(runs).query("schedule == 'none'")
     if shown.empty:
@@ -492,7 +492,7 @@ def _title(rows: pd.DataFrame) -> str:
 
 
 def _label_few_decades(axes: Axes) -> None:
-    """Label several numbers, written out.
+    """Write several tick labels as plain numbers.
 
     A logarithmic axis may hold too few powers of ten.
     """
@@ -507,14 +507,14 @@ def _label_few_decades(axes: Axes) -> None:
 
 @figures.style()
 def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
-    """Images, their labels, and the predictions of the first seed, a column per image.
+    """Images, their labels, and the first seed's predictions, a column per image.
 
-    The predictions are those without Cooling and with last layer Cooling, after the
-    last epoch. Each shows its share of correct pixels; beside the row is the mean IoU
-    of the same weights over all test images.
+    The predictions are without Cooling and with last-layer Cooling, after the last
+    epoch. Each shows its share of correct pixels; beside the row is the mean IoU of the
+    same weights on all test images.
 
-    The largest label, if no network predicts it, is that of pixels without a class;
-    they are black.
+    If no network predicts the largest label, it marks pixels without a class, which are
+    drawn black.
 
     Args:
         runs: The runs.
@@ -575,7 +575,7 @@ def _class_colours(numbers: Any) -> Any:
 def _show_prediction(
     axes: Axes, answer: NDArray[Any], label: NDArray[Any], has_class: NDArray[np.bool_]
 ) -> None:
-    """Draw a prediction, with the share of its right pixels."""
+    """Draw a prediction with its share of correct pixels."""
     axes.imshow(_class_colours(answer))
     is_right = (answer == label)[has_class]
     share = is_right.mean() if has_class.any() else np.nan

@@ -27,7 +27,7 @@ _PAIR = [*TASK, SEED]
 class EpochsApart(Contrast):
     """The epoch in which some runs exceed the limit minus that of others.
 
-    A run that never exceeds the limit counts with the epoch after its last. A pair is
+    A run that never exceeds the limit counts as the epoch after its last. A pair is
     left out if neither run exceeds it, or if one diverged before the other exceeded it.
     """
 
@@ -72,7 +72,7 @@ class EpochsApart(Contrast):
         )
 
     def _epochs(self, runs: Runs) -> pd.DataFrame:
-        """The crossings of the runs of each side, with the column `side`."""
+        """The crossings of the runs on each side, with the column `side`."""
         epochs = crossings(runs)
         epochs = epochs[epochs["limit"] > 1]
         chosen = runs.select(self.among)
@@ -91,8 +91,8 @@ def crossings(runs: Runs) -> pd.DataFrame:
     """The epoch in which each run of Figure 2 first exceeds the limit.
 
     Returns:
-        A row per run, with its factors: `crossed`, missing where it never does, and
-        `last`, its last epoch.
+        One row per run, with its factors: `crossed`, missing if it never exceeds the
+        limit, and `last`, its last epoch.
     """
     rows = growth(runs)
     rows["hot"] = rows["epoch"].where(rows["reached"] > rows["limit"])
@@ -103,7 +103,7 @@ def crossings(runs: Runs) -> pd.DataFrame:
 
 
 def crossing_pairs(epochs: pd.DataFrame) -> pd.DataFrame:
-    """The pairs that tell which run was first, by task and seed.
+    """The pairs that show which run was first, by task and seed.
 
     Args:
         epochs: Columns of task and seed, `side`, `arm`, `crossed` and `last`.

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Sequence
 
-# Deviation: the paper prints "divergence", sets it against "converged", and does not
-# say how it is told (section 4.2, Table 2). Here a training has diverged when its loss,
-# a logit, a weight, the norm of its gradients or a temperature is no longer finite, and
-# also when it collapsed: its last accuracy on training images is under half of its
-# peak, or its test NLL ends within 2 % of that of guessing, the logarithm of the number
-# of classes. One that did not diverge and after no epoch was more than 1.5 times as
-# accurate as guessing is called stuck.
+# Deviation: the paper prints "divergence" as the opposite of "converged" but does not
+# define it (section 4.2, Table 2). We call a training diverged if its loss, a logit, a
+# weight, the norm of its gradients or a temperature is no longer finite, or if it
+# collapsed: its last accuracy on training images is less than half of its peak, or its
+# final test NLL is within 2 % of guessing, the logarithm of the number of classes. A
+# training that did not diverge but was never more than 1.5 times as accurate as
+# guessing is called stuck.
 CHANCE = 1.5
 """The multiple of the accuracy of guessing above which a network has learned."""
 COLLAPSE = 0.5
@@ -28,10 +28,10 @@ def outcome(
     """Whether a training diverged, and whether it got stuck.
 
     Args:
-        accuracies: On training images, after each epoch; empty if they are not known.
+        accuracies: Accuracy on training images after each epoch; empty if unknown.
         classes: The number of classes.
-        nll: On test images after the last epoch, in nats; NaN if it is not known.
-        is_finite: Whether everything stayed finite.
+        nll: NLL on test images after the last epoch, in nats; NaN if unknown.
+        is_finite: Whether all values stayed finite.
     """
     peak = max(accuracies, default=math.nan)
     collapsed = bool(accuracies) and accuracies[-1] < COLLAPSE * peak
@@ -40,5 +40,5 @@ def outcome(
 
 
 def _guesses(nll: float, classes: int) -> bool:
-    """Whether the NLL is that of guessing."""
+    """Whether the NLL equals that of guessing."""
     return abs(nll / math.log(classes) - 1) <= NEAR_GUESSING

@@ -1,7 +1,7 @@
 """The runs of the Cooling paper, and its arms as predicates on their factors.
 
-A run trains a network on a data set with a schedule and a way to cool it, or not to.
-Each run has a role: the table or figure of the paper that its profile makes it for.
+A run trains a network on a data set with a schedule, with or without Cooling. The role
+of a run is the table or figure of the paper for which its profile makes it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ cost: device × mode, from benchmarks/results.json: seconds (of one Cooling),
     epoch_seconds, share (of the two), rounds (that the medians are over), size.
 """
 
-# Deviation: CamVid stands in for ADE20K, on which no study here can train; the paper
+# Deviation: CamVid replaces ADE20K, on which no study here can train; the paper
 # segments nothing else.
 DATA = ("cifar10", "cifar100", "ade20k", "camvid")
 """The paper's data sets; a part of one, as "cifar10-5000", is the paper's too."""
@@ -51,7 +51,8 @@ WHOLE = 45_000
 LIMIT = 100.0
 """Maximal temperature of section 3.2, which Figure 2 counts the epochs up to."""
 
-# What a run is trained with. ----------------------------------------------------------
+# Training factors.
+# ---------------------------------------------------------------------
 
 NO_COOLING = where(mode="none").called("no Cooling")
 DISTRIBUTED = where(mode="distributed", factor=1.0).called("distributed Cooling")
@@ -60,8 +61,8 @@ PERIODIC = (PERIODIC_ANYWHERE & where(max_temperature=more_than(1))).called(
     "periodically redistributed Cooling, of temperatures above 1"
 )
 """A maximal temperature below 1 would be the opposite of the paper's regime."""
-# Deviation: with which Cooling factor Tables 1 and 2 were made is not said; here it is
-# 1, a full correction.
+# Deviation: the paper does not state the Cooling factor of Tables 1 and 2; we use 1, a
+# full correction.
 LAST_LAYER = where(mode="last_layer", factor=1.0).called("last layer Cooling")
 ANY_FACTOR = where(mode="last_layer")
 FACTOR_UP_TO_1 = where(mode="last_layer", factor=at_most(1)).called(
@@ -105,7 +106,7 @@ EACH_BATCH = where(
 ).called("last layer Cooling after each batch")
 CROSS_ENTROPY = where(loss="cross_entropy")
 
-# What a run is for. -------------------------------------------------------------------
+# Roles. -------------------------------------------------------------------------------
 
 CLASSIFICATION = where(task="classification")
 SEGMENTATION = where(task="segmentation").called("segmentation")
@@ -118,8 +119,8 @@ TABLE_2 = (TABLES_1_AND_2 & NO_SCHEDULE).called("Table 2")
 EVERY_MAIN_RUN = (
     where(role=("table_1", "table_2", "figure_1", "figure_2")) & MAIN
 ).called("the tables and figures")
-# Deviation: the schedule of Figure 1 is not said. Its baseline and its best gain, 4.6
-# points, are those of Table 1 without a schedule.
+# Deviation: the paper does not state the schedule of Figure 1. Its baseline and its
+# best gain, 4.6 points, match Table 1 without a schedule.
 FIGURE_1_RUNS = (where(role=("figure_1", "table_1")) & MAIN & NO_SCHEDULE).called(
     "Figure 1"
 )
@@ -166,7 +167,8 @@ Such a run is last layer Cooling, number for number: a comparison of the two wou
 equal numbers for an effect of 0.
 """
 
-# What is measured. --------------------------------------------------------------------
+# Metrics.
+# ------------------------------------------------------------------------------
 
 GUESSING = "guessing"
 """Column: the accuracy of guessing, which a lost run counts as."""
@@ -188,7 +190,7 @@ PIXEL_ACCURACY_OF_FINISHED = replace(PIXEL_ACCURACY, lost=None)
 
 
 def read(folder: Path) -> Runs:
-    """The runs in `results/<study>/cooling`, with the columns that follow from them.
+    """The runs in `results/<study>/cooling`, with derived columns.
 
     The columns are `own` (the paper has the data set), `is_printed` (the run is the
     paper's own, data and all), `guessing`, `change` (from the main recipe, in words),
@@ -202,7 +204,7 @@ def read(folder: Path) -> Runs:
 
 
 def tidied(runs: Runs) -> Runs:
-    """The runs with the columns that follow from their factors and values."""
+    """The runs with the columns derived from their factors and values."""
     table = runs.table.astype({"printed_model": object})
     table = table.fillna({"printed_model": ""})
     is_printed = (table["printed_model"] != "") & (table["train_images"] >= WHOLE)
@@ -237,9 +239,9 @@ def _outcomes(runs: Runs) -> pd.DataFrame:
 
 
 def _never_redistributed(runs: Runs) -> pd.Series[bool]:
-    """Whether each run is periodic Cooling that was never redistributed.
+    """Whether each run is periodic Cooling that never redistributed.
 
-    A Cooling after the last epoch changes no prediction. Only the last Cooling of each
+    Cooling after the last epoch changes no prediction. Only the last Cooling of each
     epoch is recorded.
     """
     totals = runs.measured("temperature", split="validation")
@@ -251,13 +253,14 @@ def _never_redistributed(runs: Runs) -> pd.Series[bool]:
 
 
 def growth(runs: Runs) -> pd.DataFrame:
-    """The temperature of the last layer in the runs of Figure 2, lost ones too.
+    """The last layer's temperature in the runs of Figure 2, including lost runs.
 
     Returns:
-        A row per run and epoch, with the run's factors. `limit` is the maximal
+        One row per run and epoch, with the run's factors. `limit` is the maximal
         temperature of the periodic runs of the same network; `reached` is the
-        temperature that a Cooling leads to, `kept` the one that the last layer keeps,
-        and `reset` whether the two differ; `total` is the product of all Coolings.
+        temperature after a Cooling's correction, `kept` the temperature that stays in
+        the last layer, and `reset` whether the two differ; `total` is the product of
+        all Coolings.
     """
     chosen = runs.select(FIGURE_2_RUNS)
     setting = ["dataset", "network"]
@@ -290,7 +293,7 @@ def _heating(run: pd.DataFrame) -> pd.DataFrame:
 
 
 def experiments(runs: Runs) -> pd.DataFrame:
-    """A row per experiment, for a reader: data set, network, role and sizes."""
+    """One row per experiment, for a reader: data set, network, role and sizes."""
     columns = [
         "experiment",
         "dataset",
@@ -311,7 +314,7 @@ def experiments(runs: Runs) -> pd.DataFrame:
 
 
 def arms(runs: Runs) -> pd.DataFrame:
-    """A row per way to cool, or not to, with its settings, for a reader."""
+    """One row per mode, or none, with its settings, for a reader."""
     columns = [
         "arm",
         "mode",

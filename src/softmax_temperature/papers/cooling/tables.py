@@ -50,7 +50,7 @@ _PAPERS_UNET = "small U-Net ~9M params"
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
-    """The runs with data set and network as the paper names them, where it does."""
+    """The runs with the paper's names of data set and network, if it has any."""
     printed = table["printed_model"].str.replace(_DETAILS, "", regex=True)
     is_named = printed != ""
     return table.assign(
@@ -75,8 +75,8 @@ def printed_numbers(title: str, metrics: Mapping[str, str]) -> pd.DataFrame:
         metrics: The printed names of its metrics, with ours.
 
     Returns:
-        dataset, network, activation, schedule, mode, metric; published (missing where
-        the paper prints a divergence), published_sd, published_diverged.
+        dataset, network, activation, schedule, mode, metric; published (missing if the
+        paper prints a divergence), published_sd, published_diverged.
     """
     rows = published(SLUG, title)
     method = rows["method"].str.replace("layer Cooling", "layer")
@@ -114,9 +114,9 @@ def _profiles(dataset: str, _: str) -> tuple[str, ...]:
 
 
 def _with_images(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
-    """The table with the number of images of runs on a part of the paper's.
+    """The table with the number of images for runs on a subset of the paper's data.
 
-    Such a run is still shown with the printed number, but without a difference.
+    Such a run is still shown beside the printed value, but without a difference.
     """
     is_named = runs.table["printed_model"] != ""
     parts = runs.table[is_named & ~runs.table["is_printed"]]

@@ -66,11 +66,11 @@ _ZEROS = re.compile(r"\.0+\b|(\.\d*[1-9])0+\b")
 
 
 def table(runs: Runs) -> pd.DataFrame:
-    """The printed numbers and ours: in one row if the run is the paper's, else below.
+    """Printed values and ours: in one row if our run matches the paper's.
 
-    The gain is the one of the best factor up to 1. Epochs are means over the seeds
-    whose temperature exceeds the maximum. Times are measured by the benchmark, for the
-    most expensive mode on each device.
+    The gain is that of the best factor up to 1. Epochs are means over the seeds whose
+    temperature exceeds the maximum. Times are measured by the benchmark, for the most
+    expensive mode on each device.
     """
     ours = _measured(runs)
     printed_runs = runs.table[runs.table["is_printed"]]
@@ -96,7 +96,7 @@ def table(runs: Runs) -> pd.DataFrame:
 
 
 def _printed_row(printed: Mapping[Any, Any]) -> dict[str, Any]:
-    """A printed number, as a fraction where it is a share."""
+    """A printed value, as a fraction if it is a share."""
     metric = printed["metric"]
     unit = "share" if printed["unit"] == "percent" else ""
     if metric == _GAIN:
@@ -132,7 +132,7 @@ def _measured(runs: Runs) -> dict[str, list[dict[str, Any]]]:
 
 
 def _largest_gains(runs: Runs) -> Iterator[dict[str, Any]]:
-    """The gain of the best factor up to 1, of each data set and network."""
+    """The gain of the best factor up to 1, for each data set and network."""
     figure = runs.select(FIGURE_1)
     for setting, rows in figure.groupby(_SETTING, sort=False):
         here = where(**dict(zip(_SETTING, setting, strict=True)))
@@ -193,7 +193,7 @@ def _ours(
 
 
 def lay_out(table: pd.DataFrame) -> pd.DataFrame:
-    """The table in the units that the paper prints, without zeros at their ends."""
+    """The table in the units of the paper, without trailing zeros."""
     is_share = table["unit"].fillna("") != ""
     is_time = table["quantity"].str.startswith("seconds")
     numbers = table[[PRINTED, OURS, f"{OURS}_sd"]]

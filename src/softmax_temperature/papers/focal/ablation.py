@@ -1,6 +1,6 @@
-"""Changes of the recipe, of a loss, or of the search for a temperature, one by one.
+"""Single changes of the recipe, of a loss, or of the temperature search.
 
-Compared are runs of one loss and seed, with the change and with the main recipe.
+Runs of one loss and seed are compared, with the change and with the main recipe.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _COLUMNS = [
 
 
 def table(runs: Runs) -> pd.DataFrame:
-    """Each change minus the main recipe, means over the seeds that finished both."""
+    """Each change minus the main recipe, as means over the seeds that finished both."""
     variants = runs.select(VARIANTS)
     variants = variants.assign(task=variants["variant_of"])
     main = runs.select(MAIN)
@@ -86,14 +86,14 @@ def table(runs: Runs) -> pd.DataFrame:
 
 
 def _with_method(rows: pd.DataFrame) -> pd.DataFrame:
-    """The runs with the label of the loss that they are compared with."""
+    """The runs with the label of the loss with which they are compared."""
     return rows.assign(method=rows["arm"].replace(WRITTEN_LABELS))
 
 
 def _differences(
     runs: Runs, changed: pd.DataFrame, numbers: Mapping[str, Metric]
 ) -> pd.DataFrame:
-    """The differences of some changed runs, means over seeds, by change and number."""
+    """Mean differences of changed runs over seeds, by change and metric."""
     groups = changed.groupby(["experiment", "arm"], sort=False)
     changed = changed.assign(change=groups.ngroup())
     parts = [
@@ -127,7 +127,7 @@ def _differences(
 def _beside_main(
     runs: Runs, changed: pd.DataFrame, name: str, number: Metric
 ) -> pd.DataFrame:
-    """A number of the changed runs, and that of the main recipe in the column `main`.
+    """A metric of the changed runs, and of the main recipe in the column `main`.
 
     They are paired by loss and seed.
     """
@@ -162,7 +162,7 @@ def _known_together(cells: pd.Series[str]) -> str:
 def lay_out(table: pd.DataFrame) -> pd.DataFrame:
     """The table for a reader, with cells such as "main → changed (± sd)".
 
-    It has a row per change and loss, and a column per metric.
+    It has one row per change and loss, and one column per metric.
     """
     keys = ["dataset", "network", "embeddings", "variant", "method", "seeds", CELLS]
     metrics = [_heading(metric) for metric in table["metric"]]
@@ -183,7 +183,7 @@ def _heading(metric: str) -> str:
 
 
 def _change(row: Mapping[Any, Any]) -> str:
-    """Shares in percent; of a temperature two digits after the point, too."""
+    """Shares are in percent; a temperature also has two digits after the point."""
     metric = str(row["metric"])
     is_temperature = metric == "temperature"
     scale = 0.01 if is_temperature else 1.0

@@ -1,4 +1,4 @@
-"""Gathering the runs of the focal paper from the cells of its stages."""
+"""Collect the runs of the focal paper from its stages' cells."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ def collect(params: Params, folder: Path) -> None:
     """Write runs, tables, claims and metrics of the study into the paper's folder.
 
     Raises:
-        InputError: If a run that the parameters declare is neither in a cell here nor
-            recorded in the folder, or if every training diverged.
+        InputError: If a declared run is neither in a cell here nor recorded in the
+            folder, or if every training diverged.
     """
     runs = gather_study(
         folder, SLUG, params, declared_runs, read_run, tables=MEASURED_COLUMNS
@@ -126,9 +126,9 @@ def collect(params: Params, folder: Path) -> None:
 
 
 def _with_missing_outliers(runs: Runs, params: Params) -> Runs:
-    """The runs, and in the table of what was not run the outlier sets that are missing.
+    """The runs; the table of missing runs gets the missing outlier sets.
 
-    Their tasks run without them.
+    Their tasks run without these sets.
     """
     possible = without_missing(params).focal.tasks
     missing: dict[tuple[str, str], dict[str, Any]] = {}
@@ -150,7 +150,7 @@ def _with_missing_outliers(runs: Runs, params: Params) -> Runs:
 
 
 def declared_runs(params: Params) -> Iterator[DeclaredRun]:
-    """The runs that the parameters declare: classifiers, linear models, translation."""
+    """The declared runs: classifiers, linear models, translation."""
     yield from declared_classifiers(params)
     yield from declared_linear(params)
     yield from declared_translation(params)
@@ -196,7 +196,7 @@ def declared_classifiers(params: Params) -> Iterator[DeclaredRun]:
 
 
 def declared_linear(params: Params) -> Iterator[DeclaredRun]:
-    """The linear models of appendix C; none where the section is left out."""
+    """The linear models of appendix C; none if the section is left out."""
     section = params.focal.linear
     if section is None:
         return
@@ -223,7 +223,7 @@ def declared_linear(params: Params) -> Iterator[DeclaredRun]:
 
 
 def declared_translation(params: Params) -> Iterator[DeclaredRun]:
-    """The models that translate, of appendix K; none where the section is left out."""
+    """The translation models of appendix K; none if the section is left out."""
     section = params.focal.translation
     if section is None:
         return
@@ -241,7 +241,7 @@ def declared_translation(params: Params) -> Iterator[DeclaredRun]:
             "epochs": section.recipe.epochs,
             "planned_epochs": section.recipe.planned_epochs,
         }
-        # Without the digest of the files: the cells would need them.
+        # The files' digest is left out, because it belongs to the cells.
         parameters = {"task": part_of(section, TranslationTask), "arm": arm}
         yield DeclaredRun(
             train_translation,
@@ -254,7 +254,7 @@ def declared_translation(params: Params) -> Iterator[DeclaredRun]:
 def loss_factors(loss: str, options: Row) -> dict[str, Any]:
     """The factors of a loss, from its class and options.
 
-    A schedule of gammas and a policy are named by their gammas, as "531".
+    A schedule of gammas or a policy is named by its gammas, such as "531".
     """
     others = dict(options)
     factors = dict.fromkeys(
@@ -307,7 +307,7 @@ def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
 
 
 def _classifier(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
-    """A classifier, with its evaluation in the cell of the same name."""
+    """A classifier, with the evaluation cell of the same name."""
     record = artifact.json("record.json")
     evaluation = evaluate_focal.result(run.cell)
     facts = {
@@ -372,7 +372,7 @@ def values_of_evaluation(
 
 
 def _value_row(split: str, epoch: int, row: Row) -> dict[str, Any]:
-    """A row of the evaluation as values; another criterion is part of their names."""
+    """A row of the evaluation as values, named after a criterion if not the usual."""
     ending = _BY_LIKELIHOOD if row["scaling"] == "nll" else ""
     metrics = {
         f"{_renamed(name)}{ending}": value
@@ -393,9 +393,9 @@ def _renamed(metric: str) -> str:
 
 
 def merged(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """The rows merged by split, epoch and `scaled`; the last value counts.
+    """The rows merged by split, epoch and `scaled`; the last value wins.
 
-    The history and the evaluation both have the accuracy after the last epoch.
+    Both the history and the evaluation have the accuracy after the last epoch.
     """
     by_place: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:

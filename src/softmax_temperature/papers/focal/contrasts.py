@@ -38,7 +38,7 @@ from softmax_temperature.papers.shared.statistics import Estimate, OverTasks, Ta
 
 @dataclass(frozen=True)
 class Evaluated(Contrast):
-    """A contrast of numbers of the evaluation: the cells behind them are its own."""
+    """A contrast of evaluation metrics, whose cells are the evaluation's."""
 
     contrast: Contrast
 
@@ -53,20 +53,20 @@ class BesideSelected(Contrast):
     """A difference after the last epoch, with that at the selected epoch in the note.
 
     Text trainings are judged after their last epoch, as image trainings are. The note
-    has the number at the epoch of best validation accuracy, which the paper takes for
+    gives the value at the epoch of best validation accuracy, which the paper uses for
     texts: in a short training, the choice of the epoch affects the calibration error
     more than the loss does.
 
     Attributes:
         difference: The difference.
-        selected: The same number at the selected epoch.
+        selected: The same metric at the selected epoch.
     """
 
     difference: Difference
     selected: Measure
 
     def measure(self, runs: Runs) -> Measurement:
-        """The difference, with each experiment that selects an epoch in the note."""
+        """The difference; the note has each experiment that selects an epoch."""
         measurement = self.difference.measure(runs)
         among = self.difference.among & SELECTED_BY_VALIDATION
         beside = replace(self.difference, of=self.selected, among=among)
@@ -119,16 +119,16 @@ def _in_points(estimate: Estimate) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class LeastDifference(Difference):
-    """A difference at the recorded epoch at which it is least, of each pair.
+    """The smallest difference of each pair over the recorded epochs.
 
-    It is above 0 if the order holds throughout the training of the pair. `of` is a
-    metric of each epoch.
+    It is above 0 if the order holds throughout the pair's training. `of` is a metric
+    with a value per epoch.
     """
 
     of: Metric
 
     def differences(self, runs: Runs) -> pd.Series[float]:
-        """The least difference over the epochs, by the factors of a pair."""
+        """The smallest difference over the epochs, by the factors of a pair."""
         rows = runs.measured(self.of.name, split=self.of.split)
         rows = rows[rows["run"].isin(runs.select(self.among).index)]
         at_each = []
@@ -142,7 +142,7 @@ class LeastDifference(Difference):
 
 @dataclass(frozen=True, kw_only=True)
 class LeastRatio(LeastDifference, Ratio):
-    """The logarithm of a ratio at the recorded epoch at which it is least."""
+    """The smallest logarithm of a ratio over the recorded epochs."""
 
 
 def _at(epoch: float) -> Epochs:
@@ -168,11 +168,11 @@ class Apart(Difference):
 class OnOutliers(Contrast):
     """A difference of AUROC, as a mean over the paper's out-of-distribution sets.
 
-    The mean is over those that the study has. A run that lacks one of them is left out.
-    Each other set is a task of its own, which the paper does not have.
+    The mean is over those sets that the study has. A run without one of these sets is
+    left out. Each other set is a separate task, which the paper does not have.
 
     Attributes:
-        difference: The difference, whose number is replaced by each AUROC.
+        difference: The difference, whose metric is replaced by each AUROC.
         scaled: Whether the first AUROC is after scaling; the second is before.
     """
 
@@ -180,7 +180,7 @@ class OnOutliers(Contrast):
     scaled: bool = False
 
     def measure(self, runs: Runs) -> Measurement:
-        """The mean over the paper's sets, and the difference of each other set."""
+        """The mean over the paper's sets, and the difference on each other set."""
         sets = outlier_sets(runs)
         if not sets:
             return not_tested(
@@ -208,7 +208,7 @@ class OnOutliers(Contrast):
         ]
 
     def _of(self, sets: Sequence[str]) -> Difference:
-        """The difference of the mean AUROC on some sets."""
+        """The difference of the mean AUROC over some sets."""
         aurocs = [replace(AUROC, split=name) for name in sets]
         plain = Average(aurocs)
         if not self.scaled:

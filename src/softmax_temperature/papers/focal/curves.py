@@ -1,4 +1,4 @@
-"""Numbers that are computed from the curves of a training, and from its samples."""
+"""Metrics computed from the curves and samples of a training."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ SURE = 0.9
 
 
 def stopped_early(metric: Metric, criterion: str) -> Derived:
-    """A test metric at the epoch that validation data choose by a criterion.
+    """A test metric at the epoch that a validation criterion chooses.
 
-    It is the first of the best among those whose validation accuracy is near the
-    highest: the least ECE of all epochs may be that of an untrained network.
+    It is the best epoch among those whose validation accuracy is near the highest,
+    because the lowest ECE of all epochs may belong to an untrained network.
     """
 
     def compute(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
@@ -51,7 +51,7 @@ def stopped_early(metric: Metric, criterion: str) -> Derived:
 def stopped_at_any_epoch(metric: Metric, criterion: str) -> Derived:
     """A test metric at the epoch that validation data choose among all epochs.
 
-    Table J.1 chooses so.
+    Table J.1 uses this choice.
     """
 
     def compute(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
@@ -64,7 +64,7 @@ def stopped_at_any_epoch(metric: Metric, criterion: str) -> Derived:
 def _at_epochs(
     metric: Metric, epochs: pd.Series[float], runs: Runs, chosen: pd.DataFrame
 ) -> pd.Series[float]:
-    """The metric of each run at an epoch of its own."""
+    """The metric of each run at its own epoch."""
 
     def value(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[float]:
         at = values["run"].map(epochs)
@@ -76,9 +76,9 @@ def _at_epochs(
 def stopping_epochs(
     runs: Runs, chosen: pd.DataFrame, criterion: str, *, near: float = NEAR_BEST
 ) -> pd.Series[float]:
-    """The epoch that validation data choose, of each run that finished.
+    """The epoch that validation data choose for each finished run.
 
-    Only epochs are chosen whose validation accuracy is at most `near` below the best.
+    Only epochs whose validation accuracy is at most `near` below the best qualify.
     """
     finished = chosen.index[~is_lost(chosen)]
     rows = runs.wide("accuracy", "nll", "ece", split="validation")
@@ -93,13 +93,13 @@ def stopping_epochs(
 
 
 def change_where_overfitted(name: str, *, sign: int = 1) -> Derived:
-    """The change of a test metric from the epoch of least test NLL to the last.
+    """The change of a test metric from the epoch of lowest test NLL to the last.
 
-    Only runs whose test NLL rises have it: see `OVERFITTED`.
+    Only runs whose test NLL rises have a value: see `OVERFITTED`.
 
     Args:
         name: "nll_right" or "nll_wrong", the NLL of these samples.
-        sign: -1 for the change with its sign reversed.
+        sign: -1 reverses the sign of the change.
     """
 
     def compute(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
@@ -121,7 +121,7 @@ def overfitted_count(runs: Runs, chosen: pd.DataFrame) -> str:
 def _best_and_last(
     runs: Runs, chosen: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The test NLL at its least and at the end, of each run that finished."""
+    """The lowest and the last test NLL of each finished run."""
     sides = ["nll", "nll_right", "nll_wrong"]
     rows = runs.wide(*sides, split="test")
     rows = rows[rows["run"].isin(chosen.index[~is_lost(chosen)])].dropna(subset="nll")
@@ -168,7 +168,7 @@ HALF_RISE_OF_WRONG = Derived("nats", _half_rise_of_wrong)
 
 
 def _log_gradient_norm(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
-    """The mean logarithm over samples and over the recorded epochs but the first."""
+    """The mean logarithm over samples and over all recorded epochs except the first."""
     bins = runs.tables["gradient_norms"]
     bins = bins[bins["run"].isin(chosen.index[~is_lost(chosen)])]
     bins = bins[bins["epoch"] > bins.groupby("run")["epoch"].transform("min")]

@@ -1,8 +1,8 @@
 """Figures over a training, and of the theory: 1 to 3, A.1, B.1, C.1, C.2 and I.1.
 
 Figures of training show the first experiment with the main recipe. Lines are means over
-seeds, bands one standard deviation; runs that diverged are not in them, and where all
-did there is no figure.
+seeds, bands one standard deviation; diverged runs are left out, and if all diverged
+there is no figure.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def finished(runs: Runs, losses: Mapping[str, Where], among: Where) -> pd.DataFr
 
 
 def of_runs(table: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a table that belong to chosen runs, in the order of the runs.
+    """The rows of a table for the chosen runs, in the order of the runs.
 
     The columns `arm` and `seed` are added.
     """
@@ -105,7 +105,7 @@ def curves_of(
 
 
 def first_experiment(runs: Runs) -> str:
-    """The experiment that figures of training show; "" if there is none."""
+    """The experiment in the figures of training; "" if there is none."""
     names = shown_experiments(runs)
     return names[0] if names else ""
 
@@ -126,7 +126,7 @@ def curves(axes: Axes, rows: pd.DataFrame, column: str, **labels: Any) -> None:
 def figure_1(runs: Runs) -> Figure | None:
     """NLL, entropy, errors and ECE while cross-entropy trains.
 
-    NLL and entropy are shown of all, of right and of wrong samples.
+    NLL and entropy are shown for all, for right and for wrong samples.
     """
     sides = [f"{name}{end}" for name in ("nll", "entropy") for _, end, _ in _SIDES]
     train, test = (
@@ -182,7 +182,7 @@ def _nll_and_entropy(axes: Axes, rows: pd.DataFrame, text: str) -> None:
 def figure_2(runs: Runs) -> Figure | None:
     """Test NLL, entropy of wrong samples, and the last layer's weight norm, by loss.
 
-    The NLL is shown of all, of right and of wrong samples.
+    The NLL is shown for all, for right and for wrong samples.
     """
     test = curves_of(
         runs,
@@ -214,7 +214,7 @@ def figure_2(runs: Runs) -> Figure | None:
 def figure_3a() -> Figure:
     """g(p, γ), the gradient of focal loss over that of cross-entropy.
 
-    Dots mark p0, where it falls through 1.
+    Dots mark p0, where the ratio falls below 1.
     """
     probs = torch.linspace(0, 1, _POINTS, dtype=torch.float64)
     figure, (axes,) = figures.panels(1, width=0.75 * figures.WIDTH, row=3.2)
@@ -244,7 +244,7 @@ def figure_3a() -> Figure:
 def figure_3bcd(runs: Runs) -> Figure | None:
     """Histograms of the last layer's gradient norm over training samples.
 
-    There is one panel per epoch; seeds are taken together.
+    There is one panel per epoch, which pools the seeds.
     """
     shown = finished(runs, CURVE_LOSSES, in_first_experiment(runs))
     table = of_runs(runs.tables["gradient_norms"], shown)
@@ -275,7 +275,7 @@ def figure_3bcd(runs: Runs) -> Figure | None:
         axes.set(
             title=f"({letter}) epoch {epoch}", xlabel="gradient norm", xscale="log"
         )
-    # The first bin has all samples below it, too.
+    # The first bin also holds all samples below it.
     edges = counts[["low", "high"]].min()
     powers = np.arange(-4, 3, 2)
     names = [
@@ -296,8 +296,8 @@ def figure_3bcd(runs: Runs) -> Figure | None:
 def figure_a1(runs: Runs) -> Figure | None:
     """Reliability on training data at a few epochs, of the first seed, in 25 bins.
 
-    Below it is the share of samples in each bin. Epochs after which the last bin holds
-    all but `_REST` of the samples are one bar: they are named above the panels, and
+    Below it is the share of samples in each bin. If the last bin of an epoch holds all
+    but `_REST` of the samples, the epoch is one bar: it is named above the panels, and
     drawn only if there are no others.
     """
     shown = finished(runs, _CROSS_ENTROPY, in_first_experiment(runs))
@@ -352,7 +352,7 @@ def _reliability(upper: Axes, lower: Axes, bins: pd.DataFrame) -> None:
 
 
 def _in_the_last_bin(shares: pd.Series[float]) -> str:
-    """The epochs of which nothing is left to draw, in words."""
+    """The epochs with nothing to draw, in words."""
     epochs = [str(epoch) for epoch in shares.index]
     named = epochs[-1]
     if len(epochs) > 1:
@@ -420,7 +420,7 @@ def figure_c1(runs: Runs) -> Figure | None:
 def figure_c2(runs: Runs) -> Figure | None:
     """Confidence of the linear model's mistakes, and its decision regions, by loss.
 
-    Mistakes are those of all seeds, regions those of seed 0.
+    Mistakes are pooled over seeds; regions are from seed 0.
     """
     models = runs.select(LINEAR)
     mistakes = of_runs(runs.tables["linear_mistakes"], models)
@@ -434,7 +434,8 @@ def figure_c2(runs: Runs) -> Figure | None:
     grid = figure.add_gridspec(2, len(weights), height_ratios=(1, 1.2))
     above = figure.add_subplot(grid[0, :])
     below = [figure.add_subplot(grid[1, column]) for column in range(len(weights))]
-    # Shares of each loss's own mistakes, because the losses need not make equally many.
+    # Shares of each loss's own mistakes, because the losses make different numbers of
+    # mistakes.
     for loss, confidence in mistakes.groupby("arm", sort=False)["confidence"]:
         share = PERCENT * np.histogram(confidence, _EDGES)[0] / len(confidence)
         above.stairs(share, _EDGES, fill=True, color=COLOURS[str(loss)], alpha=0.25)
@@ -514,7 +515,7 @@ def _regions(
         colors="black",
         linestyles=["--", "-", "--"],
     )
-    # Labels have the colours of their regions: others are mistakes.
+    # Labels have the colours of their regions; other colours are mistakes.
     for label, marker, colour in ((0, "o", "#2166ac"), (1, "^", figures.WARNING)):
         x, y = places[labels == label].T
         # Rasterised, because thousands of elements would make the SVG large.

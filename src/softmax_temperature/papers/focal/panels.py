@@ -1,4 +1,4 @@
-"""The test images of Figure H.1, and the predictions of its losses on them."""
+"""The test images of Figure H.1, and its losses' predictions on them."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ Pictures = dict[str, NDArray[np.uint8]]
 def with_panels(runs: Runs, params: Params, pixels: Path) -> tuple[Runs, Pictures]:
     """The runs with predictions on the images of Figure H.1, and the images' pixels.
 
-    They are the first test images that all losses of the figure classify correctly, and
-    the first that all get wrong; half of `focal.evaluation.panels` are of each kind, by
-    the first seed. The choice favours no loss.
+    They are the first test images that all losses of the figure classify correctly and
+    the first that all get wrong; half of `focal.evaluation.panels` are of each kind,
+    according to the first seed. The choice favours no loss.
 
     Args:
-        runs: The runs, with the predictions that were recorded before.
+        runs: The runs, with the predictions recorded before.
         params: The parameters.
-        pixels: The file with the pictures that were recorded before. An experiment
-            whose trainings are not on this machine keeps them.
+        pixels: The file with the pictures recorded before. If an experiment's trainings
+            are not on this machine, its recorded ones stay.
 
     Returns:
-        The runs with their table `panels`; the pictures by experiment.
+        The runs with their table `panels`, and the pictures by experiment.
     """
     half = params.focal.evaluation.panels // 2
     recorded = runs.tables["panels"]
@@ -77,14 +77,14 @@ def with_panels(runs: Runs, params: Params, pixels: Path) -> tuple[Runs, Picture
 
 
 def _experiments(runs: Runs, params: Params) -> Iterator[str]:
-    """The experiments on images whose losses of Figure H.1 finished."""
+    """The experiments on images with finished losses of Figure H.1."""
     for name in MAIN.select(runs.table)["experiment"].unique():
         if params.focal.tasks[name].text is None and len(_shown_runs(runs, name)):
             yield name
 
 
 def _shown_runs(runs: Runs, experiment: str) -> pd.DataFrame:
-    """The finished runs of the losses of Figure H.1 of the first seed, in its order."""
+    """The finished runs of Figure H.1's losses with the first seed, in its order."""
     shown = MAIN & where(experiment=experiment, seed=0, diverged=False)
     rows = (shown & any_of(QUALITATIVE_LOSSES)).select(runs.table)
     return pd.concat([loss.select(rows) for loss in QUALITATIVE_LOSSES.values()])

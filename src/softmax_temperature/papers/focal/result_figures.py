@@ -3,9 +3,9 @@
 The ROC curves of Table 3 are one of these.
 
 Bars, points and curves are means over seeds, error bars of points and bands one
-standard deviation, crosses what the paper prints. `written` are the tables of the
-results, by the name of their file. There is no figure (None) where an experiment has
-nothing for it, or all its trainings diverged.
+standard deviation, and crosses the printed values. `written` holds the tables of the
+results, by file name. A figure is None if an experiment has no data for it or all its
+trainings diverged.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _TRANSLATION_TITLES = {
 def _evaluation(
     runs: Runs, chosen: pd.DataFrame, *metrics: str, scaled: bool
 ) -> pd.DataFrame:
-    """The evaluation of some runs at the selected epoch, a column per metric."""
+    """The evaluation of some runs at the selected epoch, one column per metric."""
     values = {
         name: at_selected_epoch(Metric(name, scaled=scaled)).of(runs, chosen)
         for name in metrics
@@ -92,8 +92,8 @@ def _evaluation(
 def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
     """ECE, AdaECE and Classwise-ECE before and after scaling, with 90 % intervals.
 
-    The intervals are those of one training over resampled test samples, averaged over
-    seeds: they do not hold the spread over seeds, which the dots show.
+    The intervals are from one training over resampled test samples, averaged over
+    seeds: they do not include the spread over seeds, which the dots show.
 
     G.1 to G.4 show the same for other experiments.
     """
@@ -145,9 +145,9 @@ def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
 def calibration_summary(runs: Runs, written: Written) -> Figure | None:
     """Ours: ECE of every loss before and after scaling, with the temperature.
 
-    There is a panel per experiment; all have one scale. Trainings that guess are left
-    out of the means, and their row says so: the ECE of guessing is near 0. None without
-    experiments.
+    There is one panel per experiment; all share one scale. Trainings that guess are
+    left out of the means, and their row says so, because the ECE of guessing is near 0.
+    None without experiments.
     """
     experiments = shown_experiments(runs)
     if not experiments:
@@ -190,7 +190,7 @@ def calibration_summary(runs: Runs, written: Written) -> Figure | None:
 
 
 def _evaluations(runs: Runs) -> pd.DataFrame:
-    """The evaluations before and after scaling, a row each, of the main recipe."""
+    """The evaluations of the main recipe before and after scaling, one row each."""
     main = runs.select(MAIN & where(diverged=False))
     metrics = ("accuracy", "ece", NOISE_FLOOR, "temperature")
     parts = [
@@ -236,12 +236,12 @@ def _before_and_after(
 
 
 def _temperatures(axes: Axes, rows: pd.DataFrame, arms: Sequence[str]) -> None:
-    """Write the temperature of each loss at the right of its row.
+    """Write each loss's temperature at the right of its row.
 
     Args:
         axes: The panel.
         rows: The evaluations after scaling.
-        arms: The losses, by the place of their row.
+        arms: The losses, in the order of their rows.
     """
     for position, arm in enumerate(arms):
         of_arm = rows[rows["arm"] == arm]
@@ -266,7 +266,7 @@ def _temperatures(axes: Axes, rows: pd.DataFrame, arms: Sequence[str]) -> None:
 
 @figures.style()
 def figure_shift(runs: Runs, written: Written, experiment: str) -> Figure | None:
-    """Ours: error and ECE on other pictures of the same classes, a row per set."""
+    """Ours: error and ECE on other images of the same classes, one row per set."""
     sets = shifted_sets(runs, MAIN & where(experiment=experiment))
     if not sets:
         return None
@@ -308,10 +308,10 @@ def figure_shift(runs: Runs, written: Written, experiment: str) -> Figure | None
 def figure_h1(runs: Runs, pixels: Path, experiment: str) -> Figure | None:
     """Test images with their label and the predictions of four losses.
 
-    Predictions are those of the first seed, before and after scaling.
+    Predictions are from the first seed, before and after scaling.
 
-    Images that all losses classify correctly come first, those that all get wrong last;
-    in the file of pixels they are in the order of `panels`.
+    Images that all losses classify correctly come first, images that all get wrong
+    last; the file of pixels has them in the order of `panels`.
     """
     shown = finished(runs, QUALITATIVE_LOSSES, MAIN & where(experiment=experiment))
     rows = of_runs(runs.tables["panels"], shown)
@@ -360,7 +360,7 @@ def _predicted(
 
 @figures.style()
 def roc_curves(runs: Runs, experiment: str) -> Figure | None:
-    """ROC curves of telling out-of-distribution samples by entropy.
+    """ROC curves for detecting out-of-distribution samples by entropy.
 
     Curves and AUROC are means over seeds, before and after scaling.
     """
@@ -426,7 +426,7 @@ def _areas(axes: Axes, areas: Any) -> None:
         handlelength=0.7,
         labelspacing=0.15,
         borderpad=0.1,
-        # Curves may run behind it.
+        # Curves may pass behind it.
         frameon=True,
         framealpha=0.8,
         edgecolor="none",
@@ -439,7 +439,7 @@ def figure_k1(runs: Runs) -> Figure | None:
 
     Lines are means over seeds; dots are single seeds.
 
-    The larger marks are the highest BLEU and the least ECE of the mean; the vertical
+    The larger marks are the highest BLEU and the lowest ECE of the mean; the vertical
     line is temperature 1. The axis of BLEU need not begin at 0.
     """
     models = finished(runs, TRANSLATION_LOSSES, TRANSLATION)
@@ -484,7 +484,7 @@ def _bar(axes: Axes, x: float, runs: pd.DataFrame, metric: str, **look: Any) -> 
     values = PERCENT * runs[[metric, f"{metric}_low", f"{metric}_high"]]
     mean, low, high = values.mean()
     axes.bar(x, mean, 0.38, **look)
-    # White around it, so that it is seen on dark bars too.
+    # White around it makes it visible on dark bars too.
     for color, width in (("white", 2.2), (_LINE, 1)):
         axes.vlines(x, low, high, color=color, linewidth=width)
         axes.hlines([low, high], x - 0.07, x + 0.07, color=color, linewidth=width)

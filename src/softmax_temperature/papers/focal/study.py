@@ -1,8 +1,8 @@
 """The runs of the focal paper, and its losses as predicates on their factors.
 
 A run trains a network on a data set with a loss. An experiment is a data set with a
-network and a recipe; a variant of one changes its recipe, for the ablation. Appendix C
-trains a linear model, appendix K models that translate.
+network and a recipe; a variant of an experiment changes its recipe, for the ablation.
+Appendix C trains a linear model, appendix K translation models.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ translation_curves: temperature: test BLEU and validation ECE.
 theory_checks: see `losses.propositions.theory_checks`.
 """
 
-# Deviation: Multi30k stands in for WMT14, on which no study here can train; the paper
-# has no other task of translation.
+# Deviation: Multi30k replaces WMT14, on which no study here can train; the paper has no
+# other translation task.
 DATA = (
     "cifar10",
     "cifar100",
@@ -80,7 +80,8 @@ EXPERIMENT = ("experiment",)
 EVALUATION_CELL = "evaluation_cell"
 """Column: the cell that evaluated the run, where `cell` is the one that trained it."""
 
-# What a run is trained with. ----------------------------------------------------------
+# Training factors.
+# ---------------------------------------------------------------------
 
 CE = where(loss="cross_entropy").called("cross-entropy")
 BRIER = where(loss="brier").called("the Brier loss")
@@ -144,7 +145,7 @@ SHOWN_ORDER = ("CE", "Brier", "MMCE", "LS-0.05", "LS-0.1", *FOCAL_LOSSES)
 
 
 def in_shown_order(labels: Iterable[str]) -> list[str]:
-    """Labels of losses in the order of figures; others follow as they come."""
+    """Labels of losses in the order of figures; others follow in their own order."""
     places = {label: place for place, label in enumerate(SHOWN_ORDER)}
     return sorted(labels, key=lambda label: places.get(label, len(places)))
 
@@ -153,7 +154,7 @@ OTHER_LOSSES = ~(any_of(TABLE_1_LOSSES) | any_of(FOCAL_LOSSES) | MMCE_WRITTEN)
 """The losses that the paper's tables do not have: LS-0.1, and those of a user."""
 TABLE_1_AND_OTHERS = any_of(TABLE_1_LOSSES) | OTHER_LOSSES
 
-# What a run is for. -------------------------------------------------------------------
+# Roles. -------------------------------------------------------------------------------
 
 CLASSIFICATION = where(task="classification")
 MAIN = (CLASSIFICATION & where(variant=None)).called("the main recipe")
@@ -163,12 +164,13 @@ SELECTED_BY_VALIDATION = where(select="best_validation")
 LINEAR = where(task="linear").called("the linear model")
 TRANSLATION = where(task="translation", diverged=False).called("translation")
 
-# In translation the paper names a loss without its gamma or smoothing. These are those
-# of profile `defaults`: the text of appendix K lost them.
+# In translation the paper names a loss without its gamma or smoothing. These are the
+# values of profile `defaults`, because our copy of appendix K lacks them.
 TRANSLATION_LOSSES: Mapping[str, Where] = {"CE": CE, "LS": LS_01, "FL": FL_1}
 _TRANSLATION_LABELS = {"LS-0.1": "LS", "FL-1": "FL"}
 
-# What is measured. --------------------------------------------------------------------
+# Metrics.
+# ------------------------------------------------------------------------------
 
 ECE = Metric("ece", label="ECE")
 ACCURACY = Metric("accuracy")
@@ -200,7 +202,7 @@ ECE, of a model that translates."""
 
 
 def after_scaling(metric: Metric) -> Metric:
-    """The metric at the temperature of least validation ECE."""
+    """The metric at the temperature of lowest validation ECE."""
     # Section 5 reports this criterion.
     return replace(metric, scaled=True)
 
@@ -211,7 +213,7 @@ def at_selected_epoch(metric: Metric) -> Metric:
 
 
 def read(folder: Path) -> Runs:
-    """The runs in `results/<study>/focal`, with the columns that follow from them.
+    """The runs in `results/<study>/focal`, with derived columns.
 
     The columns are `own` (the paper has the data), `is_printed` (the paper has numbers
     of the experiment), the label `arm`, `evaluation_cell`, and for translation
@@ -221,11 +223,11 @@ def read(folder: Path) -> Runs:
 
 
 def tidied(runs: Runs) -> Runs:
-    """The runs with the columns that follow from their factors and values."""
+    """The runs with the columns derived from their factors and values."""
     table = runs.table
     texts = ["variant", "variant_of", "printed_dataset", "printed_network"]
     texts += ["differs", "embeddings", "noise", "mmce_form", "milestones", "options"]
-    # A study of linear models alone lacks the facts about classifiers.
+    # A study with only linear models lacks the facts about classifiers.
     counts = [f"{split}_images" for split in SPLITS]
     names = ["classes", "parameters", "selected_epoch", *counts, *texts]
     table = table.reindex(columns=list(dict.fromkeys([*table, *names])))
@@ -272,7 +274,7 @@ def arm_label(run: Mapping[str, Any] | pd.Series[Any]) -> str:
 
 
 def plain(value: Any) -> str | None:
-    """A gamma as text without zeros at its end, as "3", "53" or "0.5"; None stays."""
+    """A gamma as text without trailing zeros: "3", "53" or "0.5"; None stays."""
     if pd.isna(value):
         return None
     try:
@@ -282,12 +284,12 @@ def plain(value: Any) -> str | None:
 
 
 def outlier_sets(runs: Runs, among: Where = ALL) -> list[str]:
-    """The out-of-distribution sets on which some runs were scored, by name."""
+    """The out-of-distribution sets with scores of some runs, by name."""
     return _other_sets(runs, AUROC, among)
 
 
 def shifted_sets(runs: Runs, among: Where = ALL) -> list[str]:
-    """The data sets with the same classes on which some runs were evaluated, too."""
+    """The other data sets with the same classes on which runs were evaluated."""
     return _other_sets(runs, ECE, among)
 
 
@@ -298,9 +300,9 @@ def _other_sets(runs: Runs, metric: Metric, among: Where) -> list[str]:
 
 
 def placeholders(runs: Runs) -> list[str]:
-    """The experiments that a study of translation trains for its tables alone.
+    """The experiments that a translation study trains only to fill its tables.
 
-    They have one loss, so that they compare nothing, and no reader is shown them.
+    They have one loss and so compare nothing, and readers do not see them.
     """
     main = runs.select(MAIN)
     if runs.select(TRANSLATION).empty or main.empty:
@@ -317,7 +319,7 @@ def shown_experiments(runs: Runs) -> list[str]:
 
 
 def experiments(runs: Runs) -> pd.DataFrame:
-    """A row per experiment with the main recipe, for a reader; see `placeholders`."""
+    """One row per experiment with the main recipe, for a reader; see `placeholders`."""
     columns = [
         "experiment",
         "dataset",

@@ -1,7 +1,7 @@
-"""The tables of the focal paper with our numbers beside the printed ones, and our own.
+"""The tables of the focal paper with our values beside the printed ones, and our own.
 
-They are long, one row per data set, network, loss and metric; `layout.wide` lays them
-out as the paper does.
+They are long, with one row per data set, network, loss and metric; `layout.wide`
+arranges them as in the paper.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ _REMARKS = ["embeddings", "differs"]
 _VERSUS = " vs "
 _OTHER_SET = "other_set"
 """Column: the out-of-distribution or shifted set of a number."""
-# Deviation: where CIFAR-10-C is not on disk, Gaussian noise of its severity 5 takes its
-# place, and is not compared with what is printed for it.
+# Deviation: if CIFAR-10-C is not on disk, we use Gaussian noise of its severity 5 and
+# do not compare it with the printed values.
 _NOISE = "gaussian-noise"
 _NOISE_ARCHIVE = "CIFAR-10-C"
 _PRINTED_OUTLIERS = {
@@ -99,7 +99,7 @@ _TEXT_DATASETS = ("20 Newsgroups", "SST Binary")
 
 
 def by_loss(table: pd.DataFrame) -> pd.DataFrame:
-    """A comparison as texts, its losses in columns, those of a family side by side."""
+    """A comparison as texts, with losses in columns, side by side by family."""
     texts = layout.wide(table, across="method")
     columns = [*texts]
     losses = [
@@ -122,21 +122,22 @@ def by_loss(table: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class LossTable(Table):
-    """A table of means over seeds by loss, beside what the paper prints.
+    """A table of means over seeds by loss, beside the printed values.
 
-    Numbers are fractions, except temperatures and NLL. The error of a single seed is
+    Values are fractions, except temperatures and NLL. The error of a single seed is
     from the bootstrap over its test samples. `differs` says how our experiment differs
     from the paper's.
 
     Attributes:
         losses: The losses, in the paper's order, by their labels.
-        numbers: The numbers of each run, in the paper's order.
-        title: The printed table or notebook; "" if its numbers are not known.
-        with_others: Whether losses that the paper does not have follow.
-        by_criterion: Whether a criterion names a number, too.
-        printed_only: Whether numbers that are not printed are left out.
-        fewest_classes: The least number of classes of a data set.
-        is_evaluated: Whether the numbers are of the evaluation, not of the training.
+        numbers: The metrics of each run, in the paper's order.
+        title: The printed table or notebook; "" if its values are unknown.
+        with_others: Whether to append losses that the paper does not have.
+        by_criterion: Whether the criterion is part of a value's name.
+        printed_only: Whether to leave out values that the paper does not print.
+        fewest_classes: Least number of classes of the data sets to show.
+        is_evaluated: Whether the values are from the evaluation instead of the
+            training.
     """
 
     losses: Mapping[str, Where]
@@ -187,14 +188,14 @@ class LossTable(Table):
 
 
 def _missing(runs: Runs, printed: pd.DataFrame) -> list[tuple[str, str]]:
-    """Experiments whose data are missing, and those without a printed outlier set."""
+    """Experiments with missing data, and those without a printed outlier set."""
     places = places_without_data(runs, MAIN, _named_missing)
     known = set(printed[["dataset", "network"]].itertuples(index=False, name=None))
     return [place for place in places if _VERSUS not in place[0] or place in known]
 
 
 def _named_missing(rows: pd.DataFrame) -> pd.DataFrame:
-    """Experiments without runs, with data set and network as the paper names them."""
+    """Experiments without runs, with the paper's names of data set and network."""
     rows = rows.assign(
         is_printed=rows["printed_dataset"] != "", arm="", value=0.0, noise=""
     )
@@ -208,7 +209,7 @@ def _named_missing(rows: pd.DataFrame) -> pd.DataFrame:
 def in_order(
     rows: pd.DataFrame, keys: Sequence[str], orders: Mapping[str, Sequence[str]]
 ) -> pd.DataFrame:
-    """The rows sorted by keys, each in a given order or in that of its appearance."""
+    """The rows sorted by keys, each in a given order or in order of appearance."""
     ranks = pd.DataFrame(index=rows.index)
     for key in keys:
         order = list(dict.fromkeys(orders.get(key, rows[key])))
@@ -217,10 +218,10 @@ def in_order(
 
 
 def _named(rows: pd.DataFrame) -> pd.DataFrame:
-    """The runs with data set and network as the paper names them, where it does.
+    """The runs with the paper's names of data set and network, if it has any.
 
-    An out-of-distribution or shifted set is part of the data set's name; an experiment
-    that was not scored on it is left out.
+    An out-of-distribution or shifted set is part of the data set's name; experiments
+    without scores on it are left out.
     """
     if _OTHER_SET in rows:
         scored = rows.groupby(["experiment", _OTHER_SET])["value"].transform("count")
@@ -243,7 +244,7 @@ def _named(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_remarks(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
-    """Add the source of word vectors, and remarks on what differs from the paper."""
+    """Add the source of word vectors, and remarks on differences from the paper."""
     runs_of = runs.select(MAIN).drop_duplicates("experiment").set_index("experiment")
     differs = {name: _differs(row) for name, row in runs_of.iterrows()}
     remarks = {
@@ -265,9 +266,9 @@ def _differs(run: pd.Series[Any]) -> str:
 
 
 def printed_numbers(title: str) -> pd.DataFrame:
-    """The printed numbers of a table, in our units.
+    """The printed values of a table, in our units.
 
-    The paper prints BLEU in percent, too.
+    The paper also prints BLEU in percent.
     """
     rows = published(SLUG, title).rename(columns={"model": "network"})
     is_percent = (rows["unit"] == "percent") | rows["metric"].str.contains("BLEU")
@@ -286,18 +287,18 @@ def profiles_of(dataset: str, network: str) -> tuple[str, ...]:
 
 
 def number(name: str, metric: Metric, **about: str) -> Number:
-    """A number at the selected epoch, with the error of its bootstrap."""
+    """A metric at the selected epoch, with its bootstrap error."""
     selected = at_selected_epoch(metric)
     return Number(name, selected, about, error=bootstrap_error(selected))
 
 
 def scaled(name: str, metric: Metric, **about: str) -> Number:
-    """The same number at the temperature of least validation ECE."""
+    """The same metric at the temperature of lowest validation ECE."""
     return number(f"{name}{AFTER}", after_scaling(metric), **about)
 
 
 def both(name: str, metric: Metric, **about: str) -> list[Number]:
-    """A number before and after scaling."""
+    """A metric before and after scaling."""
     return [number(name, metric, **about), scaled(name, metric, **about)]
 
 
@@ -315,7 +316,7 @@ def bootstrap_error(metric: Metric) -> Derived:
 
 
 def _always(*numbers: Number) -> Callable[[Runs], Sequence[Number]]:
-    """The same numbers for every study."""
+    """The same metrics for every study."""
     return lambda _: numbers
 
 
@@ -338,9 +339,9 @@ def _on_shifted_sets(runs: Runs) -> list[Number]:
 
 
 def _stopped_early(_: Runs) -> list[Number]:
-    """At the epochs that the criteria choose among all, then among those near the best.
+    """Stopping among all epochs, then among those near the best accuracy.
 
-    By accuracy both are the same.
+    The accuracy chooses the same epoch in both cases.
     """
     numbers = []
     for criterion in CRITERIA:
@@ -382,7 +383,7 @@ _RELEASED = [
 
 
 def _main_table(name: str, *numbers: Number, **about: Any) -> LossTable:
-    """A table of the losses of Table 1, and of those that the paper does not have."""
+    """A table of Table 1's losses and of those that the paper does not have."""
     return LossTable(
         name=name,
         losses=TABLE_1_LOSSES,
@@ -393,12 +394,12 @@ def _main_table(name: str, *numbers: Number, **about: Any) -> LossTable:
 
 
 def _focal_table(name: str, *numbers: Number) -> LossTable:
-    """A table of the focal losses among themselves."""
+    """A table that compares the focal losses."""
     return LossTable(name=name, losses=FOCAL_LOSSES, numbers=_always(*numbers))
 
 
 def translation_scores(runs: Runs) -> pd.DataFrame:
-    """Table K.1 with the printed numbers of the text."""
+    """Table K.1 with the values printed in the text."""
     names = ["dataset", "network", "criterion", "method", METRIC]
     keys = ["task", *names]
     printed = printed_numbers(_K1_TITLE)
@@ -458,7 +459,7 @@ _TRANSLATION_SCORES = (
 
 
 def not_in_a_table(_: Runs | None = None) -> pd.DataFrame:
-    """The printed numbers that are ranges over several networks.
+    """The printed values that are ranges over several networks.
 
     They belong to no table.
     """
@@ -500,7 +501,7 @@ TABLES: tuple[Table, ...] = (
         "table_f7",
         number("top1", Metric("accuracy")),
         number("top5", Metric("top5_accuracy")),
-        # Of five classes, all are among the top five.
+        # With five classes, all are among the top five.
         fewest_classes=6,
     ),
     _main_table("table_f8", number("nll", NLL)),
@@ -512,9 +513,10 @@ TABLES: tuple[Table, ...] = (
         losses={"CE": CE, "MMCE": MMCE, "FLSD-53": FLSD_53},
         numbers=_always(*_CONFIDENT),
     ),
-    # Deviation: which focal loss Table J.1 has is not said; this is FLSD-53, the method
-    # that the paper proposes. Its criteria choose among all epochs, where a short
-    # training may yield an untrained network; so each is shown near the best, too.
+    # Deviation: the paper does not say which focal loss Table J.1 shows; we use
+    # FLSD-53, the method that it proposes. Its criteria choose among all epochs, where
+    # a short training may yield an untrained network; so we also show each criterion
+    # near the best.
     LossTable(
         name="table_j1",
         losses={"CE": CE, "FLSD-53": FLSD_53},
@@ -522,8 +524,8 @@ TABLES: tuple[Table, ...] = (
         by_criterion=True,
         is_evaluated=False,
     ),
-    # The weights that the authors released, by their own notebooks, with more digits
-    # than the tables.
+    # The authors' released weights, by their own notebooks, with more digits than the
+    # tables.
     LossTable(
         name="released",
         losses={"CE": CE},

@@ -1,8 +1,8 @@
-"""Gathering the runs of a study from the cells here and from recorded rows.
+"""Collect the runs of a study from the cells here and from recorded rows.
 
-A study grows: a run that is recorded in the paper's folder, and that the parameters
-still declare, stays where this machine does not have its cell. So rows of a GPU and of
-a CPU make one table.
+A study grows: a run recorded in the paper's folder and still declared by the parameters
+stays if this machine does not have its cell. So rows from a GPU and from a CPU form one
+table.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class DeclaredRun:
     """A run that the parameters declare, or all runs that share a cell.
 
     Attributes:
-        stage: The stage that makes it.
+        stage: The stage that computes it.
         cell: The name of its cell in the stage. Several runs may share one.
-        factors: Its factors, and what else the parameters say about it.
+        factors: Its factors, and other facts from the parameters.
         parameters: The parameters of the cell, if they are known without its inputs.
         each: The other factors of each run, if one declaration describes several. Their
-            measurements then have a column `run`, the number of the run in `each`.
+            measurements then have a column `run`, the index of the run in `each`.
     """
 
     stage: Stage
@@ -80,9 +80,9 @@ class MeasuredRun:
     """The contents of a run's cell.
 
     Attributes:
-        facts: The run's columns that are no factors: outcome, epochs done, sizes.
-        rows: The values, in rows of split, epoch, possibly scaled, and metrics.
-        tables: Rows of measured tables, by the name of their file.
+        facts: The run's columns that are not factors: outcome, epochs done, sizes.
+        rows: The values, in rows of split, epoch, optionally scaled, and metrics.
+        tables: Rows of measured tables, by file name.
     """
 
     facts: Row
@@ -104,15 +104,15 @@ def gather_study(
 ) -> Runs | None:
     """The runs of a study that the parameters declare (see `gather`).
 
-    Where nothing ran, because all data are missing, the paper's folder says so.
+    If nothing ran because all data are missing, the paper's folder says so.
 
     Args:
         folder: The paper's folder.
         paper: Its slug.
         params: The parameters.
-        declare: The runs that some parameters declare.
+        declare: Returns the runs that given parameters declare.
         read: Reads a run from its cell.
-        tables: As for `gather`.
+        tables: As in `gather`.
 
     Returns:
         The runs; None if nothing ran.
@@ -140,24 +140,23 @@ def gather(
 ) -> Runs:
     """The declared runs, in their order.
 
-    Runs whose data or weights are missing stay where another machine recorded them.
-    The others are in the table `NOT_RUN`, one row for each experiment, without seeds.
-    So are experiments that were declared after the study was recorded on another
-    machine, and that nothing was trained for yet.
+    Runs whose data or weights are missing stay as another machine recorded them. The
+    others are in the table `NOT_RUN`, one row per experiment, without seeds. So are
+    experiments that were declared after another machine recorded the study and that
+    were not trained yet.
 
     Args:
-        folder: The paper's folder, which may hold the runs of another machine.
+        folder: The paper's folder, which may hold another machine's runs.
         declared: The runs that the parameters declare.
         read: Reads a run from its cell.
-        possible: Those that `without_missing` leaves of the parameters; all of them if
-            it is None.
-        tables: The columns of the measured tables that belong to runs, by the name of
-            their file.
+        possible: The runs that the parameters still declare after `without_missing`;
+            None means all.
+        tables: The columns of the measured tables that belong to runs, by file name.
 
     Raises:
-        InputError: If a run is neither in a cell here nor recorded in the folder,
-            although other seeds of its experiment are, or nothing is recorded, and
-            nothing that it needs is missing.
+        InputError: If a run that lacks nothing is neither in a cell here nor recorded
+            in the folder, although other seeds of its experiment are, or nothing is
+            recorded.
     """
     shapes = tables or {}
     recorded = _recorded(folder, list(shapes))
@@ -204,9 +203,9 @@ def gather(
 def _untrained(
     declared: Sequence[DeclaredRun], missing: Sequence[DeclaredRun]
 ) -> list[DeclaredRun]:
-    """The missing runs of experiments of which no seed is there.
+    """The missing runs of experiments without any seed.
 
-    A seed that is missing among others would make a mean over fewer seeds.
+    If single seeds were missing, means would be over fewer seeds.
     """
     absent = {run.name for run in missing}
     begun = {_experiment(run) for run in declared if run.name not in absent}
@@ -218,7 +217,7 @@ def _require_no_others(
     untrained: Sequence[DeclaredRun],
     declared: Sequence[DeclaredRun],
 ) -> None:
-    """Raise InputError if there are missing runs beside the untrained experiments."""
+    """Raise InputError if runs are missing beside the untrained experiments."""
     names = {run.name for run in untrained}
     others = [run for run in missing if run.name not in names]
     if not others:
@@ -255,7 +254,7 @@ def _with_left_out(
     left_out: Sequence[DeclaredRun],
     untrained: Sequence[DeclaredRun],
 ) -> Runs:
-    """The runs, and the table of what was not run, if something was not."""
+    """The runs, and the table of experiments that did not run, if there are any."""
     if left_out:
         say(f"{_count(left_out)} runs are not there: {DATA_MISSING}")
     parts = [
@@ -270,7 +269,7 @@ def _with_left_out(
         return Runs(nothing, pd.DataFrame(columns=LONG), {NOT_RUN: not_run})
     if not_run.empty:
         return runs
-    # Runs of another kind may lack the factors of those that are left out.
+    # Runs of another kind may lack factors of those that are left out.
     columns = list(dict.fromkeys([*runs.table, *factors]))
     table = runs.table.reindex(columns=columns)
     return replace(runs, table=table, tables={**runs.tables, NOT_RUN: not_run})
@@ -281,7 +280,7 @@ class _Division(NamedTuple):
 
     Attributes:
         chosen: The runs to gather.
-        recorded: The cells of those that were recorded with more files than are here.
+        recorded: The recorded cells that used more files than are here.
         left_out: The runs whose data or weights are missing.
     """
 
@@ -293,13 +292,13 @@ class _Division(NamedTuple):
 def _divided(
     declared: Sequence[DeclaredRun], possible: Sequence[DeclaredRun], still: Set[str]
 ) -> _Division:
-    """Divide the declared runs by what is here.
+    """Divide the declared runs by availability.
 
     Args:
         declared: All declared runs.
-        possible: Those that are declared without what is missing. They may have other
-            parameters, where they were to read several files.
-        still: The cells of recorded runs that are declared.
+        possible: The runs that the available files allow. Their parameters may differ
+            if they should have read several files.
+        still: The recorded cells that are still declared.
     """
     asked = _by_name(declared)
     here = _by_name(possible)
@@ -343,14 +342,14 @@ def device_of(cell: Artifact) -> str | None:
 
 
 def _recorded(folder: Path, tables: Sequence[str]) -> Runs | None:
-    """The runs in the folder; None if there are none in today's form."""
+    """The runs in the folder; None if it has none in the current format."""
     if not (folder / RUNS_FILE).is_file():
         return None
     try:
         runs = read_runs(folder, tables)
     except InputError:
         return None
-    # What was not run then is found anew.
+    # The table of experiments that did not run is computed anew.
     kept = {name: table for name, table in runs.tables.items() if name != NOT_RUN}
     return replace(runs, tables=kept)
 
@@ -358,7 +357,7 @@ def _recorded(folder: Path, tables: Sequence[str]) -> Runs | None:
 def _still_declared(
     folder: Path, recorded: Runs | None, declared: Sequence[DeclaredRun]
 ) -> set[str]:
-    """The cells of recorded runs whose factors and parameters are the declared ones."""
+    """The recorded cells whose factors and parameters equal the declared ones."""
     if recorded is None:
         return set()
     known = results.read_json(folder / RECORDS) or {"cells": [], "parameters": {}}
@@ -377,7 +376,7 @@ def _still_declared(
 
 
 def _same_parameters(run: DeclaredRun, recorded: Row | None) -> bool:
-    """Whether a run was recorded with the parameters that are declared now."""
+    """Whether a run was recorded with the parameters that are now declared."""
     if recorded is None:
         return False
     return run.parameters is None or _agree(run.parameters, recorded)
@@ -386,7 +385,8 @@ def _same_parameters(run: DeclaredRun, recorded: Row | None) -> bool:
 def _agree(declared: Any, recorded: Any) -> bool:
     """Whether parameters are equal where both have them.
 
-    A parameter that one of them lacks came or went with the code, not with the profile.
+    A parameter that only one of them has came or went with the code, not with the
+    profile.
     """
     if not isinstance(declared, Mapping) or not isinstance(recorded, Mapping):
         return bool(declared == recorded)
@@ -395,7 +395,7 @@ def _agree(declared: Any, recorded: Any) -> bool:
 
 
 def _rows_of(recorded: Runs, run: DeclaredRun) -> Runs:
-    """The recorded rows of a run, which has the declared factors."""
+    """The recorded rows of a run, with the declared factors."""
     table = recorded.table[recorded.table[CELL] == run.name]
     for name, value in run.factors.items():
         if name in table:
@@ -405,7 +405,8 @@ def _rows_of(recorded: Runs, run: DeclaredRun) -> Runs:
     chosen = table.index
     measurements = recorded.measurements
     return Runs(
-        # The declared factors: a file does not tell the gamma "3" from 3.0.
+        # The declared factors, because a file does not distinguish the gammas "3" and
+        # 3.0.
         table.drop(columns="study").assign(**run.factors),
         measurements[measurements[RUN].isin(chosen)],
         {name: rows[rows[RUN].isin(chosen)] for name, rows in recorded.tables.items()},
@@ -424,7 +425,7 @@ def _in_order(table: pd.DataFrame, each: Sequence[Row]) -> pd.DataFrame:
 
 
 def _key(value: Any) -> str:
-    """A factor's value as text, equal for values that a file does not tell apart."""
+    """A factor's value as text, equal if files cannot distinguish the values."""
     if pd.isna(value):
         return ""
     if isinstance(value, int | float):
@@ -453,7 +454,7 @@ def _as_runs(
     shapes: Mapping[str, Sequence[str]],
     device: str | None,
 ) -> Runs:
-    """The measured runs of a declaration, with numbers from 0 in its order."""
+    """The measured runs of a declaration, numbered from 0 in its order."""
     rows = [
         {**run.factors, **factors, DEVICE: device, **measured.facts, CELL: run.name}
         for factors in run.each

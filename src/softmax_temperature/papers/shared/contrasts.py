@@ -1,10 +1,10 @@
-"""Contrasts: what a claim compares, declared as runs selected by their factors.
+"""Contrasts: the comparison of a claim, declared as runs selected by factors.
 
 `Difference(of=ACCURACY, first=LAST_LAYER, second=NO_COOLING, among=TABLE_1)` is the
-accuracy with last layer Cooling minus that without, over pairs of runs that share
-everything but Cooling. A contrast gives an estimate with an interval for each of its
-parts; a claim about one thing has one part. `sweeps` has the contrasts along a factor
-that is swept: the best value, slopes and correlations.
+accuracy with last-layer Cooling minus the accuracy without, over pairs of runs that
+share everything except Cooling. A contrast gives an estimate with an interval for each
+of its parts; a claim about one thing has one part. `sweeps` has the contrasts along a
+swept factor: the best value, slopes and correlations.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class Measurement:
     Attributes:
         parts: The estimate of each part, by its name.
         unit: The unit of all parts.
-        note: A remark for the reader, with {} for each number of `beside`.
+        note: A remark for the reader, with {} for each value in `beside`.
         missing: Why the other parts cannot be judged.
         cells: The cells that the values come from, see `sources`.
-        beside: The numbers in the note, in the same unit.
-        whole: Whether the claim is about all parts together: without one of them it can
-            be contradicted, and is otherwise not tested.
+        beside: The values in the note, in the same unit.
+        whole: Whether the claim is about all parts together: if one part is missing, it
+            can be contradicted but otherwise is not tested.
         not_run: The parts that the claim does not require, and that were not run.
         remark: Words that belong to the numbers wherever they are shown.
     """
@@ -76,12 +76,12 @@ class Measurement:
 
 
 def not_tested(reason: str) -> Measurement:
-    """The measurement of a claim that these runs cannot decide, and why."""
+    """The measurement of a claim that these runs cannot decide, with the reason."""
     return Measurement({}, "", missing={"": reason})
 
 
 class Contrast(ABC):
-    """Something to be measured on the runs of a study."""
+    """A quantity to measure on the runs of a study."""
 
     @abstractmethod
     def measure(self, runs: Any) -> Measurement:
@@ -90,7 +90,7 @@ class Contrast(ABC):
 
 @dataclass(frozen=True)
 class Computed(Contrast):
-    """A contrast that only a function of its own can measure."""
+    """A contrast that a function of its own measures."""
 
     by: Callable[[Any], Measurement]
 
@@ -119,25 +119,25 @@ class Evidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Declared(Contrast):
-    """A contrast of runs that are selected by factors.
+    """A contrast of runs selected by factors.
 
     Attributes:
-        of: The number that is compared.
-        among: The runs that are looked at.
-        tasks: The factors that make a task. The mean of each task is one value, and
-            all tasks weigh the same.
+        of: The metric to compare.
+        among: The runs to use.
+        tasks: The factors that define a task. The mean of each task is one value, and
+            all tasks have equal weight.
         averaged_over: Factors over which the values of one task and seed are averaged.
-        each: A factor (or a label of one), each value of which is a part of its own.
-        beside: Other numbers of the same runs, for the note, by their names.
-        lost_as: What a lost run counts as, in words, where `of` gives it a value.
+        each: A factor (or its label); each of its values is a separate part.
+        beside: Other metrics of the same runs for the note, by name.
+        lost_as: What a lost run counts as, in words, if `of` gives it a value.
         note: A remark on the runs.
-        counted: What the values of a task are, in the plural.
+        counted: Plural name of a task's values.
         left_out: Whether each value comes from a choice or a fit on the others, which
-            makes the interval wider.
-        resolution: The step of the grid that the values lie on, 0 if they are on none.
-        unit_as: The unit, if it is not that of `of`.
-        cells: Names the cells behind some runs; by default without the seed, the last
-            part of their names.
+            widens the interval.
+        resolution: The step of the grid of values; 0 if there is none.
+        unit_as: The unit, if it differs from the unit of `of`.
+        cells: Names the cells behind runs; by default without the seed, the last part
+            of their names.
     """
 
     of: Measure
@@ -160,7 +160,7 @@ class Declared(Contrast):
         return self.unit_as or self.of.unit
 
     def measure(self, runs: Runs) -> Measurement:
-        """The estimates, with the lost runs and the other numbers in the note."""
+        """The estimates, with the lost runs and the other metrics in the note."""
         evidence = self.evidence(runs)
         if not evidence.parts:
             return not_tested(reasons(evidence.missing))
@@ -183,7 +183,7 @@ class Declared(Contrast):
         )
 
     def remarks(self, runs: Runs, behind: pd.DataFrame) -> list[str]:
-        """The lost runs and the contrast's own note, as far as there are any."""
+        """The lost runs and the contrast's own note, if any."""
         texts = [lost_text(behind, counted=self.lost_as)]
         if self.note is not None:
             texts.append(self.note(runs, behind))
@@ -197,7 +197,7 @@ class Declared(Contrast):
         parts: dict[str, Quantity] = {}
         missing: dict[str, str] = {}
         behind = []
-        # A categorical column says the order of its values itself.
+        # A categorical column defines the order of its values.
         for value in groups.drop_duplicates().sort_values():
             whole = self._restricted(where(**{self.each: value})).evidence(runs)
             name = value_label(self.each, value)
@@ -212,7 +212,7 @@ class Declared(Contrast):
 
     @abstractmethod
     def _whole(self, runs: Runs) -> Evidence:
-        """The estimate where nothing is split into parts."""
+        """The estimate if there are no parts."""
 
     def _sides(self, runs: Runs) -> tuple[pd.DataFrame, ...]:
         """The runs of each side of the comparison."""
@@ -223,9 +223,9 @@ class Declared(Contrast):
         return replace(self, among=self.among & to, each=None)
 
     def _over_tasks(self, numbers: pd.Series[float], runs: pd.DataFrame) -> OverTasks:
-        """The mean over tasks of numbers that are indexed by the tasks' factors.
+        """The mean over tasks of values indexed by the tasks' factors.
 
-        Where the index has the seed, tasks on the same data and network share it.
+        If the index has the seed, tasks on the same data and network share it.
         """
         keys = list(self.tasks)
         about = _about_tasks(runs, keys)
@@ -259,19 +259,17 @@ class Declared(Contrast):
 
 @dataclass(frozen=True, kw_only=True)
 class Difference(Declared):
-    """The number of some runs minus that of others, paired, as a mean over tasks.
+    """A metric of some runs minus that of others, paired, as a mean over tasks.
 
-    Two runs are a pair if they share the task, everything in `averaged_over` and
-    `paired_by`.
+    Two runs form a pair if they share the task, `averaged_over` and `paired_by`.
 
     Attributes:
-        first: The runs whose number is the minuend.
-        second: The runs whose number is subtracted.
-        of_second: The number of the second runs, if it is another one.
-        paired_by: The factors that the two runs of a pair share, in addition to the
-            task's.
-        sharing: The factors in which the two runs of a pair must not differ; if they
-            do, an InputError says so.
+        first: The runs whose metric is the minuend.
+        second: The runs whose metric is subtracted.
+        of_second: The metric of the second runs, if it differs.
+        paired_by: Factors that the two runs of a pair share, besides the task's.
+        sharing: Factors in which the two runs of a pair must not differ; an InputError
+            reports a difference.
     """
 
     first: Where
@@ -284,7 +282,8 @@ class Difference(Declared):
         """The differences, indexed by task, `averaged_over` and `paired_by`.
 
         Raises:
-            InputError: If the two runs of a pair differ in more than what is compared.
+            InputError: If the two runs of a pair differ in more than the comparison
+                allows.
         """
         first, second = self._sides(runs)
         minuend = self._numbers(runs, first, self.of)
@@ -337,9 +336,9 @@ class Difference(Declared):
     def _numbers(
         self, runs: Runs, chosen: pd.DataFrame, measure: Measure
     ) -> pd.DataFrame:
-        """The numbers of one side, by what the two runs of a pair share.
+        """The values of one side, by the shared factors of a pair.
 
-        Beside each number are its cell and the factors that both must have in common.
+        Each value comes with its cell and the factors that both sides must share.
         """
         keys = [*self.tasks, *self.averaged_over, *self.paired_by]
         common = [name for name in self.sharing if name in chosen and name not in keys]
@@ -360,7 +359,7 @@ class Difference(Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class Ratio(Difference):
-    """The logarithm of the ratio of two numbers, paired, as a mean over tasks."""
+    """The logarithm of the ratio of two metrics, paired, as a mean over tasks."""
 
     @property
     def unit(self) -> str:
@@ -376,10 +375,10 @@ class Ratio(Difference):
 
 @dataclass(frozen=True, kw_only=True)
 class Mean(Declared):
-    """A number itself, as a mean over tasks.
+    """A metric as a mean over tasks.
 
     Attributes:
-        by: The factors that tell the values of a task apart.
+        by: The factors that distinguish the values of a task.
     """
 
     by: Sequence[str] = (SEED,)
@@ -399,11 +398,11 @@ class Mean(Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class Proportion(Declared):
-    """The share of seeds with which every run is as a predicate says.
+    """The share of seeds for which every run satisfies a predicate.
 
     Attributes:
         of: The predicate, `Having(words, where)`.
-        trials: The factors that make a trial.
+        trials: The factors that define a trial.
     """
 
     of: Having
@@ -420,7 +419,7 @@ class Proportion(Declared):
             return Evidence({}, {"": self._why_none(runs)}, chosen)
         is_hit = self.of.where.mask(chosen)
         by_trial = is_hit.groupby([chosen[key] for key in self.trials])
-        # A trial that lacks one of the runs says nothing about all of them.
+        # A trial without one of the runs is left out.
         is_whole = by_trial.size() == by_trial.size().max()
         hits = by_trial.all()[is_whole]
         own = bool(chosen[OWN].iloc[0])
@@ -430,13 +429,13 @@ class Proportion(Declared):
 
 @dataclass(frozen=True)
 class Having:
-    """Whether each run is as a predicate says, with the word for it."""
+    """Whether each run satisfies a predicate, with the word for it."""
 
     unit: str
     where: Where
 
     def of(self, _: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
-        """1 for the runs that are, 0 for the others."""
+        """1 for the runs that satisfy it, 0 for the others."""
         return self.where.mask(chosen).astype(float)
 
 
@@ -445,14 +444,14 @@ class Parts(Contrast):
     """Several contrasts by name, which are the parts of one claim.
 
     Attributes:
-        contrasts: The contrasts, with one part each or with several.
-        required: Whether a part that was not run leaves the claim open. If it does
-            not, the row names the parts that were judged and those that were not run.
-        whole: Whether such a claim is not tested until all parts were run, unless a
-            part contradicts it.
+        contrasts: The contrasts, each with one part or several.
+        required: Whether a part that was not run leaves the claim open. If it does not,
+            the row names the parts that were judged and those that were not run.
+        whole: Whether such a claim is not tested until all parts were run, unless one
+            contradicts it.
         note: A remark on the runs.
-        absent: Why a part is not there, in place of the reason that it gives itself.
-        unit_as: The unit, if it is not that of the first contrast.
+        absent: Why a part is missing, instead of its own reason.
+        unit_as: The unit, if it differs from the first contrast's.
         averaged: Factors over whose values each part is averaged as far as they were
             run, with all values that the paper has: the row names both kinds.
     """
@@ -469,7 +468,7 @@ class Parts(Contrast):
         """The parts of all contrasts."""
         evidence = self.evidence(runs)
         if not evidence.parts:
-            # The reasons of the parts differ in the part alone.
+            # The parts' reasons differ only in the part.
             return not_tested(next(iter(evidence.missing.values())))
         first = next(iter(self.contrasts.values()))
         notes = first.remarks(runs, evidence.runs)
@@ -518,11 +517,11 @@ class Parts(Contrast):
 
 
 def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """The runs, one for each value of the keys: two experiments may train the same.
+    """One run for each value of the keys: two experiments may train the same run.
 
     Raises:
-        InputError: If two runs share the keys and differ in another factor: then the
-            contrast does not say which of them it is about.
+        InputError: If two runs share the keys but differ in another factor, because the
+            contrast then does not say which one it is about.
     """
     factors = training_factors(chosen)
     distinct = chosen.drop_duplicates(list(dict.fromkeys([*keys, *factors])))
@@ -544,9 +543,9 @@ def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
 def _averaged(
     numbers: pd.Series[float], keys: Sequence[str], tasks: Sequence[str]
 ) -> pd.Series[float]:
-    """The mean of the numbers with the same keys, of those that have all of them.
+    """The mean of the values with the same keys, if they have all of them.
 
-    A seed that lacks some of what is averaged would be compared with other numbers.
+    A seed with missing values would be compared with a different mean.
     """
     groups = numbers.groupby(list(keys))
     counts = groups.size()
@@ -559,7 +558,7 @@ def _about_tasks(
 ) -> dict[tuple[Any, ...], tuple[bool, str]]:
     """Whether the paper has each task, and the data and network that it shares.
 
-    A task of several networks shares nothing that could be named.
+    A task of several networks shares nothing that has a name.
     """
     known = [name for name in TASK if name in runs]
     about = {}
@@ -572,7 +571,7 @@ def _about_tasks(
 
 
 def reasons(missing: Mapping[str, str]) -> str:
-    """The reasons why parts are missing: with the parts' names where they differ."""
+    """Why parts are missing, with the parts' names if the reasons differ."""
     distinct = list(dict.fromkeys(missing.values()))
     if len(distinct) < 2:
         return "; ".join(distinct)
@@ -596,5 +595,5 @@ def cells_of_runs(table: pd.DataFrame) -> tuple[str, ...]:
 
 
 def whole_cells_of_runs(table: pd.DataFrame) -> tuple[str, ...]:
-    """The whole names of the cells of some runs, each once: one cell has all seeds."""
+    """The full names of the cells of some runs, each once for all seeds."""
     return tuple(dict.fromkeys(table[CELL]))

@@ -1,7 +1,7 @@
-"""Labels for people: the words, colours and order in which factors are shown.
+"""Labels for readers: the words, colours and order in which factors are shown.
 
 Nothing is selected by a label. An arm's label is made from the factors of its runs, so
-that a run with gamma 5 cannot be called "FL-3".
+a run with gamma 5 cannot be called "FL-3".
 """
 
 import re
@@ -308,9 +308,9 @@ def value_label(factor: str, value: Any) -> str:
 def dataset_label(name: str) -> str:
     """A data set in words: "CIFAR-10, 10,000 images" for `cifar10-10000`.
 
-    A number below 100 is the percentage that is trained on, a larger one counts images
-    or texts, and that of drawn characters counts classes. A name that is not known is
-    returned as it is. Two data sets may be named, with "vs" between them.
+    A number below 100 is the percentage of the training data, a larger one counts
+    images or texts, and for generated characters it counts classes. An unknown name is
+    returned unchanged. The name may hold two data sets joined by "vs".
     """
     if " vs " in name:
         return " vs ".join(map(dataset_label, name.split(" vs ")))
@@ -331,7 +331,7 @@ def dataset_label(name: str) -> str:
 def network_label(name: str) -> str:
     """A network in words: "small VGG with batch norm" for `small-vgg-bn`.
 
-    A name that is not known is returned as it is.
+    An unknown name is returned unchanged.
     """
     start = next((size for size in _SIZES if name.startswith(size)), "")
     base = name.removeprefix(start)
@@ -352,7 +352,7 @@ def network_label(name: str) -> str:
 def backbone_label(name: str) -> str:
     """A backbone in words: "MobileNetV1 × 0.25" for `mobilenetv1_025`.
 
-    A name that is not known is returned as it is.
+    An unknown name is returned unchanged.
     """
     family, _, size = name.rpartition("-")
     if family in _FAMILIES and size.isdecimal():
@@ -361,7 +361,7 @@ def backbone_label(name: str) -> str:
 
 
 def statistic_label(name: str) -> str:
-    """A statistic of embeddings in words; a name that is not known as it is."""
+    """A statistic of embeddings in words; an unknown name is returned unchanged."""
     return STATISTICS.get(name, name)
 
 
@@ -448,7 +448,7 @@ def loss_name(run: Mapping[str, Any] | pd.Series) -> str:
 
 
 def cooling_label(run: Mapping[str, Any] | pd.Series) -> str:
-    """The Cooling paper's name of a mode, and how the run differs from its default."""
+    """The Cooling paper's name of a mode, with differences from its default."""
     differs = []
     factor = run["factor"]
     if pd.notna(factor) and factor != 1:
@@ -463,7 +463,7 @@ def cooling_label(run: Mapping[str, Any] | pd.Series) -> str:
 
 
 def architecture_label(run: Mapping[str, Any] | pd.Series) -> str:
-    """The name of a kind of network, and whether it has batch norm if others do not."""
+    """The name of a kind of network, with its batch norm if others have none."""
     kind = run["architecture"]
     name = ARCHITECTURES.get(kind, str(kind))
     if kind not in _MAY_BE_NORMALISED:
@@ -474,7 +474,7 @@ def architecture_label(run: Mapping[str, Any] | pd.Series) -> str:
 def is_share(metric: str) -> bool:
     """Whether a metric is a share.
 
-    A metric that the authors' notebooks print in percent says so itself.
+    A metric that the authors' notebooks print in percent has the unit in its name.
     """
     return _when(metric)[0] in SHARES or "%" in metric
 
@@ -495,7 +495,7 @@ def _when(metric: str) -> tuple[str, str]:
 
 
 def in_points(unit: str) -> str | None:
-    """The unit of a share as a reader sees it; None where it is another number's."""
+    """The unit of a share for a reader; None for another unit."""
     name, comma, part = unit.partition(",")
     if name not in UNITS:
         return None
@@ -503,7 +503,7 @@ def in_points(unit: str) -> str | None:
 
 
 def _plain(value: Any) -> str:
-    """A number without zeros at its end; a policy as it is."""
+    """A number without trailing zeros; a policy is unchanged."""
     try:
         return f"{float(value):g}"
     except ValueError:

@@ -1,4 +1,4 @@
-"""Predicates on the factors of runs: an arm is what a run was trained with, not a name.
+"""Predicates on the factors of runs: an arm is a setting of factors, not a name.
 
 `where(mode="last_layer", factor=1.0)` selects the runs whose factors have these
 values. Predicates combine: `a & b` selects what both select, `a | b` what either does,
@@ -18,7 +18,7 @@ Test = Callable[["pd.Series[Any]"], "pd.Series[bool]"]
 
 @dataclass(frozen=True)
 class Condition:
-    """A test of one factor, with the words that say what it asks for."""
+    """A test of one factor, with words that describe it."""
 
     text: str
     test: Test
@@ -26,7 +26,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Where:
-    """A predicate on the factors of runs, with the words that say what it selects."""
+    """A predicate on the factors of runs, with words that describe the selection."""
 
     text: str
     mask: Callable[[pd.DataFrame], pd.Series[bool]]
@@ -36,7 +36,7 @@ class Where:
         return runs[self.mask(runs)]
 
     def called(self, text: str) -> Where:
-        """The same predicate, in other words."""
+        """The same predicate with other words."""
         return Where(text, self.mask)
 
     def __and__(self, other: Where) -> Where:
@@ -59,16 +59,14 @@ class Where:
 
 
 def where(**factors: Any) -> Where:
-    """The runs whose factors are as given.
+    """The runs whose factors have the given values.
 
     Args:
-        factors: By factor a value, which it must equal; None, if it must be empty; a
-            list or tuple of values, one of which it must equal; or a `Condition`, such
-            as `at_most(1)`.
+        factors: For each factor a value that it must equal; None, if it must be empty;
+            a list or tuple of allowed values; or a `Condition`, such as `at_most(1)`.
 
     Returns:
-        The predicate. Applied to a table that lacks one of the factors it raises a
-        ValueError.
+        The predicate. A table without one of the factors raises a ValueError.
     """
     conditions = {name: _condition(asked) for name, asked in factors.items()}
     text = ", ".join(f"{name} {asked.text}" for name, asked in conditions.items())
@@ -109,7 +107,7 @@ def less_than(bound: float) -> Condition:
 
 
 def between(low: float, high: float) -> Condition:
-    """A number between two, both included."""
+    """A number between two bounds, both included."""
     return Condition(
         f"between {low:g} and {high:g}",
         lambda values: _numbers(values).between(low, high),
@@ -117,7 +115,7 @@ def between(low: float, high: float) -> Condition:
 
 
 def dataset_in(names: Collection[str]) -> Where:
-    """The runs on one of some data sets, on a part of one, or on the whole of one.
+    """The runs on one of some data sets, on a part or on the whole of one.
 
     "cifar10-5000" is a part of "cifar10", and "newsgroups20_all" the whole of
     "newsgroups20".

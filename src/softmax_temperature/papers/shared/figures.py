@@ -1,6 +1,6 @@
 """Drawing for all papers: the look, panels, bands over seeds, and files.
 
-Files are equal when the numbers are.
+Equal numbers give equal files.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ FONT = "DejaVu Sans"
 """The font, shipped with matplotlib: figures are the same on every machine."""
 WIDTH = 7.0
 """The text width of a printed page, inches."""
-# seaborn's palette "colorblind". Not "C0": lines look such names up when they are
-# drawn, outside the style.
+# seaborn's palette "colorblind". "C0" would be looked up when a line is drawn, outside
+# the style.
 HUES = tuple(
     to_rgb(color)
     for color in (
@@ -55,7 +55,7 @@ WIDE_GAP = 2
 """The multiple of the usual distance of evaluated epochs above which a line ends."""
 BLACK = "0.15"
 WARNING = "#b2182b"
-# matplotlib's stubs list every key there is.
+# matplotlib's stubs list every key.
 _SAVED: Any = {
     "figure.dpi": 110,
     "savefig.dpi": 160,
@@ -68,10 +68,9 @@ _SAVED: Any = {
     "legend.frameon": False,
     "svg.hashsalt": "softmax-temperature",
 }
-# Without times and versions, which differ when the numbers do not.
+# Without times and versions, which differ even if the numbers are equal.
 _METADATA: Any = {"svg": {"Date": None}, "png": {"Software": None}}
-# seaborn's style "ticks" in its context "paper": its numbers are 0.8 times those of a
-# notebook.
+# seaborn's style "ticks" in its context "paper": its sizes are 0.8 times a notebook's.
 _DRAWN: Any = {
     "axes.axisbelow": True,
     "axes.edgecolor": ".15",
@@ -107,13 +106,13 @@ _DRAWN: Any = {
 
 
 def colour(hue: int | None) -> Any:
-    """The colour at a place of the palette; None is black."""
+    """The colour at an index of the palette; None is black."""
     return BLACK if hue is None else HUES[hue]
 
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Draw in the project's style inside the block or the decorated function.
+    """Use the project's style inside the block or the decorated function.
 
     Outside it nothing changes.
     """
@@ -123,7 +122,7 @@ def style() -> Iterator[None]:
 
 @contextmanager
 def _settings(look: Any) -> Iterator[None]:
-    """Use matplotlib's own defaults, not those of a user's matplotlibrc, and `look`."""
+    """Use matplotlib's own defaults with `look`, not the user's matplotlibrc."""
     _use_matplotlibs_own_fonts()
     with mpl.style.context(["default", look]):
         yield
@@ -142,11 +141,11 @@ def panels(
 
     Args:
         count: The number of panels.
-        columns: The most panels in a row.
+        columns: The largest number of panels in a row.
         width: The width of the figure, inches.
         row: The height of each row, inches.
         extra: More height for titles and legends, inches.
-        options: Passed to `Figure.subplots`.
+        options: Arguments of `Figure.subplots`.
     """
     rows = -(-count // columns)
     figure = Figure(figsize=(width, row * rows + extra), layout="constrained")
@@ -163,7 +162,7 @@ def label_outside(
 ) -> None:
     """Name the axes of a grid of `panels` once.
 
-    x stands below the last panel of each column, y left of each row.
+    x is below the last panel of each column, y left of each row.
     """
     columns = min(columns, len(grid))
     for axes in grid[-columns:] if x else ():
@@ -185,10 +184,10 @@ def legend_below(
 
     Args:
         figure: The figure.
-        entries: The artists of the legend, or a panel whose entries it gets.
+        entries: The artists of the legend, or a panel whose entries to use.
         columns: The columns of the legend.
-        title: The title; None for none.
-        options: Passed to `Figure.legend`.
+        title: The title; None for no title.
+        options: Arguments of `Figure.legend`.
     """
     handles = (
         entries if isinstance(entries, list) else entries.get_legend_handles_labels()[0]
@@ -209,7 +208,7 @@ def band(
 ) -> None:
     """Draw the mean over rows of equal x as a line, the standard deviation as a band.
 
-    On a logarithmic axis they are those of logarithms.
+    On a logarithmic axis both are computed from logarithms.
     """
     lines = _means(axes, rows, x, y, scale)
     _line_with_band(axes, lines, {"linewidth": 1.2, **look})
@@ -218,11 +217,11 @@ def band(
 def over_epochs(
     axes: Axes, rows: pd.DataFrame, y: str, *, scale: float = 1.0, **look: Any
 ) -> None:
-    """Draw a band over epochs, with nothing between those that are far apart.
+    """Draw a band over epochs, with gaps between distant epochs.
 
-    Where a study left out epochs, dots mark those that it evaluated. A line ends where
-    the next evaluated epoch is more than `WIDE_GAP` times the usual distance away; an
-    epoch by itself is a dot with its standard deviation.
+    If a study skipped epochs, dots mark the evaluated ones. A line ends if the next
+    evaluated epoch is more than `WIDE_GAP` times the usual distance away; an isolated
+    epoch is a dot with its standard deviation.
     """
     lines = _means(axes, rows, "epoch", y, scale)
     distances = np.diff(lines.index.to_numpy(float))
@@ -236,7 +235,7 @@ def over_epochs(
     if (distances > 1).any():
         look = {"marker": "o", "markersize": 2, **look}
     for place, part in enumerate(np.split(np.arange(len(lines)), breaks)):
-        # One entry of the legend for all parts of a line.
+        # One legend entry for all parts of a line.
         _line_with_band(
             axes, lines.iloc[part], {**look, "label": None if place else label}
         )
@@ -245,7 +244,7 @@ def over_epochs(
 def _means(
     axes: Axes, rows: pd.DataFrame, x: str, y: str, scale: float
 ) -> pd.DataFrame:
-    """The mean of equal x, and both ends of its band; NaN where there is one row."""
+    """The mean of equal x, and both ends of its band; NaN for a single row."""
     import pandas as pd
 
     is_logarithmic = axes.get_yscale() == "log"
@@ -293,7 +292,7 @@ def seeds(
     color: Any,
     label: str | None = None,
 ) -> None:
-    """Draw each row as a circle, and means of equal x as dots on a line, in percent."""
+    """Draw each row as a circle, and means of equal x as connected dots, in percent."""
     axes.scatter(
         rows[x],
         PERCENT * rows[y],
@@ -374,14 +373,14 @@ def _listed(texts: Sequence[str]) -> str:
 
 
 def encoded(figure: Figure, ending: str) -> bytes:
-    """The bytes of a figure's file, "svg" or "png"; equal when the numbers are.
+    """The bytes of a figure's file, "svg" or "png"; equal if the numbers are.
 
-    Notebooks are kept in Git with their pictures, and 256 colours look the same in a
+    Git keeps the notebooks with their pictures, and 256 colours look the same in a
     third of the bytes.
     """
     metadata = _METADATA[ending]
     buffer = BytesIO()
-    # Not `style`: ticks that are made only now have matplotlib's own sizes.
+    # Not `style`, because ticks that are created now have matplotlib's own sizes.
     with _settings(_SAVED):
         figure.savefig(buffer, format=ending, metadata=metadata)
     return _png(Image.open(buffer)) if ending == "png" else buffer.getvalue()
@@ -390,9 +389,9 @@ def encoded(figure: Figure, ending: str) -> bytes:
 def encoded_untrimmed(figure: Figure) -> dict[str, bytes]:
     """The bytes of a figure's files, "png" and "svg", with the margins of its layout.
 
-    `savefig` draws a figure twice for each file, once to measure what it trims, and
-    lays it out each time. This draws once for each file and lays out once. The figure
-    keeps that layout.
+    `savefig` draws a figure twice for each file, once to measure what to trim, and
+    computes its layout each time. This function draws once for each file and computes
+    the layout once. The figure keeps that layout.
     """
     svg = BytesIO()
     with _settings(_SAVED):
@@ -416,7 +415,7 @@ def _png(picture: Image.Image) -> bytes:
 def save(
     figure: Figure, folder: Path, name: str, endings: Sequence[str] = ("svg", "png")
 ) -> None:
-    """Write a figure into a folder, a file for each ending."""
+    """Write a figure into a folder, one file per format."""
     for ending in endings:
         with atomic_file(folder / f"{name}.{ending}") as file:
             file.write(encoded(figure, ending))
@@ -425,7 +424,8 @@ def save(
 def _use_matplotlibs_own_fonts() -> None:
     """Use the fonts that matplotlib ships.
 
-    Other releases of a font draw letters differently, and a stale list of fonts warns.
+    Other releases of a font draw letters differently, and a stale list of fonts causes
+    warnings.
     """
     fonts = font_manager.fontManager
     folder = Path(mpl.get_data_path(), "fonts", "ttf")

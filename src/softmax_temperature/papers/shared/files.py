@@ -1,6 +1,6 @@
-"""Files of results, which are equal byte for byte when their numbers are.
+"""Files of results, which are equal byte for byte if their numbers are.
 
-All measured numbers below results/ are written here, with the digits that carry.
+All measured numbers below results/ are written here, with significant digits only.
 """
 
 import json
@@ -35,7 +35,7 @@ def write_results(path: Path, value: Any) -> None:
 
 
 def rounded(value: Any) -> Any:
-    """The value with every float in it, at any depth, to `DIGITS` digits."""
+    """The value with every float in it, at any depth, rounded to `DIGITS` digits."""
     if isinstance(value, float):
         if abs(value) < ZERO:
             return 0.0
@@ -48,7 +48,7 @@ def rounded(value: Any) -> Any:
 
 
 def round_again(path: Path) -> None:
-    """Write the numbers of a table or of JSON again, with the digits of today."""
+    """Rewrite the numbers of a table or of JSON with the current number of digits."""
     if path.suffix == ".json":
         write_results(path, json.loads(path.read_text(encoding="utf-8")))
         return
@@ -65,7 +65,7 @@ def _float_or_text(text: str) -> float | str:
 
 
 def read_csv(path: Path) -> pd.DataFrame:
-    """Read a table that `write_csv` wrote; one without columns is empty.
+    """Read a table that `write_csv` wrote; a table without columns is empty.
 
     Raises:
         InputError: If there is no such file.

@@ -1,4 +1,4 @@
-"""Tables with ours beside the printed numbers, laid out for a reader as texts."""
+"""Tables of our values beside the printed ones, as texts for a reader."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def number(value: Any, *, percent: bool = False) -> str:
     """A number as text; NaN is a dash.
 
     A percentage has two digits after the point, a number below 10 four, and a larger
-    one five digits in all.
+    one five digits in total.
     """
     if pd.isna(value):
         return MISSING
@@ -55,14 +55,14 @@ def _with_minus(text: str) -> str:
 
 
 def wide(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
-    """The texts of a comparison: ours as mean ± sd, beside the printed number.
+    """The texts of a comparison: ours as mean ± sd, beside the printed value.
 
-    Ours is linked to its cells.
+    Our value links to its cells.
 
     Args:
-        table: A comparison, as it was made or read from its file.
-        across: The name whose values have columns of their own; the other names make
-            the rows. None if all names do.
+        table: A comparison, new or read from its file.
+        across: The name whose values become columns; the other names form the rows.
+            None if all names form rows.
     """
     names = list(table.columns[: table.columns.get_loc(PRINTED)])
     remarks = [name for name in _REMARKS if name in table]
@@ -100,9 +100,9 @@ def wide(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
 def _names_of_lines(
     rows: pd.DataFrame, names: list[str], across: str | None
 ) -> list[str]:
-    """The names before the numbers: those with a text.
+    """The name columns before the numbers that have a text.
 
-    The first, which names our run, is left out where the others tell the rows apart.
+    The first, which names our run, is left out if the others distinguish the rows.
     """
     down = [name for name in names if name != across and rows[name].any()]
     without_run = [name for name in names[1:] if name in down or name == across]
@@ -114,7 +114,7 @@ def _names_of_lines(
 def _with_texts(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     """The rows with names and metrics as texts, and with differences.
 
-    `here` says whether there is a number of ours, `percent` whether it is a share.
+    `here` says whether we have a value, `percent` whether it is a share.
     """
     rows = table.copy()
     for name, default in ((STATUS, MEASURED), (METRIC, "")):
@@ -136,7 +136,7 @@ def _with_texts(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
 
 
 def _texts_of_number(row: dict[Any, Any]) -> dict[str, str]:
-    """Our number and the printed one, where they exist, by column."""
+    """Our value and the printed one, if they exist, by column."""
     texts: dict[str, str] = {}
     if row["here"]:
         ours = _with_sd(row, OURS, row[STATUS] == DIVERGED)
@@ -164,7 +164,7 @@ def _with_sd(row: dict[Any, Any], name: str, diverged: bool) -> str:
 
 
 def _counts(columns: dict[str, list[str]]) -> str:
-    """The counts of a line, each with its columns where the counts differ."""
+    """The counts of a line, each with its columns if the counts differ."""
     texts = list(columns)
     if len(columns) > 1:
         texts = [f"{count}: {', '.join(names)}" for count, names in columns.items()]
@@ -172,7 +172,7 @@ def _counts(columns: dict[str, list[str]]) -> str:
 
 
 def _count(row: dict[Any, Any]) -> str:
-    """The numbers of finished and of lost runs, and the status if it says more."""
+    """The numbers of finished and of lost runs, and the status if it adds something."""
     count = row.get("seeds")
     if pd.isna(count) or not row["here"]:
         return ""

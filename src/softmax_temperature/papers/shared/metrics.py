@@ -1,8 +1,8 @@
-"""Metrics of runs: which value of a run a claim or a table is about.
+"""Metrics of runs: the value of a run that a claim or a table uses.
 
 `Metric("accuracy")` is the test accuracy after the last epoch, `Metric("ece",
 scaled=True)` the calibration error after temperature scaling. A run that diverged or
-got stuck has no value, or the one that `lost` says.
+got stuck has no value, or the value given by `lost`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Epochs = Callable[[pd.DataFrame, pd.DataFrame], "pd.Series[float]"]
 
 
 class Measure(Protocol):
-    """A number of each run."""
+    """A metric, with one value per run."""
 
     @property
     def unit(self) -> str:
-        """The unit of the number, in the words of `claims.json`."""
+        """The unit of the metric, in the words of `claims.json`."""
 
     def of(self, runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
-        """The numbers of chosen rows of `runs.table`, NaN where a run has none."""
+        """The values for chosen rows of `runs.table`, NaN if a run has none."""
 
 
 def last_epoch(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
@@ -54,7 +54,7 @@ def mean_of_last_epochs(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[floa
 
 
 def at_epoch(column: str) -> Epochs:
-    """The value after the epoch that a column of `Runs.table` names."""
+    """The value after the epoch in a column of `Runs.table`."""
 
     def value(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
         named = values["run"].map(chosen[column])
@@ -69,14 +69,15 @@ class Metric:
 
     Attributes:
         name: The metric, as the columns of `values.csv` name it.
-        scaled: Whether the logits were divided by the temperature that validation data
-            choose.
-        split: The data it is measured on; another data set's name, where it is that.
-        epochs: The epochs it is about, and how they are reduced to one number.
-        label: The metric in the words of a reader; by default its name.
+        scaled: Whether the logits were divided by the temperature fitted on validation
+            data.
+        split: The split of the data set, or the name of another data set.
+        epochs: The epochs to use, and their reduction to one value.
+        label: The metric's name for readers; by default `name`.
         lost: The value of a run that diverged or got stuck: a number, or the name of a
-            column of `Runs.table`. By default such a run has none.
-        complement: Whether it is 1 minus the measured value: the error, of an accuracy.
+            column of `Runs.table`. By default such a run has no value.
+        complement: Whether to return 1 minus the value: the error instead of the
+            accuracy.
     """
 
     name: str
@@ -112,7 +113,7 @@ def at_last_epoch(metric: Metric) -> Metric:
 
 @dataclass(frozen=True)
 class Factor:
-    """A factor, or another column of `Runs.table`, as the number of a run."""
+    """A factor, or another column of `Runs.table`, as a metric."""
 
     name: str
     label: str = ""
@@ -129,27 +130,27 @@ class Factor:
 
 @dataclass(frozen=True)
 class Average:
-    """The mean of several numbers of each run, of two test sets for instance.
+    """The mean of several metrics of each run, for instance over two test sets.
 
-    A run that lacks one of them has none: its mean would be one of other numbers.
+    A run without one of them has no value, because its mean would be over fewer.
     """
 
     measures: Sequence[Measure]
 
     @property
     def unit(self) -> str:
-        """The unit of the first number."""
+        """The unit of the first metric."""
         return self.measures[0].unit
 
     def of(self, runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
-        """The mean of each chosen run that has all of the numbers."""
+        """The mean of each chosen run that has all of the metrics."""
         numbers = [measure.of(runs, chosen) for measure in self.measures]
         return pd.concat(numbers, axis="columns").mean(axis="columns", skipna=False)
 
 
 @dataclass(frozen=True)
 class Derived:
-    """A number of each run that is computed from several of its values."""
+    """A metric computed from several values of each run."""
 
     label: str
     compute: Callable[[Runs, pd.DataFrame], pd.Series[float]]
@@ -160,7 +161,7 @@ class Derived:
         return self.label
 
     def of(self, runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
-        """The number of each chosen run."""
+        """The value of each chosen run."""
         return self.compute(runs, chosen).reindex(chosen.index)
 
 
@@ -174,11 +175,11 @@ def is_lost(table: pd.DataFrame) -> pd.Series[bool]:
 
 
 def lost_text(table: pd.DataFrame, *, counted: str = "") -> str:
-    """The runs that are lost, by arm, as "Last layer 1 of 3 diverged"; "" if none is.
+    """The lost runs by arm, as "Last layer 1 of 3 diverged"; "" if there are none.
 
     Args:
         table: Runs, with their arms' labels in the column `arm`.
-        counted: What a lost run counts as, which the text then says.
+        counted: What a lost run counts as; the text then says so.
     """
     texts = []
     for arm, rows in table.groupby("arm", sort=False):
@@ -194,5 +195,5 @@ def lost_text(table: pd.DataFrame, *, counted: str = "") -> str:
 
 
 def add_labels(table: pd.DataFrame, arm: Callable[[pd.Series[Any]], str]) -> Any:
-    """The table with the column `arm`, a label that is made from the factors alone."""
+    """The table with the column `arm`, a label made only from factors."""
     return table.assign(arm=[arm(row) for _, row in table.iterrows()])

@@ -1,8 +1,8 @@
-"""What a notebook shows of a study, the same bytes from run to run.
+"""The contents of a notebook about a study, equal bytes on every run.
 
-`opened` gives the notebook its study: the runs of the arms that are shown, the claims,
-and the tables, possibly with those of a second study beside them. What has nothing to
-show is None, so that the executed notebook can leave its section out.
+`opened` returns the study: the runs of the shown arms, the claims, and the tables,
+optionally with a second study's. Empty outputs are None, so that the executed notebook
+can leave out their sections.
 """
 
 import re
@@ -76,7 +76,7 @@ class Opened:
 
     Attributes:
         paper: The paper.
-        view: The study, and what is shown of it.
+        view: The study, and the part of it to show.
         folder: The paper's folder of results.
         every_run: All runs of the study.
         hidden: The tasks that no table shows, from the runs of a study.
@@ -90,7 +90,7 @@ class Opened:
 
     @cached_property
     def runs(self) -> Runs:
-        """The runs of the arms that are shown."""
+        """The runs of the arms to show."""
         if not self.view.arms:
             return self.every_run
         arms = of_arms(self.view.arms)
@@ -104,7 +104,7 @@ class Opened:
 
     @cached_property
     def claims(self) -> list[dict[str, Any]]:
-        """The rows of `claims.json`, with intervals at the level that is shown."""
+        """The rows of `claims.json`, with intervals at the shown level."""
         rows: list[dict[str, Any]] = read_json(self.folder / CLAIMS)
         if self.view.level == LEVEL:
             return rows
@@ -123,7 +123,7 @@ class Opened:
 
     @cached_property
     def written(self) -> Mapping[str, pd.DataFrame]:
-        """The tables as their files have them, of the runs that are shown."""
+        """The tables as in their files, for the shown runs."""
         return {name: self._written(name) for name in self._tables}
 
     @cached_property
@@ -141,7 +141,7 @@ class Opened:
         return pd.read_csv(StringIO(made.to_csv(index=False)))
 
     def table(self, name: str) -> pd.DataFrame:
-        """A table for a reader; rows of the second study follow those of the first."""
+        """A table for a reader; rows of the second study follow the first's."""
         lay_out = self._tables[name].lay_out
         own = self._written(name)
         if len(own):
@@ -153,7 +153,7 @@ class Opened:
         other = _without(hidden, _read(folder, name))
         if other.empty:
             return own
-        # Links lead to the records of the first study alone.
+        # Links lead only to the records of the first study.
         other = lay_out(other).drop(columns=CELLS, errors="ignore")
         other = other.map(lambda value: str(value) if type(value) is Linked else value)
         parts = [
@@ -165,9 +165,9 @@ class Opened:
 
     @cached_property
     def _evidence(self) -> list[Evidence]:
-        """The claims that this study tests, with what the other studies say.
+        """The claims that this study tests, with the other studies' verdicts.
 
-        The second study comes first among the others, also if it is no evidence.
+        The second study comes first among the others, even if it is not evidence.
         """
         results = self.folder.parent.parent
         whole = in_study(self.claims, evidence(results)[self.paper])
@@ -188,7 +188,7 @@ class Opened:
         return chosen
 
     def about(self) -> Markdown:
-        """The study, and what is shown of it, in a sentence each."""
+        """The study, and the shown part of it, in one sentence each."""
         view = self.view
         lines = [f"Study **{view.study}**."]
         if view.study in DIRECTIONS_ONLY:
@@ -208,7 +208,7 @@ class Opened:
         return Markdown(" ".join(lines))  # type: ignore[no-untyped-call]
 
     def verdicts(self) -> HTML | None:
-        """The claims that this study tests, with what every other study says."""
+        """The claims that this study tests, with every other study's verdict."""
         lines = []
         for claim in self._evidence:
             row = claim.primary
@@ -246,7 +246,8 @@ class Opened:
         """The claims of some places of the paper, with their verdicts.
 
         Args:
-            places: Words of `where`, such as "Table 1"; this is not "Table 10".
+            places: Texts in `where`, such as "Table 1", which does not match "Table
+                10".
         """
         lines = []
         for claim in self._evidence:
@@ -308,7 +309,7 @@ def _without(tasks: Collection[str], table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _read(folder: Path, name: str) -> pd.DataFrame:
-    """A table of a paper; empty if an older study lacks it."""
+    """A table of a paper; empty if an older study does not have it."""
     path = folder / "tables" / f"{name}.csv"
     try:
         return pd.read_csv(path)
@@ -331,7 +332,7 @@ def _is_place(place: str, where: str) -> bool:
 
 
 def show(outputs: Iterable[Any]) -> None:
-    """Display several outputs, without those that are None."""
+    """Display several outputs, skipping those that are None."""
     for output in outputs:
         if output is not None:
             display(output)  # type: ignore[no-untyped-call]
@@ -354,11 +355,12 @@ def shown(
 
     Args:
         table: The table.
-        name: Its name, unique in the notebook: pandas would otherwise draw one.
-        percent: The columns that hold fractions and are shown in percent.
-        digits: Digits after the point. Whole numbers have none, small ones as many as
-            show one.
-        numbers: The columns that are linked; None for all that hold numbers.
+        name: A name that is unique in the notebook; otherwise pandas draws one at
+            random.
+        percent: The columns of fractions to show in percent.
+        digits: Digits after the point. Whole numbers have none, and small ones have
+            enough to show one significant digit.
+        numbers: The columns to link; None for all numeric columns.
     """
     if "status" in table:
         status = table["status"].astype(str)
@@ -416,7 +418,7 @@ def _html(texts: pd.DataFrame, name: str) -> str:
 
 
 def _text(value: Any, cells: Any, digits: int | None, is_percent: bool) -> str:
-    """A value with its link; `digits` is None for what is no number."""
+    """A value with its link; `digits` is None if it is not a number."""
     if pd.isna(value):
         return MISSING
     if digits is None:
@@ -433,7 +435,7 @@ def _text(value: Any, cells: Any, digits: int | None, is_percent: bool) -> str:
 
 
 def _rounded(value: float, digits: int) -> str:
-    """A whole number without digits after the point; no number becomes 0."""
+    """A whole number without a decimal point; no number becomes 0."""
     if float(value).is_integer():
         return f"{value:.0f}"
     text = f"{value:.{digits}f}"

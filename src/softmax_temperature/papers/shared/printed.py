@@ -1,4 +1,4 @@
-"""The numbers that the papers print."""
+"""The values that the papers print."""
 
 from pathlib import Path
 
@@ -10,9 +10,9 @@ PUBLISHED = Path("data/published")
 
 
 def published(paper: str, table: str) -> pd.DataFrame:
-    """The numbers that a paper prints in a table, such as "Table 1".
+    """The values that a paper prints in a table, such as "Table 1".
 
-    Each is a row with its model, method, metric, value, sd and others.
+    Each is a row with model, method, metric, value, sd and other columns.
     """
     numbers = read_csv(PUBLISHED / f"{paper}.csv")
     rows = numbers[numbers["table"] == table].reset_index(drop=True)

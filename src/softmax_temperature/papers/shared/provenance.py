@@ -1,6 +1,6 @@
 """The provenance of a paper's results.
 
-`records.json` has the parameters, inputs and code of every cell that they rest on,
+`records.json` has the parameters, inputs and code of every cell behind them,
 `environment.json` the machines and minutes.
 """
 
@@ -37,15 +37,15 @@ def provenance(
     """The content of `records.json`: the parameters, inputs and code of every cell.
 
     A cell's row names its inputs, with the digests of their results, and has digests of
-    its parameters and of its code. The values behind these digests follow once, because
-    cells share them. Times and machines are left out, and so are data sets that no cell
-    of the paper reads.
+    its parameters and of its code. The values behind these digests are stored once,
+    because cells share them. Times and machines are left out, as are data sets that no
+    cell of the paper reads.
 
     Args:
         outputs: The output folders of the paper's stages.
-        recorded: The content of `records.json` before.
-        cells: The cells that the paper's runs come from. Those that are not here stay
-            as they were recorded, on another machine.
+        recorded: The previous content of `records.json`.
+        cells: The cells that the paper's runs come from. Cells that are not here stay
+            as another machine recorded them.
     """
     artifacts = [
         open_artifact(folder) for output in outputs for folder in find_artifacts(output)
@@ -80,7 +80,7 @@ def provenance(
 def _keep_recorded(
     content: dict[str, Any], recorded: Mapping[str, Any], cells: Collection[str]
 ) -> None:
-    """Add the recorded rows of cells, and of their inputs, that are not here."""
+    """Add the recorded rows of cells that are not here, and of their inputs."""
     here = {_name(row) for row in content["cells"]}
     elsewhere = [
         row
@@ -115,17 +115,17 @@ def record_run(
 ) -> None:
     """Write the parameters, and the paper's part of `environment.json`.
 
-    Both lie beside the papers' folders. Times and machines differ between runs that
-    give equal results, so they are written only if `records.json` has changed: a rerun
-    with equal results changes no file. If `records.json` still has cells of another
-    machine, that machine and its minutes stay.
+    Both are next to the papers' folders. Times and machines differ between runs with
+    equal results, so they are written only if `records.json` has changed: a rerun with
+    equal results changes no file. If `records.json` still has another machine's cells,
+    that machine and its minutes stay.
 
     Args:
         profile: The study.
         paper: The slug of the paper.
-        params: The file with the parameters.
-        outputs: The stage outputs that the paper's results rest on.
-        recorded: The content of `records.json` before.
+        params: The parameter file.
+        outputs: The stage outputs behind the paper's results.
+        recorded: The previous content of `records.json`.
     """
     folder = RESULTS / profile
     write_text(folder / PARAMETERS, params.read_text(encoding="utf-8"))
@@ -157,7 +157,7 @@ def _has_cells_of_others(records: Mapping[str, Any], outputs: Iterable[Path]) ->
 def _with_earlier(
     environment: dict[str, Any], before: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The machines and minutes of new cells, added to those that were recorded."""
+    """The machines and minutes of new cells, added to the recorded ones."""
     machines = list(before.get("machines", []))
     for machine in environment["machines"]:
         if machine not in machines:
@@ -188,7 +188,7 @@ class RecordedStage(NamedTuple):
 
 
 def recorded_stages(folder: Path) -> dict[str, RecordedStage]:
-    """The stages in a profile's folder of results whose minutes are known, by label."""
+    """The stages in a profile's folder of results with known minutes, by label."""
     stages = {}
     for paper, environment in (read_json(folder / ENVIRONMENT) or {}).items():
         names: dict[str, set[str]] = {}
@@ -206,7 +206,7 @@ def _environment(
 ) -> dict[str, Any]:
     """Machines and versions of the cells here, and minutes by stage.
 
-    Cells that are `known` by name and result are left out. Minutes are None where a
+    Cells whose name and result are in `known` are left out. Minutes are None if a
     cell's timing is missing.
     """
     machines: list[Any] = []

@@ -1,6 +1,6 @@
-"""One paper's folder below results/: its runs, and the tables and claims from them.
+"""One paper's folder below results/: its runs, and the derived tables and claims.
 
-Its notebook, the report and a reader without data start from this folder.
+Its notebook, the report and readers without data start from this folder.
 """
 
 import re
@@ -64,15 +64,15 @@ def write_study(
     tables: Mapping[str, pd.DataFrame],
     code: Iterable[str],
 ) -> None:
-    """Write the runs of a paper, and what follows from them, into its folder.
+    """Write the runs of a paper and its derived files into its folder.
 
     Args:
         folder: The paper's folder.
         paper: Its slug.
         profile: The study.
         runs: The runs.
-        tables: Measurements that belong to no run, by the name of their file.
-        code: The modules whose deviations are listed, beside those of the paper.
+        tables: Measurements that belong to no run, by file name.
+        code: The modules whose deviations are listed, besides the paper's own.
     """
     write_runs(folder, runs)
     for name, table in tables.items():
@@ -86,9 +86,9 @@ def write_study(
 
 
 def write_nothing(folder: Path, paper: str, profile: str, runs: Runs) -> None:
-    """Write the folder of a paper of which nothing ran, because all its data miss.
+    """Write the folder of a paper of which nothing ran because all data are missing.
 
-    It has the experiments that were not run, and claims that are not tested.
+    It lists the experiments that were not run, and its claims are not tested.
     """
     write_csv(folder / RUNS_FILE, runs.table)
     write_csv(folder / VALUES_FILE, pd.DataFrame(columns=KEYS))
@@ -130,7 +130,7 @@ def metrics_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """The numbers of claims that hold, fail (are contradicted) and are open.
 
     `dvc metrics show` prints a column for every name in the files of all papers: with
-    a name per claim no screen would be wide enough. The values are in `claims.json`.
+    one name per claim no screen would be wide enough. The values are in `claims.json`.
     """
     verdicts = [row["verdict"] for row in rows]
     return {
@@ -147,12 +147,12 @@ def claims_of(paper: str) -> Sequence[Claim]:
 
 
 def read_study(folder: Path, paper: str) -> Any:
-    """The runs in a paper's folder, as the paper's own module reads them."""
+    """The runs in a paper's folder, read by the paper's own module."""
     return import_module(_PART.format(paper, "study")).read(folder)
 
 
 def makers_of_tables(paper: str) -> list[tuple[str, Callable[[Any], pd.DataFrame]]]:
-    """The names of a paper's tables, and what makes each from its runs."""
+    """The names of a paper's tables, and the function that makes each from its runs."""
     tables = import_module(_PART.format(paper, "tables")).TABLES
     return [(table.name, table.make) for table in tables]
 
@@ -167,7 +167,7 @@ def deviations(modules: Iterable[str]) -> pd.DataFrame:
     names = {
         name for module in modules for name in import_closure(module, excluded=excluded)
     }
-    # A registry imports its classes when a cell names them.
+    # A registry imports its classes only when a cell names them.
     for registry, table in REGISTRIES.items():
         if registry in names:
             for reference in table.values():
@@ -182,7 +182,7 @@ def deviations(modules: Iterable[str]) -> pd.DataFrame:
 
 
 def write_pixels(path: Path, arrays: Mapping[str, NDArray[np.uint8]]) -> None:
-    """Write pictures, by name, in a form whose bytes depend on nothing else.
+    """Write pictures by name, in a form whose bytes depend on nothing else.
 
     Without pictures there is no file.
     """

@@ -1,11 +1,11 @@
-"""The register of claims, and checks that the claims still agree with it.
+"""The register of claims, and checks that the claims still match it.
 
 `data/registered_claims.csv` has a row per claim and study, and another for each later
 change: rows are added, never edited. A row holds the digest of the design (statement,
-criterion, contrast, study, looks and n), and the result that the design had when it
-was registered: an estimator whose code changes shows in the result. Every row but the
-first of a claim and study needs a line in the history of docs/protocol.md that names
-the claim and the digest; the first result of a registered design does not.
+criterion, contrast, study, looks and n), and the result of the design at registration:
+a change in an estimator's code shows in the result. Every row except the first of a
+claim and study needs a line in the history of docs/protocol.md that names the claim and
+the digest; the first result of a registered design does not.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _DIGITS = 12
 
 
 def design_digest(claim: Claim, study: str) -> str:
-    """The digest of everything that must not change once it is registered.
+    """The digest of everything that must not change after registration.
 
-    The number of values has a column of its own; before a study has run, it is the
-    claim's `n`.
+    The number of values has its own column; before a study has run, it is the claim's
+    `n`.
     """
     design = {
         "claim": claim.id,
@@ -65,10 +65,11 @@ def counts_text(counts: Sequence[int]) -> str:
 
 @functools.singledispatch
 def described(value: Any) -> Any:
-    """A value as JSON that depends on its content alone.
+    """A value as JSON that depends only on its content.
 
-    Functions, and predicates, are their names with what they enclose. Fields with
-    their default value are left out, so that a new one changes nothing.
+    Functions and predicates are represented by their names and the values that they
+    enclose. Fields with their default value are left out, so that a new field changes
+    nothing.
 
     Raises:
         TypeError: If a value of this type has no description.
@@ -115,7 +116,7 @@ def _(value: types.FunctionType) -> list[Any]:
 
 @described.register
 def _(value: Where) -> Any:
-    # The words of a predicate may be others than those of its factors.
+    # The words of a predicate may differ from its factors' words.
     return described(value.mask)
 
 
@@ -172,7 +173,7 @@ def _looks_text(claim: Claim, study: str) -> str:
 
 
 def registered(root: Path = Path()) -> pd.DataFrame:
-    """All rows of the register, in their order; empty if there is no such file."""
+    """All rows of the register, in order; empty if there is no such file."""
     path = root / REGISTERED
     if not path.is_file():
         return pd.DataFrame(columns=list(COLUMNS))
@@ -180,7 +181,7 @@ def registered(root: Path = Path()) -> pd.DataFrame:
 
 
 def changed(register: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
-    """The rows that the register lacks: what is new, changed or withdrawn."""
+    """The rows missing from the register: new, changed or withdrawn claims."""
     last = register.drop_duplicates(KEY, keep="last").set_index(KEY)
     missing: list[dict[Any, Any]] = []
     for row in now.to_dict("records"):
@@ -201,7 +202,7 @@ def changed(register: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
 def needing_history(register: pd.DataFrame) -> pd.DataFrame:
     """The rows that need a line in the history of docs/protocol.md.
 
-    They are all but the first of a claim and study, and but the first result of a
+    These are all except the first of a claim and study and the first result of a
     design.
     """
     needing = []

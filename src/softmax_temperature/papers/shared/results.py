@@ -25,7 +25,7 @@ RESULTS = Path("results")
 PARAMETERS = "params.yaml"
 CLAIMS = "claims.json"
 ENVIRONMENT = "environment.json"
-# Folder beside the papers' folders, with the contents that the report shows.
+# Folder next to the papers' folders, with the contents of the report.
 SHOWN = "shown"
 ARCHIVED = ("cifar10_cpu_cooling",)
 """Studies that no profile declares any more, and that stay as evidence."""
@@ -42,7 +42,7 @@ class Evidence:
     """A claim in all studies.
 
     Attributes:
-        primary: The row of `claims.json` of the study whose verdict is the claim's.
+        primary: The row of `claims.json` in the study whose verdict is the claim's.
         others: The rows of the other studies.
     """
 
@@ -81,7 +81,7 @@ class Evidence:
 
 
 def study_label(study: str) -> str:
-    """The name of a study, with a word if it is archived."""
+    """The name of a study, marked if it is archived."""
     return f"{study} (archived)" if study in ARCHIVED else study
 
 
@@ -116,7 +116,7 @@ def profiles_with_results(results: Path = RESULTS) -> list[str]:
 def studies_with_results(results: Path = RESULTS) -> list[str]:
     """Sorted names of the studies.
 
-    Profiles that show directions only are none, and neither are pilots.
+    Profiles that show only directions are not studies, and neither are pilots.
     """
     others = (*DIRECTIONS_ONLY, *PILOTS)
     profiles = profiles_with_results(results)
@@ -124,9 +124,9 @@ def studies_with_results(results: Path = RESULTS) -> list[str]:
 
 
 def evidence(results: Path = RESULTS) -> dict[str, list[Evidence]]:
-    """Claims per paper, each with its rows in all studies: decided ones first.
+    """Claims per paper, each with its rows in all studies; decided claims come first.
 
-    Among equals, claims keep their order.
+    Ties keep their order.
     """
     studies = studies_with_results(results)
     by_paper: dict[str, list[Evidence]] = {}
@@ -140,7 +140,7 @@ def evidence(results: Path = RESULTS) -> dict[str, list[Evidence]]:
 
 
 def of_claim(rows: Sequence[Row]) -> Evidence:
-    """The rows of one claim, of any study, by what they are to it."""
+    """The rows of one claim in all studies, by their relation to it."""
     primaries = [row for row in rows if row["profile"] == row["primary"]]
     others = [row for row in rows if row["profile"] != row["primary"]]
     primary = primaries[0] if primaries else _not_run(rows[0])
@@ -151,8 +151,8 @@ def in_study(rows: Sequence[Row], claims: Iterable[Evidence]) -> list[Evidence]:
     """The claims as one study judges them, with the rows of all other studies.
 
     Args:
-        rows: The rows of `claims.json` of the study.
-        claims: The same claims in all studies, as `evidence` has them.
+        rows: The study's rows of `claims.json`.
+        claims: The same claims in all studies, from `evidence`.
     """
     known: dict[str, list[Row]] = {}
     for claim in claims:
@@ -171,7 +171,7 @@ def in_study(rows: Sequence[Row], claims: Iterable[Evidence]) -> list[Evidence]:
 
 
 def alone(row: Row) -> Evidence:
-    """A row by itself, as the study that has it judges it."""
+    """A single row, as its own study judges it."""
     return Evidence(row, ())
 
 
@@ -193,7 +193,7 @@ def _not_run(row: Row) -> Row:
 
 
 def ranked(claims: Iterable[Evidence]) -> list[Evidence]:
-    """Decided claims first, then open ones, then those that were not tested."""
+    """Decided claims first, then open ones, then untested ones."""
     order = {HOLDS: 0, CONTRADICTED: 0, INCONCLUSIVE: 1, NOT_TESTED: 2}
     return sorted(claims, key=lambda claim: order[claim.primary["verdict"]])
 
@@ -201,8 +201,8 @@ def ranked(claims: Iterable[Evidence]) -> list[Evidence]:
 def tally(claims: Iterable[Evidence]) -> str:
     """Number of claims with each verdict, as "5 hold, 2 inconclusive".
 
-    A disputed verdict, one on data that stand in for the paper's, and a sentence that
-    is our own derivation are counted apart: none of them is the paper's claim decided.
+    Disputed verdicts, verdicts on stand-in data and sentences that are our own
+    derivation are counted separately, because none of them decides the paper's claim.
     """
     of_paper: Counter[str] = Counter()
     derived: Counter[str] = Counter()

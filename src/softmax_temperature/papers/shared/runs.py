@@ -1,4 +1,4 @@
-"""The runs of a study: a row of factors per run, and the values that it measured.
+"""The runs of a study: one row of factors per run, and its measured values.
 
 `runs.csv` has one row per training: its factors (`dataset`, `network`, `loss`, `seed`,
 ...), facts about it (`diverged`, `epochs_done`), and `cell`, the work that made it.
@@ -116,8 +116,8 @@ class Runs:
 
     `table` is indexed by `run`: the factors, the facts and the cell of each run.
     `measurements` are the values in long form, with the columns `LONG`. `tables` are
-    measured tables that are not values per epoch (bins of a diagram, checks of a
-    proposition), by the name of their file; one with a column `run` belongs to runs.
+    measured tables without a value per epoch (bins of a diagram, checks of a
+    proposition), by file name; a table with a column `run` belongs to runs.
     """
 
     table: pd.DataFrame
@@ -153,7 +153,7 @@ class Runs:
         return rows[["run", "split", "epoch", "value"]]
 
     def wide(self, *metrics: str, split: str) -> pd.DataFrame:
-        """Several metrics of one split, not scaled: a row per run and epoch."""
+        """Several metrics of one split, not scaled: one row per run and epoch."""
         rows = self.measurements[
             self.measurements["metric"].isin(metrics)
             & (self.measurements["split"] == split)
@@ -178,8 +178,8 @@ def read_runs(folder: Path, tables: Sequence[str] = ()) -> Runs:
         tables: The names of other measurements, files below `tables/`.
 
     Raises:
-        InputError: If a file is missing, a run is there twice, or a value belongs to
-            no run.
+        InputError: If a file is missing, a run occurs twice, or a value belongs to no
+            run.
     """
     table = read_csv(folder / RUNS_FILE).rename_axis(index=RUN)
     table = table.assign(study=folder.parent.name)
@@ -194,7 +194,7 @@ def read_runs(folder: Path, tables: Sequence[str] = ()) -> Runs:
 
 
 def cells_of(folder: Path) -> set[str]:
-    """The cells that the runs in a paper's folder come from."""
+    """The cells behind the runs in a paper's folder."""
     table = read_csv(folder / RUNS_FILE)
     return set(table[CELL]) if CELL in table else set()
 
@@ -211,7 +211,7 @@ def write_runs(folder: Path, runs: Runs) -> None:
 
 
 def check(runs: Runs, where: str) -> None:
-    """Raise an `InputError` unless every run is there once and every value has one."""
+    """Raise an `InputError` unless every run occurs once and every value has a run."""
     names = [CELL, *training_factors(runs.table)]
     twice = runs.table[runs.table.duplicated(names)]
     if len(twice):
@@ -237,7 +237,7 @@ def check(runs: Runs, where: str) -> None:
 
 
 def training_factors(table: pd.DataFrame) -> list[str]:
-    """The factors that tell one training from another: all but the device."""
+    """The factors that distinguish trainings: all except the device."""
     return [name for name in FACTORS if name in table and name != DEVICE]
 
 
@@ -254,7 +254,7 @@ def long_form(wide: pd.DataFrame) -> pd.DataFrame:
 
 
 def wide_form(values: pd.DataFrame) -> pd.DataFrame:
-    """One row per run, split, epoch and `scaled`, and a column per metric."""
+    """One row per run, split, epoch and `scaled`, and one column per metric."""
     metrics = list(dict.fromkeys(values["metric"]))
     plain = values.astype({"metric": str, "split": str})
     table = plain.pivot(index=KEYS, columns="metric", values="value")
@@ -281,7 +281,7 @@ def renumbered(runs: Runs) -> Runs:
 
 
 def _is_count(column: str) -> bool:
-    """Whether a column has whole numbers, also where some are missing."""
+    """Whether a column has only whole numbers, ignoring missing values."""
     counts = ("_images", "_samples", "_pairs")
     return column in {"parameters", SEED} or column.endswith(counts)
 

@@ -1,8 +1,8 @@
-"""Provenance of numbers: names of cells, which lead to their rows in `records.json`.
+"""Provenance of values: names of cells, which lead to rows in `records.json`.
 
-Claims, tables and notebooks give the names of cells beside their numbers: the stage,
+Claims, tables and notebooks give the names of cells beside their values: the stage,
 then the cell's name in it. A name stands for all cells whose names begin with it; the
-common name of several seeds leaves the seed out.
+common name of several seeds omits the seed.
 """
 
 import re
@@ -15,14 +15,14 @@ import pandas as pd
 
 # Column of a table with the names of the cells behind each row.
 CELLS = "cells"
-# File beside a paper's notebook with the records of all cells.
+# File next to a paper's notebook with the records of all cells.
 RECORDS = "records.json"
 _SEPARATOR = "; "
 _ADDRESS = re.compile(rf'href="{re.escape(RECORDS)}#([^"]*)"')
 
 
 class Linked(str):
-    """A text of a table with the names of its cells, as `together` writes them."""
+    """A text of a table with the names of its cells, from `together`."""
 
     cells: str
 
@@ -34,7 +34,7 @@ class Linked(str):
 
 
 def cell_of_each(stage: str, rows: pd.DataFrame, *columns: str) -> list[str]:
-    """Name of each row's cell, made of the stage and the columns without the seed."""
+    """Name of each row's cell: the stage and the columns, without the seed."""
     names = rows[list(columns)].map(
         lambda part: f"{part:g}" if isinstance(part, int | float) else str(part)
     )
@@ -61,16 +61,16 @@ def link(html: str, cells: str) -> str:
 
     Args:
         html: The number.
-        cells: Names of its cells, as `together` writes them.
+        cells: Names of its cells, from `together`.
     """
     return f'<a href="{RECORDS}#{quote(cells)}">{html}</a>'
 
 
 def relinked(html: str, address: Callable[[str], str]) -> str:
-    """HTML whose links to records lead to other addresses.
+    """HTML whose links to records are replaced by other addresses.
 
     Args:
-        html: HTML with links that `link` made.
+        html: HTML with links from `link`.
         address: The new address of a link, from the names of its cells.
     """
 

@@ -1,6 +1,6 @@
-"""Intervals of what the claims compare.
+"""Intervals of the quantities that the claims compare.
 
-These are means over seeds and tasks, shares of trainings, and numbers with draws.
+These are means over seeds and tasks, shares of trainings, and values with draws.
 """
 
 import math
@@ -35,11 +35,11 @@ Ends = tuple[float, float]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value that is compared with a bound.
+    """A value to compare with a bound.
 
     Attributes:
         value: The value.
-        n: How many values it rests on.
+        n: The number of values behind it.
         sd: Their standard deviation.
         low: The lower end of its interval, if it has one.
         high: The upper end.
@@ -59,9 +59,9 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Quantity(ABC):
-    """Something with an interval at every level."""
+    """A quantity with an interval at every level."""
 
-    each: str = "seeds"  # What its n counts, in the plural.
+    each: str = "seeds"  # The plural name of the things that n counts.
     own: bool = True  # Whether the paper has its task.
 
     @abstractmethod
@@ -72,20 +72,20 @@ class Quantity(ABC):
     def power(
         self, distances: Sequence[float], level: float, n: int | None = None
     ) -> float:
-        """The chance that the interval of such a study clears its bounds.
+        """The chance that the interval of a study of size n clears its bounds.
 
         Args:
             distances: The distance of the true value from each bound, one or two.
             level: The level of the interval.
-            n: The number of values (of each task), with the measured spread; by
-                default the measured number.
+            n: The number of values (per task), with the measured spread; by default the
+                measured number.
         """
 
     def detectable(self, level: float = LEVEL, *, sides: int = 1) -> float | None:
-        """The least distance from the bound that such a study finds.
+        """The smallest distance from the bound that a study of size n detects.
 
-        It finds a true value at this distance, from each bound where there are two,
-        with a chance of `POWER`. None if the values have no spread to judge by.
+        It detects a true value at this distance, from each bound if there are two, with
+        a chance of `POWER`. None if the values have no spread to judge by.
         """
 
         def found(distance: float) -> float:
@@ -94,9 +94,9 @@ class Quantity(ABC):
         return _least(found)
 
     def n_for(self, distances: Sequence[float], level: float = LEVEL) -> int | None:
-        """The least n from 2 to `MOST` that finds true values at these distances.
+        """The smallest n from 2 to `MOST` that detects true values at these distances.
 
-        It finds them with a chance of `POWER`. None if no such n does.
+        It detects them with a chance of `POWER`. None if there is no such n.
         """
         if min(distances, default=0.0) <= 0:
             return None
@@ -106,20 +106,20 @@ class Quantity(ABC):
         )
 
     def alone(self, level: float = LEVEL) -> list[Ends]:  # noqa: ARG002
-        """The interval of each task by itself, if there are several."""
+        """The interval of each task separately, if there are several."""
         return []
 
     def of_paper(self) -> Self | None:
-        """The part of it that is about the paper's own tasks."""
+        """Restricted to the paper's own tasks."""
         return self if self.own else None
 
     @property
     def remark(self) -> str:
-        """What a reader must know of the interval beside its level; "" if nothing."""
+        """A remark on the interval for readers, besides its level; "" if none."""
         return ""
 
     def by_task(self, level: float = LEVEL) -> list[dict[str, Any]]:  # noqa: ARG002
-        """Value, sd, interval and n of each task, where the values are of tasks."""
+        """Value, sd, interval and n of each task, if the values belong to tasks."""
         return []
 
 
@@ -130,10 +130,10 @@ class Task:
     Attributes:
         name: Its name.
         values: Its values.
-        own: Whether the paper has it: others are shown and not pooled.
-        seeds: The seed of each value, if the values are of seeds.
-        shares: The data and network of the task. The values of tasks with the same
-            ones are dependent if their seeds are equal: such trainings begin alike.
+        own: Whether the paper has it; other tasks are shown but not pooled.
+        seeds: The seed of each value, if the values belong to seeds.
+        shares: The data and network of the task. Tasks with the same data and network
+            have dependent values for equal seeds, because such trainings start alike.
             "" if the task shares nothing.
     """
 
@@ -144,7 +144,7 @@ class Task:
     shares: str = ""
 
     def at(self, seeds: Collection[Any]) -> "Task":
-        """The task with the values of some seeds only."""
+        """The task restricted to some seeds."""
         kept = [place for place, seed in enumerate(self.seeds) if seed in seeds]
         return replace(
             self,
@@ -155,20 +155,20 @@ class Task:
 
 @dataclass(frozen=True)
 class OverTasks(Quantity):
-    """The mean over tasks of their means over seeds, all tasks weighing the same.
+    """The mean over tasks of their means over seeds; all tasks have equal weight.
 
     Tasks that share data, network and seeds (the schedules of one network, say) are
-    dependent. They are averaged within each seed that all of them have, and these
-    means are the values. Over tasks that share nothing the interval is that of the
-    fixed effect: it is about these tasks, and says nothing of others. Its variance is
-    the sum of theirs, its degrees of freedom are Welch's.
+    dependent. They are averaged within each common seed, and these means are the
+    values. Over tasks that share nothing the interval is the fixed effect's: it is
+    about these tasks and says nothing about others. Its variance is the sum of theirs,
+    with Welch's degrees of freedom.
     """
 
     tasks: tuple[Task, ...]
-    # Step of the grid that the values lie on: their sd is at least that of rounding.
+    # Step of the grid of values: their sd is at least that of rounding.
     resolution: float = 0.0
-    # Each value comes from a fit on the others: variance as by Nadeau and Bengio
-    # (2003).
+    # Whether each value comes from a fit on the others: variance as in Nadeau and
+    # Bengio (2003).
     left_out: bool = False
     # The statistic itself, where the values are pseudo-values of the jackknife: their
     # mean is the statistic without its bias.
@@ -176,7 +176,7 @@ class OverTasks(Quantity):
 
     @property
     def remark(self) -> str:
-        """What widens the interval, or moves the value away from the statistic."""
+        """A remark on what widens the interval or corrects the value."""
         remarks = []
         if self.left_out:
             shared = SEEDS_SHARED if self.each == "seeds" else FOLDS_SHARED
@@ -209,7 +209,7 @@ class OverTasks(Quantity):
     def power(
         self, distances: Sequence[float], level: float, n: int | None = None
     ) -> float:
-        """The power by the non-central t distribution."""
+        """The power from the non-central t distribution."""
         error = self._error(n)
         if error is None:
             return 0.0
@@ -274,19 +274,19 @@ class OverTasks(Quantity):
 
 
 def _averaged_by_seed(tasks: Sequence[Task]) -> tuple[float, ...]:
-    """The mean over some tasks of each seed that all of them have."""
+    """The mean over some tasks for each common seed."""
     if len(tasks) == 1:
         return tasks[0].values
     seeds = common_seeds(tasks)
     if not seeds:
-        # Nothing is paired: one value, without an interval.
+        # Nothing is paired: one value without an interval.
         return (float(np.mean([np.mean(task.values) for task in tasks])),)
     by_seed = [dict(zip(task.seeds, task.values, strict=True)) for task in tasks]
     return tuple(float(np.mean([values[seed] for values in by_seed])) for seed in seeds)
 
 
 def common_seeds(tasks: Sequence[Task]) -> list[Any]:
-    """The seeds that all of some tasks have, in the order of the first."""
+    """The common seeds of some tasks, in the order of the first task."""
     first, *others = tasks
     return [seed for seed in first.seeds if all(seed in task.seeds for task in others)]
 
@@ -319,7 +319,7 @@ class Share(Quantity):
     def power(
         self, distances: Sequence[float], level: float, n: int | None = None
     ) -> float:
-        """The chance of a share that is above a bound of one half by the distance."""
+        """The chance that a share exceeds a bound of one half by the distance."""
         count = n or self.n
         bound = 0.5
         true_share = min(1.0, bound + min(distances))
@@ -339,21 +339,21 @@ def _exact_interval(hits: int, n: int, level: float) -> Ends:
 
 @dataclass(frozen=True)
 class Fitted(Quantity):
-    """A coefficient of a regression, with its interval by Student's t."""
+    """A coefficient of a regression, with Student's t interval."""
 
     value: float
     error: float | None  # Its standard error.
     degrees: int
     n: int  # The number of values, such as seeds, that a larger study would increase.
-    corrected: str = ""  # What is done to the error, in words.
+    corrected: str = ""  # The correction of the error, in words.
 
     @property
     def remark(self) -> str:
-        """What is done to the error."""
+        """The correction of the error."""
         return self.corrected
 
     def estimate(self, level: float = LEVEL) -> Estimate:
-        """The coefficient; its sd is that of one of the n."""
+        """The coefficient; its sd is that of one of the n values."""
         if self.error is None or self.degrees < 1:
             return Estimate(self.value, self.n)
         half = self.error * _quantile(level, self.degrees)
@@ -363,7 +363,7 @@ class Fitted(Quantity):
     def power(
         self, distances: Sequence[float], level: float, n: int | None = None
     ) -> float:
-        """With n as if the error fell with its root.
+        """With n, as if the error fell with its square root.
 
         The degrees of freedom grow with n.
         """
@@ -379,7 +379,7 @@ class Fitted(Quantity):
 
 @dataclass(frozen=True)
 class Drawn(Quantity):
-    """A value whose uncertainty is given by draws, of a bootstrap say.
+    """A value whose uncertainty is given by draws, for instance of a bootstrap.
 
     The ends of its interval are percentiles of the draws.
     """
@@ -398,7 +398,7 @@ class Drawn(Quantity):
     def power(
         self, distances: Sequence[float], level: float, n: int | None = None
     ) -> float:
-        """As if the draws were normal, and narrowed with the root of n."""
+        """As if the draws were normal and narrowed with the square root of n."""
         error = float(np.std(self.draws)) * math.sqrt(self.n / (n or self.n))
         return _power_of_t(distances, error, math.inf, level)
 
@@ -406,7 +406,7 @@ class Drawn(Quantity):
 def pooled(
     values: Mapping[str, Sequence[float]], own: Callable[[str], bool] = lambda _: True
 ) -> tuple[Task, ...]:
-    """Tasks of values by task; tasks without values are left out."""
+    """Tasks from values by task; tasks without values are left out."""
     return tuple(
         Task(name, tuple(map(float, some)), own(name))
         for name, some in values.items()
@@ -417,7 +417,7 @@ def pooled(
 def _power_of_t(
     distances: Sequence[float], error: float, degrees: float, level: float
 ) -> float:
-    """The chance that an interval by Student's t clears bounds.
+    """The chance that Student's t interval clears bounds.
 
     The bounds lie at some distances from the true value. For two bounds it is a lower
     bound on the chance that both are cleared.
@@ -443,9 +443,9 @@ this size with near certainty.
 
 
 def _least(found: Callable[[float], float]) -> float | None:
-    """The least distance with a chance of `POWER`, to four digits; None if none has.
+    """The smallest distance with a chance of `POWER`, to four digits, or None.
 
-    Values without a spread find the least distance that is looked at.
+    Without a spread, the values detect the smallest distance tried.
     """
     least = 1e-9
     high = least

@@ -1,7 +1,7 @@
-"""Contrasts along a factor that is swept: chosen values, the best one, slopes.
+"""Contrasts along a swept factor: chosen values, the best one, slopes.
 
-A choice is made on the validation data of the other seeds: choosing makes nothing look
-better on the test data of a seed that took part in it.
+A choice uses the validation data of the other seeds, so that it cannot favour the test
+data of a seed that took part in it.
 """
 
 from __future__ import annotations
@@ -50,12 +50,11 @@ _FEWEST_SPREADS = 3
 
 @dataclass(frozen=True)
 class Choice:
-    """One value of a swept factor, chosen by validation data.
+    """One value of a swept factor, chosen on validation data.
 
     Attributes:
-        among: The runs whose values may be chosen.
-        worst: Whether the value of the least validation number is chosen, not of the
-            highest.
+        among: The runs whose values are candidates.
+        worst: Whether to choose the lowest validation value instead of the highest.
     """
 
     among: Where = ALL
@@ -72,14 +71,14 @@ WORST = Choice(worst=True)
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenDifference(Declared):
-    """A number at one chosen value of a factor minus that at another, by seed.
+    """A metric at one chosen value of a factor minus that at another, by seed.
 
     Attributes:
         over: The swept factor.
-        first: The value at which the number is the minuend.
+        first: The value at which the metric is the minuend.
         second: The value at which it is subtracted.
-        chosen_by: The validation number by which the values are chosen.
-        compared: The runs whose values may be chosen, with words for the note.
+        chosen_by: The validation metric that chooses the values.
+        compared: The runs whose values are candidates, with words for the note.
     """
 
     over: str
@@ -103,7 +102,7 @@ class ChosenDifference(Declared):
         return Evidence({"": mean}, {}, chosen)
 
     def differences(self, runs: Runs, compared: pd.DataFrame) -> list[float]:
-        """The difference of each seed; none if there is nothing to choose."""
+        """The difference of each seed; empty if there is nothing to choose."""
         validation = table_by_seed(runs, compared, self.chosen_by, self.over)
         test = table_by_seed(runs, compared, self.of, self.over)
         if min(test.shape) < 2:
@@ -122,7 +121,7 @@ class ChosenDifference(Declared):
     def _allowed(
         self, side: Choice, compared: pd.DataFrame, means: pd.Series[float]
     ) -> list[Any]:
-        """The values that a side may choose, of those with a validation mean."""
+        """The candidate values of a side that have a validation mean."""
         values = set(side.among.select(compared)[self.over])
         return [value for value in means.index if value in values]
 
@@ -138,16 +137,16 @@ class ChosenDifference(Declared):
 
 @dataclass(frozen=True)
 class MeanOverSweeps(Contrast):
-    """The mean of a chosen difference over sweeps, all of which weigh the same.
+    """The mean of a chosen difference over sweeps of equal weight.
 
     Attributes:
-        of: The difference, with a part for each sweep.
+        of: The difference, with one part per sweep.
     """
 
     of: ChosenDifference
 
     def measure(self, runs: Runs) -> Measurement:
-        """One part; a sweep that cannot be judged is missing."""
+        """One part; sweeps that cannot be judged are missing."""
         evidence = self.of.evidence(runs)
         sweeps = [
             part for part in evidence.parts.values() if isinstance(part, OverTasks)
@@ -166,17 +165,17 @@ class MeanOverSweeps(Contrast):
 
 @dataclass(frozen=True, kw_only=True)
 class Argmax(Declared):
-    """The decades between the values of a factor at which two groups are best.
+    """The decades between the best values of a factor in two groups.
 
-    Both orders of two groups are parts: which of the two is larger is seen in the data.
-    There is one run for each group, seed and value.
+    Both orders of two groups are parts, because the data show which group is larger.
+    There is one run per group, seed and value.
 
     Attributes:
         over: The swept factor.
         groups: The factor whose values are the groups.
-        compared: The runs whose values may be the best. A group is left out if its best
-            value, or one next to it, has none of them, or is at the end of the grid.
-        sharing: The factors in which two groups must not differ: else they are no pair.
+        compared: The runs whose values are candidates. A group is left out if its best
+            value, or one next to it, has no such run or is at the end of the grid.
+        sharing: Factors in which two groups must not differ to form a pair.
     """
 
     over: str
@@ -221,11 +220,11 @@ class Argmax(Declared):
             )
         if parts:
             return Evidence(parts, {}, chosen)
-        # One group alone has a best value: then the others say why they have none.
+        # If only one group has a best value, the others report why they have none.
         return Evidence({}, missing, chosen)
 
     def _pairs(self, chosen: pd.DataFrame) -> list[tuple[str, str]]:
-        """The ordered pairs of groups that may be compared, by their labels."""
+        """The ordered pairs of comparable groups, by their labels."""
         distinct = chosen.drop_duplicates(self.groups)
         groups = distinct[[self.groups, *self.sharing]].itertuples(index=False)
         return [
@@ -235,7 +234,7 @@ class Argmax(Declared):
         ]
 
     def best_values(self, runs: Runs) -> dict[str, float]:
-        """The best value of each group that has one inside its grid."""
+        """The best value of each group with one inside its grid."""
         return {
             name: float(str(table.mean().idxmax()))
             for name, (table, tried) in self._tables(runs).items()
@@ -251,20 +250,20 @@ class Argmax(Declared):
         return {name: reason for name, reason in reasons.items() if reason}
 
     def _tables(self, runs: Runs) -> dict[str, tuple[pd.DataFrame, list[Any]]]:
-        """The numbers by seed and value, and all values that were tried, by group."""
+        """The metric by seed and value, and all values tried, by group."""
         (chosen,) = self._sides(runs)
         tables = {}
         for group, rows in chosen.groupby(self.groups, sort=False, observed=True):
             compared = self.compared.select(rows)
             table = table_by_seed(runs, compared, self.of, self.over)
-            # The draws need a full table: a value that was lost with one seed is out.
+            # The draws need a full table, so values lost with any seed are dropped.
             complete = table.dropna(axis="columns")
             tried = sorted(rows[self.over].unique())
             tables[value_label(self.groups, group)] = (complete, tried)
         return tables
 
     def _why_no_best(self, table: pd.DataFrame, tried: list[Any]) -> str:
-        """The reason why the best value of a group is not known; "" if it is."""
+        """The reason why the best value of a group is unknown; "" if it is known."""
         over = in_words(self.over)
         if len(table) < 2 or table.columns.empty:
             return f"fewer than two seeds have {self.compared} at one {over}"
@@ -277,13 +276,13 @@ class Argmax(Declared):
 
 
 def argmax_draws(table: pd.DataFrame) -> Values:
-    """The common logarithm of the value of the highest mean, and then draws of it.
+    """The decimal logarithm of the value with the highest mean, then its draws.
 
     Args:
-        table: Numbers by seed (rows) and value of the factor (columns).
+        table: The metric by seed (rows) and value of the factor (columns).
 
-    Means are drawn by Student's t with the residual sd over both: three seeds are too
-    few to be drawn from.
+    Means are drawn from Student's t with the residual sd of both factors, because three
+    seeds are too few to resample.
     """
     values = table.to_numpy(float)
     places = np.log10(table.columns.to_numpy(float))
@@ -303,16 +302,17 @@ def argmax_draws(table: pd.DataFrame) -> Values:
 
 @dataclass(frozen=True, kw_only=True)
 class Slope(Declared):
-    """The slope of a number's logarithm in that of a factor, minus the predicted slope.
+    """The slope of a metric's logarithm in that of a factor, minus the prediction.
 
-    A line is fitted to the runs of each seed, and the slopes are averaged. All runs are
-    of one task: `each` splits several.
+    A line is fitted to the runs of each seed, and the slopes are averaged. All runs
+    must be of one task: `each` splits several.
 
     Attributes:
-        against: The factor, or another number of the runs.
+        against: The factor, or another metric of the runs.
         predicted: The predicted slope.
-        straight: The factor by which a point may miss its line. Where one misses it
-            by more, the slope alone does not show a power law, and the part stays open.
+        straight: The factor by which a point may deviate from its line. If a point
+            deviates by more, the slope alone does not show a power law, and the part
+            stays open.
     """
 
     against: Measure
@@ -321,9 +321,9 @@ class Slope(Declared):
     unit_as: str = "slope minus predicted"
 
     def slopes(self, runs: Runs) -> tuple[list[float], float]:
-        """The slope of each seed that has two points, and the largest misfit.
+        """The slope of each seed with two points, and the largest misfit.
 
-        The misfit is the largest factor by which a point misses its line.
+        The misfit is the largest factor by which a point deviates from its line.
         """
         (chosen,) = self._sides(runs)
         rows = chosen[[SEED]].assign(
@@ -365,8 +365,8 @@ def line_of_logarithms(x: pd.Series[float], y: pd.Series[float]) -> tuple[float,
 class SlopeOfSpread(Declared):
     """The slope of the logarithm of the sd over seeds, per decade of a factor.
 
-    All runs are of one sweep: `each` splits several. A line over all of them would have
-    as many points as if their slopes were one.
+    All runs must be of one sweep: `each` splits several. A line over all of them would
+    treat their points as independent.
 
     Attributes:
         over: The factor.
@@ -378,7 +378,7 @@ class SlopeOfSpread(Declared):
     unit_as: str = "log spread per decade"
 
     def spreads(self, runs: Runs) -> pd.Series[float]:
-        """The sd over seeds by value of the factor, where there is any."""
+        """The sd over seeds by value of the factor, if it is positive."""
         (chosen,) = self._sides(runs)
         _check_one_task(chosen, self.tasks)
         table = table_by_seed(runs, self.compared.select(chosen), self.of, self.over)
@@ -401,14 +401,14 @@ class SlopeOfSpread(Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class Correlation(Declared):
-    """Pearson's r of two numbers of the runs, jackknifed over groups.
+    """Pearson's r of two metrics of the runs, jackknifed over groups.
 
     Attributes:
-        of: The first number.
-        against: The second number.
+        of: The first metric.
+        against: The second metric.
         groups: The factor whose values are left out in turn.
         absolute: Whether the sign of r does not matter.
-        minus: A number whose |r| is subtracted; then the contrast is a difference of
+        minus: A metric whose |r| is subtracted; the contrast is then a difference of
             |r|.
         fewest: The least number of groups.
     """
@@ -465,7 +465,7 @@ def correlation(x: pd.Series[float], y: pd.Series[float]) -> float:
 def jackknife(
     groups: Sequence[Any], statistic: Callable[[Sequence[Any]], float]
 ) -> Values:
-    """Pseudo-values of a statistic, one per group that is left out."""
+    """Pseudo-values of a statistic, one per left-out group."""
     count = len(groups)
     without = [
         statistic([*groups[:place], *groups[place + 1 :]]) for place in range(count)
@@ -477,10 +477,10 @@ def jackknife(
 def table_by_seed(
     runs: Runs, chosen: pd.DataFrame, measure: Measure, over: str
 ) -> pd.DataFrame:
-    """A number of the runs, by seed (rows) and value of a factor (columns).
+    """A metric of the runs: one row per seed, one column per value of a factor.
 
     Raises:
-        InputError: If two runs share seed and value and differ in another factor.
+        InputError: If two runs share seed and value but differ in another factor.
     """
     distinct = one_run_each(chosen, [SEED, over])
     rows = distinct[[SEED, over]].assign(number=measure.of(runs, distinct))

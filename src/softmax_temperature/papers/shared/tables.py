@@ -1,10 +1,10 @@
 """The tables of a paper: one mechanism, from the runs to a file and to a reader.
 
-A `Table` has a function that makes it. A `Comparison` is declared: which runs, which
-numbers, and which printed table stands beside them. Its columns are, in order: the
-names of a number, our experiment first; `published`, and possibly its `_sd` and
-`_diverged`; `ours`, `ours_sd` and counts of seeds; the difference and remarks; `status`
-and `cells`. Booleans are never missing.
+A `Table` has a function that makes it. A `Comparison` is declared: the runs, the
+metrics, and the printed table to compare with. Its columns are, in order: the names of
+a value, with our experiment first; `published`, and possibly its `_sd` and `_diverged`;
+`ours`, `ours_sd` and counts of seeds; the difference and remarks; `status` and `cells`.
+Booleans are never missing.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Table(ABC):
 
     Attributes:
         name: The name of its file.
-        lay_out: Makes the texts for a reader from what the file holds.
+        lay_out: Makes the texts for a reader from the file's content.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Made(Table):
 
     Attributes:
         by: The function.
-        of: The experiments of the table; None if those without data have no rows in it.
+        of: The experiments of the table; None if those without data get no rows in it.
         names: The columns that name an experiment.
     """
 
@@ -75,7 +75,7 @@ class Made(Table):
     names: Sequence[str] = ()
 
     def make(self, runs: Any) -> pd.DataFrame:
-        """The function's table, and a row for each experiment whose data are missing.
+        """The function's table, and a row for each experiment with missing data.
 
         It has a column `status` only if there is such a row.
         """
@@ -98,13 +98,13 @@ class Made(Table):
 
 @dataclass(frozen=True)
 class Number:
-    """A number of a table.
+    """A metric in a table.
 
     Attributes:
         metric: Its name in the table.
-        of: The number of each run.
-        about: Further columns that name it, such as the other data set.
-        error: The standard error of a single seed's number, if it is known.
+        of: The metric of each run.
+        about: Further columns of its name, such as the other data set.
+        error: The standard error of a single seed's value, if known.
     """
 
     metric: str
@@ -115,22 +115,22 @@ class Number:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison(Table):
-    """A table of means over seeds, beside the numbers that the paper prints.
+    """A table of means over seeds beside the printed values.
 
     Attributes:
         of: The runs.
-        numbers: The numbers of each run.
-        keys: The columns that name a number: the experiment, the data set, the network
+        numbers: The metrics of each run.
+        keys: The columns that name a value: the experiment, the data set, the network
             and others. The metric comes last.
-        columns: The columns behind the keys, as `beside_printed` makes them.
-        printed: The printed numbers: the keys but the first, and `published`.
-        profiles: The profiles that declare a printed number, the first to try first,
-            from its data set and network.
-        named: Renames data sets and networks as the paper names them.
-        all_of: Columns that are true where they are for all seeds.
+        columns: The columns after the keys, as in `beside_printed`.
+        printed: The printed values: all keys except the first, and `published`.
+        profiles: From the data set and network of a printed value, the profiles that
+            declare it, best first.
+        named: Renames data sets and networks to the paper's names.
+        all_of: Columns that are true if they are true for all seeds.
         finish: Adds remarks to the finished table.
-        printed_runs: The number of runs behind each printed number, if it is known.
-        printed_only: Whether numbers that the paper does not print are left out.
+        printed_runs: The number of runs behind each printed value, if known.
+        printed_only: Whether to leave out values that the paper does not print.
     """
 
     of: Where
@@ -178,12 +178,12 @@ def places_without_data(
     of: Where,
     named: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
 ) -> list[tuple[str, str]]:
-    """Data set and network of experiments that were not run, as a table names them.
+    """Data set and network of experiments that were not run, with the table's names.
 
     Args:
-        runs: The runs of a study, with the table of experiments whose data are missing.
+        runs: The runs of a study, with the table of experiments with missing data.
         of: The experiments of the table.
-        named: Renames data sets and networks as the paper names them.
+        named: Renames data sets and networks to the paper's names.
     """
     chosen = without_data(runs, of)
     if chosen.empty:
@@ -193,12 +193,12 @@ def places_without_data(
 
 
 def without_data(runs: Runs, of: Where) -> pd.DataFrame:
-    """The factors of a table's experiments whose data or weights are missing."""
+    """The factors of a table's experiments with missing data or weights."""
     table = runs.tables.get(experiments.NOT_RUN)
     if table is None:
         return pd.DataFrame()
     table = table[table[experiments.REASON] == experiments.DATA_MISSING]
-    # Whole columns are empty where no experiment has the factor.
+    # A column is empty if no experiment has the factor.
     filled = table.astype(object).where(table.notna(), "")
     try:
         return filled[of.mask(table)]
@@ -215,11 +215,11 @@ def means_over_seeds(
     named: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
     all_of: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Our numbers, means over the seeds that finished, a row for each value of `keys`.
+    """Our means over finished seeds, one row per value of `keys`.
 
     Returns:
         The keys; ours, ours_sd; seeds (with a value), runs, diverged_seeds,
-        stuck_seeds; error, where the numbers have one; the columns `all_of`; cells.
+        stuck_seeds; error, if the metrics have one; the columns `all_of`; cells.
     """
     parts = []
     for number in numbers:
@@ -266,28 +266,28 @@ def beside_printed(
     printed_only: bool = False,
     missing: Sequence[tuple[str, str]] = (),
 ) -> pd.DataFrame:
-    """Our means over seeds beside the printed numbers.
+    """Our means over seeds beside the printed values.
 
-    Printed numbers that were not run here come last.
+    Printed values that were not run here come last.
 
     Args:
-        rows: The keys; ours and ours_sd, over the seeds that finished; seeds, runs,
+        rows: The keys; ours and ours_sd, over finished seeds; seeds, runs,
             diverged_seeds and possibly stuck_seeds; possibly error, the standard error
             of a single seed.
-        printed: The keys but the first, which names our run; published and possibly
+        printed: All keys except the first, which names our run; published and possibly
             published_sd.
-        keys: The columns that name a number.
-        columns: The columns behind them in the result.
-        profiles: The profiles that declare a printed number, the first to try first,
-            from its second and third key.
-        studies: The studies that the rows are of.
-        printed_runs: The number of runs behind each printed number. If it is None, the
-            error of the difference is ours alone.
-        printed_only: Whether ours that the paper does not print are left out.
-        missing: The second and third key of experiments whose data are missing.
+        keys: The columns that name a value.
+        columns: The following columns of the result.
+        profiles: From the second and third key of a printed value, the profiles that
+            declare it, best first.
+        studies: The studies of the rows.
+        printed_runs: The number of runs behind each printed value. None leaves the
+            printed value's error out of the difference.
+        printed_only: Whether to leave out our values that the paper does not print.
+        missing: The second and third key of experiments with missing data.
 
     Returns:
-        The keys and columns. The difference is missing where its error is 0 or unknown.
+        The keys and columns. The difference is missing if its error is 0 or unknown.
     """
     run, *names = keys
     ours = pd.MultiIndex.from_frame(rows[names])
@@ -314,14 +314,14 @@ def beside_printed(
 
 
 def studies_of(runs: Runs) -> set[str]:
-    """The studies that some runs are of, which have the names of their profiles."""
+    """The studies of some runs, which have the names of their profiles."""
     return set(runs.table["study"]) if "study" in runs.table else set()
 
 
 def not_run(profiles: Sequence[str], studies: Collection[str]) -> str:
-    """The status of a printed number that was not run.
+    """The status of a printed value that was not run.
 
-    It names a profile that gives the number, but not to those who run one.
+    It names a profile that computes the value, unless that profile is running.
     """
     if any(profile in studies for profile in profiles):
         return f"{NOT_RUN}declared by this profile"
@@ -329,7 +329,7 @@ def not_run(profiles: Sequence[str], studies: Collection[str]) -> str:
 
 
 def _statuses(rows: pd.DataFrame) -> list[str]:
-    """Whether each number was measured, or how all its seeds were lost."""
+    """Whether each value was measured, or how all its seeds were lost."""
     statuses = []
     for _, row in rows.iterrows():
         diverged = row["diverged_seeds"]
@@ -342,7 +342,7 @@ def _statuses(rows: pd.DataFrame) -> list[str]:
 
 
 def _errors(rows: pd.DataFrame, printed_runs: int | None) -> pd.Series[float]:
-    """The standard error of ours minus the printed number; missing where it is 0."""
+    """The standard error of ours minus the printed value; missing if it is 0."""
     error: pd.Series[float] = rows["ours_sd"] / rows["seeds"] ** 0.5
     if printed_runs:
         ours = rows["ours_sd"] ** 2 / rows["seeds"]
@@ -359,9 +359,9 @@ def mean_and_sd(name: str, column: str | None = None) -> dict[str, tuple[str, st
 
 
 def lost_seeds(diverged: int, stuck: int, runs: int) -> str:
-    """The seeds that were lost, as "1 of 3 diverged, 1 of 3 stuck".
+    """The lost seeds, as "1 of 3 diverged, 1 of 3 stuck".
 
-    The word alone if all were lost in one way; nothing if none was.
+    The word alone if all were lost in one way; empty if none was lost.
     """
     if runs == diverged:
         return DIVERGED

@@ -1,4 +1,4 @@
-"""Views of a study: what a notebook shows of it, checked before it is executed."""
+"""Views of a study: the contents of a notebook, checked before execution."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Arm = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class View:
-    """What one paper's notebook shows; the fields are the notebook's parameters.
+    """The contents of one paper's notebook; the fields are the notebook's parameters.
 
     Attributes:
         study: The folder below `results/`.
         level: The level of the intervals of claims whose data were looked at once.
-        arms: The runs to show, by their factors; all if empty.
-        beside: The study whose claims and tables stand beside these, if any.
+        arms: The factors of the runs to show; all runs if empty.
+        beside: The second study, whose claims and tables are shown too, if any.
     """
 
     study: str
@@ -48,11 +48,11 @@ class View:
 def view_of(params: Params, paper: str, *, results: Path = RESULTS) -> View:
     """The view that the parameters ask for.
 
-    A paper that the second study does not have stands alone.
+    If the second study lacks a paper, the paper is shown alone.
 
     Raises:
         InputError: If a study is unknown or lacks the paper, or if an arm names an
-            unknown factor or is that of no run.
+            unknown factor or selects no run.
     """
     section = params.notebooks
     _require_known(params, results)
@@ -68,9 +68,9 @@ def view_of(params: Params, paper: str, *, results: Path = RESULTS) -> View:
 
 
 def require_studies(params: Params, *, results: Path = RESULTS) -> None:
-    """Check the studies of the section `notebooks`, without their runs.
+    """Check the studies of the section `notebooks`, without reading their runs.
 
-    The profile's own results need not be there yet.
+    The profile's own results need not exist yet.
 
     Raises:
         InputError: If one has no results at all, or the first lacks a paper.
@@ -85,7 +85,7 @@ def require_studies(params: Params, *, results: Path = RESULTS) -> None:
 
 
 def _require_known(params: Params, results: Path) -> None:
-    """Raise an `InputError` for a study without results that is not the profile's."""
+    """Raise an `InputError` if a study other than the profile has no results."""
     section = params.notebooks
     known = sorted({path.parts[-3] for path in results.glob(f"*/*/{CLAIMS}")})
     for key, study in (("study", section.study), ("beside", section.beside)):
@@ -137,7 +137,7 @@ def _words(arm: Arm) -> str:
 
 
 def _values(table: pd.DataFrame, arm: Arm) -> str:
-    """The values that the runs have of an arm's factors."""
+    """The values of an arm's factors in the runs."""
     texts = []
     for name in arm:
         values = list(dict.fromkeys(map(str, table[name].dropna())))
@@ -148,8 +148,8 @@ def _values(table: pd.DataFrame, arm: Arm) -> str:
 def of_arms(arms: Sequence[Arm]) -> Where:
     """The runs that have all factors of at least one arm.
 
-    Numbers are compared as numbers, whatever the type of the column: a file does not
-    tell gamma "3" from 3.0.
+    Numbers are compared as numbers, whatever the type of the column, because a file
+    does not distinguish gamma "3" and 3.0.
     """
 
     def mask(runs: pd.DataFrame) -> pd.Series[bool]:

@@ -1,4 +1,4 @@
-"""Gathering the runs of the temperature_check paper from the cells of its stages."""
+"""Collect the runs of the temperature_check paper from its stages' cells."""
 
 from __future__ import annotations
 
@@ -73,17 +73,17 @@ _FACTS_OF_FLOW = (
     "ending",
 )
 
-# Deviation: how the paper tells divergence is not known. Here a training has diverged
-# when its loss, a logit or a weight is no longer finite. One that guesses to the end is
-# not one of them: its accuracy says what it is.
+# Deviation: we do not know how the paper defines divergence. We call a training
+# diverged if its loss, a logit or a weight is no longer finite. A training that guesses
+# to the end has not diverged; its accuracy shows it.
 
 
 def collect(params: Params, folder: Path) -> None:
     """Write runs, tables, claims and metrics of the study into the paper's folder.
 
     Raises:
-        InputError: If a run that the parameters declare is neither in a cell here nor
-            recorded in the folder.
+        InputError: If a declared run is neither in a cell here nor recorded in the
+            folder.
     """
     read = partial(read_run, heuristic=_heuristic())
     runs = gather_study(
@@ -102,7 +102,7 @@ def collect(params: Params, folder: Path) -> None:
 
 
 def _heuristic() -> RidgeHeuristic:
-    """The heuristic that this profile has fitted, or else the one that is shipped."""
+    """The heuristic that this profile has fitted, or else the shipped one."""
     if not (HEURISTIC / MANIFEST).is_file():
         return shipped()
     fitted = open_artifact(HEURISTIC).json("heuristic.json")
@@ -110,7 +110,7 @@ def _heuristic() -> RidgeHeuristic:
 
 
 def declared_runs(params: Params) -> Iterator[DeclaredRun]:
-    """The runs that the parameters declare: tuning, confirmations, gradient flow."""
+    """The declared runs: tuning, confirmations, gradient flow."""
     section = params.temperature_check
     stage = train_temperature_check
     parameters = {cell.name: cell.parameters for cell in stage.cells(params)}
@@ -148,7 +148,7 @@ def declared_runs(params: Params) -> Iterator[DeclaredRun]:
 
 
 def has_batch_norm(network: Network) -> bool:
-    """Whether a network normalises batches."""
+    """Whether a network has batch normalisation."""
     modules = check_network(network).modules()
     return any(isinstance(module, _BatchNorm) for module in modules)
 
@@ -220,7 +220,7 @@ def _declared_flows(params: Params) -> Iterator[DeclaredRun]:
 
 
 def _curves(inverse_temperatures: list[float]) -> Iterator[dict[str, Any]]:
-    """The factors of courses from logits of 0.
+    """The factors of courses that start from logits of 0.
 
     The linearised course has no inverse temperature.
     """
@@ -231,7 +231,7 @@ def _curves(inverse_temperatures: list[float]) -> Iterator[dict[str, Any]]:
 
 
 def _norms(inverse_temperature: float, norms: list[float]) -> Iterator[dict[str, Any]]:
-    """The factors of courses from logits of some norm."""
+    """The factors of courses that start from logits of a given norm."""
     for norm in norms:
         for dynamics in DYNAMICS:
             yield {
@@ -260,7 +260,7 @@ def read_run(
 def _values(
     run: DeclaredRun, artifact: Artifact, record: Any, heuristic: RidgeHeuristic
 ) -> list[dict[str, Any]]:
-    """The values of a training: its history, and what its last logits say."""
+    """The values of a training: its history, and metrics of its last logits."""
     by_place: dict[tuple[str, int, bool], dict[str, Any]] = {}
 
     def add(split: str, epoch: int, *, scaled: bool = False, **metrics: Any) -> None:
@@ -292,7 +292,7 @@ def _values(
 def _evaluation(
     artifact: Artifact, inverse_temperature: float
 ) -> Iterator[dict[str, Any]]:
-    """Scores of the held-out logits of a training, before and after scaling."""
+    """Scores of a training's held-out logits, before and after scaling."""
     stored = read_logits(artifact, LOGITS)
     validation_logits, validation_labels = stored["validation"].for_fitting()
     test_logits, test_labels = stored["test"].for_evaluation()
@@ -335,7 +335,8 @@ def _flow(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
     """A course of gradient flow; times are rescaled.
 
     unit_time, logit_time and drift_rate are predicted from the start: the times in
-    which the logits change by 1 and by their own norm, and the speed of the kernel.
+    which the logits change by 1 and by their own norm, and the initial rate of kernel
+    change.
     """
     record = artifact.json("record.json")
     if run.factors["start"] == "zero":
@@ -367,5 +368,5 @@ def _flow(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
 
 
 def _of_value(courses: list[dict[str, Any]], name: str, value: Any) -> dict[str, Any]:
-    """The course of a cell that has a value."""
+    """The course of a cell with a given value."""
     return next(course for course in courses if course[name] == value)

@@ -1,4 +1,4 @@
-"""The theory of early learning: its predicted slopes, beside those of networks."""
+"""The theory of early learning: its predicted slopes beside measured ones."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Prediction:
     Attributes:
         quantity: The quantity in words.
         of: The quantity.
-        regime: The name of the regime in which the theory speaks.
+        regime: The regime of the theory that makes the prediction.
         slope: The predicted slope.
     """
 
@@ -65,12 +65,12 @@ class Prediction:
 
     @property
     def against(self) -> str:
-        """The name of what the slope is in."""
+        """The name of the slope's independent variable."""
         return "inverse_temperature" if self.regime == "still" else "logit_norm"
 
     @property
     def points(self) -> str:
-        """The column whose values tell the points of the line apart."""
+        """The column that distinguishes the points of the line."""
         return "inverse_temperature" if self.regime == "still" else "start_norm"
 
     def contrast(self, among: Where = ALL) -> Slope:
@@ -121,7 +121,7 @@ def slopes_of(predictions: Sequence[Prediction], among: Where = ALL) -> Parts:
 def early_slopes(
     runs: Runs, predictions: Iterable[Prediction] = PREDICTIONS
 ) -> pd.DataFrame:
-    """Each predicted slope beside the fitted one, of each network with two points.
+    """Each predicted slope beside the fitted one, for each network with two points.
 
     Returns:
         The columns `COLUMNS`. slope is the mean over n seeds of the slopes of

@@ -1,7 +1,7 @@
 """Figures of the sweeps of the inverse temperature and of the norm of the logits.
 
-Each function takes the runs and returns a figure, or None where nothing was trained for
-it. `flow_figures` has those of early learning.
+Each function takes the runs and returns a figure, or None if there are no trainings for
+it. `flow_figures` has the figures of early learning.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ MARKS = {
     "post_hoc": ("post-hoc scaling", "s", HUES[0]),
     "cooling": ("Cooling", "D", HUES[2]),
     "heuristic": ("heuristic on the features", "^", HUES[1]),
-    # The last one is small, so that it is seen on top of another.
+    # The last one is small, so that it stays visible on top of another.
     "training_best": ("best to train with, on validation data", ".", BLACK),
 }
 WIDEST_SD = 60
@@ -72,8 +72,8 @@ bound it at all.
 def accuracy(runs: Runs) -> Figure | None:
     """Test accuracy at the best learning rates.
 
-    A cross is a seed that diverged, the triangle the best inverse temperature on
-    validation data. The legend has the marks that are drawn.
+    A cross is a diverged seed, the triangle the best inverse temperature on validation
+    data. The legend shows only marks that occur.
     """
     shared = numbers(runs, SAME_START)
     own = numbers(runs, CHOSEN_RATE & OWN_START)
@@ -116,7 +116,7 @@ def _accuracies(axes: Axes, rows: pd.DataFrame, colour: Any) -> None:
 def _mark_at_edge(
     axes: Axes, places: Sequence[Any], height: float, marker: str, colour: Any
 ) -> None:
-    """Marks at a height that is a share of the panel's."""
+    """Marks at a height given as a share of the panel's."""
     axes.plot(
         places,
         [height] * len(places),
@@ -130,7 +130,7 @@ def _mark_at_edge(
 
 
 def _same_span(panels: Sequence[Axes], limits: Sequence[tuple[float, float]]) -> None:
-    """Make all panels span the same number of points, of those that there are."""
+    """Make all panels span the same number of points, chosen from the given ones."""
     widest = max((high - low for low, high in limits), default=0)
     span = min(PERCENT, 1.15 * widest)
     for axes, (low, high) in zip(panels, limits, strict=True):
@@ -142,7 +142,7 @@ def _same_span(panels: Sequence[Axes], limits: Sequence[tuple[float, float]]) ->
 def learning_rates(runs: Runs) -> Figure | None:
     """Accuracy on validation data over inverse temperatures and learning rates.
 
-    A frame is the rate that validation data choose for an inverse temperature.
+    A frame marks the rate that validation data choose for an inverse temperature.
     """
     tuned = numbers(runs, TUNING & OWN_START)
     rates = tuned.groupby("sweep")["learning_rate"].nunique().max()
@@ -204,7 +204,7 @@ def _heatmap(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def _frame(axes: Axes, column: int, row: int) -> None:
-    """A frame inside a cell of a heatmap; unlike patches, lines are not of the grid."""
+    """A frame inside a heatmap's cell; unlike patches, lines do not affect the grid."""
     margin = 0.06
     left, right = column + margin, column + 1 - margin
     low, high = row + margin, row + 1 - margin
@@ -230,7 +230,7 @@ def confidence(runs: Runs) -> Figure | None:
     for axes, rows in panels:
         for column, look in SCALING.items():
             figures.band(axes, rows, "inverse_temperature", column, **look)
-        # Only now: the means are arithmetic, as in the table.
+        # Only here, because the table's means are arithmetic.
         axes.set_yscale("log")
         low, high = axes.get_ylim()
         is_wide = high > 4 * low
@@ -246,7 +246,7 @@ def confidence(runs: Runs) -> Figure | None:
 def spread(runs: Runs) -> Figure | None:
     """Standard deviation of test accuracy over seeds, with 90 % intervals.
 
-    The intervals are those of normal values. Each sweep is a line.
+    The intervals assume normal values. Each sweep is a line.
     """
     figure, (axes,) = figures.panels(1, width=0.75 * WIDTH, row=3.0)
     sweeps = by_sweep(numbers(runs, CHOSEN_RATE & OWN_START))
@@ -255,7 +255,7 @@ def spread(runs: Runs) -> Figure | None:
         spreads = _spreads(rows)
         if spreads.empty:
             continue
-        # Side by side, so that all bars are seen.
+        # Side by side, so that all bars are visible.
         shift = 1.06 ** (place - (len(sweeps) - 1) / 2)
         axes.errorbar(
             spreads.index * shift,
@@ -285,10 +285,10 @@ def spread(runs: Runs) -> Figure | None:
 
 
 def _spreads(rows: pd.DataFrame) -> pd.DataFrame:
-    """The sd in points by inverse temperature, and the lengths of its interval's bars.
+    """The sd in points by inverse temperature, and the lengths of its error bars.
 
-    Where all seeds diverged, they agree because none of them learned: such places are
-    left out.
+    If all seeds diverged, they agree only because none learned, so such values are left
+    out.
     """
     temperatures = rows.groupby("inverse_temperature")
     learned = rows[~temperatures["diverged"].transform("all").astype(bool)]
@@ -303,9 +303,9 @@ def _spreads(rows: pd.DataFrame) -> pd.DataFrame:
 
 @style()
 def logit_norms(runs: Runs) -> Figure | None:
-    """Test accuracy against the norm of the tempered logits at the start.
+    """Test accuracy against the norm of the initial tempered logits.
 
-    The grey band is what inverse temperatures span in the same network.
+    The grey band is the range over inverse temperatures in the same network.
     """
     sweeps = by_sweep(numbers(runs, NORMS))
     judged = numbers(runs, CHOSEN_RATE & OWN_START)
@@ -333,7 +333,7 @@ def logit_norms(runs: Runs) -> Figure | None:
 
 
 def _accuracies_of_norms(axes: Axes, rows: pd.DataFrame) -> None:
-    """Seeds as circles, and their means on a line."""
+    """Draw seeds as circles, and their means on a line."""
     points = rows[["initial_logit_norm"]].assign(
         accuracy=PERCENT * rows["test_accuracy"]
     )
@@ -353,7 +353,7 @@ def _accuracies_of_norms(axes: Axes, rows: pd.DataFrame) -> None:
         color=HUES[0],
         markersize=3.5,
     )
-    # Linear below the smallest norm above 0: logits of a pair start at 0.
+    # Linear below the smallest positive norm, because a pair's logits start at 0.
     norms = means["initial_logit_norm"]
     positive = norms[norms > 0]
     smallest = float(positive.min()) if len(positive) else 1.0
@@ -366,9 +366,9 @@ def _accuracies_of_norms(axes: Axes, rows: pd.DataFrame) -> None:
 
 @style()
 def three_temperatures(runs: Runs) -> Figure | None:
-    """The best inverse temperature to train each network with, and three others.
+    """The best inverse temperature for training each network, and three others.
 
-    The bar spans those that are as good as the best.
+    The bar spans the inverse temperatures that are as good as the best.
     """
     table = tables.three_temperatures(runs)
     if table.empty:
@@ -421,10 +421,10 @@ def panels_of(
         y: The label of the panels on the left.
         x: The label of the lowest panels.
         legend: The entries of the legend, if there is one.
-        options: Passed to `figures.panels`.
+        options: Arguments of `figures.panels`.
 
     Returns:
-        None and nothing where there are no groups.
+        None, and no panels, if there are no groups.
     """
     if not groups:
         return None, []
@@ -443,12 +443,12 @@ def panels_of(
 
 
 def sweep_title(name: str, *, between: str = "\n") -> str:
-    """The title of a sweep, a network and a data set, in words for people.
+    """The title of a sweep, a network and a data set, in words for readers.
 
     Args:
-        name: The kind of network, a comma and the name of the data set; or the name of
-            a network whose flow is followed, a comma and its inverse temperature.
-        between: What stands between both parts.
+        name: The kind of network, a comma and the name of the data set; for gradient
+            flow, the name of the network, a comma and its inverse temperature.
+        between: The text between both parts.
     """
     network, comma, data = name.rpartition(", ")
     if not comma:

@@ -1,7 +1,7 @@
 """Figures of early learning: networks that follow gradient flow.
 
-Each function takes the runs and returns a figure, or None where nothing was measured
-for it.
+Each function takes the runs and returns a figure, or None if nothing was measured for
+it.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ GREY = "0.93"
 
 @style()
 def learning_curves(runs: Runs) -> Figure | None:
-    """The loss of the first seed over time at one rate and over rescaled time.
+    """The first seed's loss over time at one rate and over rescaled time.
 
-    Each network is a row.
+    Each row is a network.
     """
     columns = ["network", "seed", "inverse_temperature", "unit_time"]
     flows = runs.select(FLOW)[columns]
@@ -97,10 +97,10 @@ def learning_curves(runs: Runs) -> Figure | None:
 
 @style()
 def early_logit_norms(runs: Runs) -> Figure | None:
-    """Rescaled times of events against the norm of the tempered logits at the start.
+    """Rescaled times of events against the norm of the initial tempered logits.
 
-    Lines are what first speeds predict. The slopes of the time to half of the loss
-    stand above each panel.
+    Lines are predictions from the initial speeds. The slope of the time to half of the
+    loss is above each panel.
     """
     chosen = runs.select(FROM_A_NORM)
     times = {event: time_to(event).of(runs, chosen) for event in MEASURED}
@@ -138,7 +138,7 @@ def early_logit_norms(runs: Runs) -> Figure | None:
 
 
 def _title_with_slopes(runs: Runs, starts: pd.DataFrame) -> str:
-    """A network, its inverse temperature, and the slopes that were fitted to it."""
+    """A network, its inverse temperature, and its fitted slopes."""
     network = starts["network"].iloc[0]
     lines = [
         network_label(network).replace(" with", "\nwith"),
@@ -168,7 +168,7 @@ def _legend_of_times() -> list[Any]:
 def _shade_limits(axes: Axes, scale: float) -> None:
     """Grey where logits are small or large enough for the theory's limits.
 
-    The view stays as it is. `scale` makes a norm of all images from that of one.
+    The axis limits do not change. `scale` converts one image's norm to the norm of all.
     """
     view = axes.get_xlim()
     for low, high in ((view[0], SMALL * scale), (LARGE * scale, view[1])):
@@ -179,9 +179,9 @@ def _shade_limits(axes: Axes, scale: float) -> None:
 
 @style()
 def kernel_drift(runs: Runs) -> Figure | None:
-    """Relative drift of the kernel when the tempered logits have changed by 1.
+    """Relative drift of the kernel once the tempered logits have changed by 1.
 
-    Dashed lines are what the first speed of the kernel predicts.
+    Dashed lines are predictions from the kernel's initial speed.
     """
     chosen = runs.select(FROM_ZERO)
     unit = runs.tables[COURSES].query("moment == @UNIT")["run"]
@@ -208,7 +208,7 @@ def kernel_drift(runs: Runs) -> Figure | None:
 def _drifts(
     axes: Axes, runs: Runs, network: str, courses: pd.DataFrame, colour: Any
 ) -> None:
-    """The drifts of one network: measured, and as its first speed predicts."""
+    """The drifts of one network: measured, and predicted from its initial speed."""
     is_smooth = bool(courses["smooth"].iloc[0])
     kinks = "" if is_smooth else " (kinks)"
     slope = theory.slope_text(runs, network, theory.KERNEL_DRIFT).replace("-", "−")

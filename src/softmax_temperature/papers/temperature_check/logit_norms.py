@@ -1,4 +1,4 @@
-"""The effect of the size of the first logits, against that of the temperature."""
+"""The effect of the initial logits' size against that of the temperature."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ LARGEST = 10.0
 class OfNorm(ChosenDifference):
     """The effect of the logits' norm in each network.
 
-    A norm of which no run may be compared is missing: it might be the best or the
-    worst one.
+    A norm without comparable runs is missing: it might be the best or the worst.
     """
 
     over: str = "start_value"
@@ -80,7 +79,7 @@ class MinusHalf(ChosenDifference):
 
 
 def why_one_regime(chosen: pd.DataFrame, over: str) -> str:
-    """The reason why starts show only one regime of the theory; "" if they do not."""
+    """Why the starts show only one regime of the theory; "" if they show both."""
     norms = chosen.groupby(over)["initial_logit_norm"].mean()
     if norms.min() <= SMALLEST and norms.max() >= LARGEST:
         return ""
@@ -93,8 +92,8 @@ def why_one_regime(chosen: pd.DataFrame, over: str) -> str:
 def minus_half(values: Values, others: Values) -> Fitted:
     """One mean minus half of another, with Welch's interval.
 
-    The values of both are left out in turn, so their variances are corrected as
-    `OverTasks` does.
+    The values of both are left out in turn, so their variances are corrected as in
+    `OverTasks`.
     """
     counts = np.array([len(values), len(others)])
     variances = np.array([values.var(ddof=1), others.var(ddof=1) / 4])

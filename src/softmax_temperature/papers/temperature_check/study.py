@@ -1,12 +1,12 @@
-"""The runs of the temperature_check paper, and what they are selected by.
+"""The runs of the temperature_check paper, and predicates to select them.
 
 A run is a training, or a course of gradient flow. A sweep is a network on a data set,
-trained at several inverse temperatures, or from several starts, with several learning
-rates. `learning_rate` is the rescaled one: the optimizer's, times the inverse
+trained at several inverse temperatures or from several starts, with several learning
+rates. `learning_rate` is the rescaled one: the optimizer's rate times the inverse
 temperature squared.
 
 The first seeds of a sweep tune the learning rate. Fresh seeds confirm the rate that
-validation data prefer; where a sweep has them, only they are judged.
+validation data prefer; if a sweep has such seeds, only they are judged.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ LARGE = 20.0
 but uniform, and from which on it is all but certain.
 """
 
-# What a run is. -----------------------------------------------------------------------
+# Kinds of runs. -----------------------------------------------------------------------
 
 TRAINING = where(task="training")
 FLOW = where(task="gradient_flow")
@@ -130,7 +130,8 @@ LARGE_LOGITS = (FROM_A_NORM & where(norm_of_an_image=at_least(LARGE))).called(
 SMOOTH = where(smooth=True).called("smooth networks")
 KINKED = where(smooth=False).called("networks with ReLU")
 
-# What is measured. --------------------------------------------------------------------
+# Metrics.
+# ------------------------------------------------------------------------------
 
 GUESSING = "guessing"
 """Column: the accuracy of guessing, which a diverged training counts as."""
@@ -189,12 +190,12 @@ _NUMBERS = {
 
 
 def read(folder: Path) -> Runs:
-    """The runs in `results/<study>/temperature_check`, with what follows from them."""
+    """The runs in `results/<study>/temperature_check`, with derived columns."""
     return tidied(read_runs(folder, MEASURED_TABLES))
 
 
 def tidied(runs: Runs) -> Runs:
-    """The runs with the columns that follow from their factors and values.
+    """The runs with the columns derived from their factors and values.
 
     Returns:
         The runs. Their new columns are `own` (the paper has the data set), `is_asked`
@@ -259,7 +260,7 @@ def _choices(runs: Runs) -> pd.DataFrame:
 
 
 def _kernel_is_still(runs: Runs) -> pd.Series[bool]:
-    """Whether the kernel of each course keeps still until its logits change by 1.
+    """Whether each course's kernel stays constant until its logits change by 1.
 
     The drift is the geometric mean over the seeds of a network and inverse temperature.
     """
@@ -271,7 +272,7 @@ def _kernel_is_still(runs: Runs) -> pd.Series[bool]:
 
 
 def numbers(runs: Runs, of: Where = ALL) -> pd.DataFrame:
-    """A row per training, with its factors, numbers and cell.
+    """One row per training, with its factors, metrics and cell.
 
     The columns are those of `runs.table`, `validation_accuracy`, `test_accuracy` (of a
     diverged training that of guessing), `test_nll`, `test_ece`, `confidence`,
@@ -290,12 +291,12 @@ def by_sweep(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def by_seed(rows: pd.DataFrame, column: str) -> pd.DataFrame:
-    """The numbers of a column by seed (rows) and inverse temperature (columns)."""
+    """The values of a column by seed (rows) and inverse temperature (columns)."""
     return rows.pivot(index=SEED, columns="inverse_temperature", values=column)
 
 
 def sweeps(runs: Runs) -> pd.DataFrame:
-    """A row per sweep, for a reader: data set, network and sizes."""
+    """One row per sweep, for a reader: data set, network and sizes."""
     rows = runs.select(TRAINING)
     columns: dict[str, Any] = {
         name: rows[name]

@@ -1,6 +1,6 @@
 """The tables of the paper's practical part, and of the slopes of its theory.
 
-The paper's numbers were not available, so no table has printed ones.
+The paper's values were not available, so no table has printed ones.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _grouped(rows: pd.DataFrame, *keys: str, **aggregations: Any) -> pd.DataFram
 def accuracies(runs: Runs) -> pd.DataFrame:
     """Accuracy at each inverse temperature, with the rate that validation data prefer.
 
-    The gain is that over inverse temperature 1 with the same seed.
+    The gain is over inverse temperature 1 with the same seed.
     """
     plain = numbers(runs, CHOSEN_RATE & OWN_START)
     rows = pd.concat([plain, numbers(runs, SAME_START)], ignore_index=True)
@@ -78,7 +78,7 @@ def accuracies(runs: Runs) -> pd.DataFrame:
 
 
 def logit_norms(runs: Runs) -> pd.DataFrame:
-    """Accuracy at one inverse temperature with logits of several sizes at the start."""
+    """Accuracy at one inverse temperature for initial logits of several sizes."""
     rows = numbers(runs, NORMS | NORMS_AFTER_50)
     norm: dict[str, Any] = {"initial_logit_norm": ("initial_logit_norm", "mean")}
     keys = ("correlation", "learning_rate", "start_value")
@@ -115,7 +115,7 @@ def learning_rates(runs: Runs) -> pd.DataFrame:
 
 
 def three_temperatures(runs: Runs) -> pd.DataFrame:
-    """Three inverse temperatures of one network, and a fourth that is predicted.
+    """Three inverse temperatures of one network, and a fourth from the heuristic.
 
     Returns:
         A row per sweep. training_best has the highest mean accuracy on validation data.
@@ -158,9 +158,9 @@ def three_temperatures(runs: Runs) -> pd.DataFrame:
 
 
 def _best_temperatures(rows: pd.DataFrame) -> tuple[float, float, float]:
-    """The lowest inverse temperature that is as good as the best, it, and the highest.
+    """The best inverse temperature between the lowest and highest that are as good.
 
-    With one seed it is the best alone.
+    With one seed all three are the best one.
     """
     table = by_seed(rows, "validation_accuracy")
     best = table.columns[int(table.mean().argmax())]
@@ -226,7 +226,7 @@ def _in_words(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _slopes_in_words(table: pd.DataFrame) -> pd.DataFrame:
-    """The table of slopes with columns and values that a reader understands."""
+    """The table of slopes with columns and values for readers."""
     return table.replace(_VALUES_OF_SLOPES).rename(columns=_COLUMNS_OF_SLOPES)
 
 

@@ -16,10 +16,10 @@ from softmax_temperature.training.translation.sentences import (
     Ragged,
 )
 
-# Deviation: torch's layers also drop out attention weights and the inner units of the
-# feed-forward layers, not only the outputs of sublayers and the embeddings. Vaswani et
-# al. average the last five checkpoints; here the weights of the epoch with the least
-# validation NLL are kept, as they were trained.
+# Deviation: torch's layers also apply dropout to attention weights and the inner units
+# of the feed-forward layers, not only to the outputs of sublayers and the embeddings.
+# Vaswani et al. average the last five checkpoints; we keep the weights of the epoch
+# with the lowest validation NLL without averaging.
 
 
 class TranslationTransformer(nn.Module):
@@ -46,7 +46,7 @@ class TranslationTransformer(nn.Module):
         )
         decoder_layer = nn.TransformerDecoderLayer(width, sizes.heads, **shape)
         decoder = nn.TransformerDecoder(decoder_layer, sizes.layers)
-        # Layers normalise their outputs, so nothing follows the last one.
+        # Layers normalise their outputs, so nothing follows the last one;
         # nn.Transformer's own encoder and decoder would normalise once more.
         self.transformer = nn.Transformer(
             width,
@@ -60,8 +60,8 @@ class TranslationTransformer(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """Logits (tokens, vocabulary) of the token after each decoder input.
 
-        Padding has none, and one sentence stands behind the other. `inputs`
-        (pairs, 2, length) come from `SentencePairs.teacher_forced`.
+        Padding has no logits, and sentences are concatenated. `inputs` (pairs, 2,
+        length) come from `SentencePairs.teacher_forced`.
         """
         read = (inputs[:, 1] != PADDING).flatten().nonzero().squeeze(1)
         inputs, read = upload(self.embedding.weight.device, inputs, read)
@@ -80,8 +80,8 @@ class TranslationTransformer(nn.Module):
     def decode(self, targets: Tensor, memory: Tensor, source_padding: Tensor) -> Tensor:
         """The last layer's inputs (b, t, width) of decoder inputs (b, t).
 
-        These are padded on the right, and no position sees those after it.
-        `source_padding` (b, s) is true where the source is padding.
+        These are padded on the right, and no position sees later ones. `source_padding`
+        (b, s) is true where the source is padding.
         """
         length = targets.shape[1]
         mask = torch.ones(length, length, dtype=torch.bool, device=targets.device)
@@ -163,7 +163,8 @@ def translate(
 def _steps(network: TranslationTransformer, sources: Tensor) -> Step:
     """The next token's logits.
 
-    Prefixes are read anew each time: simple, and no slower for short sentences.
+    Prefixes are recomputed each time, which is simple and no slower for short
+    sentences.
     """
     memory = network.encode(sources)
     padding = sources == PADDING
@@ -187,17 +188,17 @@ def beam_search(
 ) -> list[list[int]]:
     """The best translation of each sentence, without START and END.
 
-    Sentences are translated side by side, with the `beam` most probable prefixes of
-    each. A translation's score is its log-probability over
-    ((5 + length) / 6)^length_penalty (Wu et al. 2016, in the form of Vaswani et al.),
-    where END counts. After each token every prefix may end. The search for a sentence
-    is over when no prefix can score more than the best translation that has ended.
-    `limits` (n,) int64, on the model's device, are the most tokens of each translation,
-    END included.
+    Sentences are translated in parallel, with the `beam` most probable prefixes of
+    each. A translation's score is its log-probability divided by ((5 + length) /
+    6)^length_penalty (Wu et al. 2016, in the form of Vaswani et al.), where END counts.
+    After each token every prefix may end. The search for a sentence ends when no prefix
+    can score more than the best finished translation. `limits` (n,) int64, on the
+    model's device, are the maximal numbers of tokens of each translation, including
+    END.
     """
     translations: list[list[int]] = [[] for _ in limits]
     best = torch.full((len(limits),), -torch.inf, device=limits.device)
-    # The sentences whose search goes on.
+    # The sentences whose search continues.
     sentences = torch.arange(len(limits), device=limits.device)
     prefixes = torch.full((len(limits), 1, 1), START, device=limits.device)
     scores = torch.zeros(len(limits), 1, device=limits.device)

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 BINS = 15
 
 # Deviation: Vaswani et al. report BLEU of tokenised text with compounds split; the
-# focal paper does not say which. Here it is sacrebleu's default: plain text,
-# case-sensitive, tokenised by the rules of mteval-v13a, smoothed if an n-gram never
-# matches.
+# focal paper does not say which BLEU it reports. We use sacrebleu's default: plain
+# text, case-sensitive, tokenised by the rules of mteval-v13a, smoothed if an n-gram
+# never matches.
 
 
 def bleu(translations: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
     """BLEU of a whole test set.
 
-    `bleu` is a fraction, `length_ratio` divides the number of words by that of the
-    references, and `signature` names the settings of sacrebleu.
+    `bleu` is a fraction, `length_ratio` is the number of words over the references'
+    number, and `signature` names the settings of sacrebleu.
     """
     from sacrebleu.metrics.bleu import BLEU  # An optional package.
 
@@ -48,8 +48,8 @@ def bleu(translations: Sequence[str], references: Sequence[str]) -> dict[str, An
     }
 
 
-# Deviation: the paper does not say which predictions the calibration error of a
-# translation rates. Here, as in Müller et al. (2019), it rates the next token given the
+# Deviation: the paper does not say for which predictions it measures the calibration
+# error of a translation. As in Müller et al. (2019), we rate the next token given the
 # true tokens before it, over all target tokens and the sentence's end.
 
 
@@ -99,17 +99,17 @@ def calibration_by_temperature(
 def _pieces(
     batches: Iterable[tuple[Tensor, Tensor]],
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Batches in pieces that bound the temporaries."""
+    """Batches in pieces that limit the temporaries."""
     for logits, labels in batches:
         rows = max(1, CHUNK // logits.shape[1])
         yield from zip(logits.split(rows), labels.split(rows), strict=True)
 
 
 def best_temperature(rows: Iterable[dict[str, Any]]) -> float:
-    """The temperature of the paper's grid with the least calibration error.
+    """The temperature of the paper's grid with the lowest calibration error.
 
-    The grid is 0.1, 0.2, ..., 10.0. `rows` are those of the validation data; test data
-    raise LeakError. Among equally good temperatures the first is chosen.
+    The grid is 0.1, 0.2, ..., 10.0. `rows` come from validation data; test data raise
+    LeakError. Among ties the first is chosen.
     """
     on_grid = []
     for row in rows:
@@ -147,8 +147,8 @@ def evaluate(
 
     The keys are `calibration`, `translations` and `bleu`.
 
-    On validation data the temperatures are the whole grid of the paper, on test data
-    those of the translations. Raises Diverged if logits are not finite.
+    Temperatures are the paper's whole grid on validation data, and the translations'
+    temperatures on test data. Raises Diverged if logits are not finite.
     """
 
     def calibration(split: SplitName, asked: set[float]) -> list[dict[str, Any]]:

@@ -21,12 +21,12 @@ from softmax_temperature.training.samples import HostSamples
 PADDING = 0  # Follows the last token of a sentence.
 START = 1  # Begins a translation.
 END = 2  # Ends every sentence.
-UNKNOWN = 3  # Replaces each character that no training sentence has.
+UNKNOWN = 3  # Replaces each character that no training sentence contains.
 
 
 @dataclass(frozen=True)
 class Ragged:
-    """n rows of numbers, one behind the other.
+    """n rows of numbers, concatenated.
 
     The values are (total,) int32, and the ends of the rows (n,) int64.
     """
@@ -59,7 +59,7 @@ class Ragged:
     def padded(self, rows: Tensor, *, length: int | None = None) -> Tensor:
         """The rows (b,) as a table (b, length) int64 with PADDING on the right.
 
-        Without a `length` it is that of the longest row.
+        Without a `length` it is the length of the longest row.
         """
         lengths = self.lengths[rows, None]
         if length is None:
@@ -89,7 +89,7 @@ class SentencePairs:
     def up_to(self, length: int) -> SentencePairs:
         """The pairs with at most `length` tokens on either side.
 
-        Raises InputError if there is none.
+        Raises InputError if there are none.
         """
         is_short = self.lengths <= length
         if not is_short.any():
@@ -115,9 +115,9 @@ class SentencePairs:
 
 
 # Deviation: Vaswani et al. batch pairs "by approximate sequence length", about 25,000
-# tokens of each language. Here the pairs of a batch are chosen once, as in fairseq:
-# neighbours in the order of length, those of equal length in an order drawn at random.
-# The order of the batches is new each epoch. Padding counts as tokens.
+# tokens of each language. As in fairseq, we choose the pairs of a batch once:
+# neighbours when sorted by length, with pairs of equal length in random order. The
+# order of the batches is new each epoch. Padding counts as tokens.
 
 
 @dataclass(frozen=True)
@@ -155,11 +155,11 @@ class LengthBatches(HostSamples):
         return cls(torch.arange(len(batches)), labels, pairs.split, pairs, batches)
 
     def to(self, device: str) -> Self:  # noqa: ARG002
-        """These batches: their numbers of tokens decide the computation."""
+        """These batches, whose numbers of tokens determine the computation."""
         return self
 
     def check(self, recipe: Recipe) -> None:
-        """Refuse a recipe that is for images, or that batches the batches."""
+        """Refuse a recipe that is for images, or that groups the batches again."""
         super().check(recipe)
         if recipe.batch_size != 1:
             raise ValueError(
@@ -170,7 +170,7 @@ class LengthBatches(HostSamples):
     def prepare(self, inputs: Tensor, recipe: Recipe) -> Tensor:  # noqa: ARG002
         """The batch (pairs, 2, length) with the number in `inputs` (1,).
 
-        Its form is that of `SentencePairs.teacher_forced`.
+        Its form is described in `SentencePairs.teacher_forced`.
         """
         return self.pairs.teacher_forced(self.batches[int(inputs)])
 

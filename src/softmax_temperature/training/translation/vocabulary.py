@@ -1,4 +1,4 @@
-"""Sentences as numbers: pieces of words, learned from the training sentences alone."""
+"""Sentences as numbers: word pieces, learned only from training sentences."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from softmax_temperature.training.translation.sentences import (
     SentencePairs,
 )
 
-# No piece can be one of them: a piece has no space. They are not registered as special
-# tokens of the library, which would find them in sentences, too.
+# No piece can equal one of them, because pieces contain no space. They are not
+# registered as special tokens of the library, which would also find them in sentences.
 _RESERVED = ("< padding >", "< start >", "< end >", "< unknown >")
 
-# Deviation: Vaswani et al. have 37,000 pieces by byte-pair encoding, which the focal
-# paper takes over; what they divide is not said. Here it is runs without spaces and
-# punctuation marks, which stand alone; a space belongs to what follows.
+# Deviation: Vaswani et al. use 37,000 pieces by byte-pair encoding, which the focal
+# paper adopts; they do not say what the pieces divide. We divide runs without spaces
+# and punctuation marks, which stand alone; a space belongs to the following run.
 
 
 class Vocabulary:
-    """Pieces of words by byte-pair encoding, the same for both languages.
+    """Word pieces by byte-pair encoding, the same for both languages.
 
     The first numbers are `_RESERVED`.
     """
@@ -41,8 +41,9 @@ class Vocabulary:
     def fit(cls, part: Part, *, size: int) -> Vocabulary:
         """The vocabulary of a training split; another split raises LeakError.
 
-        The order of the sentences does not matter. `size` is the most numbers, the
-        reserved four included; all characters have one, even beyond it.
+        The order of the sentences does not matter. `size` is the maximal vocabulary,
+        including the four reserved numbers; all characters have a number, even beyond
+        it.
         """
         counter = _splitter(BPE())
         trainer = BpeTrainer(
@@ -57,7 +58,7 @@ class Vocabulary:
 
     @property
     def size(self) -> int:
-        """The number of pieces, the reserved ones included."""
+        """The number of pieces, including the reserved ones."""
         return int(self._tokenizer.get_vocab_size())
 
     def encode(self, sentences: Iterable[str]) -> Ragged:
@@ -73,7 +74,7 @@ class Vocabulary:
         return SentencePairs(self.encode(sources), self.encode(targets), part.split)
 
     def decode(self, rows: Iterable[Iterable[int]]) -> list[str]:
-        """Rows of numbers as text; reserved ones leave nothing."""
+        """Rows of numbers as text; reserved numbers are dropped."""
         plain = [[number for number in row if number >= len(_RESERVED)] for row in rows]
         texts: list[str] = self._tokenizer.decode_batch(
             plain, skip_special_tokens=False
