@@ -240,8 +240,13 @@ def test_every_name_of_the_library_is_on_a_page_of_the_api(site_folder: Path) ->
 def test_claims_are_cards_with_their_verdicts_as_badges(site_folder: Path) -> None:
     page = (site_folder / "scorecard.html").read_text(encoding="utf-8")
     claims = re.findall(r"^\| \*\*", TEXTS["docs/scorecard.md"], re.MULTILINE)
-    assert page.count('<td data-column="verdict">') == len(claims)
-    assert page.count('<b class="verdict ') == len(claims)
+    cells = re.findall(r'<td data-column="verdict">(.*?)</td>', page)
+    assert len(cells) == len(claims)
+    assert [cell for cell in cells if '<b class="verdict ' not in cell] == []
+    # Each study beside the primary one has a badge, too.
+    beside = re.findall(r'<span class="side">(.*?)</span>', page, re.DOTALL)
+    assert beside
+    assert [text for text in beside if '<b class="verdict ' not in text] == []
 
 
 def test_formulas_are_drawn_without_a_script(site_folder: Path) -> None:

@@ -93,6 +93,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _, smoke = render_profile("smoke", ROOT / "profiles")
     content = with_gaps(smoke).model_dump(mode="json")
     content["profile"] = "gaps"
+    content["notebooks"]["study"] = "gaps"
     (folder / "dvc.yaml").write_text((ROOT / "dvc.yaml").read_text())
     YAML().dump(content, folder / "params.yaml")
     (folder / "profiles").mkdir()
