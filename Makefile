@@ -31,7 +31,7 @@ repro: $(READY) ## Rebuild every table and figure of params.yaml; only what chan
 	@# Without DVC's advice to push, which needs a remote. The exit code is DVC's.
 	@set -o pipefail; PYTHONUNBUFFERED=1 $(ENTER) $(BIN)/dvc repro | awk '!/^Use `dvc push`/ { print; fflush() }'
 	@$(BIN)/python -c 'from pathlib import Path; from softmax_temperature.params import read_params; \
-	  print(f"\nThe report: results/{read_params(Path("params.yaml")).profile}/index.html")'
+	  print("\nThe report: results/" + read_params(Path("params.yaml")).profile + "/index.html")'
 	@test ! -e .git || $(ENTER) $(BIN)/softmax-temperature compare || true
 
 report: $(READY) ## Rebuild the picture and the HTML report from results/: no data, no GPU

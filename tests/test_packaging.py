@@ -424,3 +424,31 @@ def make(*arguments: str, folder: Path) -> str:
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=True
     ).stdout
+
+
+def test_make_repro_ends_with_its_report_and_its_verdict(tmp_path: Path) -> None:
+    """The recipe as make runs it, with DVC and the verdict replaced by a line each."""
+    for name in ("Makefile", "params.yaml", "requirements.lock"):
+        shutil.copy(ROOT / name, tmp_path)
+    programs = tmp_path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name, line in {
+        "dvc": "echo ran",
+        "softmax-temperature": "echo judged",
+        "python": f'exec "{sys.executable}" "$@"',
+    }.items():
+        program = programs / name
+        program.write_text(f"#!/bin/sh\n{line}\n")
+        program.chmod(0o755)
+    (tmp_path / ".git").touch()
+    ended = subprocess.run(
+        ["make", "repro", "READY="],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    last = [line for line in ended.stdout.splitlines() if line][-3:]
+    assert last == ["ran", "The report: results/mini/index.html", "judged"]
