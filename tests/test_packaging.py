@@ -426,7 +426,9 @@ def make(*arguments: str, folder: Path) -> str:
     ).stdout
 
 
-def test_make_repro_ends_with_its_report_and_its_verdict(tmp_path: Path) -> None:
+def test_make_repro_ends_with_its_report_and_its_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The recipe as make runs it, with DVC and the verdict replaced by a line each."""
     for name in ("Makefile", "params.yaml", "requirements.lock"):
         shutil.copy(ROOT / name, tmp_path)
@@ -441,14 +443,7 @@ def test_make_repro_ends_with_its_report_and_its_verdict(tmp_path: Path) -> None
         program.write_text(f"#!/bin/sh\n{line}\n")
         program.chmod(0o755)
     (tmp_path / ".git").touch()
-    ended = subprocess.run(
-        ["make", "repro", "READY="],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
-    last = [line for line in ended.stdout.splitlines() if line][-3:]
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+    printed = make("repro", "READY=", folder=tmp_path)
+    last = [line for line in printed.splitlines() if line][-3:]
     assert last == ["ran", "The report: results/mini/index.html", "judged"]
