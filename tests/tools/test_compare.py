@@ -54,6 +54,25 @@ def test_last_digits_are_a_reproduction_and_the_largest_difference_is_named(
     )
 
 
+def test_another_kind_of_processor_is_named_where_numbers_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for study, instructions in (("mini", "AVX512"), ("other", "AVX2")):
+        folder = Path("results") / study
+        write_study(folder, verdict="holds" if study == "mini" else "inconclusive")
+        machine = {"accelerator": None, "instructions": instructions}
+        environment = {"cooling": {"machines": [{"machine": machine}]}}
+        (folder / "environment.json").write_text(json.dumps(environment))
+    sentence, reason, verdict, *_ = str(compare_studies("mini", "other")).splitlines()
+    assert sentence == (
+        "Not comparable bit by bit, for they ran on AVX512 and AVX2: 2 of "
+        "4 files are equal byte for byte; 1 verdict differs."
+    )
+    assert reason.startswith("  Kinds of processors round differently")
+    assert verdict == "  verdict differs: helps: holds and inconclusive"
+
+
 def test_another_number_with_the_same_verdicts_is_no_reproduction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,8 +129,11 @@ def test_pictures_and_minutes_do_not_decide(
     write_study(Path("results/mini"))
     write_study(Path("results/other"))
     Path("results/other/cooling/figure.svg").write_text("<svg></svg>")
-    Path("results/mini/environment.json").write_text('{"minutes": 1}')
-    Path("results/other/environment.json").write_text('{"minutes": 2}')
+    machine = {"accelerator": None, "instructions": "AVX2"}
+    for study, minutes in (("mini", 1), ("other", 2)):
+        environment = {"minutes": minutes, "machines": [{"machine": machine}]}
+        path = Path("results") / study / "environment.json"
+        path.write_text(json.dumps({"cooling": environment}))
     comparison = compare_studies("mini", "other")
     assert comparison.reproduced
     assert comparison.pictures == ["cooling/figure.svg"]

@@ -23,6 +23,7 @@ NEGLIGIBLE = 1e-12
 SHOWN = 10
 """Lines of a kind that the text shows."""
 
+_ENVIRONMENT = PurePosixPath("environment.json")
 _DIGEST = re.compile(r"^\.cells\[\d+\]\.(fingerprint$|inputs\.|result$)")
 
 Files = Mapping[PurePosixPath, bytes]
@@ -66,6 +67,7 @@ class Comparison:
         texts: Files whose texts, or whose tables' columns and rows, differ.
         missing: Files that only one state has.
         pictures: Figures and notebooks whose bytes differ; their numbers are in tables.
+        processors: The processors of the two states, if they are of different kinds.
     """
 
     files: int = 0
@@ -75,6 +77,7 @@ class Comparison:
     texts: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     pictures: list[str] = field(default_factory=list)
+    processors: tuple[str, str] | None = None
 
     @property
     def reproduced(self) -> bool:
@@ -85,6 +88,12 @@ class Comparison:
     def __str__(self) -> str:
         """One sentence, then one line per difference."""
         lines = [self._sentence()]
+        if self.processors is not None and not self.reproduced:
+            lines.append(
+                "  Kinds of processors round differently, so that trainings drift "
+                "apart from the first step on. To check the code, compare with results "
+                "of the same kind."
+            )
         lines += _listed("verdict differs", self.verdicts)
         lines += _listed("only one of the two has", self.missing)
         lines += _listed("text differs", self.texts)
@@ -96,6 +105,9 @@ class Comparison:
             return f"Reproduced: all {self.files} files are equal byte for byte."
         if self.reproduced:
             head = "Reproduced"
+        elif self.processors is not None:
+            kinds = " and ".join(self.processors)
+            head = f"Not comparable bit by bit, for they ran on {kinds}"
         elif self.verdicts or self.missing:
             head = "Not reproduced"
         else:
@@ -150,7 +162,7 @@ def compare_studies(first: str, second: str) -> Comparison:
 def compare(first: Files, second: Files) -> Comparison:
     """Compare two sets of files, by their names."""
     names = sorted({*first, *second})
-    result = Comparison(files=len(names))
+    result = Comparison(files=len(names), processors=_other_processors(first, second))
     for name in names:
         if name not in first or name not in second:
             result.missing.append(str(name))
@@ -159,6 +171,27 @@ def compare(first: Files, second: Files) -> Comparison:
         else:
             _compare_file(name, first[name], second[name], result)
     return result
+
+
+def _other_processors(first: Files, second: Files) -> tuple[str, str] | None:
+    kinds = tuple(_processors(files) for files in (first, second))
+    if "" in kinds or kinds[0] == kinds[1]:
+        return None
+    return kinds[0], kinds[1]
+
+
+def _processors(files: Files) -> str:
+    """The accelerators or instructions that the cells of results were computed with."""
+    content = files.get(_ENVIRONMENT)
+    if content is None:
+        return ""
+    papers = json.loads(content).values()
+    kinds = {
+        entry["machine"]["accelerator"] or entry["machine"]["instructions"]
+        for paper in papers
+        for entry in paper["machines"]
+    }
+    return ", ".join(sorted(kinds))
 
 
 def _compare_file(
@@ -190,7 +223,7 @@ def _note_difference(difference: Difference, result: Comparison) -> None:
 
 
 def _is_about_time(name: PurePosixPath) -> bool:
-    return name.name == "environment.json"
+    return name.name == _ENVIRONMENT.name
 
 
 def _depends_on_bits(name: PurePosixPath, place: str) -> bool:
