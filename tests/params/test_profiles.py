@@ -77,6 +77,13 @@ def test_the_focal_paper_has_what_it_needs_and_shows(name: str) -> None:
             )
 
 
+def test_a_profiles_comment_on_a_section_replaces_the_default_comment() -> None:
+    (line,) = [
+        line for line in of("mini")[0].splitlines() if line.startswith("    network:  ")
+    ]
+    assert line.endswith("# ours: a smaller Transformer than Vaswani et al.'s base model")
+
+
 @every_profile
 def test_dvc_exp_run_with_a_changed_value_changes_no_other_line(
     name: str, tmp_path: Path

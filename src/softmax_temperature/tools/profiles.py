@@ -155,6 +155,7 @@ def _overlay(base: CommentedMap, top: CommentedMap) -> None:
         is_mapping = isinstance(value, CommentedMap)
         if is_mapping and value and isinstance(base.get(key), CommentedMap):
             _overlay(base[key], value)
+            _replace_comment(base, top, key)
             continue
         # ruamel stores the empty lines and headings of the next key after the comment
         # of this one.
@@ -168,6 +169,15 @@ def _overlay(base: CommentedMap, top: CommentedMap) -> None:
         if comment.strip(" ") not in ("", "\n"):
             token = CommentToken(comment, CommentMark(COMMENT_COLUMN), None)
             base.ca.items[key] = [None, None, token, None]
+
+
+def _replace_comment(base: CommentedMap, top: CommentedMap, key: str) -> None:
+    """Let a merged mapping have the profile's comment, if it has one."""
+    comment = _comment(top, key).partition("\n")[0]
+    if comment.strip():
+        below = _comment(base, key).partition("\n")[2]
+        token = CommentToken(f"{comment}\n{below}", CommentMark(COMMENT_COLUMN), None)
+        base.ca.items.setdefault(key, [None] * 4)[2] = token
 
 
 def _comment(mapping: CommentedMap, key: str) -> str:
