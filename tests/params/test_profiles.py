@@ -81,7 +81,9 @@ def test_a_profiles_comment_on_a_section_replaces_the_default_comment() -> None:
     (line,) = [
         line for line in of("mini")[0].splitlines() if line.startswith("    network:  ")
     ]
-    assert line.endswith("# ours: a smaller Transformer than Vaswani et al.'s base model")
+    assert line.endswith(
+        "# ours: a smaller Transformer than Vaswani et al.'s base model"
+    )
 
 
 @every_profile

@@ -1,7 +1,8 @@
 """Profiles: overlays on the defaults, from which `params.yaml` is generated.
 
-Mappings merge key by key. Numbers, texts and lists replace the default together with
-its comment (the source of the value), so that no comment describes a replaced value.
+Mappings merge key by key, and take the profile's comment if it has one. Numbers, texts
+and lists replace the default together with its comment (the source of the value), so
+that no comment describes a replaced value.
 """
 
 import copy
