@@ -1,4 +1,4 @@
-"""The losses refuse arguments of another form before anything is indexed by them."""
+"""The losses refuse invalid arguments before they use them as indices."""
 
 from typing import Any
 

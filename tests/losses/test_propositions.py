@@ -1,5 +1,4 @@
-"""Thresholds, minimisers and the propositions, against the printed formulas and brute
-force.
+"""Thresholds, minimisers and propositions match the printed formulas and brute force.
 """
 
 import hypothesis.strategies as st
@@ -57,7 +56,7 @@ def test_the_propositions_and_the_bound_hold_to_rounding() -> None:
     assert equalities["measured"].tolist() == pytest.approx(
         equalities["predicted"].tolist(), rel=1e-12
     )
-    # Near to their bounds, so that a smaller one would be crossed.
+    # The measured values are close to their bounds, so a tighter bound would fail.
     assert 0.999 < at_most["measured"].item() <= 1
     assert (len(equalities), len(bounds)) == (4, 4)
     assert bounds["measured"].between(0, 0.001).all()
