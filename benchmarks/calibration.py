@@ -221,8 +221,7 @@ def torchmetrics_classwise(probs: Tensor, labels: Tensor) -> float:
 
 
 def sample_scores(logits: Tensor, labels: Tensor) -> dict[str, Floats]:
-    """Contribution of each sample to each metric that is a mean, by the metric's name.
-    """
+    """Contribution of each sample to each metric that is a mean, by metric."""
     top5 = logits.topk(5, dim=1).indices == labels[:, None]
     one_hot = F.one_hot(labels, logits.shape[1])
     scores = {

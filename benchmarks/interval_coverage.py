@@ -280,9 +280,7 @@ def _reported(report: dict[str, Any], name: str) -> list[list[float]]:
 
 
 def _covered(ends: Floats, truth: Floats) -> list[float]:
-    """Shares of the intervals (n, 3, 2) that contain the truth (n, 3); NaN if
-    undefined.
-    """
+    """Shares of intervals (n, 3, 2) that contain the truth (n, 3), or NaN."""
     holds = (ends[:, :, 0] <= truth) & (truth <= ends[:, :, 1])
     shares = np.where(np.isnan(ends[:, :, 0]).any(axis=0), np.nan, holds.mean(axis=0))
     return shares.tolist()  # type: ignore[no-any-return]

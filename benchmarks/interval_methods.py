@@ -123,9 +123,7 @@ class Pair(NamedTuple):
 
     @property
     def errors(self) -> list[Floats]:
-        """Standard errors of the plain errors and of their change, for fixed signs of
-        gaps.
-        """
+        """Standard errors of the plain errors and their change, for fixed signs."""
         variances = [
             arm.squares.sum(axis=1) - arm.plain**2 for arm in (self.before, self.after)
         ]
@@ -252,9 +250,7 @@ def _inverted(here: Pair, seed: int) -> list[Interval]:
 
 
 def _shrunk(gaps: Floats, deviations: Floats, total: float) -> Floats:
-    """The gaps, each reduced by a multiple of its standard error, so that they sum to
-    total.
-    """
+    """Gaps reduced by a common multiple of their standard errors to sum to `total`."""
     if total >= gaps.sum():
         stretched: Floats = gaps * total / max(gaps.sum(), 1e-12)
         return stretched
@@ -289,7 +285,6 @@ def _mean_absolute(means: Floats, deviations: Floats) -> Floats:
 
 
 def _bounded(found: list[Interval]) -> list[Interval]:
-    """Cut the intervals of errors at 0; leave the last one, of the change, unchanged.
-    """
+    """Clip the intervals of errors at 0, but not the last one, of the change."""
     *errors, change = found
     return [*((max(0.0, low), max(0.0, high)) for low, high in errors), change]

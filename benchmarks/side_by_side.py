@@ -76,8 +76,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 def batched_step(
     networks: list[nn.Module], images: Tensor, labels: Tensor
 ) -> tuple[Callable[[], None], dict[str, Any]]:
-    """A plain SGD step for all networks at once, and the stacked parameters it changes.
-    """
+    """A plain SGD step for all networks at once, and the parameters that it changes."""
     stacked, buffers = torch.func.stack_module_state(networks)
     skeleton = copy.deepcopy(networks[0]).to("meta")
 

@@ -163,8 +163,7 @@ def trainer(train: Split, precision: str) -> TemperatureGridTrainer:
 
 
 def train_epochs(grid: TemperatureGridTrainer, test: Split | None = None) -> None:
-    """Train a few epochs with our trainer, and evaluate after each if `test` is given.
-    """
+    """Train a few epochs with our trainer; evaluate after each if `test` is given."""
     samples = None if test is None else grid.prepare_test(*test)
     for _ in range(EPOCHS):
         grid.epoch()

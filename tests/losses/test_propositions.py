@@ -1,5 +1,4 @@
-"""Thresholds, minimisers and propositions match the printed formulas and brute force.
-"""
+"""Thresholds, minimisers and propositions match the printed formulas and a search."""
 
 import hypothesis.strategies as st
 import numpy as np
