@@ -1,4 +1,4 @@
-"""Tokens are the most frequent words of training texts; others are unknown."""
+"""Tokens are the most frequent words of the training texts; other words are unknown."""
 
 import re
 from collections import Counter

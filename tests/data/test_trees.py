@@ -1,4 +1,4 @@
-"""Bracketed trees are read node by node; only words of training trees have numbers."""
+"""Bracketed trees are read node by node; only training trees define word numbers."""
 
 import pytest
 import torch
