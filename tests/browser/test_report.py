@@ -1,6 +1,4 @@
-"""The report on the committed results in a browser: quiet, no wider than the window,
-and legible.
-"""
+"""Committed reports in a browser: no console messages, fitting width, legible text."""
 
 import shutil
 from pathlib import Path
@@ -66,9 +64,9 @@ def test_a_page_is_quiet_legible_short_and_no_wider_than_the_window(
         ".map((image) => [image.getAttribute('width'), image.offsetWidth])"
     )
     assert [sizes for sizes in shown if sizes[1] < min(int(sizes[0]), LEGIBLE)] == [], (
-        "figures whose text is too small to read"
+        "a figure's text is too small to read"
     )
-    found = browser.execute_script(CONTRAST)  # It also opens the folded sections.
+    found = browser.execute_script(CONTRAST)  # Also opens folded sections.
     assert found["faint"] == []
     assert found["texts"] > 20
     beyond = (
