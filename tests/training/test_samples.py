@@ -1,5 +1,6 @@
-"""Samples on their way to the network: images by loops and as torchvision does it; and
-what is refused.
+"""Samples on their way to the network, checked by loops and against torchvision.
+
+Unsuitable samples are refused.
 """
 
 from typing import Any
@@ -99,7 +100,7 @@ def test_a_sample_of_images_sorted_by_class_is_balanced(
     assert len(some) == min(count, len(labels))
     assert torch.equal(
         some.labels, numbers // per_class
-    )  # Labels go with their images.
+    )  # Labels stay with their images.
     assert (numbers.diff() > 0).all()
     counts = torch.bincount(some.labels, minlength=5)
     assert counts.max() - counts.min() <= 1
