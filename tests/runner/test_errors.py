@@ -1,4 +1,4 @@
-"""The errors that a user can mend."""
+"""Errors that a user can fix."""
 
 import pickle
 
@@ -29,7 +29,7 @@ def test_an_error_is_one_line_whatever_a_name_or_another_error_holds(
         == f"{shown}.csv: is no table (line 3: expected 2, got 3). Mend {shown}."
     )
     assert error.where == f"{name}.csv"
-    # Between our own processes.
+    # Our processes pickle errors for each other.
     assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301
 
 

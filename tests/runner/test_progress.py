@@ -1,4 +1,4 @@
-"""Progress goes to standard error, and seldom."""
+"""Progress goes to standard error, at limited intervals."""
 
 import io
 import sys
@@ -17,7 +17,7 @@ def test_steps_are_said_at_most_every_so_many_seconds(
     for step in range(1, 4):
         lines(f"step {step}")
     assert capsys.readouterr().err == "step 1\nstep 2\nstep 3\n", (
-        "toy cells set no time between lines"
+        "toy cells must print every line"
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(progress, "SECONDS_BETWEEN_LINES", 60.0)
