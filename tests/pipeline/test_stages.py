@@ -1,4 +1,4 @@
-"""All stages of the cosine-classifier paper, on the smallest parameters."""
+"""All stages of the cosine-classifier paper, with the smallest parameters."""
 
 import shutil
 from contextlib import chdir
@@ -142,7 +142,7 @@ def test_no_rule_beats_the_best_of_the_grid() -> None:
     runs = read(RESULTS)
     rules = runs.tables["rules"]
     assert (rules["accuracy_lost"] >= -1e-9).all()
-    # Every rule has every pair.
+    # Every rule covers every pair.
     assert set(rules.groupby("rule").size()) == {len(runs.select(PAIR))}
 
 
