@@ -1,6 +1,4 @@
-"""Every type of file gives the same arrays, and what is none of them is refused in one
-line.
-"""
+"""Every file type gives the same arrays; each unusable file gives one line of error."""
 
 import pickle
 import sys
@@ -79,7 +77,7 @@ def test_labels_and_other_rows_lie_in_the_same_file_or_apart(tmp_path: Path) -> 
     np.save(bare, 2 * LOGITS)
     pd.DataFrame(LABELS).to_csv(
         labels, index=False, header=False
-    )  # A table without names is read by position.
+    )  # Tables without names are read by position.
     together = read_rows("logits", whole, None, "validation", None, None)
     apart = read_rows(
         "logits", write(tmp_path / "a.npz"), None, "validation", bare, labels
@@ -302,7 +300,7 @@ def test_what_is_no_plain_array_is_refused(logits: Any, fault: str) -> None:
 def test_tensors_of_eight_bits_are_read_as_their_numbers() -> None:
     eight_bits = torch.tensor(LOGITS).to(torch.float8_e4m3fn)
     table, _ = checked_logits(eight_bits, LABELS)
-    assert table.tolist() == LOGITS.tolist()  # They need few bits.
+    assert table.tolist() == LOGITS.tolist()  # Eight bits hold them exactly.
 
 
 def test_flags_are_the_labels_of_two_classes_alone() -> None:
@@ -311,7 +309,7 @@ def test_flags_are_the_labels_of_two_classes_alone() -> None:
         checked_logits(np.hstack([LOGITS, LOGITS[:, :1]]), LABELS == 1)
 
 
-# torch says so when it loads a sparse tensor.
+# torch gives this warning when it loads a sparse tensor.
 @pytest.mark.filterwarnings("ignore:Validating sparse tensor invariants:UserWarning")
 def test_files_of_other_encodings_and_layouts_are_refused_in_one_line(
     tmp_path: Path,

@@ -1,6 +1,4 @@
-"""Data frames, masked arrays and options in memory: what would be lost or taken for a
-class is refused.
-"""
+"""Data frames, masked arrays and options: ambiguous or lossy input is refused."""
 
 from typing import Any
 

@@ -1,5 +1,6 @@
-"""The scorecard has one row per claim: the verdict of its primary study, and what the
-other studies say.
+"""The scorecard has one row per claim.
+
+A row gives the verdict of the primary study, and the results of the other studies.
 """
 
 import json
@@ -185,7 +186,7 @@ def test_decided_claims_come_before_open_ones_and_these_before_untested(
     ]
     assert "### Focal: 1 hold, 1 inconclusive, 1 not tested\n" in scorecard(results)
     assert "| not tested (two, primary): no run | – |" in scorecard(results)
-    assert "99.00" not in scorecard(results), "directions are no evidence"
+    assert "99.00" not in scorecard(results), "a direction was used as evidence"
 
 
 def test_the_terminal_shows_every_claim_within_80_columns(project_root: Path) -> None:
