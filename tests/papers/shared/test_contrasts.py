@@ -1,6 +1,4 @@
-"""Contrasts select runs by their factors, pair what shares the rest, and refuse what is
-ambiguous.
-"""
+"""Contrasts select runs by factors, pair those that share the rest, or refuse."""
 
 from dataclasses import replace
 from typing import Any
@@ -37,7 +35,7 @@ FOCAL_AGAINST_CE = Difference(of=ACCURACY, first=FOCAL_3, second=CE)
 
 
 def two_losses(**changes: Any) -> Runs:
-    """Focal loss with gamma 3 gains 0.01, 0.02 and 0.03 over cross-entropy."""
+    """Runs in which focal loss with gamma 3 gains 0.01, 0.02 and 0.03 over CE."""
     rows = []
     for seed in (0, 1, 2):
         rows.append({"loss": "ce", "gamma": None, "seed": seed, "value": 0.7})
@@ -53,7 +51,7 @@ def only_part(contrast: Any, runs: Runs) -> Any:
 
 
 def numbers_of(contrast: Any, runs: Runs) -> list[float]:
-    """The values of the only task of the only part."""
+    """Values of the only task of the only part."""
     [task] = only_part(contrast, runs).tasks
     return list(vars(task)["values"])
 
@@ -128,7 +126,7 @@ def test_a_part_that_was_not_run_is_missing_unless_it_is_not_required() -> None:
 
 
 def test_a_part_takes_no_seed_from_another_part() -> None:
-    """Two arms have three seeds; a third has one, and is in one part only."""
+    """Two arms have three seeds; a third arm has one seed, in only one part."""
     runs = two_losses()
     third = runs.table["loss"].eq("focal") & runs.table["seed"].eq(0)
     brier = runs.table[third].assign(loss="brier", gamma=None, cell="made/brier-9/0")
@@ -149,7 +147,7 @@ def test_a_part_takes_no_seed_from_another_part() -> None:
         "brier": 1,
     }
     assert parts["focal"].estimate().value == pytest.approx(0.02)
-    # The arms of one part are compared on the seeds that both have.
+    # Arms are compared on their common seeds only.
     turned = Difference(of=ACCURACY, first=CE, second=where(loss="brier"))
     assert only_part(turned, both).estimate().n == 1
 
