@@ -135,7 +135,7 @@ class Design:
         return SEEDS_AT_LOOKS[self.study, looks] if looks > 1 else ()
 
     def false_holds(self, repeats: int) -> float:
-        """Share of studies in which the claim holds, with its true value at the bound."""
+        """Share of studies in which the claim holds if its true value is the bound."""
         return power.chance_of_a_false_hold(
             self.claim.criterion,
             self.parts,
