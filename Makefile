@@ -62,11 +62,11 @@ gpu-check: $(FULL) ## Check this machine's GPU in five minutes: tests, speed and
 	$(ENTER) $(BIN)/python -m benchmarks.gpu_check
 
 profile: $(READY) ## Write params.yaml from a profile: make profile PROFILE=mini
-	@test -n "$(PROFILE)" || { echo "Which? make profile PROFILE=NAME, one of:" $$(cd profiles && ls *.yaml | sed 's/\.yaml//; /^defaults$$/d'); exit 2; }
+	@test -n "$(PROFILE)" || { echo "Which profile? make profile PROFILE=NAME, one of:" $$(cd profiles && ls *.yaml | sed 's/\.yaml//; /^defaults$$/d'); exit 2; }
 	@$(BIN)/softmax-temperature profile "$(PROFILE)"
 
 data: $(READY) ## List and check a profile's data (PROFILE=text; DOWNLOAD=1 to fetch it)
-	@test -n "$(PROFILE)" || { echo "Which? make data PROFILE=NAME"; exit 2; }
+	@test -n "$(PROFILE)" || { echo "Which profile? make data PROFILE=NAME"; exit 2; }
 	@$(BIN)/python -m softmax_temperature.tools.needed_data "$(PROFILE)" $(if $(DOWNLOAD),--download)
 
 lock: $(READY) ## Pin what pyproject.toml asks for, keeping pins that still fit

@@ -29,9 +29,9 @@ from softmax_temperature.tools.programs import run_program
 # Multiply-adds per second on an H100 in bfloat16: measured images per second of
 # training, times the multiply-adds of the network's forward pass.
 LARGE = 15.0e12
-"""ResNet-50, 11,558 images per second; WRN-16-4 makes 19.5e12."""
+"""ResNet-50 at 11,558 images per second; WRN-16-4 reaches 19.5e12."""
 SMALL = 7.7e12
-"""Cooling's small VGG, 200,000 images per second by twelve trainings side by side."""
+"""Cooling's small VGG, 200,000 images per second in twelve parallel trainings."""
 SMALL_NETWORK = 0.1e9
 # These rates are assumed: samples per second over all trainings on one GPU.
 TEXTS = {"gru": 20_000, "text_cnn": 20_000, "tree_lstm": 2_000}

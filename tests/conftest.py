@@ -57,7 +57,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def project_root() -> Path:
-    """The checkout's root, from whatever folder the tests were started."""
+    """The checkout's root, for any current folder at the start of the tests."""
     return ROOT
 
 

@@ -49,8 +49,9 @@ from tests.pretended_gpu import Mixed, PretendedGPU, pretended_gpu
 from tests.small_trainings import Training
 
 PER_EPOCH = 2
-"""Waits in an epoch of training, none of them in a step: its order goes up, its loss
-and whether it is finite down.
+"""Allowed waits per training epoch, none of them in a step.
+
+The order of samples goes up; the loss and the finite check come down.
 """
 
 

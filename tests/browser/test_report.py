@@ -20,11 +20,13 @@ PAGES = (
     *(f"mini/pages/{paper}.html" for paper in SLUGS),
 )
 SCREENS = {420: 40, 1280: 28}
-"""The most screens of a list of claims by its width: each claim shows every study that
-tested it, open. With DejaVu Sans there are 36 and 24, and other fonts are narrower.
+"""Maximum height in screens of a page of claims, by the window's width in pixels.
+
+Each claim shows all studies that tested it, unfolded. With DejaVu Sans the pages have 36
+and 24 screens; other fonts are narrower.
 """
 LEGIBLE = 640
-"""The pixels below which no picture of this width or more is shrunk."""
+"""Pictures at least this wide, in pixels, must not be shrunk below this width."""
 
 
 @pytest.fixture(scope="session")

@@ -53,7 +53,7 @@ def limit(repeats: int) -> float:
 # Simulation results for docs/scorecard.md. -----------------------------------------
 
 SIMULATED: dict[tuple[str, int], list[str]] = {}
-"""What was found, by what was simulated and how often."""
+"""Findings, by what was simulated and the number of studies."""
 
 
 def written(
@@ -105,9 +105,9 @@ SEEDS_AT_LOOKS = {
     # The same three modes were measured again.
     ("cooling_full", 2): (3, 6),
 }
-"""The seeds at each look, by study and number of looks, as in docs/protocol.md.
+"""Number of seeds at each look, by study and number of looks (docs/protocol.md).
 
-Where two claims of a study differ, the one whose last look is the latest.
+If two claims of a study differ, the entry is of the one with the latest last look.
 """
 FROM_RECORDS = (
     "feats-corr-is-strongest",
@@ -117,7 +117,7 @@ FROM_RECORDS = (
     "four-beat-one",
     "prediction-is-significant",
 )
-"""Claims that fit something: they are simulated from whole records."""
+"""Claims that involve a fit, so whole records are simulated."""
 
 
 @dataclass(frozen=True)
@@ -380,7 +380,7 @@ NUMBERS = (
     ("accuracy", "test", False),
     ("nll", "test", True),
 )
-"""Metric, split and whether it is scaled, of every number that the claims look at."""
+"""Metric, split and scaling of every number that the claims use."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ GRAPH = read_yaml(ROOT / "dvc.yaml")
 STAGES = GRAPH["stages"]
 SOURCE = "src/softmax_temperature"
 GROWING = ("records.json", "runs.csv", "tables")
-"""The results that keep the runs of other machines when a stage runs again."""
+"""Results that keep other machines' runs when a stage reruns."""
 RUN_BY = frozenset({"runner", "params"})  # They cannot change results.
 
 

@@ -23,7 +23,7 @@ BACKBONES = {
     "deep": "pretrain",
     "untrained-64": "untrained",
 }
-"""Each backbone with the source of its weights."""
+"""Source of the weights of each backbone."""
 # Inverse temperature, validation accuracy, test accuracy at the best validation epoch.
 # By luck, 250 is best on test data; validation data choose 50.
 SEARCHED = ((1.0, 0.70, 0.70), (50.0, 0.80, 0.80), (250.0, 0.75, 0.99))

@@ -97,7 +97,7 @@ ARMS: dict[str, dict[str, Any]] = {
     "none-focal": UNCOOLED | FOCAL,
     "last_layer-focal": LAST_LAYER | FOCAL,
 }
-"""The factors of an arm, by its name in the profile."""
+"""Factors of each arm, by its name in the profile."""
 
 CLASSIFICATION = {
     "task": "classification",
@@ -152,7 +152,7 @@ SCORES = {  # Mean IoU and pixel accuracy, seeds 0 and 1.
     "last_layer": ((0.410, 0.710), (0.422, 0.720)),
 }
 APPLIED = (0.5, 4.0, 10.0, 2.0, 4.0, 2.0)
-"""At each Cooling: products 0.5, 2, 20, 40, 160, 320."""
+"""Temperature applied by each Cooling; the products are 0.5, 2, 20, 40, 160, 320."""
 COST = pd.DataFrame(
     {
         "device": "cpu",
@@ -163,7 +163,7 @@ COST = pd.DataFrame(
         "size": "small VGG",
     }
 )
-"""On one device, distributed Cooling the most expensive."""
+"""Times on one device; distributed Cooling is the most expensive."""
 
 
 @pytest.fixture

@@ -35,8 +35,9 @@ from tests.papers.cooling.conftest import (
 SEEDS = range(5)
 EPOCHS = 50
 GAINS = {"none": 0.0, "last_layer": 0.045, "periodic": 0.045, "distributed": 0.029}
-"""The gain of each without a schedule; less than half of it with a piecewise one,
-nothing with a smooth one.
+"""Gain of each mode without a schedule.
+
+A piecewise schedule has less than half of this gain, a smooth schedule none.
 """
 FACTORS = ("last_layer-0.5", "last_layer-0.75", "last_layer-1.25")
 LAST_LAYER = where(experiment="vgg", mode="last_layer")

@@ -1,6 +1,4 @@
-"""Tables hold the numbers of the runs, worked out by hand; every printed number is
-beside ours, or said not to be run.
-"""
+"""Tables match values by hand; every printed number is compared or marked not run."""
 
 from dataclasses import replace
 from itertools import product

@@ -28,7 +28,7 @@ LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
     "FL-3": ("focal", {"gamma": 3.0}),
     "FLSD-53": ("sample_dependent_focal", {"policy": "53"}),
 }
-"""The losses, with their options, by the names that a profile gives them."""
+"""Losses and their options, by their names in a profile."""
 ABOUT: dict[str, Any] = dict.fromkeys(
     (
         "variant",
@@ -41,7 +41,7 @@ ABOUT: dict[str, Any] = dict.fromkeys(
         "select",
     )
 )
-"""The remarks of an experiment about itself, all empty."""
+"""Columns that describe an experiment, all empty."""
 
 
 def run(

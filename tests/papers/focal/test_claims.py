@@ -46,13 +46,13 @@ from softmax_temperature.papers.shared.statistics import OverTasks, Task
 from tests.papers.focal.made_runs import diverged, run, runs_of, shifted, without
 
 ARMS = ("CE", "Brier", "MMCE", "LS-0.1", "LS-0.05", "FL-1", "FL-2", "FL-3", "FLSD-53")
-"""The later, the better calibrated, and the smaller the norms in the end."""
+"""Later arms are better calibrated and have smaller final norms."""
 IMAGES, TEXTS, IMDB = "cifar10-resnet50", "sst-tree-lstm", "imdb-cnn"
 DATASETS = {IMAGES: "cifar10", TEXTS: "sst_trees", IMDB: "imdb"}
 SELECTED = 6
-"""The epoch that the experiments on texts select."""
+"""Epoch that the experiments on texts select."""
 CALIBRATED = 2
-"""The epoch of least ECE, which is a point less accurate."""
+"""Epoch with the lowest ECE, which is a point less accurate."""
 EPOCHS = range(1, 8)
 BLEU = {"CE": 0.24, "LS": 0.25, "FL": 0.27}
 TRANSLATION_ECE = {"CE": 0.06, "LS": 0.03, "FL": 0.01}
@@ -154,7 +154,7 @@ def gradient_norms(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
 
 
 Parts = tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]
-"""Runs, their values and rows of another table."""
+"""Rows of runs, of their values, and of another table."""
 
 
 def linear(first: int) -> Parts:

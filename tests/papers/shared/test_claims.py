@@ -43,8 +43,9 @@ from softmax_temperature.papers.shared.statistics import (
 )
 
 AROUND = np.array([-0.1, 0.0, 0.1])
-"""Of standard deviation 0.1: the interval's half width is t(0.95, 2) * 0.1 / sqrt(3) =
-0.1686.
+"""Values with standard deviation 0.1.
+
+The half width of their interval is t(0.95, 2) * 0.1 / sqrt(3) = 0.1686.
 """
 
 
