@@ -22,8 +22,8 @@ PAGES = (
 SCREENS = {420: 40, 1280: 28}
 """Maximum height in screens of a page of claims, by the window's width in pixels.
 
-Each claim shows all studies that tested it, unfolded. With DejaVu Sans the pages have 36
-and 24 screens; other fonts are narrower.
+Each claim shows all studies that tested it, unfolded. With DejaVu Sans the pages have
+36 and 24 screens; other fonts are narrower.
 """
 LEGIBLE = 640
 """Pictures at least this wide, in pixels, must not be shrunk below this width."""
