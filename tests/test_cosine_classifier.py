@@ -325,7 +325,7 @@ def test_an_embedding_of_zeros_has_no_gradient() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.int64, torch.bool])
-def test_embeddings_that_are_no_floats_are_refused(dtype: torch.dtype) -> None:
+def test_embeddings_that_are_not_floats_are_refused(dtype: torch.dtype) -> None:
     classifier = CosineClassifier(4, 3, inverse_temperature=16.0)
     with pytest.raises(ValueError, match="embeddings must be floating point"):
         classifier(torch.ones(2, 4, dtype=dtype))

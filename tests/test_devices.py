@@ -130,7 +130,7 @@ TRAININGS: dict[str, tuple[Callable[..., Training], int]] = {
 
 
 @pytest.mark.parametrize("name", TRAININGS)
-def test_no_step_of_a_training_waits_and_it_is_that_of_the_cpu(
+def test_no_training_step_waits_and_results_equal_the_cpus(
     gpu: Device, name: str
 ) -> None:
     build, after = TRAININGS[name]
@@ -166,7 +166,7 @@ def test_no_loss_waits(gpu: Device, loss: str) -> None:
         ("periodic", {"period": 2, "refit": "increment"}),
     ],
 )
-def test_cooling_is_that_of_the_cpu(
+def test_cooling_equals_that_of_the_cpu(
     gpu: Device, mode: str, settings: dict[str, Any]
 ) -> None:
     rows = []
@@ -186,7 +186,7 @@ def test_cooling_is_that_of_the_cpu(
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "adagrad"])
-def test_a_training_goes_on_where_another_device_left_it(
+def test_a_training_resumes_on_another_device(
     gpu: Device, tmp_path: Path, optimizer: str
 ) -> None:
     whole = small.vgg("cpu", optimizer=optimizer, lr=0.002)
@@ -230,7 +230,7 @@ def test_float32_is_exact() -> None:
     ("device", "asked", "expected"),
     [("cpu", None, 1), ("cuda", None, 0), ("cuda", True, 1)],
 )
-def test_the_same_bits_each_time_are_asked_for_on_a_cpu_alone(
+def test_the_same_bits_each_time_are_required_only_on_a_cpu(
     device: str, asked: bool | None, expected: int
 ) -> None:
     prepare_torch(1, device, deterministic=asked)
@@ -301,7 +301,7 @@ def test_captured_steps_are_the_plain_ones(
     )
 
 
-def test_a_captured_step_draws_dropout_anew(gpu: Device) -> None:
+def test_a_captured_step_draws_new_dropout(gpu: Device) -> None:
     losses = []
     for captured in (False, True):
         trainer = small.vgg(gpu.name, epochs=4).trainer
@@ -321,7 +321,7 @@ def test_a_captured_step_draws_dropout_anew(gpu: Device) -> None:
         (small.vgg, {"optimizer": "adagrad"}, "adagrad has no fused form"),
     ],
 )
-def test_what_cannot_be_captured_says_why(
+def test_steps_that_cannot_be_captured_say_why(
     gpu: Device, capsys: pytest.CaptureFixture[str], build: Any, options: Any, says: str
 ) -> None:
     training = build(gpu.name, **options)
@@ -483,7 +483,7 @@ def test_sentences_are_translated_and_scored(gpu: Device) -> None:
     assert found[0][1] == pytest.approx(found[1][1], rel=1e-4)
 
 
-def test_early_learning_is_that_of_the_cpu(gpu: Device) -> None:
+def test_early_learning_equals_that_of_the_cpu(gpu: Device) -> None:
     found = []
     for device in (gpu.name, "cpu"):
         build = partial(small.seeded, network_class("mlp"), 3, (8,), image_size=4)

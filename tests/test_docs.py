@@ -83,7 +83,7 @@ WITH_PYTHON = [page for page in TEXTS if page != RERUN and blocks(page, "python"
 # These pages use libraries that give warnings.
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("page", WITH_PYTHON)
-def test_code_runs_as_it_stands_and_prints_what_is_shown(
+def test_code_runs_unchanged_and_prints_what_is_shown(
     page: str,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -169,7 +169,7 @@ def test_the_readme_counts_verdicts_as_the_scorecard_does() -> None:
 
 
 @pytest.mark.parametrize("page", TEXTS)
-def test_links_lead_to_files_and_headings_that_are_there(page: str) -> None:
+def test_links_lead_to_existing_files_and_headings(page: str) -> None:
     for target in links(TEXTS[page]):
         if target.startswith("https://"):
             continue  # Tests do not use the network.

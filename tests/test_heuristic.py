@@ -96,7 +96,7 @@ def test_pearson_by_hand() -> None:
     assert correlation == pytest.approx(expected, abs=1e-6)
 
 
-def test_correlations_are_those_of_scipy_and_sorted() -> None:
+def test_correlations_equal_scipys_and_are_sorted() -> None:
     pairs = make_pairs(noisy_law)
     table = correlations(pairs)
     assert set(table["statistic"]) == set(STATISTICS)

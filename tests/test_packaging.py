@@ -283,9 +283,7 @@ def test_torchvision_and_torch_are_a_pair() -> None:
     ).tolist() == [1]
 
 
-def test_python_range_agrees_everywhere_and_conda_installs_from_the_lock_alone() -> (
-    None
-):
+def test_python_range_agrees_everywhere_and_conda_installs_only_from_the_lock() -> None:
     supported = SpecifierSet(PROJECT["project"]["requires-python"])
     python, *others = CONDA["dependencies"]
     assert SpecifierSet(python.removeprefix("python")) == supported

@@ -37,7 +37,7 @@ def drawn(
 
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5, 7.0])
-def test_a_known_temperature_is_found_again(temperature: float) -> None:
+def test_a_known_temperature_is_recovered(temperature: float) -> None:
     logits, labels = drawn(4000, temperature=temperature)
     fit = fit_temperature(logits, labels)
     # The variance of the estimate of 1 / T is 1 / n over the mean variance of the
@@ -106,7 +106,7 @@ def test_c_times_the_logits_have_c_times_the_temperature(
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e-3, 1.0, 1e3, 1e9])
-def test_data_without_an_optimum_are_told_apart_at_every_scale(scale: float) -> None:
+def test_data_without_an_optimum_are_recognised_at_every_scale(scale: float) -> None:
     labels = torch.arange(30) % 3
     separable = scale * torch.eye(3)[labels]
     for logits, is_separable, value in (

@@ -73,7 +73,7 @@ def test_the_network_becomes_itself_over_the_temperature(function: nn.Module) ->
         torch.testing.assert_close(after * temperature, before, rtol=1e-12, atol=1e-13)
 
 
-def test_gradients_are_those_of_theorem_3_7(function: nn.Module) -> None:
+def test_gradients_equal_theorem_3_7(function: nn.Module) -> None:
     network = around(function)
     network(rows(function)).pow(2).sum().backward()
     twin = copy.deepcopy(network)

@@ -296,7 +296,7 @@ def test_a_limit_that_the_mode_does_not_read_is_refused(
     assert "cooling_temperature" not in network.state_dict()
 
 
-def test_small_logits_of_a_small_held_out_set_are_no_sigmoids() -> None:
+def test_small_logits_of_a_small_held_out_set_are_not_sigmoids() -> None:
     generator = torch.Generator().manual_seed(0)
     logits = torch.rand(30, 3, generator=generator, dtype=torch.float64)
     labels = torch.where(

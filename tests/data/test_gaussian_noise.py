@@ -101,7 +101,7 @@ def test_the_fifth_severity_is_read_in_the_order_asked_for(
         ({"labels": None}, r"not readable .*labels\.npy"),
     ],
 )
-def test_what_is_not_the_archive_is_named(
+def test_a_wrong_archive_is_named(
     tmp_path: Path,
     write_archive: Callable[..., np.ndarray],
     replaced: dict[str, Any],

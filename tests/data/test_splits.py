@@ -218,7 +218,7 @@ def test_a_limit_that_leaves_too_little_is_refused(
         division(dataset(40, 8, 4), **limits)
 
 
-def test_a_validation_part_of_the_source_is_kept_beside_the_whole_train_part() -> None:
+def test_a_validation_part_of_the_source_is_kept_with_the_whole_train_part() -> None:
     raw = replace(dataset(80, 16, 8), validation=raw_part(np.arange(24) % 8))
     _, (train, validation, _) = division(raw, train_limit=40)
     assert np.bincount(train.labels).tolist() == [5] * 8

@@ -51,7 +51,7 @@ def test_cross_entropy_by_hand() -> None:
 
 
 @pytest.mark.parametrize("probes", [None, 4])
-def test_scales_are_those_of_the_whole_kernel(probes: int) -> None:
+def test_scales_equal_those_of_the_whole_kernel(probes: int) -> None:
     start = start_with(make_problem(probes=probes), 5.0, 10.0)
     speed = (
         (start.network.kernel(start.network.start) @ start.residual.flatten())
@@ -103,7 +103,7 @@ def test_events_are_where_the_logits_say() -> None:
 
 
 @pytest.mark.parametrize("probes", [None, 6])
-def test_drift_is_that_of_the_kernel_and_inverse_to_the_temperature(
+def test_drift_equals_the_kernels_and_is_inverse_to_the_temperature(
     probes: int,
 ) -> None:
     problem = make_problem(probes=probes)

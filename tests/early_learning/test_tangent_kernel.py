@@ -26,7 +26,7 @@ def jacobian(network: nn.Module, images: Tensor) -> Tensor:
 
 @EVERY
 @pytest.mark.parametrize("chunk", [1, 4, 100])
-def test_products_are_those_of_the_jacobian(
+def test_products_equal_those_of_the_jacobian(
     images: Tensor, name: str, chunk: int
 ) -> None:
     flat = FlatNetwork(make_network(name), images, chunk=chunk)
@@ -140,7 +140,9 @@ def test_standard_errors_of_norm_and_drift_by_hand(images: Tensor) -> None:
     assert drift.standard_error == pytest.approx(drift.value * relative)
 
 
-def test_no_move_is_no_drift_and_one_direction_is_seen_exactly(images: Tensor) -> None:
+def test_no_move_gives_no_drift_and_one_direction_is_seen_exactly(
+    images: Tensor,
+) -> None:
     flat = FlatNetwork(make_network(), images)
     for probes in (None, 4):
         sketch = KernelSketch(flat, probes=probes)

@@ -71,7 +71,7 @@ def ratio(p: float, gamma: float) -> float:
 
 @pytest.mark.parametrize("loss", ALL.values(), ids=ALL)
 @pytest.mark.parametrize("scale", [0.1, 2.0, 12.0])
-def test_gradients_are_those_of_finite_differences(loss: Loss, scale: float) -> None:
+def test_gradients_equal_finite_differences(loss: Loss, scale: float) -> None:
     logits, labels = batch(9, scale=scale)
     assert torch.autograd.gradcheck(lambda z: loss(z, labels), logits.requires_grad_())
 

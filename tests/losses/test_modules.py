@@ -304,7 +304,7 @@ def test_soft_labels_are_taken_as_torchs_cross_entropy_takes_them(
     ],
     ids=lambda loss: type(loss).__name__,
 )
-def test_one_hot_labels_are_those_of_their_classes(loss: nn.Module) -> None:
+def test_one_hot_labels_equal_their_classes(loss: nn.Module) -> None:
     logits, labels = table()
     leaf = logits.requires_grad_()
     one_hot = F.one_hot(labels, 5).double()
@@ -365,9 +365,7 @@ def one_hot(logits: Tensor, labels: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("name", MASKED)
 @pytest.mark.parametrize("classes_left", [3, 2, 1])
-def test_masked_classes_are_as_classes_that_are_not_there(
-    name: str, classes_left: int
-) -> None:
+def test_masked_classes_equal_absent_classes(name: str, classes_left: int) -> None:
     logits, _ = table()
     labels = torch.arange(40) % classes_left
     masked = logits.clone()

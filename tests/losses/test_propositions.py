@@ -25,7 +25,7 @@ GRID = np.linspace(0, 1, 20001)[1:-1]
 
 
 @pytest.mark.parametrize("gamma", THRESHOLDS)
-def test_thresholds_are_those_of_figure_3a(gamma: int) -> None:
+def test_thresholds_equal_those_of_figure_3a(gamma: int) -> None:
     assert threshold(gamma) == pytest.approx(THRESHOLDS[gamma], abs=5e-5)
 
 

@@ -38,7 +38,7 @@ def drawn(samples: int, temperature: float, seed: int) -> tuple[Tensor, Tensor]:
     return logits, torch.multinomial(probs, 1, generator=generator).squeeze(1)
 
 
-def test_of_one_bin_the_interval_is_as_a_hand_computes_it() -> None:
+def test_the_interval_of_one_bin_by_hand() -> None:
     # Half of 100 predictions of confidence 0.5 are right: the mean gap is 0 with a
     # standard error of 0.5 / 10. The bias of |0 + 0.05 x| is 0.05 sqrt(2 / pi).
     half = torch.full((100,), 0.5, dtype=torch.float64)
@@ -55,7 +55,7 @@ def test_of_one_bin_the_interval_is_as_a_hand_computes_it() -> None:
     assert error.interval == pytest.approx(margins, abs=1e-5)
 
 
-def test_right_predictions_alone_do_not_show_that_confidence_was_too_low() -> None:
+def test_only_right_predictions_do_not_show_that_confidence_was_too_low() -> None:
     # A calibrated model with confidence 0.98 gets all 30 right in 55 of 100 samples.
     sure = torch.full((30,), 0.98, dtype=torch.float64)
     low, high = one_bin(sure, torch.ones(30, dtype=torch.float64)).interval
@@ -156,7 +156,7 @@ def binned(value: float, spread: float, **numbers: Any) -> BinnedError:
     return BinnedError(value=value, parts=value + spread * signs, **unknown | numbers)
 
 
-def test_an_interval_is_as_a_hand_computes_it_from_its_parts() -> None:
+def test_an_interval_from_its_parts_by_hand() -> None:
     # Parts of 0.2 and 0.4 have a standard error of 0.1 / 10; 1.644854 and 1.959964 are
     # the normal quantiles at 95 and 97.5 %.
     error = binned(0.3, 0.1, largest_bias=0.2)
@@ -173,7 +173,7 @@ def test_an_interval_is_as_a_hand_computes_it_from_its_parts() -> None:
     assert error.interval == pytest.approx((0.3 - 0.03289707, 0.3 + 0.03289707))
 
 
-def test_the_interval_of_a_change_is_as_a_hand_computes_it() -> None:
+def test_the_interval_of_a_change_by_hand() -> None:
     # The parts differ by 0.1 from the mean change, and unseen variances add up:
     # sqrt(0.0001 + 0.0001 + 0.0002) = 0.02, and 1.644854 times that is 0.03289707.
     new = binned(0.1, 0.1, largest_bias=0.05, least_bias=0.02, unseen_variance=0.0001)
@@ -191,7 +191,7 @@ def test_the_interval_of_a_change_is_as_a_hand_computes_it() -> None:
     assert biased.highest_change_from(old) == pytest.approx(-0.2 + 0.02, abs=1e-7)
 
 
-def test_classwise_moments_are_those_of_a_loop_over_cells() -> None:
+def test_classwise_moments_equal_a_loop_over_cells() -> None:
     logits, labels = drawn(400, 2.0, seed=1)
     cells = ClassCells.of(logits, labels, 15)
     error = classwise_error(logits, labels, 15, cells)
@@ -272,7 +272,7 @@ def test_a_change_turns_its_sign_with_the_order_of_the_arms() -> None:
     assert paired["expected_calibration_error"] == there
 
 
-def test_of_clear_gaps_the_interval_is_the_normal_one() -> None:
+def test_clear_gaps_have_the_normal_interval() -> None:
     # With 50,000 samples at T = 3 every bin's gap is far from zero, so none is biased.
     logits, labels = drawn(50_000, 3.0, seed=5)
     report = metrics.calibration_report(logits, labels, bootstrap=1)

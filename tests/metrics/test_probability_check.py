@@ -143,7 +143,7 @@ def test_sigmoids_of_few_rows_are_refused(rows: int, classes: int) -> None:
 
 
 @pytest.mark.parametrize("entry", ["calibrate", "cool", "fit", "FocalLoss", "mmce"])
-def test_what_was_given_once_is_checked_once(
+def test_input_that_is_given_once_is_checked_once(
     entry: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Each check reads every logit once, to find the smallest of each row.
@@ -159,7 +159,7 @@ def test_what_was_given_once_is_checked_once(
     assert checked == [ROWS]
 
 
-def test_a_training_is_checked_in_its_first_batches_alone(
+def test_a_training_is_checked_in_its_first_batches_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     checked = []
@@ -305,5 +305,5 @@ def test_saturated_probabilities_are_refused_with_any_rest(
     ],
     ids=["from the least", "far above zero", "one number", "two forms", "constant"],
 )
-def test_logits_above_zero_are_no_votes(scores: Tensor) -> None:
+def test_logits_above_zero_are_not_votes(scores: Tensor) -> None:
     check_not_probs(scores)

@@ -67,9 +67,7 @@ def resamples(
 @pytest.mark.parametrize(
     ("samples", "classes", "bins"), [(300, 8, 15), (60, 2, 1), (31, 3, 40), (1, 2, 15)]
 )
-def test_report_holds_what_each_metric_gives_alone(
-    samples: int, classes: int, bins: int
-) -> None:
+def test_report_equals_each_metric_alone(samples: int, classes: int, bins: int) -> None:
     logits, labels = drawn(samples, classes)
     report = metrics.calibration_report(logits, labels, bins=bins, seed=4)
     for name, value in one_by_one(logits, labels, bins).items():
@@ -109,7 +107,7 @@ def test_resamples_draw_n_of_n_and_more_of_them_begin_with_the_same() -> None:
     assert not torch.equal(torch.cat(list(resample_weights(50, 200, seed=1))), weights)
 
 
-def test_paired_difference_is_that_of_the_two_reports_on_the_same_rows() -> None:
+def test_paired_difference_equals_that_of_two_reports_on_the_same_rows() -> None:
     logits, labels = drawn()
     other = logits / 2
     found = metrics.paired_difference(logits, other, labels, bootstrap=25, seed=3)

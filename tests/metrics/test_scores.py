@@ -62,7 +62,7 @@ def test_scores_by_hand() -> None:
     assert metrics.brier_score(probs, labels).item() == (0.125 + 0.5) / 2
 
 
-def test_of_equal_logits_the_first_is_the_prediction() -> None:
+def test_the_first_of_equal_logits_is_the_prediction() -> None:
     logits, labels = torch.zeros(4, 4), torch.arange(4)
     assert metrics.top_accuracy(logits, labels, top=1).item() == 0.25
     assert [

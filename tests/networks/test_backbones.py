@@ -104,7 +104,7 @@ def test_each_architecture_gives_the_embedding_of_the_papers_table(
         assert network(torch.empty(2, 3, size, size)).shape == (2, embedding)
 
 
-def test_an_untrained_backbone_depends_on_its_seed_alone(tmp_path: Path) -> None:
+def test_an_untrained_backbone_depends_only_on_its_seed(tmp_path: Path) -> None:
     torch.manual_seed(5)
     state = torch.get_rng_state()
     first = loaded(spec_of(), tmp_path)

@@ -50,7 +50,7 @@ TINY: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def test_weights_depend_on_the_seed_alone() -> None:
+def test_weights_depend_only_on_the_seed() -> None:
     spec = Network(
         architecture="cifar_resnet", arguments={"blocks": 1, "widths": [4, 8, 16]}
     )

@@ -158,7 +158,7 @@ def test_the_plots_are_results_of_mini() -> None:
     ] == []
 
 
-def test_keys_stand_in_one_order_and_the_file_stays_short() -> None:
+def test_keys_have_one_order_and_the_file_stays_short() -> None:
     order = ["matrix", "cmd", "deps", "params", "outs", "always_changed"]
     for stage, content in STAGES.items():
         assert list(content) == [key for key in order if key in content], stage

@@ -83,7 +83,7 @@ def test_the_optimum_is_where_the_accuracy_is_best_and_inside_its_plateau() -> N
         )
 
 
-def test_what_validation_data_choose_does_not_move_with_the_test_data(
+def test_choices_by_validation_data_do_not_change_with_test_data(
     project: Path, tiny: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_validation = changed(

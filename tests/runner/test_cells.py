@@ -92,7 +92,7 @@ def test_finished_cells_do_not_run_again_and_the_output_holds_what_is_declared()
         run(1, 1)
 
 
-def test_a_failed_cell_stops_no_other_and_alone_runs_again() -> None:
+def test_a_failed_cell_stops_no_other_and_only_it_runs_again() -> None:
     for _ in range(2):
         with pytest.raises(CellsFailed, match="2 of 4 cells failed") as caught:
             run(1, 3, 4, 5)
@@ -142,7 +142,7 @@ def test_a_checkpoint_that_its_cell_cannot_use_is_set_aside(
 
 
 @pytest.mark.parametrize("name", ["square.json", "manifest.json", "timing.json"])
-def test_a_flipped_bit_is_noticed_and_the_next_run_mends_it(name: str) -> None:
+def test_a_flipped_bit_is_detected_and_the_next_run_repairs_it(name: str) -> None:
     run(1)
     expected = (OUTPUT / "n-1" / "square.json").read_bytes()
     (path,) = cells_module.WORK.rglob(name)  # Published files are links to these.

@@ -33,7 +33,7 @@ def test_an_error_is_one_line_whatever_a_name_or_another_error_holds(
     assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301
 
 
-def test_a_fault_that_cells_share_is_said_once() -> None:
+def test_an_error_that_cells_share_is_shown_once() -> None:
     failed = CellsFailed(
         "training",
         {"a": "line 3 is empty", "b": "no memory", "c": "line 3 is empty"},

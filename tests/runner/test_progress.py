@@ -10,7 +10,7 @@ from softmax_temperature.runner import progress
 from tests.runner import toy
 
 
-def test_steps_are_said_at_most_every_so_many_seconds(
+def test_steps_are_printed_at_limited_intervals(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     lines = progress.Progress()

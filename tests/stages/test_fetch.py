@@ -96,7 +96,7 @@ def test_archives_of_one_kind_are_joined(root: Path) -> None:
         fetched(SomeParams(root, "all_birds", source=["birds", "imdb"]))
 
 
-def test_texts_are_divided_as_their_source_does_or_pooled_and_divided_anew(
+def test_texts_keep_their_sources_split_or_are_pooled_and_split_again(
     root: Path,
 ) -> None:
     texts = fetched(SomeParams(root, "imdb", train_limit=10))
@@ -163,7 +163,7 @@ def nest_deeply(root: Path) -> None:
 @pytest.mark.parametrize(
     "spoil", [break_link, name_in_latin_1, write_half_a_character, nest_deeply]
 )
-def test_a_broken_file_stops_its_own_data_set_alone(
+def test_a_broken_file_stops_only_its_own_data_set(
     root: Path, spoil: Callable[[Path], None]
 ) -> None:
     (root / "broken" / "all" / "crow").mkdir(parents=True)

@@ -121,7 +121,7 @@ def test_numbers_have_at_least_three_significant_digits(
     assert three_digits(value) == text
 
 
-def test_of_calibrated_models_few_are_told_to_scale() -> None:
+def test_few_calibrated_models_are_told_to_scale() -> None:
     # We expect no wrong advice in 60 reports. If one in ten were wrong, three or fewer
     # would occur 14 times in 100; with the former rule (always scale), never.
     told = [report_of(1.0, seed).data["advice"] for seed in range(60)]
@@ -130,7 +130,7 @@ def test_of_calibrated_models_few_are_told_to_scale() -> None:
     assert report.data["verdict"].startswith(LEAVE)
 
 
-def test_of_overconfident_models_nearly_all_are_told_to_scale() -> None:
+def test_nearly_all_overconfident_models_are_told_to_scale() -> None:
     told = [report_of(2.5, seed, rows=1500).data["advice"] for seed in range(20)]
     assert told.count("scale") >= 19
 

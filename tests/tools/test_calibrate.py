@@ -74,7 +74,7 @@ def test_the_verdict_comes_first_and_names_the_temperature(
     assert separated.data["verdict"].startswith("No temperature fits")
 
 
-def test_the_numbers_are_those_of_the_library(overconfident: Drawn) -> None:
+def test_the_numbers_equal_the_librarys(overconfident: Drawn) -> None:
     logits, labels = overconfident
     report = calibrate(logits, labels, fit_on="all", bootstrap=20, seed=3)
     fit = fit_temperature(logits, labels)
@@ -125,7 +125,7 @@ def test_labels_that_are_all_different_are_split_too() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
-def test_the_scale_of_the_logits_is_that_of_the_temperature(
+def test_the_temperature_scales_with_the_logits(
     scale: float, overconfident: Drawn
 ) -> None:
     logits, labels = overconfident
@@ -259,7 +259,7 @@ def test_the_interval_of_the_temperature_covers_the_true_one() -> None:
         (lambda z, y: (z[:20], y[:20]), "fewer than 15 bins"),
     ],
 )
-def test_what_is_not_logits_is_refused(
+def test_anything_but_logits_is_refused(
     change: Any, said: str, overconfident: Drawn
 ) -> None:
     with pytest.raises(ValueError, match=said):
@@ -476,7 +476,7 @@ def test_validation_rows_in_the_archive_are_not_overridden_in_silence(
     ids=["all", "reordered", "a part"],
 )
 @pytest.mark.parametrize("swapped", [False, True])
-def test_validation_rows_are_no_reported_rows(
+def test_validation_rows_are_not_reported_rows(
     rows: slice, swapped: bool, overconfident: Drawn
 ) -> None:
     logits, labels = (part.numpy() for part in overconfident)

@@ -67,7 +67,7 @@ def root(project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return Path("data/raw")
 
 
-def test_everything_that_is_missing_is_named_and_what_is_there_has_its_digest(
+def test_missing_items_are_named_and_present_ones_have_digests(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (root / "imdb.jsonl").write_text(

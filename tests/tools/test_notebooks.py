@@ -110,7 +110,7 @@ def test_a_section_goes_if_its_code_shows_nothing_and_words_go_with_their_code()
     ],
     ids=["main is empty", "main shows something"],
 )
-def test_a_section_stands_in_place_of_an_empty_main_one(
+def test_a_section_replaces_an_empty_main_one(
     of_main: list[str], order: list[str]
 ) -> None:
     outputs = [nbformat.v4.new_output("stream", text=text) for text in of_main]

@@ -117,7 +117,7 @@ def test_help_lists_the_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--only" in said
 
 
-def test_programs_run_the_package_beside_them(tmp_path: Path) -> None:
+def test_programs_run_their_own_checkouts_package(tmp_path: Path) -> None:
     # Another checkout is installed, and also comes first in PYTHONPATH.
     tools = tmp_path / "src" / "softmax_temperature" / "tools"
     tools.mkdir(parents=True)

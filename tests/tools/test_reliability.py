@@ -92,7 +92,7 @@ def test_axes_and_marks_are_named_and_nothing_overlaps(panels: int) -> None:
     )
 
 
-def test_the_intervals_of_bars_are_those_of_scipy() -> None:
+def test_the_intervals_of_bars_equal_scipys() -> None:
     right = np.array([0, 1, 3, 7, 10, 500])
     counts = np.array([10, 10, 10, 10, 10, 501])
     low, high = _wilson(right / counts, counts)

@@ -61,7 +61,7 @@ def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
-def test_probabilities_are_those_of_scikit_learns_temperature_scaling() -> None:
+def test_probabilities_equal_scikit_learns_temperature_scaling() -> None:
     features, labels = load_iris(return_X_y=True)
     classifier = LogisticRegression(C=0.01, max_iter=1000).fit(
         features[::2], labels[::2]
@@ -78,7 +78,7 @@ def test_probabilities_are_those_of_scikit_learns_temperature_scaling() -> None:
     )
 
 
-def test_numbers_and_temperature_are_those_of_torch_uncertainty() -> None:
+def test_numbers_and_temperature_equal_torch_uncertaintys() -> None:
     logits, labels = torch.from_numpy(LOGITS), torch.from_numpy(LABELS)
     probs, kind = (
         logits.softmax(dim=1),
@@ -279,7 +279,7 @@ def test_a_wrapped_network_of_predicted_classes_is_refused(
 
 
 @pytest.mark.parametrize("make", [np.asarray, torch.as_tensor])
-def test_true_and_false_are_no_logits(make: Any) -> None:
+def test_true_and_false_are_not_logits(make: Any) -> None:
     scaler = TemperatureScaler().fit(LOGITS, LABELS)
     decisions = make(LOGITS > 0)
     for call in (

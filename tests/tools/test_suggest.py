@@ -144,7 +144,7 @@ def test_rows_that_say_nothing_are_refused(
         suggest_temperature(*rows)
 
 
-def test_the_best_of_a_search_leads_and_the_rules_are_trained_beside_the_grid() -> None:
+def test_the_best_of_a_search_leads_and_the_rules_are_trained_with_the_grid() -> None:
     embeddings, labels = clustered()
     rows = checked_rows(embeddings.numpy(), 10 * labels.numpy() + 3)
     assert torch.equal(rows[1], labels)  # Classes may be any numbers.
@@ -184,7 +184,7 @@ def test_test_rows_have_the_classes_and_dimensions_of_the_others(
         ] == [120, 20]
 
 
-def test_test_rows_are_no_training_rows() -> None:
+def test_test_rows_are_not_training_rows() -> None:
     embeddings, labels = (part.numpy() for part in clustered(120))
     rows = {"embeddings": embeddings, "labels": labels}
     part = {"embeddings": embeddings[40::-1], "labels": labels[40::-1]}

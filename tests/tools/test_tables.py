@@ -41,7 +41,7 @@ def test_classes_are_in_the_order_of_their_numbers(
 
 
 @pytest.mark.parametrize("name", ["id", "fold", "pred", "confidence"])
-def test_another_numeric_column_is_no_class(name: str, tmp_path: Path) -> None:
+def test_another_numeric_column_is_not_a_class(name: str, tmp_path: Path) -> None:
     frame = table([f"logit_{number}" for number in range(CLASSES)])
     frame[name] = np.random.default_rng(1).permutation(20)
     with pytest.raises(InputError, match=f"'{name}' are neither .* --columns such as"):
@@ -64,7 +64,9 @@ def test_columns_without_numbers_are_chosen_in_the_order_of_the_option(
         read(frame, tmp_path, ("cat", "cat"))
 
 
-def test_a_label_beside_a_file_of_labels_is_refused(tmp_path: Path) -> None:
+def test_a_label_column_and_a_file_of_labels_are_refused_together(
+    tmp_path: Path,
+) -> None:
     frame = table([f"logit_{number}" for number in range(CLASSES)])
     frame.rename(columns={"label": "true_label"}).to_csv(
         tmp_path / "t.csv", index=False
@@ -106,7 +108,7 @@ def test_a_file_without_names_loses_no_row(form: str, tmp_path: Path) -> None:
     assert found["logits"].shape == same.shape
 
 
-def test_labels_come_from_the_column_of_this_name_alone(tmp_path: Path) -> None:
+def test_labels_come_only_from_the_column_of_this_name(tmp_path: Path) -> None:
     frame = pd.DataFrame({"id": np.arange(20)[::-1], "label": LABELS})
     frame.to_csv(tmp_path / "labels.csv", index=False)
     found = read_arrays(tmp_path / "labels.csv", "logits", required=("labels",))

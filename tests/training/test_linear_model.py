@@ -49,7 +49,7 @@ def test_clusters_are_the_corners_of_a_square_of_side_four_with_classes_on_two_s
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0, 3.0])
-def test_the_path_is_that_of_the_gradient_in_closed_form(gamma: float) -> None:
+def test_the_path_follows_the_gradient_in_closed_form(gamma: float) -> None:
     """The gradient is worked out by hand, point by point, with the paper's g."""
     points, labels = small()
     w, expected = np.zeros(2), []

@@ -171,7 +171,7 @@ def test_a_choice_of_pixels_depends_on_the_seed_alone_and_leaves_void_out(
     assert max(found[0]) >= BATCH * 256, "no pixel is from the second batch"
 
 
-def test_what_is_not_finite_is_divergence(trained: Trainer) -> None:
+def test_non_finite_values_are_divergence(trained: Trainer) -> None:
     cooled = callback(trained.network)
     scores = PixelScores(scenes(3), void=VOID, temperature=lambda: 1.0)
     with torch.no_grad():

@@ -58,7 +58,7 @@ def sentences(count: int = 96) -> TreeSet:
     return TreeSet(trees, trees[:, 0, LABEL], "train")
 
 
-def test_labels_are_those_of_roots_or_of_nodes() -> None:
+def test_labels_belong_to_roots_or_nodes() -> None:
     trees = sentences(4)
     # The sentences are: not (bad film), not (good film), bad film, good film.
     assert trees.labels.tolist() == [1, 0, 0, 1]

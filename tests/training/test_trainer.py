@@ -146,7 +146,7 @@ def plain_epochs(
         ),
     ],
 )
-def test_two_epochs_are_those_of_a_plain_loop(
+def test_two_epochs_equal_a_plain_loop(
     make_trainer: MakeTrainer,
     make_images: Any,
     network: str,
@@ -301,7 +301,7 @@ def test_weights_that_are_not_finite_end_a_training_whose_loss_is(
 
 
 @pytest.mark.parametrize("network", ["resnet", "two-layers"])
-def test_an_evaluation_is_that_of_the_network_and_leaves_it_alone(
+def test_an_evaluation_equals_the_networks_and_does_not_change_it(
     make_trainer: MakeTrainer, make_network: Any, make_images: Any, network: str
 ) -> None:
     trainer = make_trainer(make_network(network, dropout=0.5))
@@ -470,7 +470,7 @@ def schedule(name: str, **values: Any) -> Schedule:
 @pytest.mark.parametrize(
     "name", ["constant", "steps", "linear", "exponential", "cosine"]
 )
-def test_whole_epochs_are_those_of_torch_and_a_warm_up_rises_from_zero(
+def test_whole_epochs_equal_torchs_and_a_warm_up_rises_from_zero(
     name: str,
 ) -> None:
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -500,7 +500,7 @@ def test_whole_epochs_are_those_of_torch_and_a_warm_up_rises_from_zero(
 
 
 @pytest.mark.parametrize("warmup", [4.0, 0.68])
-def test_the_inverse_square_root_is_that_of_vaswani_et_al(warmup: float) -> None:
+def test_the_inverse_square_root_equals_vaswani_et_al(warmup: float) -> None:
     # Section 5.3 has min(step^-0.5, step * warmup_steps^-1.5); we divide it by its
     # value at the end of the warm-up.
     inverse = Schedule.model_validate({"name": "inverse_square_root", "warmup": warmup})

@@ -106,7 +106,7 @@ def test_gradient_norms_are_those_of_a_real_layer_one_sample_at_a_time(
     assert norms.tolist() == pytest.approx(expected, rel=1e-9)
 
 
-def test_where_a_loss_couples_samples_their_shares_make_up_its_gradient() -> None:
+def test_if_a_loss_couples_samples_their_shares_add_up_to_its_gradient() -> None:
     logits, labels = batch(12)
     objective, leaf = make_loss("mmce", {}), logits.double().requires_grad_()
     # With one-hot features, each sample has its own column in the weights' gradient.
@@ -200,7 +200,7 @@ def test_close_looks_are_at_the_training_images_after_their_epochs(
     ("every", "final", "close", "expected"),
     [(3, 1, (), [1, 3, 6, 7]), (3, 1, (5,), [1, 3, 5, 6, 7]), (9, 3, (), [1, 5, 6, 7])],
 )
-def test_looks_are_so_many_epochs_apart_and_at_both_ends(
+def test_looks_are_every_few_epochs_and_at_both_ends(
     make_trainer: MakeTrainer,
     make_images: Any,
     every: int,
@@ -239,7 +239,7 @@ def norm(tensors: Iterable[Tensor]) -> float:
 
 # Without clipping, the norms differ between batches.
 @pytest.mark.parametrize("clip_norm", [0.5, None])
-def test_norms_are_those_of_loops_over_numbers(
+def test_norms_equal_loops_over_numbers(
     make_trainer: Callable[..., Trainer], make_images: Any, clip_norm: float | None
 ) -> None:
     trainer = make_trainer(clip_norm=clip_norm)

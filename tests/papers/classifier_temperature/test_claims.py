@@ -154,7 +154,7 @@ def test_an_untrained_backbone_gains_nothing_from_its_search(runs: Runs) -> None
         assert judged(runs)[name]["value"] == judged(without)[name]["value"]
 
 
-def test_two_generated_data_sets_are_shown_apart() -> None:
+def test_two_generated_data_sets_are_shown_separately() -> None:
     row = judged(made({"set0": "glyphs-10", "set1": "glyphs-26"}))[
         "temperature-matters"
     ]

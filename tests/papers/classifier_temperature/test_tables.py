@@ -64,7 +64,7 @@ def test_table_1_has_the_subset_and_method_of_each_column(left_out: Runs) -> Non
     assert row["folds"] == 7
 
 
-def test_table_1_leaves_out_a_subset_that_is_not_there(left_out: Runs) -> None:
+def test_table_1_leaves_out_a_missing_subset(left_out: Runs) -> None:
     known = left_out.tables["leave_one_out"]
     known = known[known["subset"] != "trained backbones"]
     table = table_1(

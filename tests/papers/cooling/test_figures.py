@@ -223,7 +223,7 @@ def without_test_accuracy(runs: Runs, *epochs: int) -> Runs:
     return replace(runs, measurements=values[~left_out])
 
 
-def test_a_first_epoch_by_itself_is_a_number_below_the_scale(runs: Runs) -> None:
+def test_a_lone_first_epoch_is_shown_as_a_number_below_the_scale(runs: Runs) -> None:
     figure = drawn("curves", without_test_accuracy(runs, 2, 3, 4))
     tests, trains = figure.axes[::2], figure.axes[1::2]
     # The smallest value of any seed is 69.7, without Cooling or schedule after epoch 5.

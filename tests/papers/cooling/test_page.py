@@ -129,7 +129,7 @@ SHOWN = {
 }
 
 
-def test_gains_at_half_width_are_those_of_the_study(page: str) -> None:
+def test_gains_at_half_width_equal_the_studys(page: str) -> None:
     for mode, schedule, printed, ours in gains():
         assert ours.n == (6 if (mode, schedule) == ("distributed", "cosine") else 4)
         cells = [WORDS.get(mode, mode), SHOWN[schedule], points(printed)]
@@ -189,7 +189,7 @@ def test_gains_without_a_schedule_and_with_steps_have_the_verdicts_intervals(
     assert f"{points(row['value'])} {ends} (96.7 %, six seeds)" in page
 
 
-def test_the_archived_study_stands_beside(page: str) -> None:
+def test_the_page_quotes_the_archived_study(page: str) -> None:
     assert of_claim("cifar10_cpu_cooling", "no-schedule-is-needed") in page
     periodic = judged("cifar10_cpu_cooling")[
         "periodic-gains-nothing-with-smooth-schedule"

@@ -112,7 +112,7 @@ def crossed(*sides: tuple[float, int]) -> pd.DataFrame:
         (1000.0, {"periodic"}),
     ],
 )
-def test_periodic_cooling_that_never_redistributes_is_told(
+def test_periodic_cooling_that_never_redistributes_is_reported(
     runs: Runs, limit: float, never: set[str]
 ) -> None:
     changed_runs = changed(runs, where(mode="periodic"), max_temperature=limit)

@@ -46,7 +46,7 @@ def estimates(root: Path) -> Iterator[tuple[float, float, float]]:
                     yield -scale * value, -scale * high, -scale * low
 
 
-def test_every_quoted_interval_is_that_of_a_claim(
+def test_every_quoted_interval_belongs_to_a_claim(
     page: str, project_root: Path
 ) -> None:
     known = list(estimates(project_root))
@@ -109,7 +109,7 @@ def printed_on(dataset: str) -> dict[tuple[str, str], float]:
         ("text", "sst-tree-lstm", "SST Binary", "| FLSD-53 | 4.1"),
     ],
 )
-def test_the_tables_are_those_of_the_results(
+def test_the_tables_equal_those_of_the_results(
     page: str,
     project_root: Path,
     monkeypatch: pytest.MonkeyPatch,

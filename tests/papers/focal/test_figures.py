@@ -262,7 +262,9 @@ def test_the_summary_has_the_methods_of_each_task_and_names_what_diverged(
     assert cifar.get_xlim() == digits.get_xlim()
 
 
-def test_shifted_images_stand_beside_the_tasks_own(runs: Runs, written: Any) -> None:
+def test_shifted_images_are_shown_next_to_the_tasks_own(
+    runs: Runs, written: Any
+) -> None:
     error, ece = drawn(result_figures.figure_shift(runs, written, CIFAR))
     assert (error.get_title(), ece.get_title()) == ("cinic10", "cinic10")
     assert (error.get_xlabel(), ece.get_xlabel()) == ("error (%)", "ECE (%)")
@@ -310,7 +312,7 @@ def test_an_experiment_of_one_loss_beside_translation_is_a_placeholder(
     assert shown_experiments(without_translation) == [DIGITS]
 
 
-def test_families_of_losses_stand_together() -> None:
+def test_families_of_losses_are_grouped() -> None:
     labels = ["FLSD-53", "own", "LS-0.1", "CE", "LS-0.05"]
     assert in_shown_order(labels) == ["CE", "LS-0.05", "LS-0.1", "FLSD-53", "own"]
 

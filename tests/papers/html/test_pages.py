@@ -361,7 +361,7 @@ def test_the_first_page_has_the_picture_the_counts_and_every_claim(
         assert said in found.text
 
 
-def test_another_study_that_decides_the_opposite_stands_open_beside_the_primary_one(
+def test_another_study_that_decides_the_opposite_is_shown_unfolded(
     results: Path,
 ) -> None:
     (results / "other" / "focal").mkdir(parents=True)
@@ -410,7 +410,7 @@ def test_a_profile_that_shows_directions_only_says_so_and_is_no_evidence(
     assert "This profile shows directions only" in page(results, "mini/index.html").text
 
 
-def test_a_page_says_which_data_and_networks() -> None:
+def test_a_page_names_its_data_and_networks() -> None:
     tasks = {
         name: {"dataset": "cifar10", "network": name} for name in ("resnet8", "vgg")
     }
@@ -529,7 +529,7 @@ def test_the_records_say_all_that_made_a_number(results: Path) -> None:
         assert said in shown
 
 
-def test_pieces_that_are_missing_are_said_to_be(results: Path) -> None:
+def test_missing_pieces_are_reported(results: Path) -> None:
     folder = results / "toy" / "focal"
     for path in (
         folder / "records.json",

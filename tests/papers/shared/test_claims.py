@@ -245,7 +245,7 @@ def test_looks_and_parts_correct_a_contradiction_together() -> None:
     assert "interval of 97.5 %, for 2 looks at the data and 2 parts" in row["note"]
 
 
-def test_data_that_are_the_same_everywhere_stand_once() -> None:
+def test_data_that_are_the_same_everywhere_are_shown_once() -> None:
     asked = replace(
         claim(above(), Measurement({"": seeds(0.5)}, "nats")), same_everywhere=True
     )
@@ -257,7 +257,7 @@ def test_data_that_are_the_same_everywhere_stand_once() -> None:
     assert rows[1]["note"] == "the data are those of paper, where they are judged"
 
 
-def test_stand_in_data_are_marked_and_said() -> None:
+def test_stand_in_data_are_marked_and_explained() -> None:
     asked = replace(
         claim(above(), Measurement({"": seeds(0.5)}, "accuracy")),
         stand_in={"paper": "CamVid in place of ADE20K"},
@@ -272,7 +272,7 @@ def test_stand_in_data_are_marked_and_said() -> None:
     assert texts(rows[1])["verdict"] == "holds"
 
 
-def test_intervals_are_as_a_hand_computes_them() -> None:
+def test_intervals_by_hand() -> None:
     values = np.random.default_rng(0).normal(size=7)
     expected = stats.t.interval(0.90, 6, loc=values.mean(), scale=stats.sem(values))
     assert OverTasks((Task("", tuple(values)),)).estimate().ends == pytest.approx(
@@ -410,7 +410,7 @@ def test_every_claim_with_optional_parts_names_what_was_not_run(
     ]
 
 
-def test_where_one_part_is_enough_each_part_shows_its_own_verdict() -> None:
+def test_if_one_part_is_enough_each_part_shows_its_own_verdict() -> None:
     row = judged(above(some=True), seeds(-0.5), seeds(0.6))
     assert [part["verdict"] for part in row["parts"]] == [CONTRADICTED, HOLDS]
     # The first level is the claim's own, the second is that for one of two parts.

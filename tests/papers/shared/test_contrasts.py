@@ -166,7 +166,7 @@ def test_a_row_names_the_values_of_a_factor_over_which_it_is_an_average() -> Non
     assert everything.measure(runs_of(rows)).remark == ""
 
 
-def test_where_no_part_was_run_the_reason_is_its_own() -> None:
+def test_if_no_part_was_run_the_reason_is_its_own() -> None:
     contrasts = {
         "gamma 2": Difference(of=ACCURACY, first=where(gamma=2.0), second=CE),
         "gamma 4": Difference(of=ACCURACY, first=where(gamma=4.0), second=CE),
@@ -257,7 +257,7 @@ def test_lost_runs_are_left_out_or_count_as_told_and_are_named() -> None:
     assert note == "counted as guessing: focal 1 of 3 diverged"
 
 
-def test_a_lost_run_behind_two_parts_is_named_once() -> None:
+def test_a_lost_run_of_two_parts_is_named_once() -> None:
     runs = two_losses()
     diverged = runs.table["loss"].eq("ce") & runs.table["seed"].eq(2)
     lost = Runs(runs.table.assign(diverged=diverged), runs.measurements)
@@ -268,7 +268,7 @@ def test_a_lost_run_behind_two_parts_is_named_once() -> None:
     assert note == "counted as guessing: ce 1 of 3 diverged"
 
 
-def test_another_number_of_the_same_runs_stands_beside() -> None:
+def test_another_number_of_the_same_runs_is_shown_next_to_it() -> None:
     last_epochs = Metric("accuracy", epochs=mean_of_last_epochs, label="last epochs")
     beside = {"mean of the last epochs": last_epochs}
     contrast = Difference(of=ACCURACY, first=FOCAL_3, second=CE, beside=beside)

@@ -108,7 +108,7 @@ def test_a_figure_is_described_by_its_titles_axes_and_legends() -> None:
     )
 
 
-def test_of_many_panels_the_first_are_named_and_the_others_counted() -> None:
+def test_the_first_of_many_panels_are_named_and_the_others_counted() -> None:
     figure, grid = panels(15)
     for number, axes in enumerate(grid):
         axes.set_title(f"set {number}")

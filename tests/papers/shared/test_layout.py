@@ -156,7 +156,7 @@ def table() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
-def test_ours_stands_beside_printed_and_methods_become_columns(
+def test_ours_is_shown_next_to_printed_and_methods_become_columns(
     table: pd.DataFrame,
 ) -> None:
     shown = wide(table.assign(differs=["half of it"] * 4 + [None] * 2), "method")
@@ -207,7 +207,7 @@ def test_counts_that_differ_name_their_columns(table: pd.DataFrame) -> None:
     assert runs.tolist() == ["n = 4: CE; n = 2: FL", "n = 3", "–"]
 
 
-def test_a_diverged_run_says_so(table: pd.DataFrame) -> None:
+def test_a_diverged_run_is_marked(table: pd.DataFrame) -> None:
     lost = wide(
         table.assign(ours=None, status="diverged", seeds=0, diverged_seeds=3), "method"
     ).iloc[0]

@@ -97,7 +97,7 @@ def in_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("in_project")
-def test_a_second_study_stands_beside_the_first_in_claims_and_tables() -> None:
+def test_a_second_study_is_shown_next_to_the_first_in_claims_and_tables() -> None:
     study = opened("cooling", "cooling_full", beside="cooling_cifar10")
     table = study.table("table_1")
     assert list(table["study"].unique()) == ["cooling_full", "cooling_cifar10"]

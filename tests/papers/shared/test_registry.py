@@ -57,7 +57,7 @@ def test_every_change_of_a_design_changes_its_digest(change: dict[str, Any]) -> 
     assert design_digest(replace(CLAIM, **change), "study") != DIGEST
 
 
-def test_what_is_no_design_leaves_the_digest() -> None:
+def test_changes_outside_the_design_keep_the_digest() -> None:
     other = replace(
         CLAIM,
         where="Table 2",
@@ -117,7 +117,7 @@ def test_the_first_result_of_a_registered_design_needs_no_line() -> None:
     assert len(needing_history(table(before, row(n="4")))) == 1
 
 
-def test_a_claim_that_goes_is_withdrawn_and_needs_a_line() -> None:
+def test_a_removed_claim_is_withdrawn_and_needs_a_line() -> None:
     known = table(row())
     gone = changed(known, table())
     assert gone["digest"].tolist() == [WITHDRAWN]

@@ -51,7 +51,7 @@ def test_runs_read_back_are_the_same(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(first, wide_form(runs.measurements))
 
 
-def test_values_of_one_split_stand_side_by_side_as_they_are_before_scaling() -> None:
+def test_values_of_one_split_before_scaling_become_columns() -> None:
     at = {"run": 0, "epoch": 1, "ece": 0.1, "nll": 0.5}
     rows = [
         {**at, "split": "test", "scaled": False},
@@ -75,7 +75,7 @@ def test_a_part_of_the_runs_has_its_values_and_tables_alone() -> None:
     assert len(part.tables["cost"]) == 1
 
 
-def test_missing_values_are_no_values() -> None:
+def test_missing_values_do_not_count_as_values() -> None:
     at = {"split": "test", "epoch": 1, "scaled": False}
     wide = pd.DataFrame([{"run": 0, **at, "ece": 0.1, "nll": None}])
     assert long_form(wide)["metric"].tolist() == ["ece"]
@@ -88,7 +88,7 @@ def test_missing_values_are_no_values() -> None:
         ({"epoch": 3}, "accuracy is there twice"),
     ],
 )
-def test_values_without_a_run_and_values_that_are_there_twice_are_refused(
+def test_values_without_a_run_and_duplicate_values_are_refused(
     tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     runs = runs_of(ROWS)
@@ -217,7 +217,7 @@ def test_a_recorded_run_lacks_the_factors_that_are_declared_empty(
         gathered(folder, of(other, 0.1))
 
 
-def test_a_run_that_is_no_longer_declared_goes(
+def test_a_run_that_is_no_longer_declared_is_removed(
     tmp_path: Path, stage: MadeStage
 ) -> None:
     folder = tmp_path / "results/study/paper"

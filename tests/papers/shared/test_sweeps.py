@@ -115,7 +115,7 @@ def test_the_number_that_is_compared_need_not_be_the_one_that_chooses() -> None:
     assert numbers_of(contrast, runs_of(rows)) == pytest.approx([-0.2, -0.2, -0.2])
 
 
-def test_runs_that_may_not_be_compared_are_no_choice_and_are_named() -> None:
+def test_runs_that_may_not_be_compared_are_not_chosen_and_are_named() -> None:
     rows = swept(TEST, VALIDATION_NUMBERS)
     rows = [row | {"inside": row[BETA] == 0.1} for row in rows]
     measurement = replace(GAP, compared=INSIDE).measure(runs_of(rows))
@@ -212,7 +212,7 @@ def test_a_best_value_at_the_end_of_its_grid_or_beside_a_missing_one_is_not_know
     assert "or one next to it lacks a learning rate inside its grid" in reason
 
 
-def test_groups_that_share_no_data_are_no_pair() -> None:
+def test_groups_that_share_no_data_are_not_a_pair() -> None:
     shared = replace(PEAKS, sharing=("dataset",))
     apart = peak(0.1) + peak(10.0, network="gru", dataset="imdb")
     reason = "no two of these share the dataset: vgg; gru"
@@ -315,7 +315,7 @@ def test_a_slope_of_one_seed_has_no_interval() -> None:
     assert part.estimate().ends is None
 
 
-def test_points_that_are_no_line_leave_the_power_law_open() -> None:
+def test_points_off_a_line_leave_the_power_law_open() -> None:
     rows = powers((-1.0, -1.0))
     rows[1] |= {"value": 2 * 3.0}
     measurement = AGAINST_BETA.measure(runs_of(rows))

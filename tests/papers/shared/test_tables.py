@@ -56,7 +56,7 @@ def only_row(table: pd.DataFrame, **values: Any) -> pd.Series:
     return pd.Series(row)
 
 
-def test_means_stand_beside_the_printed_numbers() -> None:
+def test_means_are_shown_next_to_printed_numbers() -> None:
     table = TABLE.make(runs_of(trained(0.7, 0.8)))
     row = only_row(table, dataset="cifar10")
     numbers = row[["published", "ours", "ours_sd", "seeds"]].tolist()
@@ -79,7 +79,7 @@ def test_a_printed_number_that_was_not_run_names_the_profile_that_gives_it() -> 
     assert row["status"] == "not run: declared by this profile"
 
 
-def test_the_error_is_ours_alone_where_the_number_of_printed_runs_is_unknown() -> None:
+def test_the_error_is_only_ours_if_the_number_of_printed_runs_is_unknown() -> None:
     table = replace(TABLE, printed_runs=None).make(runs_of(trained(0.7, 0.8)))
     difference = only_row(table, dataset="cifar10")[DIFFERENCE]
     assert difference == pytest.approx(0.15 / (0.005 / 2) ** 0.5)

@@ -78,7 +78,7 @@ def test_the_section_becomes_the_parameters_of_the_notebook(results: Path) -> No
         ),
     ],
 )
-def test_a_study_or_an_arm_that_is_not_there_is_named(
+def test_a_missing_study_or_arm_is_named(
     results: Path, section: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(InputError, match=says):

@@ -188,7 +188,7 @@ def test_a_sweep_on_other_data_counts_only_if_there_is_none_of_the_papers() -> N
     assert (task["task"], task["pooled"]) == ("GRU, digits", False)
 
 
-def test_a_best_place_at_the_end_of_the_grid_is_no_place() -> None:
+def test_a_best_value_at_the_end_of_the_grid_does_not_count() -> None:
     rising = noisy("gru", (0.4, 0.5, 0.6, 0.7), seed=1)
     row = judged(PLACES, noisy("wrn", WRN), rising)
     assert row["verdict"] == NOT_TESTED

@@ -240,7 +240,7 @@ def test_an_event_that_did_not_happen_leaves_the_others() -> None:
         ("early-large-logits", lambda norm: norm > 100),
     ],
 )
-def test_a_time_at_fewer_than_two_norms_is_no_slope_and_leaves_the_claim_open(
+def test_times_at_fewer_than_two_norms_give_no_slope_and_leave_the_claim_open(
     name: str, lost: Callable[[float], bool]
 ) -> None:
     without = without_fit(lost)

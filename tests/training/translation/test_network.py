@@ -48,7 +48,7 @@ def test_padding_changes_neither_logits_nor_loss_nor_gradients(
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_a_sentence_has_the_logits_that_it_has_alone(
+def test_a_sentence_has_the_same_logits_in_a_batch_and_alone(
     make: Make, pairs: SentencePairs, training: bool
 ) -> None:
     # In evaluation mode without gradients, torch uses faster kernels with different
@@ -147,7 +147,7 @@ def test_the_loss_is_a_mean_over_tokens_without_padding() -> None:
     )
 
 
-def test_logits_of_a_split_are_those_of_its_pairs(
+def test_logits_of_a_split_equal_those_of_its_pairs(
     trainer: Callable[..., Trainer], pairs: SentencePairs
 ) -> None:
     run = trainer()
@@ -166,7 +166,7 @@ def test_logits_of_a_split_are_those_of_its_pairs(
     assert torch.equal(torch.cat([labels for _, labels in pieces]), tokens)
 
 
-def test_scores_are_those_of_the_tokens(
+def test_scores_equal_those_of_the_tokens(
     trainer: Callable[..., Trainer], pairs: SentencePairs
 ) -> None:
     run, batches = trainer(), LengthBatches.of(pairs, tokens=24, seed=1)

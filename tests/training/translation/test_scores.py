@@ -62,7 +62,7 @@ def tokens() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("piece", [700, 64, 1])
-def test_it_is_that_of_all_logits_at_once(
+def test_it_equals_that_of_all_logits_at_once(
     tokens: tuple[torch.Tensor, torch.Tensor],
     piece: int,
     monkeypatch: pytest.MonkeyPatch,

@@ -81,7 +81,7 @@ def test_a_beam_that_holds_everything_finds_the_best(
         assert tuple(found[sentence]) == max(scores, key=lambda words: scores[words])
 
 
-def test_padding_and_start_are_never_said_and_a_search_that_is_decided_stops() -> None:
+def test_padding_and_start_are_never_chosen_and_a_decided_search_stops() -> None:
     def fixed(logits: list[float]) -> Step:
         def step(prefixes: Tensor, _: Tensor) -> Tensor:
             calls.append(len(prefixes))
@@ -109,7 +109,7 @@ Make = Callable[..., TranslationTransformer]
 SEARCH = BeamSearch(beam=3, length_penalty=4.0, extra_length=2, sentences=64)
 
 
-def test_translations_are_those_of_the_teacher_forced_network(
+def test_translations_equal_those_of_the_teacher_forced_network(
     make: Make, pairs: SentencePairs
 ) -> None:
     network = make(seed=3).eval()
