@@ -1,9 +1,10 @@
-# The commands for a reader; `make` alone lists it.
+# Commands for readers; `make` without a target lists them.
 #
-# The first target sets up the environment, once. That needs Python 3.11 to 3.13 (choose
-# one with `make PYTHON=python3.12 ...`) and a package index. Nothing is compiled, and
-# later nothing is downloaded. `repro`, `report`, `profile` and `data` need less than the
-# others. What only some parameters use, such as Ray, is added once params.yaml uses it.
+# The first target that you run sets up the environment, once. This needs Python 3.11 to
+# 3.13 (choose one with `make PYTHON=python3.12 ...`) and a package index. Nothing is
+# compiled, and nothing is downloaded later. `repro`, `report`, `profile` and `data`
+# install fewer packages than the other targets. Packages that only some parameters need,
+# such as Ray, are installed once params.yaml uses them.
 
 PYTHON ?= python3
 SHELL := bash
@@ -13,9 +14,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 FULL := $(VENV)/.installed-all
 
-# Stages call `python`, which has to be the environment's. The path may contain spaces,
-# so it stays out of make's word lists. Bytecode is kept even if a machine's settings
-# forbid it: without it every process compiles torch's sources anew.
+# Stages call `python`, which must be the environment's. The path may contain spaces, so
+# make's word lists must not contain it. Bytecode is written even if the machine's settings
+# disable it: otherwise every process would compile torch's sources again.
 ENTER := PYTHONDONTWRITEBYTECODE= PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
@@ -28,7 +29,7 @@ repro: $(READY) ## Rebuild every table and figure of params.yaml; only what chan
 	@extras=$$($(BIN)/python -m softmax_temperature.tools.extras) || exit; \
 	  [ -z "$$extras" ] || { $(call install,$$extras); }
 	@test -e .git || $(BIN)/python -m dvc config --local core.no_scm true
-	@# Without DVC's advice to push, which needs a remote. The exit code is DVC's.
+	@# Hide DVC's advice to push, which needs a remote; keep DVC's exit code.
 	@set -o pipefail; PYTHONUNBUFFERED=1 $(ENTER) $(BIN)/dvc repro | awk '!/^Use `dvc push`/ { print; fflush() }'
 	@$(BIN)/python -c 'from pathlib import Path; from softmax_temperature.params import read_params; \
 	  print("\nThe report: results/" + read_params(Path("params.yaml")).profile + "/index.html")'
@@ -38,8 +39,8 @@ report: $(READY) ## Rebuild the picture and the HTML report from results/: no da
 	$(ENTER) $(BIN)/python pipeline/picture.py
 	$(ENTER) $(BIN)/python pipeline/report.py
 
-# Each test uses one thread, so that one process per core runs tests. There are at most
-# four, because each takes up to 3 GiB. Tests of one file share fixtures and stay together.
+# Each test uses one thread, so one process per core runs tests, but at most four, because
+# each needs up to 3 GiB. Tests of one file share fixtures, so they run in one process.
 test: $(FULL) ## Run the tests (ARGS="-k name" to choose)
 	$(ENTER) $(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile $(ARGS)
 
@@ -61,11 +62,11 @@ gpu-check: $(FULL) ## Check this machine's GPU in five minutes: tests, speed and
 	$(ENTER) $(BIN)/python -m benchmarks.gpu_check
 
 profile: $(READY) ## Write params.yaml from a profile: make profile PROFILE=mini
-	@test -n "$(PROFILE)" || { echo "Which? make profile PROFILE=NAME, one of:" $$(cd profiles && ls *.yaml | sed 's/\.yaml//; /^defaults$$/d'); exit 2; }
+	@test -n "$(PROFILE)" || { echo "Which profile? make profile PROFILE=NAME, one of:" $$(cd profiles && ls *.yaml | sed 's/\.yaml//; /^defaults$$/d'); exit 2; }
 	@$(BIN)/softmax-temperature profile "$(PROFILE)"
 
 data: $(READY) ## List and check a profile's data (PROFILE=text; DOWNLOAD=1 to fetch it)
-	@test -n "$(PROFILE)" || { echo "Which? make data PROFILE=NAME"; exit 2; }
+	@test -n "$(PROFILE)" || { echo "Which profile? make data PROFILE=NAME"; exit 2; }
 	@$(BIN)/python -m softmax_temperature.tools.needed_data "$(PROFILE)" $(if $(DOWNLOAD),--download)
 
 lock: $(READY) ## Pin what pyproject.toml asks for, keeping pins that still fit
@@ -76,12 +77,11 @@ clean: ## Remove the environment and the tools' caches; data and results stay
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist site
 	find src tests pipeline benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
-# Only the lines of the lock that some extras need are installed, all pinned with hashes.
-# setuptools comes first, from the lock. One dependency of DVC is a pure Python source
-# distribution; without build isolation, neither it nor the package itself asks an index
-# for anything that is not pinned. uv, also from the lock, installs the rest in a third
-# of pip's time. It does not read pip's settings: if only these name the index, pip
-# installs the packages.
+# We install only the locked requirements that the chosen extras need, all with hashes.
+# setuptools is installed first, from the lock: one dependency of DVC is a pure Python
+# source distribution, and without build isolation neither it nor this package downloads
+# anything unpinned. uv, also from the lock, installs the rest in a third of pip's time.
+# uv does not read pip's settings, so pip is used if only these name the index.
 EXTRAS := pipeline notebooks weights
 OPTIONS := --quiet --no-deps --require-hashes --no-build-isolation \
   --requirement $(VENV)/wanted.lock
@@ -93,9 +93,9 @@ $(BIN)/python src/softmax_temperature/tools/locked.py $(1) > $(VENV)/wanted.lock
   $(BIN)/python -m pip install --no-compile $(OPTIONS); }
 endef
 
-# On Linux the pinned torch brings CUDA. A machine without an NVIDIA GPU takes the CPU
-# build of the same version if pip's indexes offer it, or the index that uv knows. The
-# lock has no hash of that build: `make TORCH=pinned ...` takes the pinned one.
+# On Linux the pinned torch includes CUDA. Without an NVIDIA GPU, we install the CPU build
+# of the same version if pip's indexes or uv's have it. The lock has no hash of that build;
+# `make TORCH=pinned ...` installs the pinned build instead.
 TORCH ?= auto
 HAS_GPU := command -v nvidia-smi > /dev/null || test -e /dev/nvidiactl || test -e /dev/dxg
 PINS := $(shell awk '/^(torch|torchvision)==/ { print $$1 }' requirements.lock)

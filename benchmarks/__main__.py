@@ -1,10 +1,10 @@
 """`python -m benchmarks` measures every speed promise.
 
-It writes benchmarks/results.json. The file has one section for each kind of machine,
-"cpu" or "gpu", with the machine and the library versions that made it. It holds no
-date: Git knows when it was committed. Results of one section come from one machine with
-one set of versions; when either differs from what the file says, the section starts
-anew. `--quick` measures small sizes, on which no promise is made, and writes nothing.
+It writes benchmarks/results.json, which has one section for each kind of machine, "cpu"
+or "gpu". A section names the machine and the library versions that produced it. It has
+no date, because Git records that. If the machine or a version changes, the section
+starts again. `--quick` measures small sizes, for which nothing is promised, and writes
+nothing.
 """
 
 import importlib
@@ -35,8 +35,8 @@ LIBRARIES = (
     "dvc",
 )
 BENCHMARKS = (
-    # First, because it needs an up-to-date pipeline, and `collect` depends on RESULTS,
-    # which the others write.
+    # The overhead is measured first, because it needs an up-to-date pipeline: the other
+    # benchmarks write RESULTS, on which `collect` depends.
     "overhead",
     "temperature_grid",
     "statistics",
@@ -56,11 +56,11 @@ class Promise:
     """A bound on one number of a benchmark's result.
 
     Attributes:
-        number: Its key in the result of `measure`.
+        number: Key of the number in the result of `measure`.
         bound: The bound.
         at_least: Whether the number must be at least the bound (ratios, fractions) or
             at most (seconds, bytes).
-        section: The kind of machine that the promise is about.
+        section: The kind of machine for which the promise is made.
     """
 
     number: str
@@ -69,7 +69,7 @@ class Promise:
     section: Section = "cpu"
 
     def judge(self, result: dict[str, Any]) -> dict[str, Any]:
-        """The promise in words, the measured number, and whether the promise is met."""
+        """The promise as text, the measured number, and whether the promise is met."""
         measured = result[self.number]
         if self.at_least:
             sign = ">="
@@ -110,7 +110,7 @@ PROMISES: dict[str, tuple[Promise, ...]] = {
         Promise("share", 0.019, at_least=False),
         Promise("share", 0.019, at_least=False, section="gpu"),
     ),
-    # No promise: its result decides how sweeps are trained.
+    # There is no promise: the result decides how sweeps are trained.
     "side_by_side": (),
     "tree_lstm": (
         Promise("ratio", 5.0, at_least=True),
@@ -134,7 +134,7 @@ def main(
         bool, typer.Option("--quick", help="Print small sizes, and write nothing.")
     ] = False,
 ) -> None:
-    """Run benchmarks; exit with 1 if a judged promise is not met."""
+    """Run benchmarks; exit with 1 if a promise is not met."""
     names = only or BENCHMARKS
     for name in names:
         require_choice("--only", name, BENCHMARKS)
@@ -153,7 +153,7 @@ def show(name: str) -> bool:
 def record(name: str) -> bool:
     """Measure, judge and write one benchmark; return whether every promise is met.
 
-    Results are written at once, so that a later fault loses nothing.
+    Results are written at once, so that a later failure loses nothing.
     """
     result = measured(name, quick=False)
     section = section_here()
@@ -175,9 +175,9 @@ def record(name: str) -> bool:
 
 
 def measured(name: str, *, quick: bool) -> dict[str, Any]:
-    """One benchmark's result, measured in a new process.
+    """Measure one benchmark in a new process and return its result.
 
-    So no benchmark inherits memory or caches from another.
+    A new process shares no memory or caches with the other benchmarks.
     """
     print(f"{name} ...", file=sys.stderr, flush=True)
     context = multiprocessing.get_context("spawn")
@@ -188,7 +188,7 @@ def measured(name: str, *, quick: bool) -> dict[str, Any]:
 
 
 def section_here() -> Section:
-    """The kind of this machine."""
+    """The section for this kind of machine."""
     import torch
 
     return "gpu" if torch.cuda.is_available() else "cpu"
@@ -203,7 +203,7 @@ def merged(
 ) -> dict[str, Any]:
     """The file's content with new results.
 
-    Older results of the section stay if machine and versions are the same.
+    Older results of the section are kept if the machine and the versions are the same.
     """
     before = old.get(section, {})
     results = {}
@@ -214,7 +214,7 @@ def merged(
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The file's present content; empty if there is no file."""
+    """The current content of the results file; empty if there is no file."""
     if not path.is_file():
         return {}
     content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))

@@ -1,25 +1,24 @@
 """Speed of a calibration report and a temperature search, against loops and libraries.
 
-All sides work on the same float64 logits, in the
-same process, with the number of threads that the process has, and start from the
-logits. Each gives the 90 % intervals of the accuracy, the top-5 accuracy, the negative
-log-likelihood, the Brier score, and the expected, adaptive and classwise calibration
-errors; and each searches the 100 temperatures of the paper's grid for the least
-expected calibration error. Ours adds the maximum and the debiased error and the noise
-floor.
+All three implementations start from the same float64 logits, in the same process, with
+its number of threads. Each computes 90 % intervals of the accuracy, the top-5 accuracy,
+the negative log-likelihood, the Brier score, and the expected, adaptive and classwise
+calibration errors. Each also searches the paper's grid of 100 temperatures for the
+smallest expected calibration error. Ours also computes the maximum and the debiased
+error and the noise floor.
 
-The peers have no intervals of their own, so that all of theirs are percentiles over
-1,000 resamples. Ours are for the scores; of calibration errors they are in closed form,
-because percentiles do not cover (docs/calibration_intervals.md). Much of the ratio is
-this difference of method: ours does not resample the cells of all classes.
+The peers have no intervals of their own, so theirs are percentiles over 1,000
+resamples. Ours resamples only the scores. For calibration errors it uses closed-form
+intervals, because percentiles have too little coverage (docs/calibration_intervals.md).
+Much of the speed-up comes from this difference in method: ours does not resample the
+cells of all classes.
 
-The peers are treated kindly. Both compute the softmax and the scores that are means
-over samples once, and draw from them by index. The loop goes over bins, and for the
-classwise error also over classes, with one mask each, as the paper's released code
-does, but in NumPy. The libraries are torchmetrics, without its argument checks, and
-netcal. Both offer the expected and classwise errors; torchmetrics computes
-them here, in less than half of netcal's time. Only netcal offers the adaptive error,
-and bins each resample anew.
+We gave the peers every advantage. Both compute the softmax and the per-sample scores
+once, and resample them by index. The loop uses NumPy, with one mask per bin (per bin
+and class for the classwise error), as the paper's released code does. The libraries are
+netcal and torchmetrics without its argument checks. Both have the expected and
+classwise errors; we use torchmetrics' here, which take less than half of netcal's time.
+Only netcal has the adaptive error, and it bins each resample again.
 """
 
 import sys
@@ -54,20 +53,20 @@ QUICK_SIZE = (2_000, 10, 50)
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
-    """Time ours, the loop and the libraries, in one run.
+    """Time our implementation, the loop and the libraries in one run.
 
     Args:
-        quick: 2,000 x 10 logits and 50 resamples instead of the 10,000 x 100 and 1,000
-            that the promises are about.
+        quick: Use 2,000 x 10 logits and 50 resamples instead of the 10,000 x 100 and
+            1,000 of the promises.
 
     Returns:
         name, size, ours_seconds (the median of three runs), and for each peer its
-        seconds (one run, as it takes a minute), its ratio (peer over ours), and the
-        largest distance of its intervals of the scores from ours, in widths of ours.
-        The sides draw different resamples.
+        seconds (one run, because it takes a minute), its ratio (peer over ours), and
+        the largest distance between its score intervals and ours, in widths of ours.
+        Each side draws its own resamples.
 
     Raises:
-        RuntimeError: If a peer's search ends at another temperature than ours.
+        RuntimeError: If a peer's search finds a different temperature from ours.
     """
     samples, classes, resamples = QUICK_SIZE if quick else FULL_SIZE
     logits, labels = overconfident_logits(samples, classes)
@@ -112,14 +111,14 @@ def overconfident_logits(samples: int, classes: int) -> tuple[Tensor, Tensor]:
 
 
 def ours(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
-    """The intervals of every metric, and the temperature."""
+    """Intervals of every metric and the temperature, by this library."""
     report = calibration_report(logits, labels, bins=BINS, bootstrap=resamples)
     fit = fit_temperature(logits, labels, criterion="ece", bins=BINS)
     return report["intervals"], fit.temperature
 
 
 def by_loop(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
-    """The intervals and the temperature from NumPy, with one mask for each bin."""
+    """Intervals of every metric and the temperature, by NumPy with one mask per bin."""
     scores = sample_scores(logits, labels)
     probs = torch.softmax(logits, dim=1).numpy()
     classes = labels.numpy()
@@ -148,7 +147,7 @@ def by_loop(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
 def bin_gaps(
     confidences: Floats, right: Floats, edges: Floats | None = None
 ) -> list[tuple[float, float]]:
-    """(gap, share of the samples) of each bin that is not empty."""
+    """Pairs (gap, share of the samples), one for each non-empty bin."""
     if edges is None:
         edges = np.linspace(0, 1, BINS + 1)
     gaps = []
@@ -162,12 +161,12 @@ def bin_gaps(
 
 
 def weighted_sum(gaps: list[tuple[float, float]]) -> float:
-    """The sum of gaps, each times its share."""
+    """Sum of the gaps, each times its share."""
     return sum(gap * share for gap, share in gaps)
 
 
 def classwise_loop(probs: Floats, labels: Integers) -> float:
-    """The classwise error, one class at a time."""
+    """Classwise calibration error, one class at a time."""
     errors = []
     for k in range(probs.shape[1]):
         gaps = bin_gaps(probs[:, k], (labels == k).astype(np.float64))
@@ -176,7 +175,7 @@ def classwise_loop(probs: Floats, labels: Integers) -> float:
 
 
 def by_libraries(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
-    """The intervals and the temperature from torchmetrics and netcal."""
+    """Intervals and the temperature, by torchmetrics and netcal."""
     scores = sample_scores(logits, labels)
     probs = torch.softmax(logits, dim=1)
     adaptive = ECE(BINS, equal_intervals=False)
@@ -203,7 +202,7 @@ def by_libraries(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
 
 
 def torchmetrics_error(probs: Tensor, labels: Tensor) -> float:
-    """The expected calibration error."""
+    """Expected calibration error by torchmetrics."""
     error = multiclass_calibration_error(
         probs, labels, probs.shape[1], n_bins=BINS, norm="l1", validate_args=False
     )
@@ -211,7 +210,7 @@ def torchmetrics_error(probs: Tensor, labels: Tensor) -> float:
 
 
 def torchmetrics_classwise(probs: Tensor, labels: Tensor) -> float:
-    """The classwise error, as one binary problem for each class."""
+    """Classwise calibration error: torchmetrics' binary error of each class."""
     errors = [
         binary_calibration_error(
             column, (labels == k).long(), n_bins=BINS, validate_args=False
@@ -222,7 +221,7 @@ def torchmetrics_classwise(probs: Tensor, labels: Tensor) -> float:
 
 
 def sample_scores(logits: Tensor, labels: Tensor) -> dict[str, Floats]:
-    """Contribution of each sample to the metrics that are means, by name."""
+    """Contribution of each sample to each metric that is a mean, by metric."""
     top5 = logits.topk(5, dim=1).indices == labels[:, None]
     one_hot = F.one_hot(labels, logits.shape[1])
     scores = {
@@ -235,7 +234,7 @@ def sample_scores(logits: Tensor, labels: Tensor) -> dict[str, Floats]:
 
 
 def resampled_rows(samples: int, resamples: int) -> Iterator[Integers]:
-    """All rows, then the rows of each resample."""
+    """Yields all rows, then the rows of each resample."""
     yield np.arange(samples)
     generator = np.random.default_rng(1)
     for _ in range(resamples):
@@ -247,7 +246,7 @@ def intervals_of(
 ) -> dict[str, tuple[float, float]]:
     """The 5th and 95th percentile of each metric over the resamples.
 
-    The first entry is no resample.
+    The first entry is skipped: it is the full sample, not a resample.
     """
     intervals = {}
     for name in resampled[0]:
@@ -260,9 +259,9 @@ def intervals_of(
 def largest_distance(
     first: dict[str, tuple[float, float]], second: dict[str, tuple[float, float]]
 ) -> float:
-    """The largest distance between the ends of two intervals of one score.
+    """Largest distance between the ends of two intervals of one score.
 
-    In widths of the first interval.
+    The unit is the width of the first interval.
     """
     distances = []
     for name in SCORES:
@@ -276,7 +275,7 @@ def largest_distance(
 def seconds(
     side: Callable[[Tensor, Tensor, int], Answer], *arguments: Any
 ) -> tuple[float, Answer]:
-    """Wall-clock seconds of one run of a side, and its answer."""
+    """Wall-clock seconds of one run of an implementation, and its answer."""
     start = time.perf_counter()
     answer = side(*arguments)
     return time.perf_counter() - start, answer

@@ -1,9 +1,9 @@
-"""Memory and time of the whole calibration report of a language model's logits.
+"""Memory and time of a full calibration report on a language model's logits.
 
-1,000 x 50,257 float32 logits are a batch of next-word predictions with GPT-2's
+The 1,000 x 50,257 float32 logits are a batch of next-word predictions with GPT-2's
 vocabulary. `calibrate` fits the temperature on 500 of the rows and reports on the
 others, with 1,000 resamples. An implementation that resamples the cells of all classes
-takes 13.8 GiB for it.
+needs 13.8 GiB.
 """
 
 import multiprocessing
@@ -19,21 +19,20 @@ from softmax_temperature import calibrate
 
 FULL_SIZE = (1_000, 50_257)
 QUICK_SIZE = (100, 5_000)
-FREQUENT = 50  # Words that make up nearly all labels, so that both halves have them.
+FREQUENT = 50  # Words in nearly all labels, so that both halves have them.
 TEMPERATURE = 1.5
-ROWS = 100  # That labels are drawn for together, so that this needs little memory.
+ROWS = 100  # Labels are drawn for this many rows at a time, to save memory.
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
     """Report on generated logits in a fresh process, on one thread.
 
     Args:
-        quick: 100 x 5,000 logits instead of the 1,000 x 50,257 that the promises are
-            about.
+        quick: Use 100 x 5,000 logits instead of the 1,000 x 50,257 of the promises.
 
     Returns:
         name, size, input_gibibytes, gibibytes (peak resident memory of the whole
-        process), over_gibibytes (the peak less 4 times the input) and cpu_seconds of
+        process), over_gibibytes (the peak minus 4 times the input) and cpu_seconds of
         the report.
     """
     context = multiprocessing.get_context("spawn")
@@ -50,7 +49,7 @@ def measure_here(rows: int, classes: int) -> dict[str, Any]:
     start = time.process_time()
     calibrate(logits, labels)
     seconds = time.process_time() - start
-    # Linux counts in KiB.
+    # Linux reports ru_maxrss in KiB.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     size = logits.numel() * logits.element_size() / 2**30
     return {

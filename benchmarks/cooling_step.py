@@ -1,10 +1,11 @@
-"""Time of a Cooling step over the time of the training epoch before it, in every mode.
+"""Time of a Cooling step relative to the epoch before it, in every mode.
 
-The cooling paper reports 1.9 % (section 3.1). Its setting: the small VGG, 49,500 random
-images of 32×32 pixels in batches of 64, and 500 more to fit the temperature on. A step
-is everything that Cooling adds: the logits of the held-out images, the fit, and the
-changes to the network and the optimizer. Epochs and steps take turns, mode by mode; the
-median over the rounds counts. Networks train in the fastest precision of the machine.
+The cooling paper reports 1.9 % (section 3.1). As in the paper, a small VGG trains on
+49,500 images of 32×32 pixels (here random) in batches of 64, and 500 more fit the
+temperature. A step includes everything that Cooling adds: the logits of the held-out
+images, the fit, and the changes to the network and the optimizer. Epochs and steps
+alternate, one mode after the other, and the result is the median over the rounds.
+Networks train in the machine's fastest precision.
 """
 
 import sys
@@ -33,7 +34,7 @@ QUICK_IMAGES = 640
 BATCH_SIZE = 64
 ROUNDS = 3
 WRONG_LABELS = 0.1
-# Periodic Cooling redistributes every time, its most expensive case.
+# With these limits the periodic mode redistributes every time, its most expensive case.
 LIMITS = {"max_temperature": 0.0, "reset_temperature": 1.0}
 RECIPE = {
     "epochs": 50,
@@ -58,7 +59,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     """Time an epoch and the Cooling after it, in every mode.
 
     Args:
-        quick: Few images and one round.
+        quick: Use few images and one round.
 
     Returns:
         name, size, precision, rounds; epoch_seconds; for each mode the seconds of its
@@ -73,11 +74,11 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     trainers = {
         mode: cooled(mode, train, held_out, device, precision) for mode in MODES
     }
-    # A first step allocates memory and chooses kernels.
+    # The first step allocates memory and chooses kernels, so it is not timed.
     for trainer, callback in trainers.values():
         callback.after_epoch(trainer)
     epochs = []
-    # Seconds of a step and of the epoch before it, by mode.
+    # For each mode: seconds of a step and of the epoch before it.
     steps: dict[str, list[tuple[float, float]]] = {mode: [] for mode in MODES}
     for _ in range(1 if quick else ROUNDS):
         for mode, (trainer, callback) in trainers.items():
@@ -104,7 +105,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 def random_images(count: int, *, seed: int, split: SplitName) -> ImageSet:
     """Noise images whose brightness depends on their label.
 
-    A few labels are wrong, so that a best temperature exists.
+    A few labels are wrong; otherwise no best temperature would exist.
     """
     generator = torch.Generator().manual_seed(seed)
     labels = torch.randint(10, (count,), generator=generator)
@@ -118,7 +119,7 @@ def random_images(count: int, *, seed: int, split: SplitName) -> ImageSet:
 def cooled(
     mode: str, train: ImageSet, held_out: ImageSet, device: str, precision: str
 ) -> tuple[Trainer, CoolingCallback]:
-    """The trainer of a new network, and its Cooling callback."""
+    """A trainer with a new network, and its Cooling callback."""
     network = build_network(Network(architecture="vgg"), classes=10, seed=0)
     recipe = Recipe.model_validate(RECIPE | {"precision": precision})
     trainer = Trainer(

@@ -1,9 +1,9 @@
-"""Memory of embedding beyond the network, which the batch bounds, not the images.
+"""Memory that embedding needs beyond the network: set by the batch, not by the images.
 
-A tiny network turns generated images of 32 x 32 pixels into 512 numbers each, in
-batches of 256, and the embeddings are written as the stage `embed` writes them. The
-embeddings of 1,000,000 images fill 1.9 GiB, so an implementation that gathers them in
-memory breaks the promise.
+A tiny network turns each generated 32 x 32 image into 512 numbers, in batches of 256,
+and the embeddings are written as the stage `embed` writes them. The embeddings of
+1,000,000 images fill 1.9 GiB, so an implementation that gathers them in memory breaks
+the promise.
 """
 
 import multiprocessing
@@ -38,12 +38,11 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     """Embed generated images in a fresh process and read its peak memory.
 
     Args:
-        quick: 20,000 images instead of the 1,000,000 that the promise is about.
+        quick: Embed 20,000 images instead of the 1,000,000 of the promise.
 
     Returns:
-        name, images, dim, gibibytes (peak resident memory of the process beyond what it
-        held when the network was ready), file_gibibytes (the embeddings on disk) and
-        seconds.
+        name, images, dim, gibibytes (peak resident memory minus the memory in use when
+        the network was ready), file_gibibytes (the embeddings on disk) and seconds.
 
     Raises:
         InputError: If the system does not report the peak memory of a process.
@@ -62,9 +61,9 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 def measure_here(images: int) -> dict[str, Any]:
     """Embed generated images in this process.
 
-    Its peak memory so far must be below the peak of embedding.
+    The peak so far must be below the peak during embedding, or the latter is not seen.
     """
-    # As a cell does.
+    # Cells make this call, too.
     keep_freed_memory()
     network = nn.Sequential(
         nn.Conv2d(3, DIM, 8, stride=16),
@@ -97,7 +96,7 @@ def measure_here(images: int) -> dict[str, Any]:
 
 
 def generated(images: int) -> Iterator[Tensor]:
-    """Batches of random grey images, the same in every run."""
+    """Batches of random grey images, identical in every run."""
     generator = torch.Generator().manual_seed(0)
     for first in range(0, images, BATCH_SIZE):
         shape = (min(BATCH_SIZE, images - first), 1, IMAGE_SIZE, IMAGE_SIZE)
@@ -105,7 +104,7 @@ def generated(images: int) -> Iterator[Tensor]:
 
 
 def memory(entry: str) -> int:
-    """Resident bytes of this process: "VmRSS" at present, "VmHWM" at the peak."""
+    """Resident memory of this process in bytes: "VmRSS" is now, "VmHWM" the peak."""
     lines = STATUS.read_text(encoding="utf-8").splitlines()
     entries = dict(line.split(":", 1) for line in lines)
     kibibytes = int(entries[entry].split()[0])

@@ -1,8 +1,8 @@
-"""Check of this machine's GPU: the tests marked `gpu`, then speed and memory.
+"""Check this machine's GPU: run the tests marked `gpu`, then measure speed and memory.
 
 Each training takes 100 steps; its speed and memory are compared with those of an H100
 (80 GB, torch 2.11). The temperature grid and the Tree-LSTM are measured against their
-peers, as by `make bench`, and compared with the promises of `benchmarks.__main__`.
+peers, as in `make bench`, and compared with the promises of `benchmarks.__main__`.
 """
 
 import subprocess
@@ -29,7 +29,7 @@ TRAININGS = {
         128,
     ),
 }
-# Images per second, and GiB.
+# Images per second, and GPU memory in GiB.
 H100 = {
     ("vgg", "plain"): (15_823, 0.11),
     ("vgg", "captured"): (93_675, 0.24),
@@ -64,7 +64,7 @@ def main() -> int:
 
 
 def comparison(name: str, result: dict[str, Any]) -> list[str]:
-    """Lines of the second table: a benchmark's promises, throughput and memory."""
+    """Rows of the second table: a benchmark's promises, throughput and memory."""
     lines = []
     for promise in PROMISES[name]:
         if promise.section == "gpu":
@@ -78,7 +78,7 @@ def comparison(name: str, result: dict[str, Any]) -> list[str]:
 
 
 def row(name: str, network: Network, batch_size: int, *, captured: bool) -> list[str]:
-    """The cells of one line of the first table."""
+    """Cells of one row of the first table."""
     trainer = training(network, batch_size, "cuda")
     fallback = trainer.capture_steps() if captured else None
     memory = gpu_gibibytes(trainer.epoch)
@@ -96,7 +96,7 @@ def row(name: str, network: Network, batch_size: int, *, captured: bool) -> list
 
 
 def training(network: Network, batch_size: int, device: str) -> Trainer:
-    """A training with `STEPS` steps in each epoch."""
+    """A trainer with `STEPS` steps per epoch."""
     pixels, labels = random_images(STEPS * batch_size)
     channels_first = torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy())
     images = ImageSet(channels_first, torch.from_numpy(labels), "train")

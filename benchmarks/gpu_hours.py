@@ -1,9 +1,9 @@
 """Estimate a profile's GPU-hours by block: python -m benchmarks.gpu_hours paper.
 
-The estimate takes the images per second that an H100 trained
-(docs/gpu_and_clusters.md) and scales them by multiply-adds. Networks on texts, the
-Transformer, embedding and the search have no measured rate: theirs are assumed, and
-marked. An evaluated image costs a third of a trained one.
+The estimate scales the images per second that we measured on an H100
+(docs/gpu_and_clusters.md) by multiply-adds. We have no measured rate for text networks,
+the Transformer, embedding and the search: their rates are assumed, and marked so. An
+evaluated image costs a third of a trained one.
 """
 
 import sys
@@ -26,20 +26,20 @@ from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.tools.programs import run_program
 
-# Multiply-adds per second in forward passes of training steps on an H100, in bfloat16:
-# measured images per second times the network's multiply-adds.
+# Multiply-adds per second on an H100 in bfloat16: measured images per second of
+# training, times the multiply-adds of the network's forward pass.
 LARGE = 15.0e12
-"""ResNet-50, 11,558 images per second; WRN-16-4 makes 19.5e12."""
+"""ResNet-50 at 11,558 images per second; WRN-16-4 reaches 19.5e12."""
 SMALL = 7.7e12
-"""Cooling's small VGG, 200,000 images per second by twelve trainings side by side."""
+"""Cooling's small VGG, 200,000 images per second in twelve parallel trainings."""
 SMALL_NETWORK = 0.1e9
-# Assumed, in samples per second over all trainings on one GPU.
+# These rates are assumed: samples per second over all trainings on one GPU.
 TEXTS = {"gru": 20_000, "text_cnn": 20_000, "tree_lstm": 2_000}
 EMBEDDED = 2_000
 TOKENS = 400_000
 GRID_FLOPS = 20e12
 EVALUATED = 1 / 3
-# Training, validation and test samples, and the side of an image (0 for texts).
+# Numbers of training, validation and test samples; image side in pixels (0 for texts).
 SIZES = {
     "cifar10": (45_000, 5_000, 10_000, 32),
     "cifar100": (45_000, 5_000, 10_000, 32),
@@ -51,7 +51,7 @@ SIZES = {
     "newsgroups20_all": (15_098, 900, 3_999, 0),
     "sst_trees": (6_920, 872, 1_821, 0),
 }
-# Samples, classes and image files of the data sets of classifier_temperature.
+# Samples and classes of each data set of classifier_temperature.
 EMBEDDINGS = {
     "mnist": (70_000, 10),
     "cifar10": (60_000, 10),
@@ -73,13 +73,13 @@ SECONDS = 3_600
 
 @dataclass
 class Block:
-    """A part of a profile.
+    """One task, experiment or sweep of a profile.
 
     Attributes:
         stage: The stage that trains it.
-        name: The task, experiment or sweep.
+        name: Its name in the parameters.
         trainings: Its number of trainings.
-        hours: GPU-hours of all of them.
+        hours: GPU-hours of all its trainings.
         assumed: Whether the rate is assumed, not measured.
     """
 
@@ -93,7 +93,7 @@ class Block:
 def show(
     profile: Annotated[str, typer.Argument(help="The name of a profile.")],
 ) -> None:
-    """Print the blocks of a profile, and the sums of its stages."""
+    """Print the blocks of a profile, and the total of each stage."""
     _, params = render_profile(profile, Path("profiles"))
     sums: dict[str, float] = {}
     print("stage | block | trainings | H100-hours\n---|---|---|---")
@@ -195,7 +195,7 @@ def _temperature_check(params: Params) -> Iterator[Block]:
         searched = [each for each in paper.trainings() if each.sweep == name]
         fresh = [each for each in paper.confirmations() if each.sweep == name]
         network = params.networks[sweep.network]
-        # The frozen half of a pair is only evaluated.
+        # The frozen half of a pair is evaluated but not trained.
         is_pair = bool(sweep.correlations or sweep.logit_norms)
         hours = _hours(
             network,
@@ -217,7 +217,7 @@ def _temperature_check(params: Params) -> Iterator[Block]:
 def _hours(
     network: Network, dataset: str, recipe: Recipe, *, watched: int, every: int
 ) -> float:
-    """GPU-hours of one training, with the evaluations during it."""
+    """GPU-hours of one training, including its evaluations."""
     train, validation, test, side = SIZES[dataset]
     evaluations = ceil(recipe.epochs / every)
     evaluated = evaluations * (watched + validation + test)
@@ -230,7 +230,7 @@ def _hours(
 
 
 def _images_per_second(multiply_adds: float) -> float:
-    """Images per second of all trainings on one GPU."""
+    """Images per second on one GPU, summed over its trainings."""
     throughput = SMALL if multiply_adds < SMALL_NETWORK else LARGE
     return throughput / multiply_adds
 
@@ -243,7 +243,7 @@ def _multiply_adds_of(network: str, side: int) -> float:
 
 
 def _multiply_adds(network: torch.nn.Module, side: int) -> float:
-    """Multiply-adds of one image's forward pass."""
+    """Multiply-adds of a forward pass on one image."""
     network = network.to("meta").eval()
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         network(torch.empty(1, 3, side, side, device="meta"))

@@ -3,12 +3,12 @@
 `python -m benchmarks.interval_coverage` writes the tables of
 docs/calibration_intervals.md.
 
-Logits are normal with a standard deviation, labels are drawn from softmax(z / T0). The
-report is that of `calibrate` with its defaults: the temperature is fitted on a random
-half, the intervals are of the other. The truth is the error of the same bins for the
-whole population, of the classifier as it is and with the fitted temperature: it comes
-from 200,000 fresh logits, of which the probability of every label is known, so that no
-label is drawn. It takes seven minutes of one core.
+Logits are normal with a given standard deviation; labels are drawn from softmax(z /
+T0). The report is the default one of `calibrate`: the temperature is fitted on a random
+half, and the intervals use the other half. The truth is the error in the same bins over
+the whole population, for the classifier before scaling and with the fitted temperature.
+It comes from 200,000 fresh logits and their exact label probabilities, so no labels are
+drawn. The simulation takes seven minutes on one core.
 """
 
 import re
@@ -35,10 +35,10 @@ Floats = NDArray[np.float64]
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "calibration_intervals.md"
 BINS = 15
 REPETITIONS = 200
-COMPARED = 100  # Repetitions in which the other intervals are computed, too.
+COMPARED = 100  # The other intervals are computed only in these repetitions.
 POPULATION = 200_000
 PIECE = 20_000
-GRID = 20  # Temperatures at which the truth is computed; between them it is linear.
+GRID = 20  # Temperatures with exact truth; between them it is interpolated.
 ERRORS = {
     "expected_calibration_error": "ECE",
     "adaptive_calibration_error": "AdaECE",
@@ -50,12 +50,12 @@ WHERE = ("before", "after", "change")
 
 
 class Setting(NamedTuple):
-    """A population, and how many of it are drawn."""
+    """A population, and the number of samples drawn from it."""
 
     samples: int
     classes: int
     temperature: float
-    deviation: float  # Of the logits.
+    deviation: float  # Standard deviation of the logits.
 
     def draw(self, seed: int) -> tuple[Tensor, Tensor]:
         """Logits (n, classes) and labels (n,)."""
@@ -86,19 +86,19 @@ SETTINGS = (
 class Coverage(NamedTuple):
     """Shares and means over the repetitions of one setting."""
 
-    # The keys are calibration errors; the values are for before, after and the change.
+    # Keys are calibration errors; values are for before, after and the change.
     truth: dict[str, list[float]]  # Mean true errors.
-    covered: dict[str, list[float]]  # Shares of intervals that hold the true error.
+    covered: dict[str, list[float]]  # Shares of intervals that contain the true error.
     widths: dict[str, list[float]]  # Mean widths of intervals.
-    # The keys are the methods that are compared on the ECE.
-    methods: dict[str, list[float]]  # Shares of intervals that hold the true ECE.
+    # Keys are the methods that are compared on the ECE.
+    methods: dict[str, list[float]]  # Shares of intervals that contain the true ECE.
     method_widths: dict[str, list[float]]
-    temperature: float  # Share of intervals of the temperature that hold T0.
-    advised: float  # Share of reports that advise to scale.
+    temperature: float  # Share of temperature intervals that contain T0.
+    advised: float  # Share of reports that advise scaling.
 
 
 def measure(setting: Setting, repetitions: int = REPETITIONS) -> Coverage:
-    """Simulate a setting."""
+    """Simulate all repetitions of a setting."""
     draws = [simulate(setting, seed, seed < COMPARED) for seed in range(repetitions)]
     return summarise(setting, draws)
 
@@ -107,15 +107,15 @@ class Draw(NamedTuple):
     """The result of one repetition."""
 
     report: dict[str, Any]  # The data of the calibration report.
-    # The other intervals of the ECE, before, after and of the change; none where they
-    # are not compared.
+    # Other intervals of the ECE (before, after, change); empty if they are not
+    # compared.
     others: dict[str, list[tuple[float, float]]]
 
 
 def simulate(setting: Setting, seed: int, compare: bool) -> Draw:
-    """One report, and the other intervals on its rows."""
+    """One report, and the other intervals on the same rows."""
     logits, labels = setting.draw(seed)
-    # No interval of a calibration error depends on the number of resamples.
+    # Intervals of calibration errors do not depend on the number of resamples.
     report = calibrate(logits, labels, bootstrap=1, seed=seed)
     if not compare:
         return Draw(report.data, {})
@@ -158,7 +158,7 @@ def summarise(setting: Setting, draws: list[Draw]) -> Coverage:
 
 
 def _target(method: str) -> str:
-    """The error that a method's interval is of."""
+    """Name of the error that a method's interval is about."""
     if method == SQUARED:
         return "squared_error"
     if method.startswith("MCE"):
@@ -169,7 +169,7 @@ def _target(method: str) -> str:
 def population_errors(setting: Setting, fitted: Floats) -> dict[str, Floats]:
     """The true errors before and after scaling, and their change.
 
-    There is a row for each fitted temperature; the shape is (temperatures, 3).
+    The shape is (temperatures, 3), with one row for each fitted temperature.
     """
     grid = np.linspace(fitted.min(), fitted.max(), GRID)
     grid = np.sort(np.append(grid, setting.temperature))
@@ -223,7 +223,7 @@ def true_errors(setting: Setting, temperatures: list[float]) -> dict[str, list[f
 
 
 def tables(measured: dict[Setting, Coverage]) -> str:
-    """The Markdown of the page, between its markers."""
+    """Tables for the page, as Markdown."""
     columns = ["before", "after", "change", "width before", "after", "change"]
     lines = [
         f"| interval of the ECE | {' | '.join(columns)} |",
@@ -262,14 +262,14 @@ def tables(measured: dict[Setting, Coverage]) -> str:
 
 
 def write_page(text: str) -> None:
-    """Put the tables between the markers of the page."""
+    """Write the tables between the page's markers."""
     page = PAGE.read_text(encoding="utf-8")
     pattern = re.compile(r"(<!-- measured -->\n).*?(<!-- end -->)", re.DOTALL)
     PAGE.write_text(pattern.sub(rf"\1\n{text}\n\n\2", page), encoding="utf-8")
 
 
 def _reported(report: dict[str, Any], name: str) -> list[list[float]]:
-    """The reported intervals before, after and of the change."""
+    """Reported intervals of the error before, after, and of the change."""
     metrics = report["metrics"]
     change = report["differences"][name]
     return [
@@ -280,7 +280,7 @@ def _reported(report: dict[str, Any], name: str) -> list[list[float]]:
 
 
 def _covered(ends: Floats, truth: Floats) -> list[float]:
-    """Share of the intervals (n, 3, 2) that hold the truth (n, 3); NaN without one."""
+    """Shares of intervals (n, 3, 2) that contain the truth (n, 3), or NaN."""
     holds = (ends[:, :, 0] <= truth) & (truth <= ends[:, :, 1])
     shares = np.where(np.isnan(ends[:, :, 0]).any(axis=0), np.nan, holds.mean(axis=0))
     return shares.tolist()  # type: ignore[no-any-return]
@@ -301,7 +301,7 @@ def _equal_mass(tops: Tensor, right: Tensor) -> float:
 
 
 def _method_row(name: str, shares: Floats, widths: Floats) -> str:
-    """The range of coverage over the settings, and the mean width."""
+    """Table row: the range of coverage over the settings, and the mean width."""
     cells = [name]
     for column in shares.T:
         low, high = 100 * column.min(), 100 * column.max()

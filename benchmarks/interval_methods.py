@@ -2,8 +2,8 @@
 
 `benchmarks.interval_coverage` compares them with ours.
 
-All of them take the bins of the ECE and two arms of one sample, before and after
-scaling, and give the interval of each arm's error and of the change.
+Each method takes the ECE's bins for two arms of one sample, before and after scaling.
+It returns an interval for the error of each arm and for the change.
 """
 
 from statistics import NormalDist
@@ -23,16 +23,16 @@ Floats = NDArray[np.float64]
 Interval = tuple[float, float]
 BINS = 15
 RESAMPLES = 400
-GRID = 41  # True errors that are tried, from 0 to 1.5 times the observed one.
-NORMAL = 1.6449  # 95 % of a normal variable lie below.
+GRID = 41  # Number of true errors tried, from 0 to 1.5 times the observed one.
+NORMAL = 1.6449  # The 95 % quantile of the standard normal distribution.
 
 
 class Moments(NamedTuple):
-    """Means over weighted samples in each bin, of one arm; a row for each weighting.
+    """Weighted means in each bin for one arm; one row per weighting of the samples.
 
     Attributes:
-        means: Means of right minus confidence, shape (rows, bins).
-        squares: Means of its square, shape (rows, bins).
+        means: Means of correctness minus confidence, shape (rows, bins).
+        squares: Means of the squared difference, shape (rows, bins).
         shares: Shares of the samples, shape (rows, bins).
         samples: The number of samples.
     """
@@ -88,13 +88,13 @@ class Pair(NamedTuple):
 
     before: Moments
     after: Moments
-    products: Floats  # The arms' gaps, multiplied per pair of bins (rows, bins, bins).
+    products: Floats  # Products of the arms' gaps, shape (rows, bins, bins).
 
     @classmethod
     def of(
         cls, before: Tensor, after: Tensor, right: Tensor, weights: Tensor
     ) -> "Pair":
-        """Moments of confidences (n,) that are right or not, weights (rows, n)."""
+        """Moments from confidences (n,), correctness (n,) and weights (rows, n)."""
         share = weights / weights.sum(dim=1, keepdim=True)
         samples = int(weights[0].sum())
         arms = []
@@ -116,14 +116,14 @@ class Pair(NamedTuple):
         return cls(before=arms[0], after=arms[1], products=products)
 
     def arrays(self, name: str) -> list[Floats]:
-        """A property of before, after, and after minus before."""
+        """The named property before scaling, after scaling, and their difference."""
         before: Floats = getattr(self.before, name)
         after: Floats = getattr(self.after, name)
         return [before, after, after - before]
 
     @property
     def errors(self) -> list[Floats]:
-        """Standard errors of the plain errors and of their change, signs held."""
+        """Standard errors of the plain errors and their change, for fixed signs."""
         variances = [
             arm.squares.sum(axis=1) - arm.plain**2 for arm in (self.before, self.after)
         ]
@@ -141,7 +141,7 @@ class Pair(NamedTuple):
 def intervals(
     before: Tensor, after: Tensor, right: Tensor, seed: int
 ) -> dict[str, list[Interval]]:
-    """The intervals before, after and of the change, by the name of the method."""
+    """Intervals of the error before, after, and of the change, by method."""
     samples = len(right)
     here = Pair.of(before, after, right, torch.ones(1, samples, dtype=torch.float64))
     weights = torch.cat(list(resample_weights(samples, RESAMPLES, seed)))
@@ -160,7 +160,7 @@ def intervals(
 
 
 def _reflected(here: Pair, resampled: Pair, name: str = "plain") -> list[Interval]:
-    """The percentiles reflected at the plain error, extended to hold it."""
+    """Percentiles reflected at the plain error, extended to contain it."""
     found = []
     for value, draws in zip(here.arrays(name), resampled.arrays(name), strict=True):
         low, high = 2 * value[0] - np.quantile(draws, [0.95, 0.05])
@@ -169,7 +169,7 @@ def _reflected(here: Pair, resampled: Pair, name: str = "plain") -> list[Interva
 
 
 def _basic(here: Pair, resampled: Pair) -> list[Interval]:
-    """The percentiles reflected at the debiased error."""
+    """Percentiles reflected at the debiased error."""
     found = []
     pairs = zip(here.arrays("debiased"), resampled.arrays("debiased"), strict=True)
     for value, draws in pairs:
@@ -192,8 +192,8 @@ def _studentised(here: Pair, resampled: Pair) -> list[Interval]:
 def _squared(here: Pair) -> list[Interval]:
     """Normal intervals around the debiased squared error.
 
-    Its standard error is the sum of that of a miscalibrated model, which falls as
-    1 / sqrt(n), and that of a calibrated one, which falls as 1 / n.
+    The variance adds the term of a miscalibrated model, which falls as 1 / n, and that
+    of a calibrated model, which falls as 1 / n^2.
     """
     variances = []
     for arm in (here.before, here.after):
@@ -210,10 +210,10 @@ def _squared(here: Pair) -> list[Interval]:
 
 
 def _band(here: Pair) -> list[Interval]:
-    """The largest lower and the largest upper end over the filled bins.
+    """The largest lower and the largest upper end over the non-empty bins.
 
-    The intervals of the bins contain all gaps simultaneously. The interval of the
-    change is made of the differences of ends.
+    The bins' intervals contain all gaps simultaneously. The interval of the change runs
+    from the lower end after minus the upper end before, to the reverse.
     """
     ends = []
     for arm in (here.before, here.after):
@@ -227,11 +227,11 @@ def _band(here: Pair) -> list[Interval]:
 
 
 def _inverted(here: Pair, seed: int) -> list[Interval]:
-    """The true errors for which the observed error is not extreme.
+    """Range of true errors for which the observed error is not extreme.
 
-    It then lies between the 5th and the 95th percentile of simulated errors. True gaps
-    are the observed gaps, all shrunk by the same number of standard errors. The change
-    has no interval of this kind.
+    An observed error is not extreme if it lies between the 5th and the 95th percentile
+    of simulated errors. The true gaps are the observed gaps, all shrunk by the same
+    number of standard errors. This method gives no interval for the change.
     """
     generator = np.random.default_rng(seed)
     found = []
@@ -250,7 +250,7 @@ def _inverted(here: Pair, seed: int) -> list[Interval]:
 
 
 def _shrunk(gaps: Floats, deviations: Floats, total: float) -> Floats:
-    """The gaps, each less a multiple of its standard error, that sum to the total."""
+    """Gaps reduced by a common multiple of their standard errors to sum to `total`."""
     if total >= gaps.sum():
         stretched: Floats = gaps * total / max(gaps.sum(), 1e-12)
         return stretched
@@ -267,9 +267,9 @@ def _shrunk(gaps: Floats, deviations: Floats, total: float) -> Floats:
 
 
 def _halves(samples: int, seed: int) -> Tensor:
-    """Intervals from random halves of the samples.
+    """Weights (resamples, samples) that choose random halves of the samples.
 
-    A half varies about the whole as the whole varies about the truth.
+    A half varies around the whole sample as the sample varies around the truth.
     """
     generator = torch.Generator().manual_seed(seed)
     order = torch.rand(RESAMPLES, samples, generator=generator).argsort(dim=1)
@@ -277,7 +277,7 @@ def _halves(samples: int, seed: int) -> Tensor:
 
 
 def _mean_absolute(means: Floats, deviations: Floats) -> Floats:
-    """Mean of |m + s x| over a normal x."""
+    """Mean of |m + s x| for a standard normal x."""
     scaled = means / np.maximum(deviations, 1e-300)
     spread = deviations * np.sqrt(2 / np.pi) * np.exp(-(scaled**2) / 2)
     result: Floats = spread + means * erf(scaled / np.sqrt(2))
@@ -285,6 +285,6 @@ def _mean_absolute(means: Floats, deviations: Floats) -> Floats:
 
 
 def _bounded(found: list[Interval]) -> list[Interval]:
-    """Errors at least 0; the change, which is last, as it is."""
+    """Clip the intervals of errors at 0, but not the last one, of the change."""
     *errors, change = found
     return [*((max(0.0, low), max(0.0, high)) for low, high in errors), change]

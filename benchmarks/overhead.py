@@ -1,7 +1,7 @@
-"""Overhead of a stage: the start of a program, and `dvc repro` without changes.
+"""Overhead of a stage: start-up of a program, and `dvc repro` without changes.
 
-Whole processes, as a user starts them, in this checkout. Medians, because the first
-start after a pause also reads the libraries from the disk.
+Whole processes run in this checkout, as a user would start them. The result is the
+median, because the first start after a pause also reads the libraries from the disk.
 """
 
 import os
@@ -30,7 +30,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     """Time `--help` of a stage program, an unchanged `dvc repro`, and `plan`.
 
     Args:
-        quick: One run of each instead of the median of several.
+        quick: Run each once instead of taking the median of several runs.
 
     Returns:
         name, help_seconds (imports and argument parsing of a stage program),
@@ -76,7 +76,7 @@ def median_seconds(command: tuple[str, ...], *, repeats: int) -> float:
 def run(command: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
     """Run a program in the project's root, with this Python first on PATH.
 
-    So a stage's `python` is this one.
+    A stage's command `python` then starts this interpreter.
     """
     folder = Path(sys.executable).parent
     search_path = os.environ.get("PATH", os.defpath)

@@ -1,4 +1,7 @@
-"""Precisions in which this machine multiplies; emulated ones are many times slower."""
+"""Precisions for which this machine has native matrix instructions.
+
+Emulated precisions are many times slower.
+"""
 
 from typing import Literal
 
@@ -13,7 +16,7 @@ Precision = Literal["float32", "bfloat16"]
 
 
 def native_precisions() -> tuple[Precision, ...]:
-    """Precisions for which this machine has instructions, the fastest last."""
+    """Precisions with native instructions on this machine, the fastest last."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if isinstance(choose_products("bfloat16", device), RoundedProducts):
         return ("float32",)

@@ -14,7 +14,7 @@ Quick = Annotated[bool, typer.Option("--quick", help="Small sizes, in seconds.")
 def print_result(
     measure: Callable[..., dict[str, Any]], description: str | None
 ) -> int:
-    """Measure, with `--quick` at small sizes, and print the result as JSON.
+    """Measure (small sizes with `--quick`), and print the result as JSON.
 
     Returns:
         The exit code.

@@ -1,10 +1,10 @@
-"""Speed of networks at several inverse temperatures, batched and one after the other.
+"""Speed of networks at several inverse temperatures: batched, or one after the other.
 
 A sweep of the temperature_check paper trains one network many times. `torch.func.vmap`
-can train all of them in one step, with stacked parameters; the pipeline trains them one
-at a time, several cells side by side in processes. This says which is faster on one
-thread, for the networks that the profiles sweep without batch normalisation (whose
-running estimates vmap cannot stack).
+can train all copies in one step with stacked parameters. The pipeline instead trains
+them one at a time, in several processes. This benchmark shows which is faster on one
+thread, for the swept networks without batch normalisation (vmap cannot stack running
+statistics).
 """
 
 import copy
@@ -24,7 +24,7 @@ from softmax_temperature.params.network import Network
 
 CLASSES = 10
 RATE = 1e-4
-# Architecture, its arguments, pixels of a side, batch.
+# Architecture, its arguments, image side in pixels, batch size.
 NETWORKS = {
     "wrn-10-1": ("wide_resnet", {"depth": 10, "width": 1, "batch_norm": False}, 32, 64),
     "wrn-8-1": ("wide_resnet", {"depth": 8, "width": 1, "batch_norm": False}, 8, 32),
@@ -36,15 +36,15 @@ QUICK_ROUNDS = 1
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
-    """Time one step of all networks, both ways in turn.
+    """Time one step of all networks, alternating between the two ways.
 
     Args:
-        quick: One round.
+        quick: Measure one round.
 
     Returns:
-        name, size, precision, rounds; for each network the ratio of the seconds (above
-        1: batched is faster) and the largest difference between the parameters after
-        the same steps.
+        name, size, precision, rounds; for each network the ratio of seconds (above 1 if
+        the batched step is faster), and the largest parameter difference after the same
+        steps.
     """
     torch.set_num_threads(1)
     result: dict[str, Any] = {
@@ -76,7 +76,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 def batched_step(
     networks: list[nn.Module], images: Tensor, labels: Tensor
 ) -> tuple[Callable[[], None], dict[str, Any]]:
-    """A step of plain SGD for all networks, and the stacked parameters it changes."""
+    """A plain SGD step for all networks at once, and the parameters that it changes."""
     stacked, buffers = torch.func.stack_module_state(networks)
     skeleton = copy.deepcopy(networks[0]).to("meta")
 
@@ -102,7 +102,7 @@ def batched_step(
 def single_steps(
     networks: list[nn.Module], images: Tensor, labels: Tensor
 ) -> Callable[[], None]:
-    """A step of plain SGD, one network after the other."""
+    """A plain SGD step for one network after the other."""
     optimizers = [torch.optim.SGD(network.parameters(), RATE) for network in networks]
 
     def step() -> None:
@@ -117,7 +117,7 @@ def single_steps(
 
 
 def difference(networks: list[nn.Module], stacked: dict[str, Any]) -> float:
-    """The largest difference between parameters of networks and stacked parameters."""
+    """Largest difference between the networks' parameters and the stacked ones."""
     differences = []
     for number, network in enumerate(networks):
         for name, parameter in network.named_parameters():

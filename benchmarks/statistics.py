@@ -1,10 +1,9 @@
 """Speed of the 23 statistics against plain calls of scipy and scikit-learn.
 
-Both sides work on the same embeddings, in the same process, with the number of threads
-that the process has. The peer computes the same 23 statistics in float64 by the
-shortest calls of numpy, scipy (one dimension at a time) and scikit-learn. Its
-silhouette is scikit-learn's, in chunks over all pairs of rows, as the paper's wording
-demands.
+Both sides use the same embeddings, process and number of threads. The peer computes the
+same 23 statistics in float64 by the shortest calls of numpy, scipy (one dimension at a
+time) and scikit-learn. Its silhouette is scikit-learn's, in chunks over all pairs of
+rows, as the paper's wording requires.
 """
 
 from typing import Any
@@ -33,15 +32,14 @@ PERCENTAGES = (50, 75, 80, 90, 95, 99)
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
-    """Time ours and the peer once each, in one run.
+    """Time our implementation and the peer once each, in one run.
 
     Args:
-        quick: 6,000 x 128 embeddings instead of the 50,000 x 512 that the promise is
-            about.
+        quick: Use 6,000 x 128 embeddings instead of the 50,000 x 512 of the promise.
 
     Returns:
         name, size, ours_seconds, peer_seconds, ratio (peer over ours) and peer, a
-        sentence on what it does.
+        sentence that describes the peer.
     """
     samples, dim, n_classes = QUICK_SIZE if quick else FULL_SIZE
     embeddings, labels = clustered_embeddings(samples, dim, n_classes)
@@ -65,7 +63,7 @@ def clustered_embeddings(
 ) -> tuple[Tensor, Tensor]:
     """Rectified Gaussian clusters, float32.
 
-    They are sparse and not negative, like pooled convolutional features.
+    They are sparse and non-negative, like pooled convolutional features.
     """
     generator = torch.Generator().manual_seed(0)
     labels = torch.randint(0, n_classes, (samples,), generator=generator)
@@ -75,7 +73,7 @@ def clustered_embeddings(
 
 
 def describe_plainly(embeddings: Tensor, labels: Tensor) -> dict[str, float]:
-    """The 23 statistics by the shortest library calls, by dimension and by class."""
+    """The 23 statistics by the shortest library calls, per dimension and per class."""
     raw = embeddings.double().numpy()
     classes = labels.numpy()
     unit = raw / np.linalg.norm(raw, axis=1, keepdims=True)
@@ -98,7 +96,7 @@ def describe_plainly(embeddings: Tensor, labels: Tensor) -> dict[str, float]:
 
 
 def plain_traces(unit: Array, classes: NDArray[np.int64]) -> dict[str, float]:
-    """Traces of averaged covariance matrices, from the matrices."""
+    """Traces of the mean covariance matrices, computed from the matrices."""
     members = [unit[classes == label] for label in np.unique(classes)]
     offsets = [rows.mean(axis=0) - unit.mean(axis=0) for rows in members]
     within = sum(np.cov(rows.T, bias=True) for rows in members) / len(members)
@@ -107,9 +105,9 @@ def plain_traces(unit: Array, classes: NDArray[np.int64]) -> dict[str, float]:
 
 
 def plain_dimensions(unit: Array) -> dict[str, float]:
-    """Statistics of dimensions, with a loop over dimensions for two of them.
+    """Statistics over dimensions.
 
-    The loop calls scipy's kurtosis and Shapiro-Wilk test.
+    For two of them, it loops over dimensions: scipy's kurtosis and Shapiro-Wilk test.
     """
     dim = unit.shape[1]
     off_diagonal = ~np.eye(dim, dtype=bool)

@@ -1,14 +1,16 @@
 """Speed of the batched temperature grid against one temperature at a time.
 
-Also measured: its share of the speed of bare matrix products. Both sides train a cosine
-classifier at 51 inverse temperatures on the same embeddings for one epoch and count
-correct test samples after it, as the paper's search does a thousand times. Ours trains
-all of them together, its matrix products in bfloat16 where the machine multiplies it
-(and in float32, for a comparison in equal precision); the peer is the shortest plain
-PyTorch of section 3.1, in float32, one temperature after the other. Rounds of ours, the
-peer and bare matrix products take turns; ratios are taken within a round, and their
-median counts, so that other work on the machine weighs on all three alike. Prints the
-measurement as JSON.
+Both sides train a cosine classifier at 51 inverse temperatures on the same embeddings
+for one epoch, then count correct test samples; the paper's search does this a thousand
+times. Ours trains all temperatures together, with matrix products in bfloat16 where the
+machine has it (and once more in float32, to compare at equal precision). The peer is
+the shortest plain PyTorch version of section 3.1, in float32, one temperature after the
+other.
+
+The speed is also compared with that of bare matrix products. Ours, the peer and the
+bare products alternate in rounds. Each ratio is taken within a round and the median
+counts, so that other work on the machine slows all three alike. The program prints the
+result as JSON.
 """
 
 import sys
@@ -25,15 +27,15 @@ from benchmarks.program import print_result
 from benchmarks.timing import gpu_gibibytes, seconds
 from softmax_temperature.cosine_classifier import TemperatureGridTrainer, normalise
 
-# Section 4.3, as the batch size.
+# Inverse temperatures and batch size of section 4.3.
 INVERSE_TEMPERATURES = (1.0, *(5.0 * step for step in range(1, 51)))
 BATCH_SIZE = 2_048
 LEARNING_RATE = 3.0
 MOMENTUM = 0.9
 FULL_SIZE = (8_192, 1_024, 100)
-# The nine extractors have 1,223 dimensions on average, so the promise is about 1,024.
-# Half of that is measured beside it: fewer operations for the same softmax, hence a
-# smaller share of peak.
+# The nine extractors have 1,223 dimensions on average, so the promise uses 1,024. We
+# also measure 512: fewer operations for the same softmax reach a smaller share of the
+# peak.
 HALF_DIM = 512
 QUICK_SIZE = (4_096, 64, 10)
 ROUNDS = 9
@@ -50,7 +52,7 @@ Split = tuple[Tensor, Tensor]
 
 
 class PlainCosineClassifier(torch.nn.Module):
-    """Logits alpha * cos(w_c, x) for embeddings of length 1."""
+    """Logits alpha * cos(w_c, x) for unit-length embeddings."""
 
     def __init__(self, dim: int, classes: int, inverse_temperature: float) -> None:
         super().__init__()
@@ -64,20 +66,20 @@ class PlainCosineClassifier(torch.nn.Module):
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
-    """Time an epoch and evaluation of the whole grid, and bare matrix products.
+    """Time an epoch and evaluation of the whole grid, and bare products.
 
     Args:
-        quick: 4,096 x 64 embeddings of 10 classes and one round, instead of 8,192 x
-            1,024 of 100 that the promise is about.
+        quick: Use 4,096 x 64 embeddings, 10 classes and one round instead of the 8,192
+            x 1,024 and 100 classes of the promise.
 
     Returns:
         name, size, precision, rounds; ours_seconds, peer_seconds and ratio (peer over
-        ours), an epoch and its evaluation each; embeddings_per_second of ours, one for
-        each temperature, and gpu_gibibytes, what it holds there; peak_flops, the
-        fastest bare product in the same precision, and peak_fraction, the rate of our
-        epoch's products over that of bare ones in the same round;
-        half_dim_peak_fraction, the same at 512 dimensions; float32_ratio, against ours
-        in the peer's precision; peer, a sentence on what it does.
+        ours), each for one epoch and its evaluation; embeddings_per_second of ours,
+        counted once per temperature; gpu_gibibytes, its peak GPU memory; peak_flops,
+        the rate of the fastest bare product in the same precision; peak_fraction, the
+        rate of our epoch's products over that of bare ones in the same round;
+        half_dim_peak_fraction, the same at 512 dimensions; float32_ratio, the ratio
+        with ours in the peer's precision; peer, a sentence that describes the peer.
     """
     samples, dim, classes = QUICK_SIZE if quick else FULL_SIZE
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -106,7 +108,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         return median(round_[above] / round_[below] for round_ in rounds)
 
     count = len(INVERSE_TEMPERATURES)
-    # Two products, two operations each.
+    # There are two products, each with two operations per multiply-add.
     flops_per_dim = count * 4 * samples * classes
     train_seconds = median(round_["train"] for round_ in rounds)
     return {
@@ -134,9 +136,9 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 
 
 def clusters(samples: int, dim: int, classes: int, device: torch.device) -> Split:
-    """Rectified Gaussian clusters, of length 1, float32; no class is absent.
+    """Unit-length rectified Gaussian clusters, float32; no class is empty.
 
-    They are sparse and not negative, like pooled convolutional features.
+    They are sparse and non-negative, like pooled convolutional features.
     """
     centres = torch.randn(classes, dim, generator=torch.Generator().manual_seed(0))
     generator = torch.Generator().manual_seed(samples)
@@ -147,7 +149,7 @@ def clusters(samples: int, dim: int, classes: int, device: torch.device) -> Spli
 
 
 def trainer(train: Split, precision: str) -> TemperatureGridTrainer:
-    """Ours, after an epoch that allocates its memory."""
+    """Our trainer, after one epoch that allocates its memory."""
     grid = TemperatureGridTrainer(
         train,
         INVERSE_TEMPERATURES,
@@ -161,7 +163,7 @@ def trainer(train: Split, precision: str) -> TemperatureGridTrainer:
 
 
 def train_epochs(grid: TemperatureGridTrainer, test: Split | None = None) -> None:
-    """A few epochs of ours, with an evaluation after each if there is a test set."""
+    """Train a few epochs with our trainer; evaluate after each if `test` is given."""
     samples = None if test is None else grid.prepare_test(*test)
     for _ in range(EPOCHS):
         grid.epoch()
@@ -170,7 +172,7 @@ def train_epochs(grid: TemperatureGridTrainer, test: Split | None = None) -> Non
 
 
 def train_one_at_a_time(train: Split, test: Split, classes: int) -> list[float]:
-    """Train the peer for one epoch at every inverse temperature; its accuracies."""
+    """Train the peer for one epoch per inverse temperature; returns its accuracies."""
     embeddings, labels = train
     test_embeddings, test_labels = test
     dim = embeddings.shape[1]
@@ -201,7 +203,7 @@ def _multiply(left: Tensor, right: Tensor, out: Tensor) -> None:
 
 
 def seconds_of_a_flop(dtype: torch.dtype, device: torch.device) -> float:
-    """Seconds per operation of the fastest of a few large products by torch.mm."""
+    """Seconds per operation of torch.mm: the fastest of a few large products."""
     rates = []
     for rows, inner, columns in PRODUCT_SIZES:
         left = torch.randn(rows, inner, device=device).to(dtype)

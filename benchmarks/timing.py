@@ -1,4 +1,4 @@
-"""Wall-clock seconds and GPU memory of a piece of work."""
+"""Measure the wall-clock seconds and the GPU memory of a function."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ import torch
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Wall-clock seconds of one call, with the work that it queues on a GPU."""
+    """Wall-clock seconds of one call, including the work that it queues on a GPU."""
     synchronise()
     start = time.perf_counter()
     work()
@@ -22,7 +22,7 @@ def synchronise() -> None:
 
 
 def gpu_gibibytes(work: Callable[[], object]) -> float:
-    """Peak memory of all tensors on the GPU during a call, GiB; 0 without a GPU."""
+    """Peak GPU memory of all tensors during a call, in GiB; 0 without a GPU."""
     if not torch.cuda.is_available():
         work()
         return 0.0

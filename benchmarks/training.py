@@ -2,16 +2,16 @@
 
 Both train the same network from the same weights on the same random images of 32×32
 pixels, with SGD, cropping and mirroring. The peer is the loop of the usual tutorials:
-images as PIL objects, torchvision's transforms one image at a time, a DataLoader with
-as many workers as there are cores, the default memory format, and the VGG's layers in
-the order in which they are written everywhere, pooling behind the activation. Ours
-keeps uint8 images on the device, augments a batch at a time, computes with channels
-last, in bfloat16 where the machine multiplies it, and pools before ReLU.
+PIL images, torchvision's transforms one image at a time, a DataLoader with one worker
+per core, the default memory format, and the VGG's layers in the usual order, with
+pooling after the activation. Ours keeps uint8 images on the device, augments a batch at
+a time, uses the channels-last format, computes in bfloat16 where the machine has it,
+and pools before ReLU.
 
-Each side has a process of its own. The peer's is as Python starts it; ours keeps its
-memory, as a cell does. Each warms up for an epoch. Then they take turns, epoch by
-epoch, and the medians of ratios and of speeds over the rounds count, because on a
-shared machine speed may change by a fifth from one minute to the next.
+Each side runs in its own process. The peer's has Python's default settings; ours keeps
+freed memory, as a cell does. Each warms up for one epoch, then the two alternate, epoch
+by epoch. Results are medians over the rounds of the ratios and speeds, because the
+speed of a shared machine may change by a fifth from one minute to the next.
 """
 
 import multiprocessing
@@ -68,7 +68,7 @@ RECIPE = {
     "mean": MEAN,
     "std": STD,
 }
-# In a process that `side` started: the function that trains an epoch of its side.
+# Holds, in a process started by `side`, the function that trains one epoch.
 _sides: list[Callable[[], None]] = []
 
 
@@ -76,10 +76,10 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     """Time both sides on both networks, in one run.
 
     Args:
-        quick: One small network on few images.
+        quick: Use one small network and few images.
 
     Returns:
-        name, size, device, precision of ours, and for each network images per second of
+        name, size, device, our precision, and for each network the images per second of
         ours and of the peer, and their ratio.
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -114,9 +114,9 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 def side(
     build: Callable[..., Callable[[], None]], *arguments: Any
 ) -> ProcessPoolExecutor:
-    """A process that builds one side and trains its first epoch.
+    """Start a process that builds one side and trains its first epoch.
 
-    `seconds`, called there, times the next epoch.
+    Submit `seconds` to it to time the next epoch.
     """
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(
@@ -134,7 +134,7 @@ def begin(build: Callable[..., Callable[[], None]], *arguments: Any) -> None:
 
 
 def seconds() -> float:
-    """Wall-clock seconds of an epoch of this process's side."""
+    """Wall-clock seconds of one epoch of this process's side."""
     return timing.seconds(_sides[0])
 
 
@@ -153,9 +153,9 @@ def our_epoch(
     batch_size: int,
     device: str,
 ) -> Callable[[], None]:
-    """Function that trains an epoch by this project's loop.
+    """Function that trains one epoch with this project's loop.
 
-    From now on the process keeps its freed memory.
+    As a side effect, the process keeps its freed memory from now on.
     """
     keep_freed_memory()
     recipe = Recipe.model_validate(
@@ -177,7 +177,7 @@ def our_epoch(
 
 
 class Pictures(Dataset[Any]):
-    """Images as PIL objects, transformed one at a time."""
+    """PIL images, transformed one at a time."""
 
     def __init__(self, pixels: np.ndarray, labels: np.ndarray) -> None:
         self.images = [Image.fromarray(image) for image in pixels]
@@ -198,9 +198,9 @@ class Pictures(Dataset[Any]):
 
 
 def in_the_usual_order(network: nn.Module) -> nn.Module:
-    """The network with each max-pooling moved behind the ReLU that followed it.
+    """The network with each max-pooling moved after the ReLU that followed it.
 
-    It computes the same function with the same weights.
+    The function and the weights stay the same.
     """
     for stack in list(network.modules()):
         if not isinstance(stack, nn.Sequential):
@@ -219,7 +219,7 @@ def plain_epoch(
     batch_size: int,
     device: str,
 ) -> Callable[[], None]:
-    """Function that trains an epoch by the usual loop."""
+    """Function that trains one epoch with the usual loop."""
     loader = DataLoader(
         Pictures(pixels, labels),
         batch_size,

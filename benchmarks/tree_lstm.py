@@ -1,10 +1,10 @@
 """Speed of the Tree-LSTM batched by depth against one node after the other.
 
 Forward and backward passes are timed, without the optimizer. The sizes are the paper's:
-embeddings of 300 numbers, memories of 150, 25 trees in a batch. The trees are random,
-on average with as many words (20) and as deep (10 nodes) as those of the Stanford
-Sentiment Treebank. The plain form is the one with which the tests compare outputs and
-gradients. Both compute the same loss over all labelled nodes.
+embeddings of 300 numbers, memories of 150, and 25 trees per batch. The trees are
+random; on average they have as many words (20) and levels (10) as those of the Stanford
+Sentiment Treebank. The tests compare the plain form's outputs and gradients with the
+batched form's. Both compute the same loss over all labelled nodes.
 """
 
 import sys
@@ -22,27 +22,27 @@ from softmax_temperature.data.trees import LABEL, UNLABELLED, encode_trees, pars
 from softmax_temperature.networks.tree_lstm import TreeLSTM
 from tests.networks.node_by_node import plain_states
 
-# Words of the vocabulary, and at most of a sentence.
+# Size of the vocabulary, and the largest number of words in a sentence.
 WORDS = 1000
 MOST = 38
 TREES = 25
 QUICK_TREES = 3
 ROUNDS = {"cpu": 15, "cuda": 100}
 QUICK_ROUNDS = 1
-# Probability that a node has a single word on its left.
+# Probability that the left child of a node is a single word.
 CHAINED = 0.5
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
-    """Time forward and backward passes of one batch, both ways in turn.
+    """Time forward and backward passes of one batch, alternating the two ways.
 
     Args:
-        quick: Few trees and one round.
+        quick: Use few trees and one round.
 
     Returns:
         name, size, precision, rounds, threads; seconds of each way; ratio, the median
-        of plain over batched; trees per second and memory of the batched way; and the
-        largest difference between their gradients.
+        of plain over batched; trees per second and GPU memory of the batched way; and
+        the largest difference between the gradients of the two ways.
     """
     generator = torch.Generator().manual_seed(0)
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -51,7 +51,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     trees = random_trees(count, generator)
     torch.manual_seed(0)
     network = TreeLSTM(WORDS + 2, embedding=300, hidden=150, dropout=0.0).to(device)
-    # Ours takes trees from the host's memory, as in a training.
+    # The batched form gets trees in the host's memory, as in a training.
     batched = step(network, trees, network.states)
     plain = step(network, trees.to(device), lambda batch: plain_states(network, batch))
     differences = [
@@ -98,7 +98,7 @@ def step(
 ) -> Callable[[], tuple[Tensor, ...]]:
     """Function that returns the gradients of the loss over all labelled nodes.
 
-    `states` is the function from trees to the states of their nodes.
+    `states` maps trees to the states of their nodes.
     """
     labels = trees[..., LABEL].to(network.classifier.weight.device)
     labelled = labels != UNLABELLED

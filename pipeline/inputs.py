@@ -1,7 +1,6 @@
 """Download allowed files, and list the digests of the files in the parameters.
 
-Missing items are printed first, on standard error; they are skipped, and everything
-else runs.
+Missing items are skipped and listed first on standard error; everything else runs.
 """
 
 import sys

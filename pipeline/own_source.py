@@ -1,7 +1,7 @@
-"""Put the package beside these programs first, for this and child processes.
+"""Put this checkout's package first on the import path, for child processes too.
 
-The environment may have another checkout installed, as in a Git worktree or in the
-folders of `dvc exp run --queue`.
+The environment may have another checkout's package installed, for example in a Git
+worktree or in the folders of `dvc exp run --queue`.
 """
 
 import os

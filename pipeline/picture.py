@@ -1,4 +1,4 @@
-"""Draw the picture on the front page from the committed studies."""
+"""Draw the front page's picture from the committed studies."""
 
 import sys
 from pathlib import Path

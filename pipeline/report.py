@@ -1,4 +1,4 @@
-"""Write the report: HTML pages of every profile with results, and one over all."""
+"""Write the report: HTML pages for every profile with results, and an overview page."""
 
 import sys
 

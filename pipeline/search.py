@@ -1,4 +1,4 @@
-"""Describe and search every embedded data set, and fit the heuristic; Figure 2."""
+"""Describe and search every embedded data set, fit the heuristic, and draw Figure 2."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Train every experiment of the cooling paper in every Cooling mode, and its U-Net."""
+"""Train every experiment of the Cooling paper in every mode, and its U-Net."""
 
 import sys
 

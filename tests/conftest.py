@@ -1,6 +1,4 @@
-"""What every test can rely on: one thread, no network, and a skip that names what is
-missing.
-"""
+"""Settings of all tests: one thread, no network, skips that name what is missing."""
 
 import atexit
 import gc
@@ -25,29 +23,28 @@ BROWSERS = (
 )
 
 
-# Before torch and numpy are imported, by a conftest.py below for instance, and
-# inherited by the programs that tests start. One thread: the last bits of a sum depend
-# on their number, and tests share the machine.
+# These must be set before torch and numpy are imported, for instance by a conftest.py
+# below. Programs started by tests inherit them. Tests use one thread because the last
+# bits of a sum depend on the number of threads, and because tests run in parallel.
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[name] = "1"
 
 
 def pytest_configure() -> None:
     os.environ["MPLBACKEND"] = "Agg"
-    # Shells start background jobs with it ignored, and the programs that tests
-    # interrupt would inherit that.
+    # Shells start background jobs with SIGINT ignored. The programs that tests
+    # interrupt would inherit this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["HF_HUB_OFFLINE"] = "1"
-    # Servers of tests are on this machine, so no proxy is used.
+    # Test servers run on this machine, so they need no proxy.
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"
-    # The same examples each time, and no deadline: nothing here may depend on how busy
-    # the machine is.
+    # Use the same examples each time and no deadline: results must not depend on how
+    # busy the machine is.
     hypothesis.settings.register_profile(
         "project", derandomize=True, deadline=None, database=None
     )
     hypothesis.settings.load_profile("project")
-    # Nor on which modules are loaded and where they lie: their constants would be among
-    # the examples.
+    # Nor may they depend on the loaded modules, whose constants would become examples.
     providers._get_local_constants = providers.Constants
 
 
@@ -60,13 +57,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def project_root() -> Path:
-    """The checkout, wherever the tests were started."""
+    """The checkout's root, for any current folder at the start of the tests."""
     return ROOT
 
 
 @pytest.fixture(scope="session")
 def site_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The documentation, built strictly: a warning fails."""
+    """The documentation, built strictly, so that a warning fails."""
     folder = tmp_path_factory.mktemp("built") / "site"
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict"]
     subprocess.run(
@@ -80,12 +77,12 @@ def site_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def browser_program() -> str:
-    """The browser that tests marked so may start."""
+    """Path of the browser that tests with this marker may start."""
     return next(path for name in BROWSERS if (path := shutil.which(name)))
 
 
 def _missing(marker: pytest.Mark) -> str | None:
-    """The requirement of a marked test that this machine does not meet, if any."""
+    """The first requirement of a marker that this machine lacks, if any."""
     if marker.name == "gpu":
         import torch
 
@@ -108,6 +105,6 @@ def _unpacked(name: str) -> bool:
 
 
 def pytest_unconfigure() -> None:
-    """Let the libraries of all tests be collected, which `calibrate` leaves out."""
+    """Free the objects that stay frozen so that `calibrate` need not scan them."""
     gc.unfreeze()
     atexit.unregister(gc.freeze)

@@ -1,10 +1,9 @@
-"""A pretended GPU: tensors compute on the CPU, while Python sees `cuda:0` and meets the
-rules of a real one.
+"""A simulated GPU: tensors compute on the CPU, but Python sees `cuda:0` and its rules.
 
-Tensors on the GPU are recognised by their storage. A mode of torch sees every operator:
-it refuses mixed devices and operators without a CUDA kernel, and records where the host
-waits for the device. A pretended CUDA graph replays the captured operators on the
-captured tensors, and none of the Python code between them.
+Tensors on the GPU are recognised by their storage. A torch dispatch mode sees every
+operator: it refuses mixed devices and operators without a CUDA kernel, and records each
+time the host waits for the device. A simulated CUDA graph replays the captured
+operators on the captured tensors, without the Python code between them.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ COMPOSITE = (
     "CompositeImplicitAutograd",
     "CompositeExplicitAutogradNonFunctional",
 )
-# Operators that torch calls on a CPU in place of a CUDA operator.
+# On a CPU, torch calls these operators in place of a CUDA operator.
 STAND_INS = {
     "aten::_scaled_dot_product_flash_attention_for_cpu",
     "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
@@ -54,16 +53,16 @@ INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_"}
 UNDECLARED = {
     "running_mean",
     "running_var",
-}  # Overwritten, though the operator's schema does not say so.
+}  # Overwritten, although the operators' schemas do not say so.
 MOVES = {Tensor.to, Tensor.cpu, Tensor.cuda, torch.as_tensor}
 
 
 class Mixed(AssertionError):
-    """An operator got tensors of both devices, or the GPU has no kernel for it."""
+    """An operator got tensors of both devices, or has no GPU kernel."""
 
 
 def _key(tensor: Tensor) -> int:
-    """The address of its storage; 0 for packed weights and meta tensors."""
+    """Address of the tensor's storage; 0 for packed weights and meta tensors."""
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
     with torch._C.DisableTorchFunction():
@@ -75,17 +74,16 @@ def _key(tensor: Tensor) -> int:
 
 
 class PretendedGPU:
-    """The tensors on the GPU, and `waits`: each wait of the host, with its operator and
-    the line of the package.
+    """The set of tensors on the GPU, and the host's waits for it.
+
+    `waits` has one entry per wait, with the operator and the line of the package.
     """
 
     def __init__(self) -> None:
         self.waits: list[str] = []
         self.graph: PretendedGraph | None = None
-        self.inside = (
-            False  # A call with a tensor on the GPU; what it creates is there too.
-        )
-        self.unlike = False  # A call that waits on a CPU alone.
+        self.inside = False  # In a call with GPU tensors, new tensors are on the GPU.
+        self.unlike = False  # In a call that waits only on a CPU.
         self._there: dict[int, StorageWeakRef] = {}
         self._pinned: dict[int, StorageWeakRef] = {}
 
@@ -122,7 +120,7 @@ class PretendedGPU:
     def move(
         self, source: Tensor, moved: Tensor, *, there: bool, non_blocking: bool
     ) -> Tensor:
-        """The copy of a tensor on one of the devices."""
+        """Copy a tensor to one of the devices."""
         if (was := self.holds(source)) == there:
             return moved
         if _key(moved) == _key(source):
@@ -134,9 +132,7 @@ class PretendedGPU:
 
 
 class _Functions(TorchFunctionMode):
-    """Sees calls from Python: devices as arguments, and what reads a tensor without an
-    operator.
-    """
+    """Sees Python calls: device arguments, and reads that use no operator."""
 
     def __init__(self, gpu: PretendedGPU) -> None:
         super().__init__()
@@ -207,7 +203,7 @@ def _on_cpu(
 
 
 class _Operators(TorchDispatchMode):
-    """Sees every operator, those of the backward pass too."""
+    """Sees every operator, including those of the backward pass."""
 
     def __init__(self, gpu: PretendedGPU) -> None:
         super().__init__()
@@ -252,7 +248,7 @@ class _Operators(TorchDispatchMode):
         masks = any(leaf.dtype == torch.bool for _, leaf in _tensors(args[1:2]))
         indexes = name in INDEXING and gpu.holds(
             args[0]
-        )  # Rows may come from the host, which then waits.
+        )  # Rows on the host make it wait.
         if name == "copy_" and here:
             if not (gpu.is_pinned(args[1]) and len(args) > 2 and args[2]):
                 gpu.wait("copy")
@@ -280,7 +276,10 @@ def _has_kernel(name: str) -> bool:
 
 
 class PretendedGraph:
-    """A captured sequence of operators; capturing changes nothing, as on a GPU."""
+    """A captured sequence of operators.
+
+    As on a GPU, capturing changes no tensors.
+    """
 
     def __init__(self) -> None:
         self._calls: list[tuple[Any, Any, list[tuple[int, Tensor]]]] = []
@@ -288,9 +287,7 @@ class PretendedGraph:
         self._made: set[int] = set()
 
     def before(self, func: Any, args: Any) -> None:
-        """Keep what an operator is about to overwrite, if it was there before the
-        capture.
-        """
+        """Save a tensor that is about to be overwritten, if it predates the capture."""
         written = [
             given
             for argument, given in zip(func._schema.arguments, args, strict=False)
@@ -342,7 +339,7 @@ def _tensors(tree: Any) -> list[tuple[int, Tensor]]:
 
 
 def aliases(tree: Any) -> Any:
-    """The same memory in new tensors, whose shapes an in-place operator may change."""
+    """New tensors on the same memory; in-place operators may change their shapes."""
     return tree_map(
         lambda leaf: leaf.detach() if isinstance(leaf, Tensor) else leaf, tree
     )
@@ -350,7 +347,7 @@ def aliases(tree: Any) -> Any:
 
 @contextmanager
 def pretended_gpu() -> Iterator[PretendedGPU]:
-    """Torch with a GPU, until the end of the block."""
+    """Torch with a simulated GPU until the end of the block."""
     gpu = PretendedGPU()
     layers.channels.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
@@ -369,7 +366,7 @@ def pretended_gpu() -> Iterator[PretendedGPU]:
 
 
 def _replaced(gpu: PretendedGPU) -> Iterator[tuple[Any, str, Any]]:
-    """What torch asks the driver, or decides by the device that its own code sees."""
+    """Replacements for torch's queries to the driver and its own device checks."""
     autocast, group = (
         torch.autocast,
         torch.utils._foreach_utils._group_tensors_by_device_and_dtype,
@@ -425,7 +422,7 @@ def _replaced(gpu: PretendedGPU) -> Iterator[tuple[Any, str, Any]]:
 
 class _Stream:
     def wait_stream(self, other: _Stream) -> None:
-        """No-op: the host computes everything in order."""
+        """Do nothing: the host computes everything in order."""
 
 
 def _device(tensor: Tensor) -> torch.device:

@@ -1,5 +1,6 @@
-"""Settings with which tests run a stage's cells: one after the other in this process,
-on one thread, with a checkpoint at every opportunity.
+"""Compute settings of tests: serial cells in this process, on one thread.
+
+A checkpoint is saved at every opportunity.
 """
 
 from softmax_temperature.runner.section import Compute

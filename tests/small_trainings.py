@@ -1,5 +1,6 @@
-"""A small training of every kind, on any device; for tests of devices and `make
-gpu-check`.
+"""A small training of every kind, on any device.
+
+The tests of devices and `make gpu-check` use them.
 """
 
 from collections.abc import Callable, Mapping
@@ -73,7 +74,7 @@ LOSSES: dict[str, dict[str, Any]] = {
 
 
 class Training(NamedTuple):
-    """A trainer, and what is called after its epochs."""
+    """A trainer, and the callbacks that run after its epochs."""
 
     trainer: Trainer
     callbacks: dict[str, Callback]
@@ -170,7 +171,7 @@ def classification(
     cooling: Mapping[str, Any] | None = None,
     **recipe: Any,
 ) -> Training:
-    """A training with everything that looks at one."""
+    """A training with all callbacks that record it."""
     objective, train = make_loss(loss, LOSSES[loss]), sets["train"]
     if isinstance(train, TreeSet):
         train, objective = train.labelled_nodes(), OverLabelledNodes(objective)

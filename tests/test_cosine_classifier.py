@@ -16,9 +16,9 @@ ALPHAS = (1.0, 10.0, 60.0, 250.0)
 def mixture(
     n: int = 203, dim: int = 12, classes: int = 5, seed: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Softly rectified Gaussian clusters, in which no class is empty.
+    """Softly rectified Gaussian clusters; no class is empty.
 
-    They are hard enough that accuracy depends on the temperature.
+    They overlap enough for the accuracy to depend on the temperature.
     """
     centres = torch.randn(classes, dim, generator=torch.Generator().manual_seed(1))
     generator = torch.Generator().manual_seed(seed)
@@ -40,7 +40,7 @@ def trainer(
 
 
 class PlainCosineClassifier(torch.nn.Module):
-    """Section 3.1 written plainly, by autograd, for one inverse temperature."""
+    """Section 3.1 written plainly with autograd, for one inverse temperature."""
 
     def __init__(self, weights: Tensor, inverse_temperature: float) -> None:
         super().__init__()
@@ -157,7 +157,7 @@ def test_resumed_training_equals_uninterrupted_training_bit_for_bit(
         uninterrupted.epoch()
     first.epoch()
     state = first.state_dict()
-    # The saved state must not change with the trainer.
+    # A later step must not change the saved state.
     first.epoch()
     second.load_state_dict(state)
     for _ in range(3):
@@ -220,8 +220,8 @@ def test_tied_optima_give_their_lower_median(
 
 
 def test_the_plateau_is_the_run_within_one_standard_error() -> None:
-    # a = 0.8 of 100: standard error 0.04. 0.76 is within it, 0.75 is not, and 0.79
-    # beyond it is cut off.
+    # a = 0.8 of 100 samples has a standard error of 0.04. So 0.76 is on the plateau and
+    # 0.75 is not. The value 0.79 is beyond 0.75, so it is cut off.
     assert grid_of([0.79, 0.75, 0.76, 0.8, 0.78, 0.7], evaluated=100).plateau == (
         30.0,
         50.0,
@@ -325,7 +325,7 @@ def test_an_embedding_of_zeros_has_no_gradient() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.int64, torch.bool])
-def test_embeddings_that_are_no_floats_are_refused(dtype: torch.dtype) -> None:
+def test_embeddings_that_are_not_floats_are_refused(dtype: torch.dtype) -> None:
     classifier = CosineClassifier(4, 3, inverse_temperature=16.0)
     with pytest.raises(ValueError, match="embeddings must be floating point"):
         classifier(torch.ones(2, 4, dtype=dtype))

@@ -1,4 +1,4 @@
-"""The 23 statistics against slow computations, cases by hand, and invariances."""
+"""The 23 statistics against slow computations, values by hand, and invariances."""
 
 from itertools import combinations
 
@@ -35,7 +35,7 @@ PCA_NAMES = [name for name in STATISTICS if name.startswith("pca_")]
 def clustered(
     samples: int, dim: int, n_classes: int, *, seed: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Skewed clusters of unequal size, float32; no class is empty."""
+    """Skewed float32 clusters of unequal size; no class is empty."""
     generator = torch.Generator().manual_seed(seed)
     sizes = torch.rand(n_classes, generator=generator) + 0.2
     drawn = torch.multinomial(
@@ -138,7 +138,8 @@ def expected(embeddings: Tensor, labels: Tensor) -> dict[str, float]:
 
 @pytest.mark.parametrize(
     ("samples", "dim", "n_classes"),
-    # Tall, wide (more dimensions than samples), many small classes, two dimensions.
+    # Cases: tall, wide (more dimensions than samples), many small classes, two
+    # dimensions.
     [(400, 12, 5), (25, 40, 4), (90, 6, 40), (30, 2, 2)],
 )
 def test_every_statistic_equals_its_naive_computation(
@@ -151,7 +152,7 @@ def test_every_statistic_equals_its_naive_computation(
 
 
 def test_two_collapsed_classes_by_hand() -> None:
-    # Normalised rows are e1, e1, e2, e2.
+    # After normalisation, the rows are e1, e1, e2, e2.
     embeddings = torch.tensor([[2.0, 0.0], [3.0, 0.0], [0.0, 1.0], [0.0, 5.0]])
     described = describe(embeddings, torch.tensor([4, 4, 9, 9]))
     by_hand = {
@@ -161,17 +162,17 @@ def test_two_collapsed_classes_by_hand() -> None:
         "avg_samp_class": 2,
         "silhouette": 1,
         "david_bouldin": 0,
-        # Each mean is (1/2, -1/2) or its opposite away from the centre.
+        # Each class mean is (1/2, -1/2), or its opposite, from the centre.
         "sb_trace": 0,
         "sw_trace": 0.5,
         # Two of four entries are -1.
         "feats_corr": 0.5,
         "feats_cos_sim": 0,
-        # Two equally likely values.
+        # Each dimension has two equally likely values.
         "avg_kurtosis": -2,
-        # scikit-learn's convention where classes have no spread.
+        # scikit-learn returns 1 if classes have no spread.
         "calinski_harabasz": 1,
-        # One direction explains everything.
+        # One direction explains all the variance.
         **dict.fromkeys(PCA_NAMES, 0.5),
     }
     assert {name: described[name] for name in by_hand} == pytest.approx(
@@ -181,8 +182,8 @@ def test_two_collapsed_classes_by_hand() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_components_that_explain_exactly_a_percentage(seed: int) -> None:
-    # Forty points on twenty randomly rotated axes: up to rounding, every axis explains
-    # a twentieth.
+    # Forty points lie on twenty randomly rotated axes, so every axis explains a
+    # twentieth, up to rounding.
     axes = torch.linalg.qr(
         torch.randn(
             20, 20, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
@@ -196,7 +197,7 @@ def test_components_that_explain_exactly_a_percentage(seed: int) -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.integers(3, 12), st.integers(1, 4), st.integers(0, 2**16))
 def test_order_of_rows_never_matters(samples: int, dim: int, seed: int) -> None:
-    # Small integers make equal rows, signed zeros and columns that do not vary.
+    # Small integers give equal rows, signed zeros and constant columns.
     generator = torch.Generator().manual_seed(seed)
     embeddings = torch.randint(-1, 2, (samples, dim), generator=generator).double()
     embeddings[:, 0] = torch.where(embeddings[:, 0] == 0, 2.0, embeddings[:, 0])
@@ -253,8 +254,8 @@ def test_the_seed_only_draws_rows() -> None:
 
 
 def test_drawn_silhouettes_estimate_the_full_score_with_many_classes() -> None:
-    # Five rows a class: a subset scored within itself would be far off, most of its
-    # classes having one or two rows.
+    # There are five rows per class. A silhouette within a subset would be far off,
+    # because most classes would have only one or two rows there.
     embeddings, labels = clustered(3_000, 6, 600)
     every = silhouette_samples(unit_rows(embeddings), labels.numpy())
     drawn = [describe(embeddings, labels, seed=seed)["silhouette"] for seed in range(3)]

@@ -1,8 +1,7 @@
-"""What computes on a GPU: on one device, by kernels that it has, and without making the
-host wait in a step.
+"""GPU code stays on one device, has kernels, and does not make the host wait.
 
-Each scenario runs on a pretended GPU (`pretended_gpu.py`) and, where there is one, on a
-real one (marker `gpu`).
+Each scenario runs on a simulated GPU (`pretended_gpu.py`) and, with the marker `gpu`,
+on a real one.
 """
 
 import copy
@@ -50,14 +49,15 @@ from tests.pretended_gpu import Mixed, PretendedGPU, pretended_gpu
 from tests.small_trainings import Training
 
 PER_EPOCH = 2
-"""Waits in an epoch of training, none of them in a step: its order goes up, its loss
-and whether it is finite down.
+"""Allowed waits per training epoch, none of them in a step.
+
+The order of samples goes up; the loss and the finite check come down.
 """
 
 
 @dataclass
 class Device:
-    """A GPU by the name that the code uses, and where the host waited for it."""
+    """A GPU by the name that the code uses, and the host's waits for it."""
 
     name: str = "cuda"
     pretended: PretendedGPU | None = None
@@ -103,11 +103,14 @@ def epoch(training: Training) -> None:
 
 
 def without_dropout(training: Training) -> Training:
-    """The same, comparable: a GPU draws masks from a generator of its own."""
+    """The same training without dropout.
+
+    A GPU draws dropout masks from its own generator, so results would differ.
+    """
     for module in training.trainer.network.modules():
         for name in {"p", "dropout"} & vars(
             module
-        ).keys():  # Of dropout itself, and of attention.
+        ).keys():  # Turns off nn.Dropout and attention dropout.
             setattr(module, name, 0.0)
     return training
 
@@ -115,7 +118,7 @@ def without_dropout(training: Training) -> Training:
 # ---- trainings
 
 TRAININGS: dict[str, tuple[Callable[..., Training], int]] = {
-    # The builder, and how often its callbacks may make the host wait after an epoch.
+    # The builder, and the allowed number of waits by its callbacks after an epoch.
     "VGG": (small.vgg, 11),
     "ResNet": (small.resnet, 11),
     "text CNN": (small.text_cnn, 8),
@@ -127,7 +130,7 @@ TRAININGS: dict[str, tuple[Callable[..., Training], int]] = {
 
 
 @pytest.mark.parametrize("name", TRAININGS)
-def test_no_step_of_a_training_waits_and_it_is_that_of_the_cpu(
+def test_no_training_step_waits_and_results_equal_the_cpus(
     gpu: Device, name: str
 ) -> None:
     build, after = TRAININGS[name]
@@ -139,7 +142,7 @@ def test_no_step_of_a_training_waits_and_it_is_that_of_the_cpu(
         after_epoch(training)
         afterwards = gpu.waits()
         epoch(on_cpu)
-        if number:  # Splits are on the device by now.
+        if number:  # By now, splits are on the device.
             assert len(in_epoch) <= PER_EPOCH, in_epoch
             assert len(afterwards) <= after, afterwards
     assert training.trainer.loss == pytest.approx(on_cpu.trainer.loss, rel=1e-3)
@@ -163,7 +166,7 @@ def test_no_loss_waits(gpu: Device, loss: str) -> None:
         ("periodic", {"period": 2, "refit": "increment"}),
     ],
 )
-def test_cooling_is_that_of_the_cpu(
+def test_cooling_equals_that_of_the_cpu(
     gpu: Device, mode: str, settings: dict[str, Any]
 ) -> None:
     rows = []
@@ -183,7 +186,7 @@ def test_cooling_is_that_of_the_cpu(
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "adagrad"])
-def test_a_training_goes_on_where_another_device_left_it(
+def test_a_training_resumes_on_another_device(
     gpu: Device, tmp_path: Path, optimizer: str
 ) -> None:
     whole = small.vgg("cpu", optimizer=optimizer, lr=0.002)
@@ -197,7 +200,7 @@ def test_a_training_goes_on_where_another_device_left_it(
     )
     back = small.vgg("cpu", optimizer=optimizer, lr=0.002)
     resumed.trainer.epoch()
-    # A checkpoint is read onto the CPU.
+    # Checkpoints are loaded onto the CPU.
     state = torch.utils._pytree.tree_map(
         lambda leaf: leaf.cpu() if isinstance(leaf, Tensor) else leaf,
         copy.copy(resumed.trainer.state_dict()),
@@ -227,7 +230,7 @@ def test_float32_is_exact() -> None:
     ("device", "asked", "expected"),
     [("cpu", None, 1), ("cuda", None, 0), ("cuda", True, 1)],
 )
-def test_the_same_bits_each_time_are_asked_for_on_a_cpu_alone(
+def test_the_same_bits_each_time_are_required_only_on_a_cpu(
     device: str, asked: bool | None, expected: int
 ) -> None:
     prepare_torch(1, device, deterministic=asked)
@@ -274,7 +277,7 @@ def test_captured_steps_are_the_plain_ones(
         if number and "cooling" not in options:
             assert len(gpu.waits()) <= PER_EPOCH
         after_epoch(captured)
-        if number == 1:  # What was captured is forgotten, and captured anew.
+        if number == 1:  # Capture again from scratch.
             captured.trainer.load_state_dict(
                 copy.deepcopy(captured.trainer.state_dict())
             )
@@ -298,7 +301,7 @@ def test_captured_steps_are_the_plain_ones(
     )
 
 
-def test_a_captured_step_draws_dropout_anew(gpu: Device) -> None:
+def test_a_captured_step_draws_new_dropout(gpu: Device) -> None:
     losses = []
     for captured in (False, True):
         trainer = small.vgg(gpu.name, epochs=4).trainer
@@ -318,7 +321,7 @@ def test_a_captured_step_draws_dropout_anew(gpu: Device) -> None:
         (small.vgg, {"optimizer": "adagrad"}, "adagrad has no fused form"),
     ],
 )
-def test_what_cannot_be_captured_says_why(
+def test_steps_that_cannot_be_captured_say_why(
     gpu: Device, capsys: pytest.CaptureFixture[str], build: Any, options: Any, says: str
 ) -> None:
     training = build(gpu.name, **options)
@@ -340,7 +343,7 @@ def test_a_step_that_fails_to_be_captured_is_taken_plainly(
     plain, captured = (small.vgg(gpu.name, loss=loss).trainer for _ in range(2))
     captured.capture_steps()
     for trainer in (plain, captured):
-        if loss == "brier":  # One that waits.
+        if loss == "brier":  # This loss makes the host wait.
             own = trainer.objective
             trainer.objective = lambda logits, *more, own=own: (
                 own(logits, *more) * (logits.sum().item() > -1e9)
@@ -383,7 +386,7 @@ def test_a_grid_uploads_its_samples_once(
         accuracies.append(accuracy)
         assert (
             len(gpu.waits()) <= 3 * 3
-        )  # The order goes up; whether weights are finite, and accuracies, come down.
+        )  # Order goes up; finite check and accuracies come down.
     torch.testing.assert_close(*accuracies, rtol=0, atol=0.05)
 
 
@@ -410,8 +413,7 @@ def test_a_search_uploads_its_samples_once(gpu: Device, tmp_path: Path) -> None:
         gpu.waits()
         train_with_curves(job, settings, parts, ("test", "validation"), seed=0)
         waits.append(len(gpu.waits()))
-    # An epoch more: its order goes up; whether weights are finite, and two accuracies,
-    # come down.
+    # One more epoch copies its order up, and the finite check and two accuracies down.
     assert waits[1] - waits[0] <= 2 * 4
 
 
@@ -429,12 +431,12 @@ def test_images_are_embedded_with_two_waits_a_batch(gpu: Device) -> None:
     images = small.images(20).inputs
     [*first] = extract(backbone().eval(), PREPROCESS, images.split(7), device=gpu.name)
     waits = gpu.waits()
-    # Weights go up, then each batch, and its embeddings come down.
+    # Weights and then each batch go up; each batch's embeddings come down.
     assert len(waits) <= len(backbone().state_dict()) + 1 + 2 * 3
     [*expected] = extract(backbone().eval(), PREPROCESS, images.split(7))
     torch.testing.assert_close(
         torch.cat(first), torch.cat(expected), rtol=0, atol=0.02
-    )  # A grey level here and there.
+    )  # A few pixels differ by a grey level.
 
 
 def test_a_backbone_is_trained_without_waits_in_its_steps(gpu: Device) -> None:
@@ -481,7 +483,7 @@ def test_sentences_are_translated_and_scored(gpu: Device) -> None:
     assert found[0][1] == pytest.approx(found[1][1], rel=1e-4)
 
 
-def test_early_learning_is_that_of_the_cpu(gpu: Device) -> None:
+def test_early_learning_equals_that_of_the_cpu(gpu: Device) -> None:
     found = []
     for device in (gpu.name, "cpu"):
         build = partial(small.seeded, network_class("mlp"), 3, (8,), image_size=4)
@@ -507,7 +509,7 @@ def test_early_learning_is_that_of_the_cpu(gpu: Device) -> None:
     assert found[0][2].keys() == found[1][2].keys()
 
 
-# ---- the pretended GPU itself
+# ---- the simulated GPU itself
 
 
 def test_a_pretended_gpu_refuses_what_a_real_one_does() -> None:

@@ -1,7 +1,7 @@
-"""README and docs.
+"""Check the README and docs.
 
-Their code runs as it stands and prints what is shown, their commands exist, their links
-lead somewhere, every page is linked, and the site reads from disk.
+Their code runs unchanged and prints what is shown, their commands exist, their links
+work, every page is linked, and the site reads from disk.
 """
 
 import math
@@ -37,7 +37,7 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
 def blocks(page: str, *languages: str) -> list[tuple[str, str, str | None]]:
-    """Language, code and shown output of a page's blocks, without a list's indent."""
+    """Language, code and shown output of each block of a page, without list indents."""
     pattern = re.compile(
         rf"^( *)```({'|'.join(languages)})\n(.*?)^\1```\n(?:\n\1```text\n(.*?)^\1```)?",
         re.DOTALL | re.MULTILINE,
@@ -49,9 +49,9 @@ def blocks(page: str, *languages: str) -> list[tuple[str, str, str | None]]:
 
 
 def check_shown(printed: str, shown: str) -> None:
-    """The words are those shown; numbers differ by a tenth, or in their last digit.
+    """Check printed text: same words; numbers within a tenth or one last digit.
 
-    Other processors round otherwise, and trainings enlarge that.
+    Other processors round differently, and training amplifies the difference.
     """
     assert NUMBER.sub("#", printed).split() == NUMBER.sub("#", shown).split()
     for ours, other in zip(NUMBER.findall(printed), NUMBER.findall(shown), strict=True):
@@ -63,13 +63,13 @@ def check_shown(printed: str, shown: str) -> None:
 
 
 def links(text: str) -> list[str]:
-    """The targets of a page's links, except those in code."""
+    """Targets of a page's links, except those in code."""
     prose = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
     return re.findall(r"\]\(([^)\s]+)\)", prose)
 
 
 def anchors(path: Path) -> set[str]:
-    """The headings of a page, as links name them."""
+    """Anchors of a page's headings."""
     headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     return {
         re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
@@ -80,10 +80,10 @@ def anchors(path: Path) -> set[str]:
 WITH_PYTHON = [page for page in TEXTS if page != RERUN and blocks(page, "python")]
 
 
-# Other libraries' warnings, on the pages that use these libraries.
+# These pages use libraries that give warnings.
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("page", WITH_PYTHON)
-def test_code_runs_as_it_stands_and_prints_what_is_shown(
+def test_code_runs_unchanged_and_prints_what_is_shown(
     page: str,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -93,8 +93,8 @@ def test_code_runs_as_it_stands_and_prints_what_is_shown(
     names: dict[str, Any] = {"__name__": "__main__"}
     for _, code, shown in blocks(page, "python"):
         if page == "README.md":
-            names = {"__name__": "__main__"}  # Each block is copied by itself.
-        # Our own text.
+            names = {"__name__": "__main__"}  # Every block must run alone.
+        # The code is our own text.
         exec(compile(code, page, "exec"), names)  # noqa: S102
         printed = capsys.readouterr().out
         if shown is not None:
@@ -137,7 +137,7 @@ def test_a_number_is_computed_and_trained_again_as_the_tutorial_says(
     for language, code, shown in blocks(RERUN, "sh", "python"):
         if language == "python":
             exec(compile(code, RERUN, "exec"), names)  # noqa: S102
-        elif not code.startswith(". .venv"):  # The tests' own environment is active.
+        elif not code.startswith(". .venv"):  # The tests already run in an environment.
             subprocess.run([BASH, "-ec", code], env=environment, check=True)
         printed = capsys.readouterr().out
         if shown is not None:
@@ -169,10 +169,10 @@ def test_the_readme_counts_verdicts_as_the_scorecard_does() -> None:
 
 
 @pytest.mark.parametrize("page", TEXTS)
-def test_links_lead_to_files_and_headings_that_are_there(page: str) -> None:
+def test_links_lead_to_existing_files_and_headings(page: str) -> None:
     for target in links(TEXTS[page]):
         if target.startswith("https://"):
-            continue  # No test uses the network.
+            continue  # Tests do not use the network.
         place, _, anchor = target.partition("#")
         path = ((ROOT / page).parent / place).resolve() if place else ROOT / page
         assert path.exists(), target
@@ -190,7 +190,7 @@ def test_every_page_is_linked_from_the_readme_or_an_index() -> None:
 
 
 class Page(HTMLParser):
-    """The links, images, scripts and anchors of a page of the site."""
+    """Links, images, scripts and anchors of one page of the site."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -243,7 +243,7 @@ def test_claims_are_cards_with_their_verdicts_as_badges(site_folder: Path) -> No
     cells = re.findall(r'<td data-column="verdict">(.*?)</td>', page)
     assert len(cells) == len(claims)
     assert [cell for cell in cells if '<b class="verdict ' not in cell] == []
-    # Each study beside the primary one has a badge, too.
+    # Secondary studies have badges, too.
     beside = re.findall(r'<span class="side">(.*?)</span>', page, re.DOTALL)
     assert beside
     assert [text for text in beside if '<b class="verdict ' not in text] == []
@@ -263,7 +263,7 @@ def test_commands_and_their_options_exist(page: str) -> None:
         words = shlex.split(line, comments=True)
         if words[:1] == ["softmax-temperature"]:
             name, *rest = words[1:]
-            # Parsing alone: the command itself is not run.
+            # Only parse the arguments; the command does not run.
             COMMANDS[name].make_context(name, rest)
         if words[:1] == ["python"]:
             assert (ROOT / words[1]).is_file(), line

@@ -29,7 +29,7 @@ def make_pairs(
 ) -> pd.DataFrame:
     """Pairs whose statistics vary between and within data sets.
 
-    The law is a function from them to the optima.
+    `law` maps statistics to optima.
     """
     generator = np.random.default_rng(seed)
     of_dataset = np.repeat(
@@ -73,7 +73,7 @@ def law_with_dataset_effects(
 def three_datasets(optima: tuple[float, ...] = (10.0, 20.0, 60.0)) -> pd.DataFrame:
     """One pair per data set, with constant statistics.
 
-    So a prediction is the mean of the other optima.
+    Each prediction is therefore the mean of the other optima.
     """
     pairs = pd.DataFrame(1.0, index=range(3), columns=list(STATISTICS))
     return pairs.assign(
@@ -82,9 +82,9 @@ def three_datasets(optima: tuple[float, ...] = (10.0, 20.0, 60.0)) -> pd.DataFra
 
 
 def test_pearson_by_hand() -> None:
-    # Deviations (-1.5, -0.5, 0.5, 1.5) and (-15, 5, -5, 15): r = 40 / sqrt(5 * 500) =
-    # 0.8. For n = 4 the density of r is flat, so p = 1 - 0.8. Fisher: atanh 0.8 =
-    # 1.0986, standard error 1 / sqrt(4 - 3) = 1.
+    # The deviations are (-1.5, -0.5, 0.5, 1.5) and (-15, 5, -5, 15), so r = 40 / sqrt(5
+    # * 500) = 0.8. For n = 4 the density of r is flat, so p = 1 - 0.8. Fisher's
+    # interval: atanh 0.8 = 1.0986, standard error 1 / sqrt(4 - 3) = 1.
     correlation = pearson(np.array([1.0, 2, 3, 4]), np.array([10.0, 30, 20, 40]))
     assert correlation is not None
     expected = (
@@ -96,7 +96,7 @@ def test_pearson_by_hand() -> None:
     assert correlation == pytest.approx(expected, abs=1e-6)
 
 
-def test_correlations_are_those_of_scipy_and_sorted() -> None:
+def test_correlations_equal_scipys_and_are_sorted() -> None:
     pairs = make_pairs(noisy_law)
     table = correlations(pairs)
     assert set(table["statistic"]) == set(STATISTICS)
@@ -198,11 +198,11 @@ def test_with_no_defined_fold_the_summary_says_none() -> None:
         None
     ] * 4
     assert (summary["undefined_folds"], summary["folds"], summary["pairs"]) == (3, 3, 3)
-    # Predictions are the means of the other two: (10, 40), (20, 35) and (60, 15) lie on
-    # a falling line.
+    # Each prediction is the mean of the other two. The points (10, 40), (20, 35) and
+    # (60, 15) lie on a falling line.
     assert summary["pooled_r"] == pytest.approx(-1)
     assert summary["mean_absolute_error"] == pytest.approx((30 + 15 + 45) / 3)
-    # Of the predictions 40, 35 and 15 only the first lies on its plateau.
+    # Among the predictions 40, 35 and 15, only the first is on its plateau.
     pairs = three_datasets().assign(plateau_low=[5, 20, 20], plateau_high=[40, 30, 100])
     assert leave_one_dataset_out(pairs).share_on_plateau == pytest.approx(1 / 3)
 
@@ -219,7 +219,7 @@ def test_no_result_depends_on_the_order_or_form_of_the_pairs() -> None:
 
 def test_margin_by_hand_and_the_searched_range_with_too_few_data_sets() -> None:
     # Each of nine data sets has weight 0.1, so nine tenths of the weight reach the
-    # largest error: 440 below 10, divided by 8.
+    # largest error, 440 below 10, divided by 8.
     nine = pd.concat([three_datasets()] * 3, ignore_index=True)
     pairs = nine.assign(
         dataset=list("abcdefghi"), inverse_temperature=np.arange(10.0, 100.0, 10.0)
@@ -248,8 +248,8 @@ def test_intervals_hold_what_they_promise_for_a_new_data_set() -> None:
             widths.append(estimate.high - estimate.low)
         coverage.append(np.mean(covered))
     assert np.mean(coverage) > 0.9 - 2 * np.std(coverage) / math.sqrt(len(coverage))
-    # Not by being vacuous: an interval that knew the law would be about 2 * 1.64 *
-    # sqrt(12² + 6²) = 44 wide.
+    # The interval must not cover by being huge: an interval that knew the law would be
+    # about 2 * 1.64 * sqrt(12² + 6²) = 44 wide.
     assert np.mean(widths) < 100
 
 
@@ -289,7 +289,7 @@ def test_pairs_whose_searches_disagree_weigh_less() -> None:
     runs = pd.DataFrame(
         [{**row, "test_accuracy": 0.5} for row in pairs.to_dict("records")]
     )
-    # The mean variance is 1: weights 1 / 1, 1 / 1 and 1 / 4, over their mean 3/4.
+    # The weights are 1 / 1, 1 / 1 and 1 / 4, divided by their mean 3/4.
     assert Study.of(
         pairs.assign(log_variance=[0.0, 0, 3]), runs
     ).weights == pytest.approx([4 / 3, 4 / 3, 1 / 3])
@@ -302,7 +302,7 @@ def test_pairs_whose_searches_disagree_weigh_less() -> None:
 
 
 def test_identified_keeps_plateaus_up_to_the_share() -> None:
-    # Grid 1, 5, 10, 15: the plateaus hold 1, 2, 3 and 4 of the 4 values.
+    # On the grid 1, 5, 10, 15, the plateaus contain 1, 2, 3 and 4 of the 4 values.
     pairs = pd.DataFrame(
         {
             "inverse_temperature": 5,
@@ -360,7 +360,7 @@ def test_bad_arguments_and_plateaus_are_refused_by_name() -> None:
 
 def test_a_pair_is_inside_where_the_heuristic_of_the_other_data_sets_says_so() -> None:
     pairs = make_pairs(noisy_law)
-    # Otherwise nearly every pair is the extreme one in some statistic.
+    # Without this, nearly every pair would be the extreme one in some statistic.
     pairs[list(STATISTICS)] = pairs[list(STATISTICS)].clip(-0.8, 0.8)
     pairs.loc[7, "dim"] = 0.81
     curves = pairs[["dataset", "backbone"]].merge(

@@ -1,6 +1,4 @@
-"""What users import from the top of the package: cheap to import, with examples that
-run.
-"""
+"""The package's top-level API imports quickly, and its examples run."""
 
 import doctest
 import subprocess
@@ -65,7 +63,7 @@ def test_a_cosine_classifier_shows_its_arguments_and_refuses_others() -> None:
     assert repr(CosineClassifier(4, 3, 16.0)) == shown
     with pytest.raises(ValueError, match=r"shape \(..., 4\), got \(2, 5\)"):
         CosineClassifier(4, 3, 16.0)(torch.zeros(2, 5))
-    # One class or one dimension leaves nothing to learn.
+    # With one class or one dimension, there is nothing to learn.
     with pytest.raises(ValueError, match="classes must be an integer of at least 2"):
         CosineClassifier(4, 1, 16.0)
     with pytest.raises(ValueError, match="in_features must be an integer of at least"):

@@ -1,4 +1,4 @@
-"""The files that say what to install agree with each other, and `make` sets up once."""
+"""The files that pin dependencies agree, and `make` sets up the environment once."""
 
 import ast
 import os
@@ -52,7 +52,7 @@ PYTHON = {
     "implementation_name": "cpython",
     "platform_python_implementation": "CPython",
 }
-# A host, a scheme, or an option of pip that names one.
+# Matches a host, a URL scheme, or a pip option that names one.
 ADDRESS = re.compile(
     r"\w+:/{2}\S*|--\S*(?:index|links|host)\S*|\S+[.](?:org|com|net|io)\b\S*",
     re.IGNORECASE,
@@ -65,7 +65,7 @@ DEPENDENCIES, EXTRAS = (
 CONDA: dict[str, Any] = YAML(typ="safe").load(
     (ROOT / "environment.yml").read_text(encoding="utf-8")
 )
-# Each pinned requirement with its hashes.
+# Pairs of a pinned requirement and its hashes.
 LOCK = [
     (Requirement(head), re.findall(r"--hash=sha256:([0-9a-f]{64})\b", body))
     for head, body in re.findall(
@@ -77,7 +77,7 @@ LOCK = [
 
 
 def pins(platform: str, python: str) -> dict[str, list[Version]]:
-    """The versions that one machine installs, by name."""
+    """Versions that a machine installs, by package name."""
     environment = (
         PLATFORMS[platform]
         | PYTHON
@@ -99,7 +99,7 @@ def version_of(pinned: Requirement) -> Version:
 def test_every_line_of_the_lock_is_a_pin_with_hashes() -> None:
     assert len(LOCK) > 100
     assert all(version_of(pinned) and hashes for pinned, hashes in LOCK)
-    # Nothing else stands there, so that no line can say where to install from.
+    # Allow nothing else in the lock, so that no line can choose a download address.
     pin, digest, comment = (
         r"[\w.-]+==\S+( ; .+)? \\",
         r" +--hash=sha256:[0-9a-f]{64}( \\)?",
@@ -162,7 +162,7 @@ def test_every_import_is_a_declared_dependency(
     own |= {
         "lightning",
         "transformers",
-    }  # Their users have them: Cooling's callbacks import them when they are called.
+    }  # Imported only when Cooling's callbacks are called, by users who have them.
     imported = (
         {name for path in files for name in top_level_imports(path)}
         - sys.stdlib_module_names
@@ -194,7 +194,7 @@ def top_level_imports(path: Path) -> set[str]:
     return {name.split(".")[0] for name in plain | named}
 
 
-ROOMS = (  # Each may import those before it, the package's own __init__ all.
+ROOMS = (  # Each may import those before it; the package's __init__ may import all.
     *(
         "data.seeds",
         "runner",
@@ -252,7 +252,7 @@ def room_of(module: str) -> int:
 
 
 def module_level_imports(path: Path) -> list[str]:
-    """The imports at a module's top level, with the names taken from each package."""
+    """Imports at a module's top level, with the names taken from each package."""
     found: list[str] = []
     rest: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
     while rest:
@@ -275,17 +275,15 @@ def test_torchvision_and_torch_are_a_pair() -> None:
     ]
     assert locked in wish.specifier
     assert torch.__version__ in wish.specifier
-    # Compiled operators load only beside the torch they were built for. Of two boxes
-    # that overlap the better one stays.
+    # Compiled operators load only with the torch they were built for. Of two
+    # overlapping boxes, the better one is kept.
     boxes = torch.tensor([[0.0, 0.0, 2.0, 2.0], [0.0, 0.0, 2.0, 1.9]])
     assert torchvision.ops.nms(
         boxes, torch.tensor([0.1, 0.9]), iou_threshold=0.5
     ).tolist() == [1]
 
 
-def test_python_range_agrees_everywhere_and_conda_installs_from_the_lock_alone() -> (
-    None
-):
+def test_python_range_agrees_everywhere_and_conda_installs_only_from_the_lock() -> None:
     supported = SpecifierSet(PROJECT["project"]["requires-python"])
     python, *others = CONDA["dependencies"]
     assert SpecifierSet(python.removeprefix("python")) == supported
@@ -347,7 +345,7 @@ def test_only_the_tests_and_checks_need_everything(
 
 
 def closure(names: set[str]) -> set[str]:
-    """All that packages require on this machine, by their own metadata."""
+    """All requirements of packages on this machine, by their own metadata."""
     found: set[str] = set()
     rest = set(names)
     while rest:
@@ -405,7 +403,7 @@ def test_a_cpu_build_of_the_pinned_torch_stays_and_cuda_is_left_out(
         return {pin.name for pin in read_pins(capsys.readouterr().out)}
 
     whole = named("")
-    # Another version than the pinned one is replaced.
+    # A version other than the pinned one is replaced.
     assert named(".post1+cpu") == whole
     left_out = whole - named("+cpu")
     assert {"torch", "torchvision", "triton", "nvidia-cublas"} <= left_out
@@ -414,7 +412,7 @@ def test_a_cpu_build_of_the_pinned_torch_stays_and_cuda_is_left_out(
 
 
 def make(*arguments: str, folder: Path) -> str:
-    # A make above this one would pass its own options down.
+    # Otherwise an outer make would pass its options down.
     environment = {
         key: value
         for key, value in os.environ.items()
@@ -429,7 +427,7 @@ def make(*arguments: str, folder: Path) -> str:
 def test_make_repro_ends_with_its_report_and_its_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The recipe as make runs it, with DVC and the verdict replaced by a line each."""
+    """Run the recipe with make; each of DVC and the verdict is replaced by one line."""
     for name in ("Makefile", "params.yaml", "requirements.lock"):
         shutil.copy(ROOT / name, tmp_path)
     programs = tmp_path / ".venv" / "bin"

@@ -27,7 +27,7 @@ from softmax_temperature.scaling import (
 def drawn(
     samples: int, classes: int = 5, *, temperature: float = 1.7, seed: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Logits, and labels drawn from their softmax at a known temperature."""
+    """Logits, with labels drawn from their softmax at a known temperature."""
     generator = torch.Generator().manual_seed(seed)
     logits = 3 * torch.randn(samples, classes, generator=generator, dtype=torch.float64)
     labels = torch.multinomial(
@@ -37,10 +37,10 @@ def drawn(
 
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5, 7.0])
-def test_a_known_temperature_is_found_again(temperature: float) -> None:
+def test_a_known_temperature_is_recovered(temperature: float) -> None:
     logits, labels = drawn(4000, temperature=temperature)
     fit = fit_temperature(logits, labels)
-    # The variance of an estimate of 1 / T is one over n times the mean variance of the
+    # The variance of the estimate of 1 / T is 1 / n over the mean variance of the
     # logits under the model.
     probs = torch.softmax(logits / temperature, dim=1)
     information = (
@@ -106,26 +106,28 @@ def test_c_times_the_logits_have_c_times_the_temperature(
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e-3, 1.0, 1e3, 1e9])
-def test_data_without_an_optimum_are_told_apart_at_every_scale(scale: float) -> None:
+def test_data_without_an_optimum_are_recognised_at_every_scale(scale: float) -> None:
     labels = torch.arange(30) % 3
     separable = scale * torch.eye(3)[labels]
     for logits, is_separable, value in (
         (separable, True, 0.0),
-        # Against the labels, and constant: all classes equally likely are best.
+        # The logits contradict the labels, or are constant: equally likely classes are
+        # best.
         (-separable, False, math.log(3)),
         (torch.full((30, 3), scale), False, math.log(3)),
     ):
         fit = fit_temperature(logits, labels)
         assert (fit.at_bound, fit.separable) == (True, is_separable)
-        # The fit ends as near as the bound: margins are `scale` over the temperature.
+        # The fit ends near the bound: margins are `scale` divided by the temperature.
         near = 1e-3 + (0 if is_separable else scale / fit.temperature)
         assert fit.value == pytest.approx(value, abs=near)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
 def test_an_optimum_far_from_the_largest_margin_is_found(scale: float) -> None:
-    # Rows of two classes with a margin of 1e-6, right in 2 of 3, and one that is right
-    # with a margin of 1, which says nothing there: 2/3 is the probability at T.
+    # Rows of two classes have a margin of 1e-6 and are right in 2 of 3 cases. One row
+    # is right with a margin of 1, and does not affect the fit. At T, the probability is
+    # 2/3.
     logits = scale * torch.tensor([[0.0, -1e-6]] * 30 + [[0.0, -1.0]]).double()
     labels = torch.tensor([0, 0, 1] * 10 + [0])
     fit = fit_temperature(logits, labels)
@@ -141,9 +143,10 @@ def test_ordinary_logits_end_on_the_bounds_of_the_bracket() -> None:
 
 
 def test_near_chance_the_interval_has_no_upper_end() -> None:
-    # Two classes, margin 1, right in 1001 of 2000 rows. At T the label's probability is
-    # 0.5005, so T = 1 / log(0.5005 / 0.4995) = 500. The slope of a row in 1 / T has sd
-    # 1/2 and the mean curvature 1/4, so 1 / T has sd 0.5 / sqrt(2000) / 0.25 = 0.0447.
+    # There are two classes with margin 1, and 1001 of 2000 rows are right. At T the
+    # label's probability is 0.5005, so T = 1 / log(0.5005 / 0.4995) = 500. The slope of
+    # a row in 1 / T has sd 1/2 and the mean curvature is 1/4, so 1 / T has sd 0.5 /
+    # sqrt(2000) / 0.25 = 0.0447.
     logits = torch.tensor([[1.0, 0.0]]).repeat(2000, 1)
     labels = (torch.arange(2000) >= 1001).long()
     fit = fit_temperature(logits, labels)
@@ -151,7 +154,8 @@ def test_near_chance_the_interval_has_no_upper_end() -> None:
     low, high = temperature_interval(logits, labels, fit.temperature)
     assert low == pytest.approx(1 / (0.002 + 1.6449 * 0.0447214), rel=1e-4)
     assert high == math.inf
-    # One more right row in a million: far beyond what an exponential can hold.
+    # One more row is right in a million, so the interval exceeds an exponential's
+    # range.
     logits, labels = logits.repeat(500, 1), torch.arange(1_000_000) % 2
     labels[-1] = 0
     fit = fit_temperature(logits, labels)
@@ -162,12 +166,12 @@ def test_near_chance_the_interval_has_no_upper_end() -> None:
 def test_a_masked_class_is_a_class_of_probability_zero(criterion: str) -> None:
     logits, labels = drawn(300, 4)
     masked = torch.cat([logits, torch.full((300, 2), -math.inf)], dim=1)
-    # A row of which the label alone is left says nothing about the temperature.
+    # A row in which only the label is unmasked has no information on the temperature.
     masked[0] = -math.inf
     masked[0, labels[0]] = 1.0
     fit = fit_temperature(masked, labels, criterion=criterion)
     interval = temperature_interval(masked, labels, fit.temperature)
-    for lowest in (-1e6, -1e9, -3e38):  # What people mask with.
+    for lowest in (-1e6, -1e9, -3e38):  # Values that users mask with.
         finite = masked.clamp(min=lowest)
         assert fit == fit_temperature(finite, labels, criterion=criterion)
         assert interval == temperature_interval(finite, labels, fit.temperature)
@@ -194,7 +198,8 @@ def test_calibration_error_is_searched_on_the_grid_of_the_paper() -> None:
 
 def test_the_first_of_equal_minima_is_kept_and_ends_of_the_grid_are_flagged() -> None:
     labels = torch.arange(30) % 3
-    # At 0.1 and 0.2 every confidence is exactly 1 and right: an error of 0 at both.
+    # At 0.1 and 0.2 every confidence is exactly 1 and right, so both have an error of
+    # 0.
     fit = fit_temperature(40 * torch.eye(3)[labels], labels, criterion="ece")
     assert fit == scaling.TemperatureFit(0.1, 0.0, at_bound=True)
     wrong = fit_temperature(-40 * torch.eye(3)[labels], labels, criterion="ece")
@@ -274,7 +279,7 @@ def test_logits_whose_margins_no_float_holds_are_refused(
 @pytest.mark.parametrize("criterion", ["nll", "ece"])
 def test_a_fit_leaves_no_copy_of_the_logits_in_memory(criterion: str) -> None:
     logits, labels = drawn(777)
-    gc.disable()  # A copy in a reference cycle stays until the collector runs.
+    gc.disable()  # Otherwise a copy in a reference cycle would be freed.
     try:
         fit_temperature(logits, labels, criterion=criterion)
         left = [
@@ -302,11 +307,11 @@ def test_labels_of_one_class_do_not_identify_a_temperature(criterion: str) -> No
     ):
         with pytest.raises(ValueError, match=fault):
             call()
-    # A training goes on, with the network as it is.
+    # Training continues with the unchanged network.
     assert cooling.cool(logits, labels) == 1
     assert cooling.last_fit is not None
     assert cooling.last_fit.at_bound
     assert cooling.temperature == 1
-    # The rows to report on may be of one class, if others are fitted.
+    # Rows to report on may be of one class if other rows are fitted.
     report = calibrate(logits, labels, validation=drawn(200, seed=1), bootstrap=0)
     assert report.temperature == fit_temperature(*drawn(200, seed=1)).temperature

@@ -1,4 +1,4 @@
-"""The browser, and the widths and colours in which it shows pages."""
+"""Headless browser, and the window widths and colour schemes to test."""
 
 import shutil
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from selenium.webdriver.chrome.service import Service
 
 WIDTHS = (420, 1280)
 SCHEMES = ("light", "dark")
-# Returns the texts that stand out too little from what is behind them.
+# Script that returns the texts with too little contrast to their background.
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 
 
@@ -18,8 +18,7 @@ CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 def browser(browser_program: str) -> Iterator[Chrome]:
     options = ChromeOptions()
     options.binary_location = browser_program
-    # In a container there may be no second user to confine it to, and little shared
-    # memory.
+    # A container may lack a second user for the sandbox, and shared memory.
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})

@@ -1,4 +1,5 @@
-// WCAG 2.2, success criterion 1.4.3, of every text on the page: returns how many there are, and the faint ones.
+// Check every text on the page against WCAG 2.2, success criterion 1.4.3.
+// Returns the number of texts, and those with too little contrast.
 for (const part of document.querySelectorAll("details")) part.open = true;
 
 const parse = (colour) => {
@@ -11,7 +12,7 @@ const luminance = (colour) => {
   const [red, green, blue] = colour.map((value) => linear(value / 255));
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 };
-// What is behind an element: the first opaque ground, with what is above it.
+// Background colour of an element: the first opaque ancestor's, under the transparent ones.
 const ground = (element) => {
   if (!element) return [255, 255, 255, 1];
   const own = parse(getComputedStyle(element).backgroundColor);

@@ -1,6 +1,4 @@
-"""The report on the committed results in a browser: quiet, no wider than the window,
-and legible.
-"""
+"""Committed reports in a browser: no console messages, fitting width, legible text."""
 
 import shutil
 from pathlib import Path
@@ -22,11 +20,13 @@ PAGES = (
     *(f"mini/pages/{paper}.html" for paper in SLUGS),
 )
 SCREENS = {420: 40, 1280: 28}
-"""The most screens of a list of claims by its width: each claim shows every study that
-tested it, open. With DejaVu Sans there are 36 and 24, and other fonts are narrower.
+"""Maximum height in screens of a page of claims, by the window's width in pixels.
+
+Each claim shows all studies that tested it, unfolded. With DejaVu Sans the pages have
+36 and 24 screens; other fonts are narrower.
 """
 LEGIBLE = 640
-"""The pixels below which no picture of this width or more is shrunk."""
+"""Pictures at least this wide, in pixels, must not be shrunk below this width."""
 
 
 @pytest.fixture(scope="session")
@@ -66,9 +66,9 @@ def test_a_page_is_quiet_legible_short_and_no_wider_than_the_window(
         ".map((image) => [image.getAttribute('width'), image.offsetWidth])"
     )
     assert [sizes for sizes in shown if sizes[1] < min(int(sizes[0]), LEGIBLE)] == [], (
-        "figures whose text is too small to read"
+        "a figure's text is too small to read"
     )
-    found = browser.execute_script(CONTRAST)  # It also opens the folded sections.
+    found = browser.execute_script(CONTRAST)  # Also opens folded sections.
     assert found["faint"] == []
     assert found["texts"] > 20
     beyond = (

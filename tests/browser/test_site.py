@@ -1,6 +1,4 @@
-"""The documentation in a browser, read from disk: quiet, no wider than the window, and
-searchable.
-"""
+"""Documentation read from disk in a browser: no messages, fitting width, searchable."""
 
 from pathlib import Path
 
@@ -50,7 +48,7 @@ def test_a_page_is_quiet_and_no_wider_than_the_window(
     )
     assert all(width > 100 for width in images)
     faint = browser.execute_script(CONTRAST)["faint"]
-    # The mark beside a heading is hidden until the pointer is on the heading.
+    # The mark next to a heading is hidden until the pointer is over the heading.
     assert [text for text in faint if not text.endswith("¶")] == []
     dark = browser.execute_script("return document.body.dataset.mdColorScheme")
     assert (dark == "slate") is (scheme == "dark")

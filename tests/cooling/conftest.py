@@ -1,6 +1,6 @@
-"""Small random networks of every kind that Cooling walks, in float64.
+"""Small random networks of every kind that Cooling supports, in float64.
 
-Their batch normalisations have running statistics of their own.
+Their batch-norm layers have non-trivial running statistics.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ MakeNetwork = Callable[..., nn.Module]
 
 
 class Residual(nn.Module):
-    """Two convolutions beside the identity, or a projection if the channels change."""
+    """Two convolutions, plus the identity or a projection if the channels change."""
 
     def __init__(self, inputs: int, outputs: int, *, norm: bool) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Residual(nn.Module):
 
 
 class Appended(nn.Module):
-    """The input, and a convolution of it."""
+    """Concatenates the input and a convolution of it."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ BLOCKS: dict[str, Callable[[int], tuple[nn.Module, int]]] = {
 
 
 def stacked(names: Sequence[str]) -> nn.Module:
-    """Blocks on one another, then the mean of each map and a dense layer."""
+    """A stack of blocks, then the mean of each map and a dense layer."""
     network = nn.Sequential()
     channels = 3
     for name in names:
@@ -93,7 +93,7 @@ def stacked(names: Sequence[str]) -> nn.Module:
 
 
 class MixerBlock(nn.Module):
-    """Layer norm, GELU and two dense layers beside the identity, as in transformers."""
+    """Layer norm, GELU and two dense layers plus the identity, as in transformers."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -191,7 +191,7 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
 
 @pytest.fixture(scope="session")
 def make_network() -> MakeNetwork:
-    """Makes a network by name, or of blocks, in evaluation mode, from a seed."""
+    """Makes a network by name or from blocks, in evaluation mode, from a seed."""
 
     def make(name: str | Sequence[str], seed: int = 0) -> nn.Module:
         torch.manual_seed(seed)
@@ -230,7 +230,7 @@ def images() -> Tensor:
 
 @pytest.fixture
 def images_for(images: Tensor) -> Callable[[nn.Module], Tensor]:
-    """The images, in the size that the network asks for."""
+    """Resizes the images to the size that the network expects."""
     return lambda network: (
         images.repeat(1, 1, 2, 2) if isinstance(network, UNet) else images
     )
@@ -240,7 +240,7 @@ def images_for(images: Tensor) -> Callable[[nn.Module], Tensor]:
 def uncertain_labels() -> Callable[[Tensor], Tensor]:
     """Labels for which logits (n, classes, ...) have a best temperature.
 
-    In turn, the largest logit twice, then the second largest.
+    Of every three labels, two are the largest logit and one is the second largest.
     """
 
     def label(logits: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
-"""The callbacks in a real loop of Lightning and of Hugging Face.
+"""Runs the callbacks in real training loops of Lightning and Hugging Face.
 
-After each epoch the temperature fits the held-out set.
+After each epoch, the temperature must fit the held-out set.
 """
 
 from pathlib import Path
@@ -26,7 +26,7 @@ from softmax_temperature.scaling import fit_temperature
 
 
 def drawn(rows: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Two overlapping classes."""
+    """Samples of two overlapping classes."""
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(rows) % 2
     return torch.randn(rows, 4, generator=generator) + labels[:, None], labels
@@ -84,7 +84,7 @@ def test_lightning_cools_after_each_epoch(mode: str, tmp_path: Path) -> None:
 
 
 def sentences(rows: int, seed: int) -> list[dict[str, Tensor]]:
-    """Two classes of four words each, one word in four from the other."""
+    """Two classes of four words each; one word in four comes from the other class."""
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(rows) % 2
     from_other_class = torch.rand(rows, 6, generator=generator) < 0.25

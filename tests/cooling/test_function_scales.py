@@ -1,4 +1,4 @@
-"""Activations and normalisations that are told the scale of their input."""
+"""Cooling rescales activations and normalisations to the scale of their input."""
 
 import copy
 import io
@@ -23,12 +23,12 @@ NORMS: dict[type[nn.Module], Callable[[], nn.Module]] = {
     nn.InstanceNorm2d: lambda: nn.InstanceNorm2d(4, eps=0.1, affine=True),
     nn.InstanceNorm3d: lambda: nn.InstanceNorm3d(4, eps=0.1, affine=True),
 }
-# Some functions have no kernel for half precision on every machine.
+# Some functions have no half-precision kernel on some machines.
 HALVES = [torch.bfloat16, torch.float16]
 
 
 def around(function: nn.Module) -> nn.Module:
-    """A layer, the function, and a classifier that takes whatever width it leaves."""
+    """A layer, the function, and a classifier of matching width."""
     torch.manual_seed(0)
     network = nn.Sequential(nn.Linear(5, 6), function, nn.Flatten(), nn.LazyLinear(3))
     network(rows(function).float())
@@ -67,13 +67,13 @@ def cooled(network: nn.Module, temperature: float) -> nn.Module:
 def test_the_network_becomes_itself_over_the_temperature(function: nn.Module) -> None:
     network = around(function)
     before = network(rows(function))
-    # From float64's smallest logits to its largest: 1e-30 is below every epsilon.
+    # These scales span the logits of float64: 1e-30 is below every epsilon.
     for temperature in (7.0, 1e30, 1e-30):
         after = cooled(copy.deepcopy(network), temperature)(rows(function))
         torch.testing.assert_close(after * temperature, before, rtol=1e-12, atol=1e-13)
 
 
-def test_gradients_are_those_of_theorem_3_7(function: nn.Module) -> None:
+def test_gradients_equal_theorem_3_7(function: nn.Module) -> None:
     network = around(function)
     network(rows(function)).pow(2).sum().backward()
     twin = copy.deepcopy(network)
@@ -96,7 +96,7 @@ def test_gradients_of_rescaled_functions_are_the_finite_differences() -> None:
 
 def test_a_tanh_is_beta_tanh_of_x_over_beta() -> None:
     network = cooled(around(nn.Tanh()), 16.0)
-    # Two layers, so β = 16^(-1/2).
+    # There are two layers, so β = 16^(-1/2).
     assert network[1].cooling_scale.item() == pytest.approx(1 / 4)
     torch.testing.assert_close(
         network[1](torch.tensor([0.5, -2.0])), torch.tensor([2.0, -8.0]).tanh() / 4
@@ -111,7 +111,8 @@ def test_a_layer_norm_reads_x_over_beta_and_its_weight_carries_the_scale() -> No
     plan = cooling.plan_redistribution(network)
     assert plan.layers == 2
     assert plan.functions == {"1": 0.5}
-    # The weight takes the whole power of the output, as the input's is taken away.
+    # The layer norm removes the scale of its input, so its weight carries the full
+    # power of the output.
     assert plan.parameters["1.weight"] == plan.parameters["1.bias"] == 0.5
     before = network(rows(network[1]))
     after = cooled(network, 100.0)(rows(network[1]))
@@ -133,7 +134,7 @@ def test_half_precision_is_as_exact_as_its_weights(dtype: torch.dtype) -> None:
         network = around(kind()).to(dtype)
         inputs = rows(network[1]).to(dtype)
         before = network(inputs).float()
-        # β = 1/4 is exact, so all that is rounded is rounded as before.
+        # β = 1/4 is a power of two, so scaling by it adds no rounding error.
         after = cooled(network, 16.0)(inputs)
         assert after.dtype == dtype
         assert network[1].cooling_scale.dtype == torch.float32
@@ -163,7 +164,7 @@ def test_copies_and_saved_states_carry_the_scales(kind: type[nn.Module]) -> None
     expected = cooled(network, 5.0)(rows(function))
     twin = copy.deepcopy(network)
     redistribute(network, cooling.plan_redistribution(network), 3.0)
-    # The copy has scales of its own, and is not divided twice by another Cooling.
+    # The copy has its own scales, and another Cooling does not divide it again.
     cooling.Cooling(twin, mode="distributed")
     assert torch.equal(twin(rows(function)), expected)
     file = io.BytesIO()
@@ -230,11 +231,11 @@ def test_timms_batch_norm_with_an_activation_inside_that_is_not_homogeneous() ->
 
 
 NETWORKS_OF_TIMM: dict[str, Callable[[], nn.Module]] = {
-    # ReLU6 inside of the batch norms, and convolutions of one channel each.
+    # EfficientNet has ReLU6 inside its batch norms, and depthwise convolutions.
     "efficientnet_lite0": lambda: timm.create_model(
         "efficientnet_lite0", num_classes=4
     ),
-    # Layer norms and GELU, across tokens and across channels.
+    # The mixer has layer norms and GELU, across tokens and across channels.
     "mixer": lambda: MlpMixer(
         num_classes=4, img_size=32, patch_size=16, num_blocks=2, embed_dim=16
     ),

@@ -1,4 +1,4 @@
-"""The last-layer temperature goes where its network goes."""
+"""The last-layer temperature is copied, saved and compiled with its network."""
 
 import copy
 import io
@@ -25,7 +25,7 @@ def held(make_network: MakeNetwork) -> nn.Module:
 
 @pytest.fixture
 def raw(held: nn.Module, images: Tensor) -> Tensor:
-    """Three times the cooled logits, by the network's own forward function."""
+    """Logits without the temperature: three times the network's cooled logits."""
     logits: Tensor = held.forward(images.float()).detach()
     return logits
 
@@ -65,7 +65,7 @@ def test_the_state_carries_the_temperature_to_another_network(
     loaded.load_state_dict(torch.load(file, weights_only=True))
     torch.testing.assert_close(loaded(images.float()), raw / 3)
     assert loaded_cooling.temperature == 3
-    # Without Cooling the state does not fit, which is better than logits that are
+    # Without Cooling, loading the state fails. That is better than logits that are
     # silently uncooled.
     with pytest.raises(RuntimeError, match="cooling_temperature"):
         make_network("plain").load_state_dict(held.state_dict())
@@ -95,7 +95,7 @@ def test_compiled_networks_see_each_cooling(
 def test_a_part_of_a_compiled_network_is_refused_while_that_lives(
     make_network: MakeNetwork, images: Tensor
 ) -> None:
-    # The outer network's compiled forward function would not see the inner hook.
+    # The compiled forward function of the outer network would miss the inner hook.
     inner = make_network("plain")
     outer = nn.Sequential(inner)
     compiled = torch.compile(outer, backend="eager")
@@ -112,7 +112,7 @@ def test_a_part_of_a_compiled_network_is_refused_while_that_lives(
     for model, message in ((in_place, "a compiled one"), (in_place[0], "a part of")):
         with pytest.raises(ValueError, match=message):
             cooling.Cooling(model)
-    # The other way round, the hook is outside of what is compiled.
+    # In the reverse case, the hook is outside the compiled part.
     whole = nn.Sequential(torch.compile(make_network("plain"), backend="eager"))
     raw = whole(images)
     cooling.Cooling(whole)
@@ -136,7 +136,7 @@ def test_more_than_one_output_is_refused(images: Tensor) -> None:
         cooling.plan_redistribution(Pair())
 
 
-# torch deprecates both, and many users still have such networks.
+# torch deprecates both functions, but many users still have such networks.
 @pytest.mark.filterwarnings("ignore:.torch.jit:FutureWarning")
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
 @pytest.mark.parametrize("mode", ["last_layer", "periodic"])

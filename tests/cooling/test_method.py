@@ -1,4 +1,4 @@
-"""Cooling divides logits by the factor it returns, in every mode and network."""
+"""In every mode and network, Cooling divides logits by the factor that it returns."""
 
 import copy
 import math
@@ -30,7 +30,7 @@ BLOCKS = [
     "projection",
     "append",
 ]
-# The low limits make the periodic mode redistribute at once.
+# With these low limits, the periodic mode redistributes at once.
 MODES: dict[str, dict[str, object]] = {
     "last_layer": {"mode": "last_layer"},
     "distributed": {"mode": "distributed"},
@@ -46,7 +46,7 @@ def evaluate(network: nn.Module, images: Tensor) -> Tensor:
 
 @torch.no_grad()
 def disturb(network: nn.Module, seed: int) -> None:
-    """Change the parameters, as training does between two periods."""
+    """Change the parameters, as training does between two Coolings."""
     torch.manual_seed(seed)
     for parameter in network.parameters():
         parameter.mul_(1 + 0.2 * torch.rand_like(parameter))
@@ -147,12 +147,12 @@ def test_periodic_redistributes_when_it_exceeds_the_maximum(
     )
     weights = copy.deepcopy(dict(network.named_parameters()))
     held.cool(logits, labels)
-    # Up to the maximum it is last-layer Cooling.
+    # Up to the maximum temperature, the mode equals last-layer Cooling.
     assert held.temperature == pytest.approx(best, rel=1e-6)
     assert all(
         torch.equal(weights[name], value) for name, value in network.named_parameters()
     )
-    # The network overheats to four times the temperature: the excess over the reset
+    # The network overheats to four times the temperature, so its excess over the reset
     # temperature is 4 / 1.5.
     with torch.no_grad():
         for parameter in network[-1].parameters():
@@ -180,7 +180,7 @@ def test_a_fit_without_an_optimum_changes_nothing_and_says_so(
     held.cool(logits, uncertain_labels(logits))
     before = copy.deepcopy(network.state_dict())
     logits = evaluate(network, images)
-    # Logits that separate the labels, contradict them, or are independent of them.
+    # These labels agree with the logits, contradict them, or are independent of them.
     for held_out, labels in (
         (logits, logits.argmax(dim=1)),
         (logits, logits.argmin(dim=1)),
@@ -296,7 +296,7 @@ def test_a_limit_that_the_mode_does_not_read_is_refused(
     assert "cooling_temperature" not in network.state_dict()
 
 
-def test_small_logits_of_a_small_held_out_set_are_no_sigmoids() -> None:
+def test_small_logits_of_a_small_held_out_set_are_not_sigmoids() -> None:
     generator = torch.Generator().manual_seed(0)
     logits = torch.rand(30, 3, generator=generator, dtype=torch.float64)
     labels = torch.where(

@@ -1,4 +1,4 @@
-"""Optimizer states carried over a rescaling of the parameters."""
+"""Optimizer states follow a rescaling of the parameters."""
 
 import math
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def step(
 def history(
     make: MakeOptimizer, start: Tensor, scale: float
 ) -> tuple[optim.Optimizer, nn.Parameter]:
-    """An optimizer that has seen three gradients of w' = scale w, without moving."""
+    """An optimizer after three gradients of w' = scale w with learning rate 0."""
     parameter = nn.Parameter(scale * start)
     optimizer = make([parameter])
     generator = torch.Generator().manual_seed(1)

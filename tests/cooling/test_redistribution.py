@@ -1,4 +1,4 @@
-"""Redistribution of the temperature in each kind of network, and refused networks."""
+"""Cooling redistributes the temperature in each kind of network, or refuses it."""
 
 import copy
 from collections.abc import Callable
@@ -32,8 +32,7 @@ def test_batch_norm_carries_the_power_and_the_layer_before_undoes_its_inputs_pow
 ) -> None:
     plan = cooling.plan_redistribution(make_network("plain with batch norm"))
     assert plan.layers == 4
-    # 0: convolution, 1: batch norm, 4: convolution, 5: batch norm, then the two dense
-    # layers.
+    # Layers 0 and 4 are convolutions, 1 and 5 are batch norms, and 10 and 12 are dense.
     weights = {
         "1.weight": 0.25,
         "4.weight": -0.25,
@@ -51,8 +50,8 @@ def test_batch_norm_carries_the_power_and_the_layer_before_undoes_its_inputs_pow
 
 def test_both_ends_of_a_skip_have_one_power(make_network: MakeNetwork) -> None:
     plan = cooling.plan_redistribution(make_network("residual"))
-    # The stem, two convolutions beside the projection, the classifier; the other blocks
-    # have identities.
+    # The path has the stem, the two convolutions of the block with a projection, and
+    # the classifier. The other blocks have identity skips, so they do not count.
     assert plan.layers == 4
     assert plan.parameters["0.weight"] == 0.25
     assert (
@@ -118,7 +117,8 @@ def test_batch_norms_of_timm_with_an_activation_inside_are_walked(
     logits = network(images).detach()
     applied = held.cool(logits, uncertain_labels(logits))
     assert held.redistribution is not None
-    # The stem, three convolutions beside each of four projections, and the classifier.
+    # The path has the stem, four blocks of three convolutions, and the classifier: 1 +
+    # 4 x 3 + 1 = 14 layers.
     assert held.redistribution.layers == 14
     assert applied != 1
     torch.testing.assert_close(
@@ -130,7 +130,7 @@ def test_batch_norms_of_timm_with_an_activation_inside_are_walked(
 
 
 class Around(nn.Module):
-    """A function between a convolution and the classifier."""
+    """The given function between a convolution and the classifier."""
 
     def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
@@ -219,7 +219,7 @@ def test_hooks_and_replaced_forward_functions_are_refused_except_coolings() -> N
 
 
 class ShorterInEvaluation(nn.Module):
-    """Two layers, one of which is left out in evaluation."""
+    """Two layers; evaluation skips one of them."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,7 @@
-"""Theorem 3.7 by hand; `theory_checks` compares all statements with autograd."""
+"""Theorem 3.7, worked out by hand.
+
+`theory_checks` compares all statements with autograd.
+"""
 
 from collections.abc import Callable
 
@@ -26,8 +29,8 @@ def test_scale_equivalent_networks_compute_the_same(
 
 
 def test_theorem_3_7_on_a_chain(make_network: MakeNetwork) -> None:
-    # Equation 3.3 with β_i = T^(-i/4) for i < 4 and, as the division takes the
-    # temperature back, T^-1 inside the last.
+    # Equation 3.3 with β_i = T^(-i/4) for i < 4. The last factor is T^-1, because the
+    # division restores the temperature.
     network = make_network("plain")
     beta = [TEMPERATURE ** (-i / 4) for i in range(5)]
     predicted = theory.predicted_gradient_ratios(network, TEMPERATURE)

@@ -1,4 +1,4 @@
-"""Small data sets in every form that a user may bring."""
+"""Small data sets in every format that users may bring."""
 
 import json
 from collections.abc import Callable
@@ -21,8 +21,9 @@ PIXELS = np.random.default_rng(0).integers(0, 256, (18, 12, 12, 3), dtype=np.uin
 
 @pytest.fixture
 def write_npz(tmp_path: Path) -> Write:
-    """Writes `birds.npz` with 12 training and 6 test images of 3 classes; arguments
-    replace arrays, None drops one.
+    """Writes `birds.npz` with 12 training and 6 test images of 3 classes.
+
+    Arguments replace arrays; None omits one.
     """
 
     def write(name: str = "birds", **replaced: Any) -> Path:
@@ -44,8 +45,9 @@ def write_npz(tmp_path: Path) -> Write:
 
 @pytest.fixture
 def write_folders(tmp_path: Path) -> Write:
-    """Writes `birds/PART/CLASS/N.png`, RGB images of several sizes, a number for each
-    class; returns `birds`.
+    """Writes `birds/PART/CLASS/N.png` and returns the folder `birds`.
+
+    The RGB images have several sizes; arguments give the number per class.
     """
 
     def write(name: str = "birds", **parts: dict[str, int]) -> Path:
@@ -64,9 +66,7 @@ def write_folders(tmp_path: Path) -> Write:
 
 @pytest.fixture
 def write_jsonl(tmp_path: Path) -> Write:
-    """Writes `talk.jsonl` with these rows: objects become JSON, bytes are written as
-    they are.
-    """
+    """Writes `talk.jsonl`: objects as JSON, bytes unchanged."""
 
     def write(*rows: Any, name: str = "talk") -> Path:
         path = tmp_path / f"{name}.jsonl"
@@ -84,8 +84,9 @@ def write_jsonl(tmp_path: Path) -> Write:
 
 @pytest.fixture
 def prepare_data(tmp_path: Path) -> Callable[..., PreparedData]:
-    """Prepares raw data, with limits as arguments, and opens the result; paths are
-    below the test's folder.
+    """Prepares raw data below the test's folder and opens the result.
+
+    Arguments are limits.
     """
 
     def prepare_and_open(

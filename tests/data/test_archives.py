@@ -1,4 +1,4 @@
-"""Archives are read exactly; every fault is one error that names the file."""
+"""Archives are read exactly; every fault gives one error that names the file."""
 
 from typing import Any
 
@@ -107,7 +107,7 @@ def tree(root: int, words: str = "so so", split: Any = "train") -> dict[str, Any
 
 
 @pytest.mark.parametrize("validation", ["dev", "val", "valid", "validation"])
-def test_parts_are_told_apart_and_keep_their_order(
+def test_parts_are_distinguished_and_keep_their_order(
     write_jsonl: Any, validation: str
 ) -> None:
     rows = [

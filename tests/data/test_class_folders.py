@@ -1,4 +1,4 @@
-"""Class folders are listed in one order everywhere; faults are named by path."""
+"""Class folders are listed in the same order on every system; errors name the path."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Tiny archives in the published form become data sets that the pipeline reads."""
+"""Tiny archives in their published formats are converted to data sets we can read."""
 
 import io
 import json
@@ -141,13 +141,13 @@ def test_ade20k(tmp_path: Path) -> None:
     form = Form(classes=150, void=255, crop=None, size=None)
     parts = read_segmentation("ade20k", form, root=tmp_path, seed=0)
     assert parts["train"].data.shape == (1, 3, 16, 32)
-    # 0 is void; 1 to 150 become 0 to 149.
+    # Label 0 is void; labels 1 to 150 become 0 to 149.
     assert set(parts["test"].labels[0, 0, :16].tolist()) == {255}
     assert set(parts["test"].labels[0, 0, 16:].tolist()) == {149}
 
 
 def batches() -> dict[str, dict[str, Any]]:
-    """Two batches and the validation part; a row is red, then green, then blue."""
+    """Two batches and the validation part; each row has red, then green, then blue."""
     generator = np.random.default_rng(0)
     parts = {}
     for name, labels in (
@@ -207,7 +207,7 @@ def test_cifar10_c(tmp_path: Path) -> None:
 
 
 class Attack:
-    """Pickled, it asks to run a function."""
+    """Runs a function when unpickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (print, ("hacked",))

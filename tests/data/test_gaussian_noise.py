@@ -1,4 +1,4 @@
-"""Noise on images has its statistics; CIFAR-10-C is read in the right order."""
+"""Noise on images has the right statistics; CIFAR-10-C is read in the right order."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +17,7 @@ from softmax_temperature.data.gaussian_noise import (
 )
 from softmax_temperature.runner.errors import InputError
 
-# Images per severity in the archive that the tests write.
+# Number of images per severity in the archive that the tests write.
 IMAGES = 6
 LABELS = np.array([3, 8, 8, 0, 6, 6])
 
@@ -31,13 +31,13 @@ def noisy(value: int) -> Tensor:
 def test_the_noise_has_its_deviation_and_pixels_and_channels_are_independent() -> None:
     noise = noisy(128) - 128
     assert noise.std().item() == pytest.approx(25.5, rel=0.01)
-    # 122,880 numbers: a standard error of 0.07 levels. Cutting decimals off would
-    # darken by half a level.
+    # The mean of 122,880 numbers has a standard error of 0.07 levels. Truncation
+    # instead of rounding would darken images by half a level.
     assert abs(noise.mean().item()) < 0.3
     assert abs((noise[:, 0] * noise[:, 1]).mean().item() / 25.5**2) < 0.02, (
-        "channels are independent"
+        "channels are correlated"
     )
-    # Within one and two deviations: 68.3 % and 95.4 % of a normal distribution.
+    # A normal distribution has 68.3 % within one deviation and 95.4 % within two.
     assert (noise.abs() <= 25.5).double().mean().item() == pytest.approx(
         0.683, abs=0.01
     )
@@ -101,7 +101,7 @@ def test_the_fifth_severity_is_read_in_the_order_asked_for(
         ({"labels": None}, r"not readable .*labels\.npy"),
     ],
 )
-def test_what_is_not_the_archive_is_named(
+def test_a_wrong_archive_is_named(
     tmp_path: Path,
     write_archive: Callable[..., np.ndarray],
     replaced: dict[str, Any],

@@ -1,4 +1,4 @@
-"""Image files of every kind come out as grey or RGB bytes, at the recorded size."""
+"""Image files of every kind become grey or RGB bytes of the recorded size."""
 
 from pathlib import Path
 
@@ -75,7 +75,7 @@ def test_a_truncated_file_is_refused_by_name(
 
 
 def test_a_file_in_another_format_is_refused(tmp_path: Path) -> None:
-    # Pillow has decoders for many formats, and hands EPS files to Ghostscript.
+    # Pillow can decode many more formats, and passes EPS files to Ghostscript.
     Image.fromarray(PIXELS).save(tmp_path / "a.png", format="PCX")
     with pytest.raises(InputError, match=r"a\.png: not a readable image"):
         inspect_image(tmp_path / "a.png", size_limit=None)

@@ -1,4 +1,4 @@
-"""Stored logits know the split that they belong to."""
+"""Stored logits record the split that they come from."""
 
 from pathlib import Path
 

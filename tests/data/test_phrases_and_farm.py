@@ -1,4 +1,4 @@
-"""Phrases and farm are the same everywhere, and true to the rules of their grammar."""
+"""Phrases and farm are identical on every machine, and follow their grammar's rules."""
 
 import hashlib
 
@@ -11,7 +11,7 @@ from softmax_temperature.data.phrases import read_phrases
 
 
 def texts_and_labels(seed: int = 0) -> tuple[tuple[str, ...], np.ndarray]:
-    """The training texts, then the test texts, and their labels."""
+    """Training texts followed by test texts, and their labels."""
     raw = read_phrases(seed=seed)
     assert raw.test is not None
     texts = [str(text) for text in (*raw.train.samples, *raw.test.samples)]
@@ -44,7 +44,7 @@ def test_sentences_are_the_same_everywhere_and_no_two_are_alike() -> None:
 
 
 def verdict(sentence: str) -> int:
-    """The class of a sentence, by the rules that the module states."""
+    """Class of a sentence by the rules in the module's docstring."""
     words = sentence.replace(" ,", "").split()
     counting = words
     for conjunction in set(words) & set(phrases._LAST_CLAUSE_COUNTS):
@@ -63,8 +63,8 @@ def test_labels_of_phrases_follow_from_the_rules_of_the_grammar() -> None:
     assert [verdict(sentence) for sentence in texts] == labels.tolist()
 
 
-# Written by hand for each gender, case and article: the German noun phrases that may
-# stand where the English one does.
+# Written by hand for each gender, case and article: the correct German translations of
+# each English noun phrase.
 TRANSLATIONS = {
     "the small dog": {
         "der kleine Hund",

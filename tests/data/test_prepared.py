@@ -1,4 +1,4 @@
-"""Prepared data are read back as they were; damage is noticed and named."""
+"""Prepared data are read back unchanged; damage is detected, and the file is named."""
 
 import hashlib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Images and label maps are read as they are; wrong ones are refused by name."""
+"""Images and label maps are read unchanged; errors name the wrong file."""
 
 import shutil
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def save(path: Path, pixels: np.ndarray) -> None:
 def town(tmp_path: Path) -> Path:
     """A folder with 4 training, 2 validation and 3 test pairs of 32×48 pixels.
 
-    An image has 20 times its labels in each channel.
+    In each channel, an image has 20 times its labels.
     """
     generator = np.random.default_rng(0)
     folder = tmp_path / "town"
@@ -86,7 +86,8 @@ def test_the_middle_is_cropped_and_the_rest_resized(town: Path) -> None:
     assert torch.equal(cropped.data, whole.data[:, :, 8:24, 8:40])
     assert torch.equal(cropped.labels, whole.labels[:, 8:24, 8:40])
     resized = read(town, Form(3, 9, (32, 32), (16, 16)))["test"]
-    # Halved: a label is one of its block of 2×2, a pixel a mean around that block.
+    # After halving, a label is one of its 2×2 block, and a pixel is a weighted mean of
+    # the 4×4 pixels around that block.
     blocks = whole.labels[:, :, 8:40].reshape(3, 16, 2, 16, 2)
     blocks = blocks.permute(0, 1, 3, 2, 4).flatten(3)
     assert (resized.labels[..., None] == blocks).any(3).all()

@@ -1,4 +1,4 @@
-"""One order of sources, and one error that says what to put where."""
+"""Sources are searched in a fixed order; one error says which file to put where."""
 
 import csv
 from pathlib import Path
@@ -39,7 +39,8 @@ def find(name: str, root: Path, download: bool = False) -> Any:
 def test_arrays_come_before_texts_texts_before_folders_and_folders_before_torchvision(
     write_npz: Any, write_folders: Any, write_jsonl: Any, tmp_path: Path
 ) -> None:
-    # The authors' archive of IMDB unpacks into folders that look like those of images.
+    # The authors' archive of IMDB unpacks to folders that look like class folders of
+    # images.
     for name in ("mnist", "imdb"):
         write_folders(name)
         assert isinstance(find_archive(name, root=tmp_path), ClassFolders)
@@ -99,8 +100,8 @@ def test_class_counts_are_the_papers(project_root: Path) -> None:
             for row in csv.DictReader(file)
             if row["metric"] == "classes"
         ]
-    # The paper lists DTD's 47 classes beside Caltech-256's 256; names differ in case
-    # and hyphens only.
+    # The paper lists DTD's 47 classes next to Caltech-256's 256; its names differ from
+    # ours only in case and hyphens.
     assert sorted(counts) == sorted(CATALOGUE[name].classes for name in PAPER)
 
 
@@ -110,7 +111,8 @@ def test_class_counts_are_the_papers(project_root: Path) -> None:
         ("mnits", "or write 'mnist'"),
         ("CIFAR10", "or write 'cifar10'"),
         ("glyph-100", "or write 'glyphs-100'"),
-        # Of the user's own, and not on this machine.
+        # These are a user's own data set, and a public one that this machine does not
+        # have.
         ("my-birds", "Put one of them there; `make data`"),
         ("imagenette", "Put one of them there; `make data`"),
     ],

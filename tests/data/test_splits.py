@@ -1,4 +1,4 @@
-"""Splits are balanced and disjoint; test data reach no fit and no vocabulary."""
+"""Splits are balanced and disjoint; test data never enter a fit or a vocabulary."""
 
 from dataclasses import replace
 from typing import Any
@@ -37,7 +37,7 @@ def test_a_subset_takes_as_evenly_as_the_classes_allow(
     available = np.bincount(labels, minlength=7)
     assert len(rows) == len(set(rows)) == min(limit, len(labels))
     assert (np.diff(rows) > 0).all()
-    # A class that gave fewer than another gave all it had, or one less than the other.
+    # A class that gave fewer rows than another gave all of its rows, or only one fewer.
     gave_all = taken == available
     assert (gave_all | (taken >= taken.max() - 1)).all()
     smaller = balanced_subset(labels, limit // 2, generator_for(seed))
@@ -68,14 +68,15 @@ def test_a_random_holdout_shares_every_class_as_nearly_as_rows_allow(
 
 @pytest.mark.parametrize("fraction", [0.25, 0.5])
 def test_every_row_is_held_out_as_often_whatever_its_class(fraction: float) -> None:
-    # Classes of 1, 1, 2, 3 and 8 rows. Over 4000 draws a share has a standard error of
-    # at most 0.008.
+    # The classes have 1, 1, 2, 3 and 8 rows. Over 4000 draws a share has a standard
+    # error of at most 0.008.
     labels = np.repeat(np.arange(5), [1, 1, 2, 3, 8])
     generator = generator_for(0)
     draws = np.array([random_holdout(labels, fraction, generator) for _ in range(4000)])
     np.testing.assert_allclose(draws.mean(axis=0), fraction, atol=0.035)
-    # Two rows of their own classes are held out together as often as by chance, or
-    # less often: what one class gives the other need not.
+    # Rows 0 and 1 are the only rows of their classes. They are held out together at
+    # most as often as by chance, because if one is held out, the other is less likely
+    # to be.
     assert (draws[:, 0] & draws[:, 1]).mean() < fraction**2 + 0.035
 
 
@@ -99,7 +100,7 @@ def test_no_limit_and_a_large_one_keep_the_part(limit: int | None) -> None:
 
 
 def parts(split: SplitName) -> tuple[Part, Part, Part]:
-    """Images, texts, and sentences with their translations."""
+    """Images, texts, and sentences with translations."""
     images = Part("birds", split, torch.zeros(3, 2), ROWS, ROWS)
     texts = Part("birds", split, ("a", "b", "c"), ROWS, ROWS)
     pairs = Part.of_all("birds", split, ("a", "b"), ("c", "d"))
@@ -217,7 +218,7 @@ def test_a_limit_that_leaves_too_little_is_refused(
         division(dataset(40, 8, 4), **limits)
 
 
-def test_a_validation_part_of_the_source_is_kept_beside_the_whole_train_part() -> None:
+def test_a_validation_part_of_the_source_is_kept_with_the_whole_train_part() -> None:
     raw = replace(dataset(80, 16, 8), validation=raw_part(np.arange(24) % 8))
     _, (train, validation, _) = division(raw, train_limit=40)
     assert np.bincount(train.labels).tolist() == [5] * 8

@@ -1,4 +1,4 @@
-"""Tokens are the most frequent words of training texts; others are unknown."""
+"""Tokens are the most frequent words of the training texts; other words are unknown."""
 
 import re
 from collections import Counter
@@ -62,7 +62,7 @@ def test_a_text_without_tokens_is_one_unknown_token() -> None:
 
 
 @pytest.mark.parametrize("text", ["🙂", "漢字", "\x00", "\u200b", "dog", "$", "кот"])
-def test_what_the_vocabulary_has_not_is_one_unknown_token(text: str) -> None:
+def test_words_outside_the_vocabulary_are_one_unknown_token(text: str) -> None:
     assert fit().encode([f"cat {text} sat"]).tolist() == [[2, UNKNOWN, 9, 0, 0, 0]]
 
 

@@ -1,4 +1,4 @@
-"""Data sets that torchvision unpacked are found offline, whole and upright."""
+"""Data sets unpacked by torchvision are found offline, complete and upright."""
 
 import hashlib
 import struct
@@ -33,7 +33,7 @@ def write_mnist(
     labels: np.ndarray,
     prefixes: tuple[str, str] = ("train", "t10k"),
 ) -> None:
-    """MNIST's format: a magic number of type and dimensions, the sizes, the bytes."""
+    """MNIST's format: a magic number for type and dimensions, the sizes, the bytes."""
     (root / kind / "raw").mkdir(parents=True, exist_ok=True)
     for prefix in prefixes:
         for what, values in (("images-idx3", IMAGES), ("labels-idx1", labels)):
@@ -75,7 +75,7 @@ def test_svhn_is_read_with_channels_last(
         path = tmp_path / f"{split}_32x32.mat"
         scipy.io.savemat(
             path, {"X": pixels, "y": (np.arange(20) % 10 + 1)[:, None]}
-        )  # 10 stands for the digit 0.
+        )  # Label 10 means the digit 0.
         entries[split] = [
             "",
             path.name,

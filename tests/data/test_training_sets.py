@@ -1,6 +1,4 @@
-"""From prepared data to what a network is trained on: a vocabulary knows the training
-texts alone.
-"""
+"""Prepared data become training sets; vocabularies use training texts only."""
 
 import re
 from pathlib import Path
@@ -21,7 +19,7 @@ TEXT = Text(vocabulary=1000, length=10, keep="start")
 
 @pytest.fixture
 def talk(write_jsonl: Any, prepare_data: Any, tmp_path: Path) -> PreparedData:
-    """40 training and 12 test texts; every text has a word of its own."""
+    """40 training and 12 test texts; every text contains a unique word."""
     rows = [
         (split, number)
         for split, count in (("train", 40), ("test", 12))

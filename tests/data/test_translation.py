@@ -1,4 +1,4 @@
-"""Data sets of translations are read line by line; each fault is one clear error."""
+"""Translation data sets are read line by line; each fault gives one clear error."""
 
 from pathlib import Path
 
@@ -10,7 +10,10 @@ from softmax_temperature.runner.errors import InputError
 
 
 def read(root: Path, *languages: str, **files: bytes) -> dict[str, Part]:
-    """A complete data set `letters`, with files replaced: train__en is train.en."""
+    """Read a complete data set `letters` with some files replaced.
+
+    The argument train__en is the file train.en.
+    """
     (root / "letters").mkdir(exist_ok=True)
     for name in [f"{part}.{language}" for part in SPLITS for language in ("en", "de")]:
         content = files.get(
@@ -31,8 +34,8 @@ def test_lines_are_pairs_in_both_directions(tmp_path: Path) -> None:
 
 
 def test_only_a_line_feed_ends_a_sentence(tmp_path: Path) -> None:
-    # str.splitlines would see five lines in the first sentence, and every later pair
-    # would be wrong.
+    # str.splitlines would see five lines in the first sentence and misalign all later
+    # pairs.
     odd = "a\u2028b\x0bc\x85d\x1ce"
     pairs = read(tmp_path, test__en=f"{odd}\r\n last ".encode())
     assert pairs["test"].data == (odd, "last")

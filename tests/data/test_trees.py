@@ -1,4 +1,4 @@
-"""Bracketed trees are read node by node; only words of training trees have numbers."""
+"""Bracketed trees are read node by node; only training trees define word numbers."""
 
 import pytest
 import torch
@@ -58,7 +58,7 @@ def test_words_are_as_in_plain_text(written: str, word: str) -> None:
         ],
     ],
 )
-def test_a_fault_says_what_and_where_it_is(text: str, says: str) -> None:
+def test_an_error_says_what_is_wrong_and_where(text: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         parse_tree(text)
 

@@ -1,4 +1,4 @@
-"""Events, scales and drift along the flows of small networks."""
+"""Events, scales and kernel drift along the gradient flows of small networks."""
 
 import math
 
@@ -51,7 +51,7 @@ def test_cross_entropy_by_hand() -> None:
 
 
 @pytest.mark.parametrize("probes", [None, 4])
-def test_scales_are_those_of_the_whole_kernel(probes: int) -> None:
+def test_scales_equal_those_of_the_whole_kernel(probes: int) -> None:
     start = start_with(make_problem(probes=probes), 5.0, 10.0)
     speed = (
         (start.network.kernel(start.network.start) @ start.residual.flatten())
@@ -69,8 +69,8 @@ def test_first_speeds_predict_times_which_are_constant_for_small_logits() -> Non
         times[norm] = event_times(
             start.gradient_flow, problem.loss, settings(start, 10)
         )
-        # A tenth of a small norm changes the first speed by little; of a large one, it
-        # corrects the first samples.
+        # A change by a tenth of a small norm barely changes the speed. A tenth of a
+        # large norm already corrects the first samples.
         assert times[norm][TENTH] == pytest.approx(
             0.1 * start.scales.logit_time, rel=0.05 if norm < 1 else 0.5
         )
@@ -103,7 +103,7 @@ def test_events_are_where_the_logits_say() -> None:
 
 
 @pytest.mark.parametrize("probes", [None, 6])
-def test_drift_is_that_of_the_kernel_and_inverse_to_the_temperature(
+def test_drift_equals_the_kernels_and_is_inverse_to_the_temperature(
     probes: int,
 ) -> None:
     problem = make_problem(probes=probes)
@@ -162,5 +162,5 @@ def test_the_linearised_course_has_the_same_rows() -> None:
     at_times = [row for row in real["rows"] if row["moment"] == TIME]
     assert [row["time"] for row in at_times] == times
     assert all(0 < row["distance"] < 1e-3 for row in at_times)
-    # Logits of 0 have no change by their own norm.
+    # Logits that start at 0 have norm 0, so events relative to the norm do not exist.
     assert {row["moment"] for row in real["rows"]} == {TIME, UNIT, FIT, LEARNED}

@@ -1,4 +1,4 @@
-"""Flows of a linear model, of squared loss, and of networks with growing β."""
+"""Gradient flows of a linear model, of squared loss, and of networks as β grows."""
 
 import math
 from typing import Any
@@ -38,7 +38,8 @@ class SquaredError:
         return self.targets[rows] - logits
 
     def mean(self, logits: Tensor) -> float:
-        # Without an offset it would learn and end: only the times are of interest.
+        # The offset keeps the flow from ending at a small loss; only the times matter
+        # here.
         return (logits - self.targets).square().sum(dim=1).mean().item() / 2 + 1e6
 
 
@@ -58,7 +59,7 @@ def logits_at(
 
 
 class Missing:
-    """Loss of a single logit that approaches 2: the missing share."""
+    """Loss of a single logit that approaches 2: the fraction still missing."""
 
     def residual(self, logits: Tensor, rows: slice = slice(None)) -> Tensor:
         return logits[rows]
@@ -68,7 +69,7 @@ class Missing:
 
 
 def approached(unit: float = 1.0, *, stop: float = math.inf, **changes: Any) -> Course:
-    """A logit from 0 towards 2, by hand: 2 - 2 exp(-s / unit)."""
+    """Flow of a logit from 0 towards 2, by hand: 2 - 2 exp(-s / unit)."""
 
     def rate(state: Any) -> Any:
         return np.where(state > stop, np.nan, (2 - state) / unit)
@@ -98,8 +99,8 @@ def test_times_and_events_of_an_exponential_in_any_unit(unit: float) -> None:
     assert [time for time, _ in course.moments] == [0.001 * unit, unit]
     for time, seen in course.moments:
         assert seen == (time, pytest.approx(2 - 2 * math.exp(-time / unit), abs=1e-7))
-    # The change reaches 1, and the loss a half, after log 2; a start at 0 has no change
-    # by its own norm.
+    # The change reaches 1, and the loss 1/2, at log 2. A start at 0 has norm 0, so
+    # there is no event relative to the norm.
     expected = {UNIT: math.log(2), FIT: math.log(2), LEARNED: math.log(10)}
     assert {
         name: time / unit for name, (time, _) in course.crossings.items()
@@ -124,7 +125,7 @@ def test_squared_loss_decays_as_the_kernel_says(inverse_temperature: float) -> N
     targets = torch.randn(
         7, CLASSES, generator=torch.Generator().manual_seed(3), dtype=torch.float64
     )
-    model = nn.Linear(5, CLASSES, bias=False).double()  # Its kernel never changes.
+    model = nn.Linear(5, CLASSES, bias=False).double()  # The kernel is constant.
     model.weight.data = (torch.linalg.pinv(inputs) @ start).T / inverse_temperature
     flat = FlatNetwork(model, inputs)
     loss = SquaredError(targets)
@@ -140,8 +141,7 @@ def test_squared_loss_decays_as_the_kernel_says(inverse_temperature: float) -> N
             torch.testing.assert_close(logits.flatten(), expected, rtol=1e-8, atol=1e-8)
 
 
-# Each kink of a network with ReLU takes steps of its own, the more the less they may
-# err.
+# Each kink of a ReLU network needs extra steps, more for a smaller tolerance.
 @pytest.mark.parametrize(("name", "tolerance"), [("mlp", 1e-8), ("wide-resnet", 1e-2)])
 def test_networks_become_their_linearisation_as_the_inverse_temperature_grows(
     name: str, tolerance: float
@@ -161,5 +161,6 @@ def test_networks_become_their_linearisation_as_the_inverse_temperature_grows(
         assert list(column) == sorted(column, reverse=True)
         assert column[-1] < 1e-3
         if name == "mlp":
-            # A smooth network: in proportion to 1 / β where both are small.
+            # For a smooth network the distance is proportional to 1 / β where it is
+            # small.
             assert column[-1] / column[-2] == pytest.approx(0.01, rel=0.1)

@@ -15,7 +15,10 @@ from .conftest import make_network
 
 
 class Recurrent(Classifier):
-    """A recurrent network with dropout; it lists its weights beside its parameters."""
+    """A recurrent network with dropout.
+
+    Its GRU keeps a list of weights in addition to its parameters.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +53,7 @@ def test_logits_are_the_difference_and_grow_as_the_correlation_falls(
     inputs = images.float()
     first = make_network(name, 0).eval()
     second = make_network(name, 1).eval()
-    # Nothing is common to the two draws but what both start at.
+    # The two draws share only their common initial values.
     torch.testing.assert_close(
         make_pair(name, 0.0).eval()(inputs), first(inputs) - second(inputs)
     )
@@ -59,7 +62,7 @@ def test_logits_are_the_difference_and_grow_as_the_correlation_falls(
         for c in (1, 0.999, 0.99, 0.9, 0.5)
     ]
     assert norms == sorted(set(norms))
-    # Close to 1 in proportion to the angle: sqrt(1 - c²) is 0.0447 and 0.141.
+    # For correlations near 1, norms are proportional to sqrt(1 - c²): 0.0447 and 0.141.
     assert norms[2] / norms[1] == pytest.approx(0.141067 / 0.0447102, rel=0.1)
 
 
@@ -84,7 +87,8 @@ def test_frozen_parameters_by_hand() -> None:
     second.weight.data = torch.tensor([[2.0, 4.0], [-1.0, 5.0]])
     first.bias.data = second.bias.data = torch.tensor([0.0, 1.0])
     frozen = frozen_parameters(first, second, 0.6)
-    # 0.6 a + 0.8 b, but where both draws agree nothing was drawn.
+    # The frozen weight is 0.6 a + 0.8 b. Where both draws agree, the value was not
+    # drawn at random, so it stays.
     torch.testing.assert_close(frozen["weight"], torch.tensor([[2.2, 4.4], [1.0, 5.0]]))
     assert frozen["bias"].tolist() == [0.0, 1.0]
 
@@ -105,7 +109,7 @@ def test_a_recurrent_pair_moves_and_is_saved_with_its_frozen_weights() -> None:
     again = CorrelatedPair(Recurrent(), Recurrent(), 0.9).eval()
     again.load_state_dict(pair.state_dict())
     torch.testing.assert_close(again(inputs), expected)
-    # Dropout is for what is trained.
+    # Dropout applies only to the trained network.
     pair.train()
     assert torch.equal(pair.frozen_logits(inputs), pair.frozen_logits(inputs))
     assert not torch.equal(pair(inputs), pair(inputs))
@@ -117,7 +121,8 @@ def test_batch_normalisation_of_the_frozen_network_follows_the_mode(
     pair = make_pair("wide-resnet-bn", 0.5).train()
     inputs = images.float()
     together = pair.frozen_logits(inputs)
-    # In training a sample sees its batch; in evaluation it does not.
+    # In training mode a sample's logits depend on its batch; in evaluation mode they do
+    # not.
     assert not torch.allclose(pair.frozen_logits(inputs[:3]), together[:3])
     pair.eval()
     torch.testing.assert_close(

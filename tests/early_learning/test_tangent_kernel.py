@@ -17,7 +17,7 @@ EVERY = pytest.mark.parametrize(
 
 
 def jacobian(network: nn.Module, images: Tensor) -> Tensor:
-    """The Jacobian by torch alone, parameter by parameter: (n, classes, p)."""
+    """The Jacobian by torch alone, one parameter at a time: shape (n, classes, p)."""
     twin = copy.deepcopy(network).double().eval()
     parameters = {name: value.detach() for name, value in twin.named_parameters()}
     parts = jacrev(lambda values: functional_call(twin, values, (images,)))(parameters)
@@ -26,7 +26,7 @@ def jacobian(network: nn.Module, images: Tensor) -> Tensor:
 
 @EVERY
 @pytest.mark.parametrize("chunk", [1, 4, 100])
-def test_products_are_those_of_the_jacobian(
+def test_products_equal_those_of_the_jacobian(
     images: Tensor, name: str, chunk: int
 ) -> None:
     flat = FlatNetwork(make_network(name), images, chunk=chunk)
@@ -102,8 +102,8 @@ def test_probes_estimate_norm_and_drift_within_their_errors(
     misses = []
     for seed in range(20):
         sketch = KernelSketch(flat, probes=24, seed=seed)
-        # The products of the whole kernel with the same probes: what the sketch does
-        # without it.
+        # Multiply the whole kernel by the same probes; the sketch does this without
+        # forming the kernel.
         seen, then = (
             kernel @ sketch._probes.flatten(1).T for kernel in (before, after)
         )
@@ -116,22 +116,23 @@ def test_probes_estimate_norm_and_drift_within_their_errors(
         ):
             assert 0 < estimate.standard_error < 0.5 * estimate.value
             misses.append((estimate.value - truth) / estimate.standard_error)
-    # Standard errors are about right: the misses in units of them have a mean square of
-    # about 1.
+    # The standard errors are about right if misses, in units of them, have a mean
+    # square near 1.
     assert 0.4 < torch.tensor(misses).square().mean().sqrt().item() < 2
 
 
 def test_standard_errors_of_norm_and_drift_by_hand(images: Tensor) -> None:
-    # Squares of the rows are 25 and 1: their mean is 13 and its standard error 12.
-    # By the delta method the root of 13 has the standard error 12 / (2 √13).
+    # The rows' squares are 25 and 1, with mean 13 and standard error 12. By the delta
+    # method, the root of 13 has the standard error 12 / (2 √13).
     sketch = KernelSketch(FlatNetwork(make_network(), images), probes=2)
     seen = torch.tensor([[3.0, 4.0], [0.0, 1.0]], dtype=torch.float64)
     norm = sketch.norm(seen)
     assert norm.value == pytest.approx(13**0.5)
     assert norm.standard_error == pytest.approx(12 / (2 * 13**0.5))
-    # The moves' squares are 1 and 4, relative to their means 0.4 and 1.6, those of the
-    # reference 25 / 13 and 1 / 13. The differences -1.523 and 1.523 have the standard
-    # deviation 1.523 √2, their mean the standard error 1.523, a root half of it.
+    # Relative to their means, the changes' squares are 0.4 and 1.6, and the reference's
+    # are 25 / 13 and 1 / 13. The differences, -1.523 and 1.523, have a standard
+    # deviation of 1.523 √2. Their mean has a standard error of 1.523, and the root has
+    # half of that.
     moved = seen + torch.tensor([[1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
     drift = sketch.drift(moved, seen)
     assert drift.value == pytest.approx((2.5 / 13) ** 0.5)
@@ -139,13 +140,15 @@ def test_standard_errors_of_norm_and_drift_by_hand(images: Tensor) -> None:
     assert drift.standard_error == pytest.approx(drift.value * relative)
 
 
-def test_no_move_is_no_drift_and_one_direction_is_seen_exactly(images: Tensor) -> None:
+def test_no_move_gives_no_drift_and_one_direction_is_seen_exactly(
+    images: Tensor,
+) -> None:
     flat = FlatNetwork(make_network(), images)
     for probes in (None, 4):
         sketch = KernelSketch(flat, probes=probes)
         seen = sketch.at(flat.start)
         assert sketch.drift(seen, seen).value == 0
-        # A kernel that only grows: the ratio has no error, whatever the probes.
+        # The kernel only grows by a factor, so the ratio has no error for any probes.
         drift = sketch.drift(1.5 * seen, seen)
         assert drift.value == pytest.approx(0.5)
         assert drift.standard_error == pytest.approx(0, abs=1e-12)
@@ -153,14 +156,15 @@ def test_no_move_is_no_drift_and_one_direction_is_seen_exactly(images: Tensor) -
 
 def test_standard_errors_by_hand(images: Tensor) -> None:
     sketch = KernelSketch(FlatNetwork(make_network(), images), probes=4)
-    # One row per probe. The squares 1, 4, 9 and 16 have mean 7.5 and variance 43; the
-    # error of their mean is sqrt(43 / 4), and a root's relative error is half of that.
+    # There is one row per probe. The squares 1, 4, 9 and 16 have mean 7.5 and variance
+    # 43, so their mean has the error sqrt(43 / 4). The relative error of a root is half
+    # of that of the mean.
     kernel = torch.tensor([[1.0], [2.0], [3.0], [4.0]], dtype=torch.float64)
     relative_error = math.sqrt(43 / 4) / 7.5 / 2
     norm = sketch.norm(kernel)
     assert norm.value == pytest.approx(math.sqrt(7.5))
     assert norm.standard_error == pytest.approx(norm.value * relative_error)
-    # Every square of the reference is 4, so it adds no error to the ratio.
+    # Every square of the reference is 4, so the reference adds no error to the ratio.
     reference = torch.full((4, 1), 2.0, dtype=torch.float64)
     drift = sketch.drift(reference + kernel, reference)
     assert drift.value == pytest.approx(math.sqrt(30 / 16))

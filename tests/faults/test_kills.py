@@ -1,4 +1,4 @@
-"""A stage that is killed and started again ends with the bytes of one that was not."""
+"""A stage that is killed and restarted writes the same bytes as an undisturbed one."""
 
 import os
 import signal
@@ -24,15 +24,13 @@ SECONDS = 120
 
 
 def started(*words: str, folder: Path, step: int) -> subprocess.Popen[str]:
-    """A program that was started in a folder, and says that a cell has done that many
-    steps.
-    """
+    """Start a program in a folder, and wait until a cell has reported `step`."""
     command = [sys.executable, "-m", *words]
     process = subprocess.Popen(
         command, cwd=folder, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
-    assert any(f": {step}/" in line for line in process.stderr), "it ended before"
+    assert any(f": {step}/" in line for line in process.stderr), "ended too early"
     return process
 
 
@@ -63,12 +61,12 @@ def test_a_stopped_stage_continues_at_its_checkpoints(
     monkeypatch.chdir(stopped)
     before = toy.steps()
     time.sleep(1)
-    assert toy.steps() == before, "its workers ended with it"
+    assert toy.steps() == before, "workers still run after the kill"
     (stopped / "slow").unlink()
     toy.run(1, 2)
     ran = toy.steps()
-    # A checkpoint is written before its step is noted, so at most that one step is
-    # missing; none is done twice.
+    # A checkpoint is written before its step is logged, so each kill can lose the log
+    # of at most one step. No step runs twice.
     assert len(set(ran)) == len(ran) >= 2 * (toy.STEPS - 1)
     expected = tmp_path / "expected"
     expected.mkdir()
@@ -80,7 +78,7 @@ def test_a_stopped_stage_continues_at_its_checkpoints(
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project folder with what the search and the training read."""
+    """A project folder with the prepared inputs of the search and the training."""
     folder = tmp_path_factory.mktemp("prepared")
     return finish(folder, lambda: [work.run_stage(name) for name in ("fetch", "embed")])
 

@@ -1,5 +1,6 @@
-"""Values and gradients are right to rounding at every size of the logits, in every
-dtype: against sixty digits.
+"""Values and gradients are exact up to rounding, in every dtype and at every scale.
+
+The references have sixty digits.
 """
 
 import math
@@ -25,7 +26,8 @@ from tests.losses import exact
 Loss = Callable[[Tensor, Tensor], Tensor]
 Reference = Callable[[list[float], int], exact.Answer]
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
-# Each with the number that the exponents are multiplied by, and their errors with them.
+# Each entry has the loss, its reference, and the factor that multiplies the exponents
+# and therefore their errors.
 EXACT: dict[str, tuple[Loss, Reference, float]] = {
     **{
         f"focal {gamma}": (
@@ -70,7 +72,7 @@ def agrees(
     *,
     size: Decimal = Decimal(0),
 ) -> bool:
-    """Within some units in the last place of the answer and of `size`."""
+    """True if the error is within `ulps` rounding units of |right| + size."""
     info = torch.finfo(dtype)
     if abs(right) > Decimal(info.max):
         return math.isinf(ours)
@@ -92,19 +94,19 @@ def test_value_and_gradient_are_right_to_rounding(
     loss, reference, factor = EXACT[name]
     logits = (scale * torch.tensor(row, dtype=torch.float64)).to(dtype)
     label = label % len(row)
-    # There gamma jumps from 5 to 3.
+    # At p = 0.2, gamma jumps from 5 to 3.
     p = exact.probabilities(logits.tolist())[label]
     assume(name != "FLSD" or abs(p - Decimal("0.2")) > Decimal("1e-3"))
     value, gradient = value_and_gradient(loss, logits, label)
     right_value, right_gradient = reference(logits.tolist(), label)
-    # An exponent of size x has an error of x units in the last place, in float32 for
-    # narrower dtypes, and the answer one unit more.
+    # An exponent of size x has an error of x units in the last place (in float32 if the
+    # dtype is narrower). The answer adds one unit.
     exponent_error = 16 * (1 + factor * logits.abs().max().item())
     narrowing = min(1.0, torch.finfo(torch.float32).eps / torch.finfo(dtype).eps)
     ulps = 1 + exponent_error * narrowing
     assert agrees(value, right_value, dtype, ulps)
-    # Brier's gradient is a difference: two wrong classes that share all mass pull at
-    # each other, and all but the small rest cancels.
+    # Brier's gradient is a difference: if two wrong classes share all the mass, their
+    # terms cancel except for a small rest.
     size = right_value if name == "Brier" else Decimal(0)
     for ours, right in zip(gradient, right_gradient, strict=True):
         assert agrees(ours, right, dtype, ulps, size=size)
@@ -133,7 +135,7 @@ def test_the_penalty_of_one_sample_is_its_residual(
         logits = torch.tensor(row, dtype=dtype)
         value, _ = value_and_gradient(penalty, logits, label)
         residual = exact.mean_calibration_error(logits.tolist(), label)
-        # The square of 2e-9 is far above the smallest float32.
+        # The square of the smallest residual, 2e-9, is far above the smallest float32.
         assert agrees(value, residual, dtype, 64 if dtype.itemsize >= 4 else 2)
 
 

@@ -1,4 +1,4 @@
-"""The losses refuse arguments of another form before anything is indexed by them."""
+"""The losses refuse invalid arguments before they use them as indices."""
 
 from typing import Any
 
@@ -170,7 +170,7 @@ def test_soft_labels_have_no_probability_of_a_true_class() -> None:
         ("inverse_temperature", lambda value: CosineClassifier(4, 3, value)),
     ],
 )
-def test_what_is_not_one_number_is_refused(name: str, build: Any, value: Any) -> None:
+def test_anything_but_one_number_is_refused(name: str, build: Any, value: Any) -> None:
     with pytest.raises(ValueError, match=f"{name} must be"):
         build(value)
 
@@ -188,7 +188,7 @@ def test_an_unhashable_policy_and_complex_weights_are_refused() -> None:
         FocalLoss(weight=torch.ones(3, dtype=torch.complex64))
 
 
-def test_lists_are_no_tensors() -> None:
+def test_lists_are_not_tensors() -> None:
     with pytest.raises(TypeError, match="true_probs must be a torch tensor"):
         losses.sample_dependent_gamma([0.1])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="logits must be a torch tensor"):

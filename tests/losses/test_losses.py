@@ -1,6 +1,4 @@
-"""The losses: by hand, against second implementations, with gradients that are right
-and finite at the ends.
-"""
+"""Losses: values by hand, second implementations, and gradients at the extremes."""
 
 import math
 from collections.abc import Callable
@@ -57,23 +55,23 @@ def batch(
 
 
 def confident(*confidences: float) -> Tensor:
-    """Logits of two classes that give class 0 these probabilities."""
+    """Two-class logits that give class 0 these probabilities."""
     return torch.tensor(
         [[math.log(r / (1 - r)), 0.0] for r in confidences], dtype=torch.float64
     )
 
 
 def ratio(p: float, gamma: float) -> float:
-    """g as printed."""
+    """The function g of the focal paper, written as printed."""
     return (1 - p) ** gamma - gamma * p * (1 - p) ** (gamma - 1) * math.log(p)
 
 
-# ---- all of them
+# ---- all losses
 
 
 @pytest.mark.parametrize("loss", ALL.values(), ids=ALL)
 @pytest.mark.parametrize("scale", [0.1, 2.0, 12.0])
-def test_gradients_are_those_of_finite_differences(loss: Loss, scale: float) -> None:
+def test_gradients_equal_finite_differences(loss: Loss, scale: float) -> None:
     logits, labels = batch(9, scale=scale)
     assert torch.autograd.gradcheck(lambda z: loss(z, labels), logits.requires_grad_())
 
@@ -83,8 +81,8 @@ def test_gradients_are_those_of_finite_differences(loss: Loss, scale: float) -> 
 def test_values_and_gradients_are_finite_in_every_batch(
     loss: Loss, dtype: torch.dtype
 ) -> None:
-    # Certain and right, certain and wrong, next to both, undecided; batches all right,
-    # all wrong, and of one sample.
+    # Rows are certain and right, certain and wrong, near both, and undecided. Batches
+    # are all right, all wrong, or of one sample.
     extreme = torch.tensor(
         [[1e4, 0.0], [0.0, 1e4], [20.0, 0.0], [-20.0, 0.0], [0.0, 0.0], [1e-9, 0.0]]
     )
@@ -207,8 +205,8 @@ def test_focal_loss_by_hand_and_gamma_zero_is_the_cross_entropy() -> None:
     torch.testing.assert_close(
         losses.focal_loss(*batch(), 0), F.cross_entropy(*batch())
     )
-    # Probabilities of the true classes 3/4 and 1/2, gamma 2: (1/16) log(4/3) and (1/4)
-    # log 2.
+    # The true classes have probabilities 3/4 and 1/2. With gamma 2 the losses are
+    # (1/16) log(4/3) and (1/4) log 2.
     logits, labels = confident(0.75, 0.5), torch.tensor([0, 0])
     expected = torch.tensor(
         [math.log(4 / 3) / 16, math.log(2) / 4], dtype=torch.float64
@@ -226,8 +224,8 @@ def test_focal_loss_by_hand_and_gamma_zero_is_the_cross_entropy() -> None:
 def test_nothing_pulls_at_certainty_and_the_cross_entropy_pulls_at_its_contrary(
     gamma: float,
 ) -> None:
-    # Proposition 1 at p = 1 and p = 0: the released (1 - p) ** gamma gives NaN in the
-    # first row.
+    # Proposition 1 at p = 1 and p = 0. In the first row the released (1 - p) ** gamma
+    # gives NaN.
     logits = torch.tensor([[1e4, 0.0], [0.0, 1e4]], requires_grad=True)
     (gradient,) = torch.autograd.grad(
         losses.focal_loss(logits, torch.tensor([0, 0]), gamma), logits
@@ -261,8 +259,8 @@ def test_gamma_star_is_the_smallest_gamma_that_keeps_g_below_one(p0: float) -> N
     star = losses.gamma_star(p0).item()
     assert star == pytest.approx(GAMMA_STARS[p0], abs=0.006)
     assert ratio(p0, star) == pytest.approx(1, abs=1e-9)
-    # Proposition 2: g <= 1 for every p >= p0 and gamma >= gamma*, with equality at (p0,
-    # gamma*) alone.
+    # Proposition 2: g <= 1 for every p >= p0 and gamma >= gamma*, with equality only at
+    # (p0, gamma*).
     for p, gamma in product(
         np.linspace(p0, 0.999, 60), star * np.array([1, 1.001, 1.1, 2, 5])
     ):
@@ -271,7 +269,8 @@ def test_gamma_star_is_the_smallest_gamma_that_keeps_g_below_one(p0: float) -> N
     assert ratio(p0, 0.99 * star) > 1
 
 
-# By the formula in 400 digits (mpmath): W loses half of its digits or all below 0.5.
+# The references use the formula in 400 digits (mpmath). Below 0.5, Lambert's W would
+# lose half of the digits or all of them.
 @pytest.mark.parametrize(
     ("p0", "star"),
     [
@@ -333,7 +332,7 @@ def test_brier_loss_is_the_brier_score() -> None:
         losses.brier_loss(logits, labels),
         metrics.brier_score(logits.softmax(1), labels),
     )
-    # All mass on the wrong class of two: (1 - 0)^2 + (0 - 1)^2.
+    # All mass is on the wrong one of two classes: (1 - 0)^2 + (0 - 1)^2.
     assert losses.brier_loss(torch.tensor([[0.0, 1e4]]), torch.tensor([0])).item() == 2
 
 
@@ -344,7 +343,7 @@ def test_smoothing_is_less_than_torchs_by_the_true_classs_share() -> None:
         ours, F.cross_entropy(logits, labels, label_smoothing=0.05 * 5 / 4)
     )
     assert abs(ours - F.cross_entropy(logits, labels, label_smoothing=0.05)) > 1e-3
-    # It is least at its target.
+    # The loss is smallest at its target.
     target = (
         torch.tensor([[0.05 / 2, 0.95, 0.05 / 2]], dtype=torch.float64)
         .log()
@@ -368,7 +367,7 @@ def test_rescaled_cross_entropy_is_scaled_once_and_divided_once(
         value * inverse_temperature,
         F.cross_entropy(inverse_temperature * logits, labels),
     )
-    # The gradient is softmax(alpha z) minus one-hot over n, without a factor alpha.
+    # The gradient is (softmax(alpha z) - one-hot) / n, without a factor alpha.
     (gradient,) = torch.autograd.grad(value, logits)
     probs = torch.softmax(inverse_temperature * logits.detach(), dim=1)
     torch.testing.assert_close(gradient, (probs - F.one_hot(labels, 5)) / 20)
@@ -383,7 +382,7 @@ def pairs_mean(
     weight: Callable[[float, float], float],
     width: float,
 ) -> float:
-    """Mean over all pairs of a weight times the kernel."""
+    """Mean over all pairs of the weight times the kernel."""
     return float(
         np.mean(
             [
@@ -397,9 +396,7 @@ def pairs_mean(
 def slow_weighted(
     logits: Tensor, labels: Tensor, width: float, *, as_released: bool
 ) -> float:
-    """The square, as three double loops: right with right, wrong with wrong, right with
-    wrong.
-    """
+    """Squared MMCE from three double loops over the right and the wrong samples."""
     confidences, predicted = torch.softmax(logits, dim=1).max(1)
     right, wrong = (
         confidences[predicted == labels].tolist(),
@@ -441,12 +438,12 @@ def test_mmce_equals_that_of_netcal() -> None:
 
 
 def test_mmce_by_hand() -> None:
-    # One right at 0.9, one wrong at 0.7: residuals 0.1 and -0.7, kernel e^(-0.2 / 0.4)
-    # between them.
+    # One sample is right at 0.9, one is wrong at 0.7. The residuals are 0.1 and -0.7,
+    # and the kernel between them is e^(-0.2 / 0.4).
     logits, labels = confident(0.9, 0.7), torch.tensor([0, 1])
     square = 0.1**2 + 0.7**2 - 2 * 0.1 * 0.7 * math.exp(-0.5)
     assert losses.mmce(logits, labels).item() == pytest.approx(math.sqrt(square) / 2)
-    # Each kind has one sample, so its mean is that sample.
+    # Each kind has only one sample, which is its mean.
     assert losses.weighted_mmce(logits, labels).item() == pytest.approx(
         math.sqrt(square)
     )
@@ -454,7 +451,7 @@ def test_mmce_by_hand() -> None:
 
 def test_a_batch_of_one_kind_keeps_its_own_term_and_is_zero_as_released() -> None:
     all_right, labels = confident(0.9, 0.8), torch.tensor([0, 0])
-    # Residuals 0.1 and 0.2, kernel e^(-1/4).
+    # The residuals are 0.1 and 0.2, and the kernel is e^(-1/4).
     square = (0.01 + 0.04 + 2 * 0.02 * math.exp(-0.25)) / 4
     assert losses.weighted_mmce(all_right, labels).item() == pytest.approx(
         math.sqrt(square)

@@ -1,5 +1,6 @@
-"""The losses as modules treat weights, ignored labels and shapes as torch does; an
-objective is what its name says.
+"""Loss modules treat weights, ignored labels and shapes as torch's losses do.
+
+An objective by name is the loss of that name.
 """
 
 import math
@@ -210,7 +211,7 @@ def test_a_wrong_option_is_refused_before_any_training(
         make_loss("fokal", options)
 
 
-# ---- batches without a label that counts, soft labels, masked classes, and repr
+# ---- batches whose labels are all ignored, soft labels, masked classes, and repr
 
 VOID = 255
 FOR_VOID: dict[str, Callable[..., nn.Module]] = {
@@ -233,7 +234,7 @@ def test_a_batch_that_is_all_void_is_nan_zero_or_zeros_as_in_torch(
     logits, labels = pixels()
     void = torch.full_like(labels, VOID, dtype=torch.uint8)
     options: dict[str, Any] = {"ignore_index": VOID, "weight": weight}
-    if name == "MMCE":  # Always a mean.
+    if name == "MMCE":  # MMCE is always a mean.
         loss, reduction = MMCELoss(**options), "mean"
     else:
         loss = FOR_VOID[name](**options, reduction=reduction)
@@ -250,7 +251,7 @@ def test_a_batch_that_is_all_void_is_nan_zero_or_zeros_as_in_torch(
 
 def test_a_label_is_widened_before_it_is_compared_with_the_ignored_one() -> None:
     logits = torch.zeros(1, 200)
-    label = torch.tensor([156], dtype=torch.uint8)  # -100 modulo 256.
+    label = torch.tensor([156], dtype=torch.uint8)  # Equals -100 modulo 256.
     assert FocalLoss(0.0)(logits, label).item() == pytest.approx(5.298317)  # log 200
 
 
@@ -267,7 +268,7 @@ SOFT: dict[str, tuple[nn.Module, nn.Module]] = {
 WEIGHT = torch.tensor([0.2, 1.0, 3.0], dtype=torch.float64)
 
 
-# torch weighs the smoothed part by all classes.
+# torch weights the smoothed part by all classes.
 @pytest.mark.parametrize(
     ("name", "weight"),
     [
@@ -303,7 +304,7 @@ def test_soft_labels_are_taken_as_torchs_cross_entropy_takes_them(
     ],
     ids=lambda loss: type(loss).__name__,
 )
-def test_one_hot_labels_are_those_of_their_classes(loss: nn.Module) -> None:
+def test_one_hot_labels_equal_their_classes(loss: nn.Module) -> None:
     logits, labels = table()
     leaf = logits.requires_grad_()
     one_hot = F.one_hot(labels, 5).double()
@@ -315,7 +316,8 @@ def test_one_hot_labels_are_those_of_their_classes(loss: nn.Module) -> None:
 
 
 def test_soft_labels_by_hand() -> None:
-    # p = 3/4, 1/4 and q = 1/2 each, gamma 2: ((1/4)^2 log 4/3 + (3/4)^2 log 4) / 2.
+    # Here p = (3/4, 1/4), q = (1/2, 1/2), and gamma is 2: ((1/4)^2 log 4/3 + (3/4)^2
+    # log 4) / 2.
     logits = torch.tensor([[3.0, 1.0]], dtype=torch.float64).log()
     soft = torch.full((1, 2), 0.5, dtype=torch.float64)
     focal = (math.log(4 / 3) / 16 + 9 * math.log(4) / 16) / 2
@@ -363,9 +365,7 @@ def one_hot(logits: Tensor, labels: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("name", MASKED)
 @pytest.mark.parametrize("classes_left", [3, 2, 1])
-def test_masked_classes_are_as_classes_that_are_not_there(
-    name: str, classes_left: int
-) -> None:
+def test_masked_classes_equal_absent_classes(name: str, classes_left: int) -> None:
     logits, _ = table()
     labels = torch.arange(40) % classes_left
     masked = logits.clone()
@@ -374,7 +374,7 @@ def test_masked_classes_are_as_classes_that_are_not_there(
     value = MASKED[name](masked, labels)
     (gradient,) = torch.autograd.grad(value, masked)
     assert not gradient[:, classes_left:].any()
-    if classes_left == 1:  # All is certain.
+    if classes_left == 1:  # One class left: certain.
         assert value.item() == pytest.approx(0, abs=1e-12)
         assert not gradient.any()
         return

@@ -1,6 +1,4 @@
-"""Thresholds, minimisers and the propositions, against the printed formulas and brute
-force.
-"""
+"""Thresholds, minimisers and propositions match the printed formulas and a search."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -27,7 +25,7 @@ GRID = np.linspace(0, 1, 20001)[1:-1]
 
 
 @pytest.mark.parametrize("gamma", THRESHOLDS)
-def test_thresholds_are_those_of_figure_3a(gamma: int) -> None:
+def test_thresholds_equal_those_of_figure_3a(gamma: int) -> None:
     assert threshold(gamma) == pytest.approx(THRESHOLDS[gamma], abs=5e-5)
 
 
@@ -57,7 +55,7 @@ def test_the_propositions_and_the_bound_hold_to_rounding() -> None:
     assert equalities["measured"].tolist() == pytest.approx(
         equalities["predicted"].tolist(), rel=1e-12
     )
-    # Near to their bounds, so that a smaller one would be crossed.
+    # The measured values are close to their bounds, so a tighter bound would fail.
     assert 0.999 < at_most["measured"].item() <= 1
     assert (len(equalities), len(bounds)) == (4, 4)
     assert bounds["measured"].between(0, 0.001).all()

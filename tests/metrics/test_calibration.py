@@ -22,7 +22,7 @@ CASES = [(400, 3, 15), (1003, 10, 10), (350, 7, 1), (97, 4, 40)]
 
 
 def predictions(samples: int, classes: int, *, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Overconfident probabilities, float64, and labels drawn at temperature 2."""
+    """Overconfident float64 probabilities, with labels drawn at temperature 2."""
     generator = torch.Generator().manual_seed(seed)
     logits = 3 * torch.randn(samples, classes, generator=generator, dtype=torch.float64)
     labels = torch.multinomial(
@@ -34,8 +34,9 @@ def predictions(samples: int, classes: int, *, seed: int = 0) -> tuple[Tensor, T
 def top_label(
     confidences: list[float], correct: list[bool], classes: int = 10
 ) -> tuple[Tensor, Tensor]:
-    """Probabilities with these confidences for class 0, the rest spread evenly, and
-    labels that make them right.
+    """Probabilities with these confidences in class 0, and labels that match `correct`.
+
+    The rest of the probability is spread evenly.
     """
     confidence = torch.tensor(confidences, dtype=torch.float64)[:, None]
     rest = ((1 - confidence) / (classes - 1)).expand(-1, classes - 1)
@@ -47,7 +48,7 @@ def top_label(
 def slow_gaps(
     confidences: np.ndarray, correct: np.ndarray, bins: int
 ) -> list[tuple[float, float]]:
-    """(share, gap) of each non-empty bin (a, b], by comparison with the two edges."""
+    """Pairs (share, gap) of each non-empty bin (a, b], by comparison with its edges."""
     found = []
     for k in range(bins):
         inside = (confidences <= (k + 1) / bins) & (
@@ -75,7 +76,7 @@ def test_ece_and_mce_equal_a_slow_loop_and_two_libraries(
     mce = metrics.maximum_calibration_error(probs, labels, bins=bins).item()
     assert ece == pytest.approx(sum(share * gap for share, gap in gaps), abs=1e-12)
     assert mce == pytest.approx(max(gap for _, gap in gaps), abs=1e-12)
-    # torchmetrics sums in float32.
+    # The tolerance allows for torchmetrics, which sums in float32.
     for norm, value in (("l1", ece), ("max", mce)):
         theirs = multiclass_calibration_error(
             probs, labels, classes, n_bins=bins, norm=norm
@@ -105,17 +106,17 @@ def test_reliability_bins_equal_those_of_scikit_learn() -> None:
 def test_bins_are_closed_on_the_right_where_torchmetrics_closes_them_on_the_left() -> (
     None
 ):
-    # (0, 1/2] holds 0.5, right: gap 0.5. (1/2, 1] holds 0.75, wrong: gap 0.75. Half of
-    # each: 0.625.
+    # (0, 1/2] holds 0.5, right: gap 0.5. (1/2, 1] holds 0.75, wrong: gap 0.75. Each bin
+    # has half of the samples, so the error is 0.625.
     probs, labels = (
         torch.tensor([[0.5, 0.5], [0.75, 0.25]], dtype=torch.float64),
         torch.tensor([0, 1]),
     )
     assert metrics.expected_calibration_error(probs, labels, bins=2).item() == 0.625
-    # On the left, both are in one bin: accuracy 0.5, confidence 0.625.
+    # With bins closed on the left, both are in one bin: accuracy 0.5, confidence 0.625.
     assert multiclass_calibration_error(probs, labels, 2, n_bins=2).item() == 0.125
-    # Both in (14/15, 1]: accuracy 0.5, confidence 0.975. torchmetrics gives 1 a bin of
-    # its own.
+    # Both samples are in (14/15, 1]: accuracy 0.5, confidence 0.975. torchmetrics would
+    # put a confidence of 1 into its own bin.
     probs = torch.tensor([[1.0, 0.0], [0.95, 0.05]], dtype=torch.float64)
     assert metrics.maximum_calibration_error(probs, labels).item() == pytest.approx(
         0.475, abs=1e-12
@@ -162,9 +163,7 @@ def test_adaptive_error_equals_a_split_of_the_sorted_samples(
     slow = sum(abs(part.sum()) for part in np.array_split(gaps, bins)) / samples
     ours = metrics.adaptive_calibration_error(probs, labels, bins=bins).item()
     assert ours == pytest.approx(slow, abs=1e-12)
-    if (
-        samples > 10 * bins
-    ):  # Below, netcal's quantile edges no longer part the samples evenly.
+    if samples > 10 * bins:  # Fewer samples make netcal's bins uneven.
         assert ours == pytest.approx(
             ECE(bins, equal_intervals=False).measure(probs.numpy(), labels.numpy()),
             abs=1e-9,
@@ -172,8 +171,8 @@ def test_adaptive_error_equals_a_split_of_the_sorted_samples(
 
 
 def test_adaptive_error_splits_a_tie_across_an_edge_in_proportion() -> None:
-    # Sorted: 0.4 | 0.8 0.8 0.8, two bins of two. Of the tie (two of three right) one
-    # third is in the lower bin.
+    # Sorted confidences are 0.4 | 0.8 0.8 0.8, in two bins of two. One third of the
+    # tied samples (two of three are right) falls in the lower bin.
     probs, labels = top_label([0.8, 0.4, 0.8, 0.8], [True, True, False, True])
     lower, upper = (1 - 0.4) + (2 / 3 - 0.8), 2 * (2 / 3 - 0.8)
     assert metrics.adaptive_calibration_error(
@@ -203,8 +202,8 @@ def test_classwise_error_equals_one_binary_problem_per_class(
 
 
 def test_classwise_error_averages_over_classes_that_no_label_names() -> None:
-    # Gaps 1 - 0.5, 0.3 and 0.2, over three classes. The released code, blind to classes
-    # 1 and 2, has 0.5.
+    # The gaps are 1 - 0.5, 0.3 and 0.2, averaged over three classes. The released code
+    # ignores classes 1 and 2 and gives 0.5.
     probs = torch.tensor([[0.5, 0.3, 0.2]] * 2, dtype=torch.float64)
     labels = torch.zeros(2, dtype=torch.int64)
     assert metrics.classwise_calibration_error(probs, labels).item() == pytest.approx(
@@ -235,7 +234,7 @@ def test_bad_input_is_refused_by_name(form: str) -> None:
 
 
 def calibrated(samples: int, *, seed: int) -> tuple[Tensor, Tensor]:
-    """Probabilities of ten classes, and labels drawn from them."""
+    """Probabilities of ten classes, with labels drawn from them."""
     generator = torch.Generator().manual_seed(seed)
     probs = torch.softmax(
         2 * torch.randn(samples, 10, generator=generator, dtype=torch.float64), dim=1

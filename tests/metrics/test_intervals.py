@@ -1,5 +1,6 @@
-"""Intervals of calibration errors: parts by hand and by simulation, and the bounds
-that they keep; their coverage is tested in `test_interval_coverage.py`.
+"""Intervals of calibration errors: values by hand, simulations, and bounds.
+
+`test_interval_coverage.py` tests their coverage.
 """
 
 import math
@@ -24,29 +25,29 @@ from softmax_temperature.metrics.intervals import (
 
 
 def one_bin(confidences: Tensor, correct: Tensor) -> BinnedError:
-    """The error with one bin."""
+    """The calibration error with one bin."""
     everything = torch.ones(len(confidences), 1, dtype=torch.float64)
     return top_label_error(confidences, correct, everything)
 
 
 def drawn(samples: int, temperature: float, seed: int) -> tuple[Tensor, Tensor]:
-    """Logits of five classes and labels from softmax(z / T)."""
+    """Logits of five classes, and labels drawn from softmax(z / T)."""
     generator = torch.Generator().manual_seed(seed)
     logits = 3 * torch.randn(samples, 5, generator=generator, dtype=torch.float64)
     probs = torch.softmax(logits / temperature, dim=1)
     return logits, torch.multinomial(probs, 1, generator=generator).squeeze(1)
 
 
-def test_of_one_bin_the_interval_is_as_a_hand_computes_it() -> None:
-    # 100 predictions of confidence 0.5, of which half are right: the mean gap is 0, its
-    # standard error 0.5 / 10. The bias of |0 + 0.05 x| is 0.05 sqrt(2 / pi).
+def test_the_interval_of_one_bin_by_hand() -> None:
+    # Half of 100 predictions of confidence 0.5 are right: the mean gap is 0 with a
+    # standard error of 0.5 / 10. The bias of |0 + 0.05 x| is 0.05 sqrt(2 / pi).
     half = torch.full((100,), 0.5, dtype=torch.float64)
     error = one_bin(half, (torch.arange(100) % 2).double())
     assert error.value == 0
     assert error.largest_bias == pytest.approx(0.05 * math.sqrt(2 / math.pi))
-    deviation = math.hypot(0.05, 0.01)  # And 1 / n, for a first mistake.
+    deviation = math.hypot(0.05, 0.01)  # Unseen noise, as of one mistake: 1 / n.
     assert error.interval == pytest.approx((0.0, 1.6449 * deviation), abs=1e-5)
-    # If every prediction is right, the gap of 0.5 is clear of 0, and no sample varies.
+    # If every prediction is right, the gap of 0.5 is far from 0 and does not vary.
     error = one_bin(half, torch.ones(100, dtype=torch.float64))
     assert error.value == 0.5
     assert error.largest_bias == 0
@@ -54,9 +55,8 @@ def test_of_one_bin_the_interval_is_as_a_hand_computes_it() -> None:
     assert error.interval == pytest.approx(margins, abs=1e-5)
 
 
-def test_right_predictions_alone_do_not_show_that_confidence_was_too_low() -> None:
-    # Of a calibrated model with confidence 0.98, 30 predictions are all right in 55 of
-    # 100 samples.
+def test_only_right_predictions_do_not_show_that_confidence_was_too_low() -> None:
+    # A calibrated model with confidence 0.98 gets all 30 right in 55 of 100 samples.
     sure = torch.full((30,), 0.98, dtype=torch.float64)
     low, high = one_bin(sure, torch.ones(30, dtype=torch.float64)).interval
     assert low == 0
@@ -64,7 +64,7 @@ def test_right_predictions_alone_do_not_show_that_confidence_was_too_low() -> No
 
 
 def test_the_largest_bias_is_that_of_gaps_that_are_zero() -> None:
-    # Of a calibrated model, the bias is the noise floor.
+    # For a calibrated model the bias is the noise floor.
     logits, labels = drawn(20_000, 1.0, seed=0)
     probs = torch.softmax(logits, dim=1)
     confidences, predicted = probs.max(dim=1)
@@ -78,7 +78,7 @@ def test_the_largest_bias_is_that_of_gaps_that_are_zero() -> None:
 
 @pytest.mark.parametrize("multiple", [0.0, 0.5, 2.0])
 def test_no_gaps_have_less_bias_than_the_least(multiple: float) -> None:
-    # Errors of bins with standard errors from 1 to 2 %, seen with noise many times.
+    # Simulate the gaps of 15 bins many times, with standard errors from 1 to 2 %.
     generator = np.random.default_rng(0)
     deviations = np.linspace(0.01, 0.02, 15)
     alike = multiple * deviations
@@ -89,7 +89,7 @@ def test_no_gaps_have_less_bias_than_the_least(multiple: float) -> None:
         np.abs(gaps + noise).sum(axis=1).mean() - gaps.sum() for gaps in (alike, uneven)
     ]
     assert biases[0] <= biases[1] + 1e-4
-    # The bound is computed where the noise was unusually low: it is below the bias.
+    # The bound assumes that the noise was unusually low, so it is below the bias.
     value = np.abs(alike + noise).sum(axis=1).mean()
     bound = least_bias(value, deviations)
     assert 0 <= bound <= biases[0]
@@ -107,8 +107,8 @@ def normal_mean_absolute(shift: float) -> float:
 
 
 def test_the_least_bias_is_that_of_the_largest_sum_the_sample_permits() -> None:
-    # The observed sum is the 5th percentile for gaps of one standard error each, so
-    # these are the largest gaps that are consistent with it.
+    # The observed sum is the 5th percentile if each gap is one standard error, so these
+    # are the largest gaps consistent with it.
     generator = np.random.default_rng(1)
     deviations = np.full(40, 0.01)
     sums = np.abs(0.01 + 0.01 * generator.standard_normal((50_000, 40))).sum(axis=1)
@@ -116,25 +116,28 @@ def test_the_least_bias_is_that_of_the_largest_sum_the_sample_permits() -> None:
     expected = 0.4 * (normal_mean_absolute(1.0) - 1)
     assert found == pytest.approx(expected, rel=0.03)
     assert found == pytest.approx(sums.mean() - 0.4, rel=0.03)
-    # An error below what noise alone shows has no more bias than its own value.
+    # If the error is below what noise alone gives, its bias is at most its value.
     assert least_bias(0.1, deviations) == 0.1
     assert least_bias(0.0, np.zeros(4)) == 0
 
 
 def test_a_lower_bias_is_not_taken_from_noise_that_was_not_seen() -> None:
-    # Confidence 0.9, all right: the gaps do not vary, though a calibrated model's do.
+    # Confidence 0.9, all right: the gaps do not vary, but a calibrated model's would.
     sure = torch.full((4,), 0.9, dtype=torch.float64)
     error = one_bin(sure, torch.ones(4, dtype=torch.float64))
     assert error.least_bias == 0
-    # Unseen: 0.09 of a calibrated model less 0.01 seen, over n, and 1 / n^2.
+    # The unseen variance is 0.09 of a calibrated model minus the observed 0.01, divided
+    # by n, plus 1 / n^2.
     assert error.unseen_variance == pytest.approx((0.09 - 0.01) / 4 + 1 / 16)
-    # A gap of 0.1 is half a standard error of 0.14 from zero: its bias is as at zero.
+    # A gap of 0.1 is less than one standard error (0.14), so its bias is that of a gap
+    # of zero.
     deviation = math.sqrt((0.09 - 0.01) / 4)
     assert error.largest_bias == pytest.approx(deviation * math.sqrt(2 / math.pi))
 
 
 def test_the_bias_of_a_gap_near_the_clear_distance() -> None:
-    # 3.5 standard errors: the nearest gap is one of 1, whose bias is 0.16663 of one.
+    # At 3.5 standard errors, the bias is that of a gap of one standard error: 0.16663
+    # of one.
     means = torch.tensor([0.035, -0.035], dtype=torch.float64)
     found = intervals._largest_bias(means, torch.full_like(means, 0.01))
     assert found == pytest.approx(2 * 0.01 * (normal_mean_absolute(1.0) - 1))
@@ -142,7 +145,7 @@ def test_the_bias_of_a_gap_near_the_clear_distance() -> None:
 
 
 def binned(value: float, spread: float, **numbers: Any) -> BinnedError:
-    """An error of 100 samples, whose parts are at this distance from its value."""
+    """An error of 100 samples whose parts are `spread` above or below its value."""
     signs = 1.0 - 2.0 * (torch.arange(100) % 2).double()
     unknown: dict[str, Any] = {
         "least_bias": 0.0,
@@ -153,9 +156,9 @@ def binned(value: float, spread: float, **numbers: Any) -> BinnedError:
     return BinnedError(value=value, parts=value + spread * signs, **unknown | numbers)
 
 
-def test_an_interval_is_as_a_hand_computes_it_from_its_parts() -> None:
-    # Parts 0.2 and 0.4 have the standard error 0.1 / 10; 1.644854 and 1.959964 are the
-    # normal quantiles of 95 and 97.5 %.
+def test_an_interval_from_its_parts_by_hand() -> None:
+    # Parts of 0.2 and 0.4 have a standard error of 0.1 / 10; 1.644854 and 1.959964 are
+    # the normal quantiles at 95 and 97.5 %.
     error = binned(0.3, 0.1, largest_bias=0.2)
     expected = (0.3 - 0.2 - 0.01644854, 0.3 + 0.01644854)
     assert error.interval == pytest.approx(expected, abs=1e-7)
@@ -165,30 +168,30 @@ def test_an_interval_is_as_a_hand_computes_it_from_its_parts() -> None:
     error = binned(0.3, 0.1, largest_bias=0.2, total_parts=total)
     expected = (0.28 - 0.01959964, 0.3 + 0.01644854)
     assert error.interval == pytest.approx(expected, abs=1e-7)
-    # Noise that was not seen is added to the variance: 0.0003 to 0.0001.
+    # Unseen noise adds 0.0003 to the variance of 0.0001.
     error = binned(0.3, 0.1, unseen_variance=0.0003)
     assert error.interval == pytest.approx((0.3 - 0.03289707, 0.3 + 0.03289707))
 
 
-def test_the_interval_of_a_change_is_as_a_hand_computes_it() -> None:
-    # The parts differ by 0.1 around the mean change, and unseen variances add up:
+def test_the_interval_of_a_change_by_hand() -> None:
+    # The parts differ by 0.1 from the mean change, and unseen variances add up:
     # sqrt(0.0001 + 0.0001 + 0.0002) = 0.02, and 1.644854 times that is 0.03289707.
     new = binned(0.1, 0.1, largest_bias=0.05, least_bias=0.02, unseen_variance=0.0001)
     old = binned(0.3, 0.0, largest_bias=0.04, least_bias=0.01, unseen_variance=0.0002)
     high = -0.2 + 0.04 + 0.03289707 - 0.02
     low = -0.2 - 0.05 - 0.03289707 + 0.01
     assert change_interval(new, old) == pytest.approx((low, high), abs=1e-7)
-    # The sum of all gaps of the old arm bounds its error from below.
+    # The sum of all gaps in the old arm is a lower bound of its error.
     total = torch.full((100,), 0.28, dtype=torch.float64)
     bounded = old._replace(total_parts=total)
     high = 0.1 - 0.28 + 0.03289707 - 0.02
     assert new.highest_change_from(bounded) == pytest.approx(high, abs=1e-7)
-    # The plain change is at least one standard error inside.
+    # The interval extends at least one standard error beyond the plain change.
     biased = new._replace(least_bias=0.2)
     assert biased.highest_change_from(old) == pytest.approx(-0.2 + 0.02, abs=1e-7)
 
 
-def test_classwise_moments_are_those_of_a_loop_over_cells() -> None:
+def test_classwise_moments_equal_a_loop_over_cells() -> None:
     logits, labels = drawn(400, 2.0, seed=1)
     cells = ClassCells.of(logits, labels, 15)
     error = classwise_error(logits, labels, 15, cells)
@@ -269,8 +272,8 @@ def test_a_change_turns_its_sign_with_the_order_of_the_arms() -> None:
     assert paired["expected_calibration_error"] == there
 
 
-def test_of_clear_gaps_the_interval_is_the_normal_one() -> None:
-    # With 50,000 samples at T = 3 every bin's gap is clear of zero, and none is biased.
+def test_clear_gaps_have_the_normal_interval() -> None:
+    # With 50,000 samples at T = 3 every bin's gap is far from zero, so none is biased.
     logits, labels = drawn(50_000, 3.0, seed=5)
     report = metrics.calibration_report(logits, labels, bootstrap=1)
     name = "expected_calibration_error"

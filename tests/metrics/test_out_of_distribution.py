@@ -13,7 +13,7 @@ SCORES = ("entropy", "confidence")
 
 
 def sets(classes: int = 10) -> tuple[Tensor, Tensor]:
-    """Logits of a sure and of a less sure set."""
+    """Logits of a confident set and of a less confident one."""
     generator = torch.Generator().manual_seed(0)
     sure, unsure = torch.randn(
         2, 400, classes, generator=generator, dtype=torch.float64
@@ -56,9 +56,9 @@ def test_the_curve_encloses_the_area() -> None:
 
 
 @pytest.mark.parametrize("score", SCORES)
-def test_samples_that_float32_calls_certain_are_still_told_apart(score: str) -> None:
-    # In float32 every probability here is 1 and in float64 all but a few are: an area
-    # of 0.5 or nearly.
+def test_samples_that_float32_calls_certain_are_still_ranked(score: str) -> None:
+    # In float32 every probability here rounds to 1, and in float64 all but a few do, so
+    # the area from probabilities would be about 0.5.
     margins = torch.linspace(20, 60, 200)
     logits = torch.stack([margins, torch.zeros(200)], dim=1)
     assert torch.softmax(logits, dim=1)[:, 0].min() == 1
@@ -72,7 +72,7 @@ def test_samples_that_float32_calls_certain_are_still_told_apart(score: str) -> 
 
 def test_the_interval_of_the_area_is_that_of_areas_of_resampled_rows() -> None:
     inside, outside = sets()[0][:60], sets()[1][:45]
-    outside[:5] = inside[:5]  # Ties count half.
+    outside[:5] = inside[:5]  # Each tie counts one half.
     scores = [slow_uncertainty(some, "entropy").numpy() for some in (inside, outside)]
     areas = []
     streams = (

@@ -1,4 +1,4 @@
-"""Probabilities given as logits are refused at every entry; logits never are."""
+"""Every entry point refuses probabilities in place of logits, and accepts logits."""
 
 from collections.abc import Callable
 from typing import Any
@@ -96,8 +96,8 @@ ENTRIES: dict[str, Callable[[Tensor], object]] = {
     "LabelSmoothingLoss": lambda scores: losses.LabelSmoothingLoss()(scores, LABELS),
     "soft labels": lambda scores: losses.BrierLoss()(scores, PROBS.to(scores)),
 }
-# Cosines, and the logits of a network that has been cooled, may all lie in [0, 1] as
-# sigmoids do.
+# Cosines, and logits after Cooling, may all lie in [0, 1], as sigmoids do. So these
+# entry points test only whether rows sum to 1.
 SUMS_ALONE: dict[str, Callable[[Tensor], object]] = {
     "cool": lambda scores: Cooling(nn.Linear(2, CLASSES)).cool(scores, LABELS),
     "rescaled": lambda scores: losses.rescaled_cross_entropy(scores, LABELS, 16.0),
@@ -143,10 +143,10 @@ def test_sigmoids_of_few_rows_are_refused(rows: int, classes: int) -> None:
 
 
 @pytest.mark.parametrize("entry", ["calibrate", "cool", "fit", "FocalLoss", "mmce"])
-def test_what_was_given_once_is_checked_once(
+def test_input_that_is_given_once_is_checked_once(
     entry: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A check reads every logit once, to find the lowest of each row.
+    # Each check reads every logit once, to find the smallest of each row.
     checked = []
     share = Tensor.amin
 
@@ -159,7 +159,7 @@ def test_what_was_given_once_is_checked_once(
     assert checked == [ROWS]
 
 
-def test_a_training_is_checked_in_its_first_batches_alone(
+def test_a_training_is_checked_in_its_first_batches_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     checked = []
@@ -192,7 +192,7 @@ def test_a_column_of_probabilities_is_refused(shape: tuple[int, ...]) -> None:
     labels = LABELS % 2
     with pytest.raises(ValueError, match=r"kind='probs', or --probs .* subtract 1"):
         calibrate(column, labels, bootstrap=0)
-    shifted = calibrate(column - 1, labels, bootstrap=0)  # The way out that it names.
+    shifted = calibrate(column - 1, labels, bootstrap=0)  # The message's remedy.
     assert shifted.data["rows"]["reported"] > 0
 
 
@@ -227,8 +227,8 @@ def test_the_share_of_rows_decides() -> None:
     mixed[: ROWS // 2 - 1] = PROBS[: ROWS // 2 - 1]
     with pytest.raises(ValueError, match="98 % of the rows"):
         check_not_probs(mixed)
-    check_not_probs(PROBS[:1])  # Two small logits sum to one by chance.
-    check_not_probs(torch.eye(3)[LABELS.clamp(max=2)])  # A toy example's logits.
+    check_not_probs(PROBS[:1])  # By chance, two small logits may sum to one.
+    check_not_probs(torch.eye(3)[LABELS.clamp(max=2)])  # Logits of a toy example.
 
 
 class HiddenSoftmax(nn.Module):
@@ -256,7 +256,7 @@ def test_a_softmax_inside_a_network_is_noticed_by_what_it_returns() -> None:
         wrapped(inputs)
     network = HiddenSoftmax()
     cooling = Cooling(network)
-    set_last_layer_temperature(network, 3.0)  # Its rows sum to a third.
+    set_last_layer_temperature(network, 3.0)  # Now each row sums to 1/3.
     with pytest.raises(ValueError, match="Take the softmax off the end"):
         cooling.cool(network(inputs).detach(), LABELS)
 
@@ -286,8 +286,8 @@ def test_a_table_of_one_dimension_is_named_by_the_scaler() -> None:
 def test_saturated_probabilities_are_refused_with_any_rest(
     rest: float, entry: str
 ) -> None:
-    # A softmax of large logits leaves subnormal numbers, and one minus a sum numbers
-    # below zero.
+    # A softmax of large logits leaves subnormal numbers, and one minus a sum may leave
+    # a number below zero.
     saturated = torch.full((ROWS, CLASSES), rest, dtype=torch.float64)
     saturated.scatter_(1, LABELS[:, None], 1.0)
     with pytest.raises(ValueError, match="are probabilities: "):
@@ -305,5 +305,5 @@ def test_saturated_probabilities_are_refused_with_any_rest(
     ],
     ids=["from the least", "far above zero", "one number", "two forms", "constant"],
 )
-def test_logits_above_zero_are_no_votes(scores: Tensor) -> None:
+def test_logits_above_zero_are_not_votes(scores: Tensor) -> None:
     check_not_probs(scores)

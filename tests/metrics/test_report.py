@@ -1,6 +1,4 @@
-"""The report: its parts, its intervals, differences of arms, and values of four real
-networks.
-"""
+"""Calibration reports: metrics, intervals, differences, and values of real networks."""
 
 import subprocess
 import sys
@@ -25,8 +23,9 @@ SCORES = ["accuracy", "top5_accuracy", "negative_log_likelihood", "brier_score"]
 def drawn(
     samples: int = 300, classes: int = 8, *, decimals: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Overconfident logits; rounded to few decimals they repeat, and their confidences
-    tie.
+    """Overconfident logits.
+
+    Rounded to few decimals they repeat, so that confidences tie.
     """
     generator = torch.Generator().manual_seed(2)
     logits = 3 * torch.randn(samples, classes, generator=generator, dtype=torch.float64)
@@ -38,7 +37,7 @@ def drawn(
 
 
 def one_by_one(logits: Tensor, labels: Tensor, bins: int = 15) -> dict[str, float]:
-    """Every metric from its own function."""
+    """Every metric, computed by its own function."""
     probs = torch.softmax(logits, dim=1)
     binned = {
         name: getattr(metrics, name)(probs, labels, bins=bins).item() for name in BINNED
@@ -56,7 +55,7 @@ def one_by_one(logits: Tensor, labels: Tensor, bins: int = 15) -> dict[str, floa
 def resamples(
     logits: Tensor, labels: Tensor, number: int, seed: int
 ) -> list[tuple[Tensor, Tensor]]:
-    """The resampled rows themselves."""
+    """The rows of each resample, as indices."""
     weights = torch.cat(list(resample_weights(len(labels), number, seed)))
     chosen = [
         torch.repeat_interleave(torch.arange(len(labels)), row.long())
@@ -68,9 +67,7 @@ def resamples(
 @pytest.mark.parametrize(
     ("samples", "classes", "bins"), [(300, 8, 15), (60, 2, 1), (31, 3, 40), (1, 2, 15)]
 )
-def test_report_holds_what_each_metric_gives_alone(
-    samples: int, classes: int, bins: int
-) -> None:
+def test_report_equals_each_metric_alone(samples: int, classes: int, bins: int) -> None:
     logits, labels = drawn(samples, classes)
     report = metrics.calibration_report(logits, labels, bins=bins, seed=4)
     for name, value in one_by_one(logits, labels, bins).items():
@@ -104,13 +101,13 @@ def test_resamples_draw_n_of_n_and_more_of_them_begin_with_the_same() -> None:
     weights = torch.cat(list(resample_weights(50, 200, seed=0)))
     assert weights.shape == (200, 50)
     assert (weights.sum(dim=1) == 50).all()
-    # Counts are binomial with n = 50 and p = 1/50: mean 1 and variance 0.98.
+    # Counts are binomial with n = 50 and p = 1/50, so their variance is 0.98.
     assert weights.var().item() == pytest.approx(0.98, rel=0.05)
     assert torch.equal(torch.cat(list(resample_weights(50, 20, seed=0))), weights[:20])
     assert not torch.equal(torch.cat(list(resample_weights(50, 200, seed=1))), weights)
 
 
-def test_paired_difference_is_that_of_the_two_reports_on_the_same_rows() -> None:
+def test_paired_difference_equals_that_of_two_reports_on_the_same_rows() -> None:
     logits, labels = drawn()
     other = logits / 2
     found = metrics.paired_difference(logits, other, labels, bootstrap=25, seed=3)
@@ -131,7 +128,7 @@ def test_paired_difference_is_that_of_the_two_reports_on_the_same_rows() -> None
 
 
 def test_a_table_of_a_language_model_takes_little_memory(tmp_path: Path) -> None:
-    # 150 rows of 12,000 classes: resamples of the cells of all classes took 3 GiB.
+    # For 150 rows of 12,000 classes, resampling the cells of all classes took 3 GiB.
     program = """
 import resource, torch
 from softmax_temperature import calibrate
@@ -149,7 +146,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20)
         text=True,
         check=True,
     )
-    # Four times the input is 0.03 GiB; temporaries are of at most 16 MiB each.
+    # Four times the input is 0.03 GiB, and each temporary has at most 16 MiB.
     assert float(done.stdout) < 0.3
 
 
@@ -170,7 +167,7 @@ def test_confident_predictions_are_counted_one_by_one() -> None:
     assert report["intervals"]["confident_share"] == pytest.approx(
         tuple(np.quantile(shares, [0.05, 0.95]))
     )
-    # A network that is never confident has a share of zero and no accuracy.
+    # A network that is never confident has a share of zero and an undefined accuracy.
     report = metrics.confident_report(
         torch.zeros(20, 4), torch.zeros(20, dtype=torch.long), bootstrap=10
     )
@@ -208,7 +205,7 @@ def test_a_gpu_gives_the_same_report() -> None:
     assert there == pytest.approx(here, abs=1e-9)
 
 
-# Accuracy, NLL, ECE, T by NLL, T by ECE on all 10,000 rows, as first found.
+# Our first results on all 10,000 rows: accuracy, NLL, ECE, T by NLL, T by ECE.
 FOUND = {
     "densenet_BC_100_12": (0.9562, 0.20173, 0.02539, 1.93618, 2.0),
     "resnet_basic_110": (0.9406, 0.32723, 0.04126, 2.56828, 2.6),

@@ -1,4 +1,4 @@
-"""Scores of predictions and of pixels: scikit-learn's, by hand, and refusals."""
+"""Scores of predictions and pixels match scikit-learn and values by hand."""
 
 import math
 
@@ -53,16 +53,16 @@ def test_scores_by_hand() -> None:
         torch.tensor([[math.log(3), 0.0], [0.0, 0.0]]),
         torch.tensor([0, 1]),
     )
-    # Probabilities of the labels 3/4 and 1/2.
+    # The labels have probabilities 3/4 and 1/2.
     assert metrics.negative_log_likelihood(logits, labels).item() == pytest.approx(
         -math.log(0.375) / 2, abs=1e-7
     )
-    # Squared distances 2 * (1/4)^2 and 2 * (1/2)^2.
+    # The squared distances are 2 * (1/4)^2 and 2 * (1/2)^2.
     probs = torch.tensor([[0.75, 0.25], [0.5, 0.5]])
     assert metrics.brier_score(probs, labels).item() == (0.125 + 0.5) / 2
 
 
-def test_of_equal_logits_the_first_is_the_prediction() -> None:
+def test_the_first_of_equal_logits_is_the_prediction() -> None:
     logits, labels = torch.zeros(4, 4), torch.arange(4)
     assert metrics.top_accuracy(logits, labels, top=1).item() == 0.25
     assert [
@@ -71,8 +71,8 @@ def test_of_equal_logits_the_first_is_the_prediction() -> None:
 
 
 def test_rows_far_apart_and_large_logits_stay_finite() -> None:
-    # A softmax that subtracts the largest logit of the whole table instead of the row's
-    # would underflow.
+    # A softmax that subtracted the table's largest logit instead of the row's would
+    # underflow.
     logits = torch.tensor([[1000.0, 1001.0], [0.0, 1.0], [-1e4, 1e4]])
     value = metrics.negative_log_likelihood(logits, torch.tensor([1, 1, 0])).item()
     assert value == pytest.approx((2 * math.log1p(math.exp(-1)) + 2e4) / 3)
@@ -84,7 +84,7 @@ VOID = 255
 def maps(
     seed: int, classes: int, void_share: float = 0.2, shape: tuple[int, ...] = (2, 5, 4)
 ) -> tuple[Tensor, Tensor]:
-    """Predictions and labels; the last class occurs in neither."""
+    """Predictions and labels; neither contains the last class."""
     generator = torch.Generator().manual_seed(seed)
     predictions, labels = torch.randint(
         max(1, classes - 1), (2, *shape), generator=generator
@@ -127,7 +127,7 @@ def test_scores_of_pixels_by_hand() -> None:
         [0, 0, 0, 0],
         [0, 0, 0, 0],
     ]
-    # Class 2 was predicted where nothing counts, class 3 nowhere.
+    # Class 2 was predicted only on ignored pixels, and class 3 never.
     assert mean_intersection_over_union(confusion).item() == pytest.approx(
         (1 / 2 + 2 / 3) / 2
     )

@@ -1,4 +1,4 @@
-"""Images, and layers written out, for the second implementations of networks."""
+"""Images and explicit layers for the second implementations of networks."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 def images(samples: int = 4, side: int = 16) -> Tensor:
-    """Images of normal pixels, (samples, 3, side, side) float64."""
+    """Images with normally distributed pixels, (samples, 3, side, side) float64."""
     generator = torch.Generator().manual_seed(0)
     shape = (samples, 3, side, side)
     return torch.randn(shape, generator=generator, dtype=torch.float64)
@@ -16,7 +16,7 @@ def images(samples: int = 4, side: int = 16) -> Tensor:
 def perturbed(network: nn.Module) -> nn.Module:
     """The network in float64, with random scales, shifts, biases and running means.
 
-    Their initial values, 0 and 1, would hide a missing one.
+    With their initial values, 0 and 1, a missing one would not be noticed.
     """
     for values in network.double().state_dict().values():
         if values.is_floating_point() and values.ndim == 1:
@@ -25,7 +25,7 @@ def perturbed(network: nn.Module) -> nn.Module:
 
 
 def weights_and_biases(network: nn.Module) -> list[tuple[Tensor, Tensor]]:
-    """The weight and the bias of each layer of a network whose layers have both."""
+    """The weight and the bias of every layer; every layer must have both."""
     parameters = list(network.parameters())
     return list(zip(parameters[::2], parameters[1::2], strict=True))
 
@@ -33,7 +33,7 @@ def weights_and_biases(network: nn.Module) -> list[tuple[Tensor, Tensor]]:
 def normalised(
     state: dict[str, Tensor], name: str, maps: Tensor, *, training: bool = False
 ) -> Tensor:
-    """Batch normalisation `name` of a network, which may not have it."""
+    """Apply batch normalisation `name`, if the network has it."""
     if f"{name}.weight" not in state:
         return maps
     if training:
@@ -49,12 +49,12 @@ def normalised(
 
 
 def per_channel(*values: Tensor) -> Iterable[Tensor]:
-    """Numbers per channel, (channels,), in the form (1, channels, 1, 1)."""
+    """Values of shape (channels,), reshaped to (1, channels, 1, 1)."""
     return [value[None, :, None, None] for value in values]
 
 
 def rectified(maps: Tensor, *, double: bool = False) -> Tensor:
-    """ReLU or, with `double`, CReLU."""
+    """ReLU, or CReLU if `double` is set."""
     if double:
         return torch.cat([maps.clamp(min=0), (-maps).clamp(min=0)], 1)
     return maps.clamp(min=0)

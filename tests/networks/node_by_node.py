@@ -1,6 +1,6 @@
-"""The Tree-LSTM one node after the other, by equations 9 to 14 of Tai et al. 2015.
+"""The Tree-LSTM, one node after the other: equations 9 to 14 of Tai et al. 2015.
 
-Tests compare its numbers with those of the batched network, a benchmark its speed.
+Tests compare its values with the batched network, and a benchmark its speed.
 """
 
 from typing import NamedTuple
@@ -14,14 +14,14 @@ from softmax_temperature.networks.tree_lstm import TreeLSTM
 
 
 class Node(NamedTuple):
-    """State and memory of a node."""
+    """State and memory of one node."""
 
     state: Tensor
     memory: Tensor
 
 
 def plain_states(model: TreeLSTM, trees: Tensor) -> Tensor:
-    """The state of every node, (n, nodes, hidden), 0 for padding."""
+    """The state of every node, shape (n, nodes, hidden); 0 for padding."""
     return torch.stack([_states_of_tree(model, tree) for tree in trees])
 
 
@@ -41,9 +41,9 @@ def _add(
     leaf_gates: Tensor,
     row: int,
 ) -> Node:
-    """Compute a node and all below it.
+    """Compute a node and all nodes below it.
 
-    `leaf_gates` holds the gates that each word would have as a leaf.
+    `leaf_gates` holds the gates of each word as a leaf.
     """
     word, left_row, right_row, _ = tree[row]
     if word != PADDING:

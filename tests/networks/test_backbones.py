@@ -1,4 +1,4 @@
-"""Backbones: the right tensor, the right weights, and errors before any work."""
+"""Backbones return the right tensor, load the right weights, and fail early."""
 
 import hashlib
 import os
@@ -70,7 +70,7 @@ def random_images(count: int = 3, size: int = 32) -> Tensor:
     return torch.randn(count, 3, size, size, generator=torch.Generator().manual_seed(1))
 
 
-# ---- which tensor
+# ---- choice of the tensor
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_each_architecture_gives_the_embedding_of_the_papers_table(
         assert network(torch.empty(2, 3, size, size)).shape == (2, embedding)
 
 
-def test_an_untrained_backbone_depends_on_its_seed_alone(tmp_path: Path) -> None:
+def test_an_untrained_backbone_depends_only_on_its_seed(tmp_path: Path) -> None:
     torch.manual_seed(5)
     state = torch.get_rng_state()
     first = loaded(spec_of(), tmp_path)
@@ -169,7 +169,7 @@ def test_a_pickle_that_runs_code_is_refused(tmp_path: Path) -> None:
 
 
 class Payload:
-    """Runs code when it is unpickled."""
+    """Runs code when unpickled."""
 
     def __init__(self, victim: Path) -> None:
         self.victim = victim
@@ -263,14 +263,14 @@ def test_a_wrong_description_is_one_error(
 
 @pytest.fixture
 def torch_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache of torch's hub; returns the folder of its weights."""
+    """Empty cache of torch's hub; returns the folder of its weights."""
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
     return tmp_path / "hub" / "checkpoints"
 
 
 @pytest.fixture
 def timm_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache of the Hugging Face hub."""
+    """Empty cache of the Hugging Face hub."""
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hf"))
     return tmp_path / "hf"
 
@@ -347,7 +347,7 @@ def test_cached_timm_weights_are_loaded(timm_cache: Path, tmp_path: Path) -> Non
 def test_timm_weights_without_safetensors_are_loaded_as_timm_does(
     timm_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As CLIP's ViT-B/32, whose repository has no model.safetensors."""
+    """CLIP's ViT-B/32 is an example: its repository has no model.safetensors."""
     asked = []
 
     def download(repository: str, file: str) -> str:
@@ -407,7 +407,7 @@ def test_real_weights_reach_their_published_accuracy(project_root: Path) -> None
         embeddings = network(preprocess(images))
     logits = embeddings @ weights["linear.weight"].T + weights["linear.bias"]
     accuracy = (logits.argmax(1) == labels).float().mean().item()
-    # 91.70 % on these images, as stated with the weights.
+    # The weights' authors state 91.70 % on these images.
     assert accuracy == pytest.approx(0.9170, abs=0.001)
 
 

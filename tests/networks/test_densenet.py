@@ -1,4 +1,4 @@
-"""DenseNet against torchvision's."""
+"""DenseNet gives the same outputs as torchvision's."""
 
 import pytest
 import torch
@@ -14,7 +14,7 @@ CLASSES = 5
 
 
 def torchvision_densenet() -> nn.Module:
-    """torchvision's network with a 3×3 stem, without normalisation and pooling."""
+    """torchvision's network with a bare 3×3 stem (no normalisation, no pooling)."""
     network = torchvision.models.DenseNet(
         GROWTH, BLOCKS, 2 * GROWTH, num_classes=CLASSES
     )

@@ -1,4 +1,4 @@
-"""Embeddings are equal in a stream and at once, and stored with their rows."""
+"""Embeddings do not depend on the batches, and are stored with their rows."""
 
 import math
 from pathlib import Path
@@ -58,7 +58,7 @@ def test_batches_are_taken_one_at_a_time() -> None:
     batches = iter(images().split(5))
     next(extract(tiny_network(), PREPROCESS, batches))
     assert len(list(batches)) == 4
-    assert not torch.is_inference_mode_enabled(), "the caller keeps its gradients"
+    assert not torch.is_inference_mode_enabled(), "inference mode is left on"
 
 
 @pytest.mark.parametrize(

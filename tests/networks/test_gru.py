@@ -1,4 +1,4 @@
-"""The GRU by a packed sequence, and blind to padding to the last bit."""
+"""The GRU equals torch's packed sequences, and padding changes no bit."""
 
 import pytest
 import torch

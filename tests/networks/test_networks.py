@@ -1,4 +1,4 @@
-"""All networks of images: independence of samples, gradients, and published sizes."""
+"""All image networks: independence of samples, gradients, and published sizes."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ TINY: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def test_weights_depend_on_the_seed_alone() -> None:
+def test_weights_depend_only_on_the_seed() -> None:
     spec = Network(
         architecture="cifar_resnet", arguments={"blocks": 1, "widths": [4, 8, 16]}
     )
@@ -80,18 +80,18 @@ def test_images_are_independent_and_every_parameter_has_a_gradient(name: str) ->
         assert parameter.grad.abs().max() > 0
 
 
-# Parameters and layers, projections not counted.
+# Numbers of parameters and of layers, without projections.
 SIZES: dict[str, tuple[str, dict[str, Any], int, int]] = {
-    # Counted in the widely used ports.
+    # Counts of the widely used ports.
     "resnet50": ("bottleneck_resnet", {}, 23_520_842, 50),
     "resnet110": ("bottleneck_resnet", {"blocks": (3, 4, 26, 3)}, 45_864_522, 110),
     "resnet20": ("cifar_resnet", {"blocks": 3}, 269_722, 20),
     "resnet110-classic": ("cifar_resnet", {"blocks": 18}, 1_727_962, 110),
     "densenet121": ("densenet", {}, 6_956_298, 121),
-    # Ports of depth 28; 26 is the same network without its projections.
+    # The ports call it depth 28; without projections, the same network has depth 26.
     "wide-28-10": ("wide_resnet", {"depth": 28}, 36_479_194, 26),
     "wide-26-10": ("wide_resnet", {"depth": 26}, 36_479_194, 26),
-    # Each projection has a batch norm, and the last stage is followed by none.
+    # Each projection has a batch norm, and the last stage has none after it.
     "wide-released": ("wide_resnet", {"as_released": True}, 36_481_434, 26),
     "wide-unnormalised": ("wide_resnet", {"batch_norm": False}, 36_471_338, 26),
     "resnet50-crelu": (
@@ -100,21 +100,21 @@ SIZES: dict[str, tuple[str, dict[str, Any], int, int]] = {
         47_355_556,
         50,
     ),
-    # The cooling paper counts 23.5 million; the last layer has 204,900 of them.
+    # The cooling paper counts 23.5 million, without the last layer (204,900).
     "resnet50-preactivation": (
         "preactivation_resnet",
         {"num_classes": 100},
         23_492_672 + 204_900,
         50,
     ),
-    # 8,192 features in place of 2,048, for 200 classes.
+    # The network has 8,192 features instead of 2,048, for 200 classes.
     "resnet50-tiny-imagenet": (
         "bottleneck_resnet",
         {"num_classes": 200, "as_released": True},
         25_138_952,
         50,
     ),
-    # The paper says approximately 620,000 and gives no layout.
+    # The paper gives about 620,000 parameters but no layout.
     "vgg": ("vgg", {}, 550_570, 8),
     "vgg-average": ("vgg", {"pooling": "average"}, 304_810, 8),
     "vgg-crelu": ("vgg", {"activation": "crelu"}, 1_099_690, 8),
@@ -124,15 +124,14 @@ SIZES: dict[str, tuple[str, dict[str, Any], int, int]] = {
         608_170,
         8,
     ),
-    # Batch normalisation has a scale and a shift in place of each filter's bias: 448
-    # more.
+    # Batch normalisation replaces each filter's bias by a scale and a shift: 448 more.
     "vgg-batch-norm": ("vgg", {"batch_norm": True}, 551_018, 8),
     # By hand: 193 · 64 + 65 · 64 + 65 · 10.
     "mlp": ("mlp", {}, 17_162, 3),
     # By hand: (9 · 3 + 1) · 8 + (9 · 8 + 1) · 16 + (16 · 4 + 1) · 10.
     "convnet": ("convnet", {}, 2_042, 3),
-    # By hand: 20,002 · 100, three convolutions of width 5 on 128 filters, and two dense
-    # layers; the released sizes.
+    # By hand: 20,002 · 100, three convolutions of width 5 with 128 filters, and two
+    # dense layers. These are the released sizes.
     "text-cnn": ("text_cnn", {"vocabulary_size": 20_002}, 2_247_516, 2),
 }
 
@@ -158,7 +157,7 @@ def test_a_unet_has_about_nine_million_parameters() -> None:
     with torch.device("meta"):
         network = UNet()
     assert count_parameters(network) == 8_768_478
-    # The four up-convolutions are not counted.
+    # The four up-convolutions do not count as layers.
     assert len(layers_with_weights(network)) == 19
 
 

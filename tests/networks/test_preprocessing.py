@@ -1,4 +1,4 @@
-"""Preprocessing: the weights' own transform, in batches of tensors."""
+"""Preprocessing in batches of tensors equals the weights' own transform."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from softmax_temperature.runner.errors import InputError
 
 
 def photograph(height: int, width: int) -> Image.Image:
-    """Smooth colours with some texture: white noise would be harsher than any image."""
+    """Smooth colours with some texture; white noise would be harsher than any photo."""
     generator = np.random.default_rng(height * width)
     coarse = Image.fromarray(generator.integers(0, 256, (9, 11, 3), dtype=np.uint8))
     return coarse.resize((width, height), Image.Resampling.BICUBIC)
@@ -34,9 +34,9 @@ def as_tensor(image: Image.Image) -> Tensor:
 def assert_equal_up_to_rounding(
     preprocess: Preprocess, image: Image.Image, expected: Tensor
 ) -> None:
-    """Compare in grey levels, to which resized pixels are rounded.
+    """Compare in grey levels, the unit to which resized pixels are rounded.
 
-    Bicubic resizing rounds twice.
+    Bicubic resizing rounds twice, so it may differ by more.
     """
     std = torch.tensor(preprocess.std).view(3, 1, 1)
     difference = (preprocess([as_tensor(image)])[0] - expected).abs() * std * 255
@@ -55,7 +55,7 @@ SHAPES = [(300, 400), (48, 30)]
     [
         torchvision.models.AlexNet_Weights.IMAGENET1K_V1,
         torchvision.models.ResNet50_Weights.IMAGENET1K_V2,
-        # Bicubic, 384 pixels.
+        # These weights use bicubic resizing to 384 pixels.
         torchvision.models.ViT_B_16_Weights.IMAGENET1K_SWAG_E2E_V1,
     ],
     ids=lambda weights: type(weights).__name__,
@@ -96,8 +96,8 @@ def test_a_transform_of_another_kind_is_refused() -> None:
 
 
 def test_normalisation_by_hand() -> None:
-    # Red 0, green 100, blue 200, in the order blue, green, red, minus (104, 117, 123),
-    # without scaling.
+    # Red is 0, green 100, blue 200. The result is in the order blue, green, red, minus
+    # (104, 117, 123), without scaling.
     colours = torch.tensor([0, 100, 200], dtype=torch.uint8)
     image = colours.view(1, 3, 1, 1).expand(1, 3, 2, 2)
     caffe = Preprocess(
@@ -110,7 +110,7 @@ def test_normalisation_by_hand() -> None:
         pixel_scale=255.0,
     )
     assert caffe(image)[0, :, 0, 0].tolist() == [200 - 104, 100 - 117, 0 - 123]
-    # White becomes (1 - 0.5) / 0.5.
+    # White becomes (1 - 0.5) / 0.5 = 1.
     half = Preprocess(2, 2, "bilinear", (0.5,) * 3, (0.5,) * 3)
     white = torch.full((1, 3, 2, 2), 255, dtype=torch.uint8)
     assert half(white).unique().tolist() == [1.0]

@@ -1,4 +1,4 @@
-"""The residual networks by second implementations, and their initial weights."""
+"""Residual networks match second implementations; their initial weights are right."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ from softmax_temperature.networks.wide_resnet import WideResNet
 from tests.networks.formulas import images, normalised, perturbed, rectified
 
 State = dict[str, Tensor]
-# Blocks of a wide network with two blocks in each stage, and their strides.
+# Blocks of a wide network with two blocks per stage, and their strides.
 WIDE_BLOCKS = {
     "stages.0.0": 1,
     "stages.0.1": 1,
@@ -38,7 +38,7 @@ def logits_of_means(state: State, maps: Tensor) -> Tensor:
 
 def test_a_shortcut_takes_every_second_pixel_between_zero_channels() -> None:
     block = BasicBlock(2, 4, stride=2).eval()
-    # The residual branch is zero then, and only the shortcut remains.
+    # Now the residual branch is zero, and only the shortcut remains.
     nn.init.zeros_(block.bn2.weight)
     maps = torch.arange(32.0).view(1, 2, 4, 4)
     result = block(maps)
@@ -50,9 +50,9 @@ def test_a_shortcut_takes_every_second_pixel_between_zero_channels() -> None:
 def classical_bottlenecks(
     state: State, maps: Tensor, *, training: bool, double: bool
 ) -> Tensor:
-    """The classical form: blocks take activated maps, and activate their sums.
+    """The classical form: blocks take activated maps and activate their sums.
 
-    Two stages, of which the first has a block with an identity shortcut.
+    There are two stages; the first has a block with an identity shortcut.
     """
     activate = partial(rectified, double=double)
 
@@ -68,7 +68,7 @@ def classical_bottlenecks(
         if f"{block}.shortcut.0.weight" in state:
             shortcut = layer(f"{block}.shortcut.0", f"{block}.shortcut.1", maps, stride)
         elif double:
-            # The sum before its activation is the difference of CReLU's halves.
+            # The sum before the activation is the difference of CReLU's halves.
             positive, negative = maps.chunk(2, dim=1)
             shortcut = positive - negative
         else:
@@ -85,7 +85,7 @@ def test_a_bottleneck_resnet_equals_its_classical_form(
     torch.manual_seed(0)
     network = BottleneckResNet((2, 1), num_classes=5, width=3, activation=activation)
     perturbed(network).train(training)
-    # Copies, because training moves the running means.
+    # We need copies, because training changes the running means.
     state = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     expected = classical_bottlenecks(
         state, images(), training=training, double=activation == "crelu"
@@ -96,7 +96,7 @@ def test_a_bottleneck_resnet_equals_its_classical_form(
 def preactivation_bottlenecks(state: State, maps: Tensor, *, double: bool) -> Tensor:
     """He et al. 2016b, in evaluation: each convolution reads activated maps.
 
-    Two stages, of which the first has a block with an identity shortcut.
+    There are two stages; the first has a block with an identity shortcut.
     """
 
     def activated(name: str, values: Tensor) -> Tensor:
@@ -128,7 +128,7 @@ def test_a_preactivation_resnet_equals_its_formula(activation: str) -> None:
 
 
 def wide_resnet(state: State, maps: Tensor) -> Tensor:
-    """A wide network in evaluation, activations first."""
+    """A wide network in evaluation, with pre-activation blocks."""
 
     def activated(name: str, values: Tensor) -> Tensor:
         return rectified(normalised(state, name, values))
@@ -155,7 +155,7 @@ def test_a_wide_resnet_equals_its_formula(batch_norm: bool) -> None:
 
 
 def released_wide_resnet(state: State, maps: Tensor) -> Tensor:
-    """The released network in evaluation, activations last."""
+    """The released network in evaluation, with post-activation blocks."""
 
     def layer(name: str, first: int, values: Tensor, stride: int = 1) -> Tensor:
         values = convolved(state, f"{name}.{first}", values, stride)

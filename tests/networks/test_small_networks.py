@@ -1,4 +1,4 @@
-"""The smallest networks written out, and their initial weights."""
+"""The smallest networks, written out, and their initial weights."""
 
 from collections.abc import Callable
 
@@ -36,7 +36,7 @@ def test_a_small_convolutional_network_written_out(
     *layers, (last_weight, last_bias) = weights_and_biases(network)
     maps = images(3, 7)
     for weight, bias in layers:
-        # All 3×3 neighbourhoods, of which a stride of 2 keeps every second.
+        # Convolve at every pixel, then keep every second one, as a stride of 2 does.
         every_pixel = F.conv2d(maps, weight, bias, padding=1)
         maps = function(every_pixel[:, :, ::2, ::2])
     expected = maps.reshape(3, 6 * 2 * 2) @ last_weight.T + last_bias
@@ -55,5 +55,5 @@ def test_weights_start_normal_with_the_variance_that_keeps_the_size(
         assert not bias.any()
         scaled = weight * (fan_in / gain) ** 0.5
         assert scaled.std().item() == pytest.approx(1, rel=0.03)
-        # The fourth moment of a normal distribution.
+        # A normal distribution has the standardised fourth moment 3.
         assert scaled.pow(4).mean().item() == pytest.approx(3, rel=0.1)

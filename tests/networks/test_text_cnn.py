@@ -1,4 +1,4 @@
-"""The global-pooling network text by text, and blind to padding to the last bit."""
+"""The text CNN equals a computation text by text, and padding changes no bit."""
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ SIZES = {"embedding": 5, "filters": 6, "width": 3, "dense": 7}
 
 
 def text_cnn() -> TextCNN:
-    """A network with biases, as after some training."""
+    """A network with non-zero biases, as after some training."""
     with drawn_from(0):
         network = TextCNN(VOCABULARY, **SIZES, dropout=0.0, num_classes=CLASSES)
         for layer in (0, 3, 6):
@@ -34,7 +34,7 @@ def test_padding_changes_no_bit_of_logits_and_gradients(length: int) -> None:
 
 
 def features_of_one(network: TextCNN, row: list[int]) -> Tensor:
-    """The features of one text, continued with empty words to the least length."""
+    """Features of one text, padded to the minimum length."""
     padding = [PADDING] * (LEAST - len(row))
     words = network.embedding(torch.tensor(row + padding))
     maxima = network.convolutions(words.T[None]).amax(2)

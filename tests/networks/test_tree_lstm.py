@@ -17,7 +17,7 @@ CLASSES = 2
 
 
 def random_tree(leaves: int, generator: torch.Generator, *, chain: bool = False) -> str:
-    """A tree in brackets with `leaves` words, of a random shape or a chain."""
+    """A bracketed tree with `leaves` words, of random shape or a chain."""
 
     def draw(low: int, high: int) -> int:
         return int(torch.randint(low, high, (1,), generator=generator))
@@ -32,7 +32,7 @@ def random_tree(leaves: int, generator: torch.Generator, *, chain: bool = False)
 
 
 def trees() -> Tensor:
-    """Random shapes, a single word, a chain, and words outside the vocabulary."""
+    """Trees of random shapes, a single word, a chain, and out-of-vocabulary words."""
     generator = torch.Generator().manual_seed(0)
     texts = [random_tree(leaves, generator) for leaves in (1, 2, 3, 7, 12, 20, 20)]
     texts += [random_tree(15, generator, chain=True), "(3 (2 x) (1 (4 a) (0 y)))"]
@@ -71,7 +71,7 @@ def test_training_gives_logits_of_all_nodes_and_evaluation_those_of_the_roots() 
     of_nodes = model.train()(batch)
     of_roots = model.eval()(batch)
     assert of_nodes.shape == (len(batch), batch.shape[1], CLASSES + 1)
-    assert of_roots.shape == (len(batch), CLASSES), "a test sentence is never neutral"
+    assert of_roots.shape == (len(batch), CLASSES), "in evaluation, no neutral class"
     torch.testing.assert_close(
         of_nodes[:, 0, :CLASSES], of_roots, rtol=1e-12, atol=1e-12
     )

@@ -1,4 +1,4 @@
-"""The U-Net by a second implementation."""
+"""The U-Net equals a second implementation."""
 
 import torch
 import torch.nn.functional as F
@@ -25,7 +25,7 @@ def two_convolutions(state: State, name: str, maps: Tensor) -> Tensor:
 
 
 def enlarged(state: State, name: str, maps: Tensor) -> Tensor:
-    """Each pixel becomes 2×2: an up-convolution of stride 2 has no overlaps."""
+    """Up-convolution of stride 2: each pixel becomes 2×2, without overlaps."""
     samples, _, height, width = maps.shape
     weight = state[f"{name}.weight"]
     [bias] = per_channel(state[f"{name}.bias"])

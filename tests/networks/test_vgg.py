@@ -1,4 +1,4 @@
-"""The small VGG by a second implementation, and its initial weights."""
+"""The small VGG equals a second implementation; its initial weights are right."""
 
 import pytest
 import torch
@@ -18,7 +18,11 @@ def tiny_vgg(**arguments: object) -> SmallVGG:
 def written_out(
     network: SmallVGG, maps: Tensor, *, double: bool, average: bool
 ) -> Tensor:
-    """The paper's sentence: pairs of convolutions, pooling, a dense layer, logits."""
+    """The network of the paper's sentence.
+
+    It has pairs of convolutions, each followed by pooling, then a dense layer and
+    logits.
+    """
     *convolutions, dense, classifier = weights_and_biases(network)
     for number, (weight, bias) in enumerate(convolutions):
         maps = rectified(F.conv2d(maps, weight, bias, padding=1), double=double)
@@ -41,7 +45,8 @@ def test_a_vgg_is_the_papers_sentence(activation: str, pooling: str) -> None:
 
 def test_the_weights_of_a_vgg_start_as_keras_draws_them() -> None:
     network = tiny_vgg(widths=(24, 48), dense=64)
-    # A convolution of 24 channels on 48 filters of 3×3: sqrt(6 / (9 · 24 + 9 · 48)).
+    # The convolution has 24 channels and 48 filters of 3×3: sqrt(6 / (9 · 24 + 9 ·
+    # 48)).
     weight = network.convolutions[2].weight
     bound = (6 / (9 * 24 + 9 * 48)) ** 0.5
     assert 0.99 * bound < weight.abs().max() <= bound

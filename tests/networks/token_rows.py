@@ -1,4 +1,4 @@
-"""Rows of tokens of many lengths, for the classifiers of texts."""
+"""Rows of tokens of many lengths, for text classifiers."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ from softmax_temperature.data.tokens import PADDING
 VOCABULARY = 13
 CLASSES = 3
 LENGTH = 40
-# Shorter and longer than the 11 tokens that three convolutions of width 3 see, and more
-# texts than one group of them.
+# Some texts are shorter and some longer than the 11 tokens that three convolutions of
+# width 3 see, and there are more texts than one processing group holds.
 LENGTHS = (40, 1, 25, 11, 12, 10, 33) + 33 * (17,)
 LABELS = torch.arange(len(LENGTHS)) % CLASSES
 
 
 def tokens(length: int = LENGTH) -> Tensor:
-    """Random tokens, (texts, length), padded on the right."""
+    """Random tokens, shape (texts, length), padded on the right."""
     generator = torch.Generator().manual_seed(1)
     rows = torch.full((len(LENGTHS), length), PADDING)
     for row, size in enumerate(LENGTHS):
@@ -33,7 +33,7 @@ def logits_and_gradients(network: nn.Module, rows: Tensor) -> tuple[Tensor, Any]
 
 
 def assert_padding_changes_no_bit(network: nn.Module, length: int) -> None:
-    """Compare logits and gradients with those of rows that are padded to `length`."""
+    """Compare logits and gradients with those of rows padded to `length`."""
     logits, gradients = logits_and_gradients(network, tokens())
     padded_logits, padded_gradients = logits_and_gradients(network, tokens(length))
     assert torch.equal(logits, padded_logits)

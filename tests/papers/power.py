@@ -1,7 +1,7 @@
-"""How often a criterion says "holds" in simulated studies.
+"""Simulate how often a criterion says "holds".
 
-Values are drawn with the covariance of the measured ones: trainings that share data,
-network and seed stay dependent, whatever their schedules and arms.
+Values are drawn with the covariance of the measured ones, so trainings that share data,
+network and seed stay dependent across schedules and arms.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,14 +26,14 @@ Parts = Mapping[str, OverTasks]
 class Block:
     """Measured values that share seeds, shape (seeds, tasks).
 
-    `places` names the part of each task, and its place in it.
+    `places` gives the part of each task, and its index in that part.
     """
 
     places: Sequence[tuple[str, int]]
     measured: Values
 
     def drawn(self, n: int, generator: np.random.Generator) -> Values:
-        """Values of n seeds with mean 0 and the covariance of the measured ones."""
+        """Values of n seeds, with mean 0 and the covariance of the measured values."""
         seeds = len(self.measured)
         residuals = self.measured - self.measured.mean(axis=0)
         noise = generator.normal(size=(n, seeds)) @ residuals
@@ -42,7 +42,7 @@ class Block:
 
 
 def blocks(parts: Parts) -> list[Block]:
-    """The tasks of all parts, those together that share data, network and seeds."""
+    """Tasks of all parts; those that share data, network and seeds form one block."""
     sharing: dict[str, list[tuple[tuple[str, int], Task]]] = {}
     for name, part in parts.items():
         for place, task in enumerate(part.tasks):
@@ -67,9 +67,9 @@ def simulated(
     *,
     n: int | None = None,
 ) -> Parts:
-    """A study like the measured one in which the true value of every task is `center`.
+    """Simulate a study in which the true value of every task is `center`.
 
-    By default it has as many values as the measured one.
+    By default it has as many values as the measured study.
     """
     tasks = {name: list(part.tasks) for name, part in parts.items()}
     for block in blocks(parts):
@@ -101,7 +101,7 @@ def first(parts: Parts, n: int) -> Parts:
 
 
 def holds(criterion: Criterion, parts: Parts, level: float) -> bool:
-    """Whether a claim holds by these parts."""
+    """True if a claim holds for these parts."""
     if criterion.some:
         level = 1 - (1 - level) / len(parts)
     inside = []
@@ -113,7 +113,7 @@ def holds(criterion: Criterion, parts: Parts, level: float) -> bool:
 
 
 def level_of(looks: int) -> float:
-    """The level at which data are judged that were looked at so often."""
+    """Confidence level for data that are judged `looks` times."""
     return 1 - (1 - LEVEL) / looks
 
 
@@ -127,7 +127,7 @@ def chance_of_holding(
     looks: Sequence[int] = (),
     repeats: int,
 ) -> float:
-    """How often a claim holds at one look or another.
+    """Share of simulated studies in which a claim holds at one look or more.
 
     Args:
         criterion: The claim's criterion.
@@ -135,9 +135,9 @@ def chance_of_holding(
         center: The true value of every task.
         generator: Draws the studies.
         level: The level at which each look is judged.
-        looks: The numbers of seeds at which a study is judged that is extended; by
-            default it is judged once, with as many as measured.
-        repeats: The number of studies.
+        looks: The number of seeds at each look. By default, there is one look with as
+            many seeds as measured.
+        repeats: The number of simulated studies.
     """
     hits = 0
     for _ in range(repeats):
@@ -150,8 +150,8 @@ def chance_of_holding(
 def chance_of_a_false_hold(criterion: Criterion, parts: Parts, **design: Any) -> float:
     """The chance that a claim holds with the true value at its bound.
 
-    Where every part must hold, one is at the bound and the others are where they cannot
-    fail, which is the worst that there is.
+    If every part must hold, the worst case is simulated: one part is at the bound and
+    the others cannot fail.
     """
     if criterion.some:
         groups = [parts]

@@ -1,4 +1,4 @@
-"""Every profile is valid, names its sources, and leaves no figure empty."""
+"""Every profile is valid, states its sources, and leaves no figure empty."""
 
 from functools import cache
 from io import StringIO
@@ -25,9 +25,7 @@ def of(name: str) -> tuple[str, Params]:
 
 @every_profile
 def test_every_number_has_its_source_beside_it(name: str) -> None:
-    """A value, or a block that it belongs to, ends with a section of the paper or
-    `ours`.
-    """
+    """A value, or its block, ends with a section of the paper or `ours`."""
     section, covering, bare = "", [], []
     for line in of(name)[0].splitlines():
         code, _, comment = line.partition("#")
@@ -50,8 +48,8 @@ def test_every_number_has_its_source_beside_it(name: str) -> None:
 def test_the_focal_paper_has_what_it_needs_and_shows(name: str) -> None:
     params = of(name)[1]
     paper = params.focal
-    # The defaults name parallel texts: a profile that says nothing would stop at a data
-    # set that hardly anyone has.
+    # The defaults name parallel texts that few users have, so a profile that does not
+    # override them would stop at a missing data set.
     if (
         "focal" in params.papers
         and paper.translation
@@ -64,8 +62,8 @@ def test_the_focal_paper_has_what_it_needs_and_shows(name: str) -> None:
             or params.networks[task.network].arguments["vocabulary_size"]
             >= task.text.vocabulary
         )
-    # Figures 3 and A.1 show the first task; epochs taken over from a longer recipe may
-    # lie behind its end.
+    # Figures 3 and A.1 show only the first task. Tasks with shorter recipes may end
+    # before some of the epochs.
     for task_name in list(paper.tasks)[:1]:
         recipe = paper.recipe_of(task_name, paper.arms_of(task_name)[0])
         for epochs in (
@@ -93,7 +91,7 @@ def test_dvc_exp_run_with_a_changed_value_changes_no_other_line(
     text = of(name)[0]
     path = tmp_path / "params.yaml"
     path.write_text(text)
-    # As `dvc exp run -S seed=7 -S cooling.recipe.lr=0.5` does it.
+    # These are the overrides of `dvc exp run -S seed=7 -S cooling.recipe.lr=0.5`.
     apply_overrides(path, ["seed=7", "cooling.recipe.lr=0.5"])
     before = text.splitlines()
     after = path.read_text().splitlines()
@@ -102,7 +100,7 @@ def test_dvc_exp_run_with_a_changed_value_changes_no_other_line(
     changed = [(old.split(), new.split()) for old, new in pairs if old != new]
     assert [new[:2] for _, new in changed] == [["seed:", "7"], ["lr:", "0.5"]]
     for old, new in changed:
-        assert old[2:] == new[2:], "the comment stays"
+        assert old[2:] == new[2:], "the comment changed"
 
 
 @every_profile

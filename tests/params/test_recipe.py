@@ -1,6 +1,4 @@
-"""Recipes: their clock, their changes, and what tasks, arms and experiments replace in
-them.
-"""
+"""Recipes: planned epochs, and changes by tasks, arms and experiments."""
 
 from typing import Any
 
@@ -21,8 +19,9 @@ RECIPE = MINI.focal.recipe.changed({"epochs": 70, "planned_epochs": 350})
 
 
 def edited(section: str, **changes: Any) -> Params:
-    """Mini's parameters, with mappings of a section updated: `task__name=...` goes into
-    section.task.name.
+    """Mini's parameters with updated mappings in one section.
+
+    `task__name=...` updates section.task.name.
     """
     content: Any = MINI.model_dump()
     for path, values in changes.items():
@@ -57,8 +56,7 @@ def test_no_step_is_outside_the_written_recipe_and_epochs_begin_where_they_shoul
     recipe = RECIPE.changed({"epochs": epochs, "planned_epochs": planned})
     epoch = data.draw(st.integers(0, epochs - 1))
     assert planned_epoch(recipe, epoch + (steps - 1) / steps) < planned
-    # A milestone that falls on an epoch's beginning is reached there, whatever rounding
-    # does.
+    # A milestone at the start of an epoch is reached there, despite rounding.
     if epoch * planned % epochs == 0:
         assert planned_epoch(recipe, epoch) == epoch * planned // epochs
 
@@ -75,7 +73,7 @@ def test_the_last_change_wins_and_a_schedule_is_replaced_as_a_whole() -> None:
     assert changed.model_dump() == RECIPE.model_dump() | expected
     assert (
         changed.schedule.milestones == []
-    )  # A mixture would have milestones that nobody wrote for it.
+    )  # A mixture would have milestones that nobody chose.
 
 
 def test_a_task_an_arm_and_an_arm_on_a_task_override_in_this_order() -> None:

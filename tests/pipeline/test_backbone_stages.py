@@ -1,6 +1,4 @@
-"""The stages fetch, pretrain and embed, from drawn glyphs to embeddings, on the
-smallest parameters.
-"""
+"""The stages fetch, pretrain and embed, from drawn glyphs to embeddings."""
 
 import math
 from pathlib import Path
@@ -38,7 +36,7 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def params_with(tiny: Params, **backbones: dict[str, Any]) -> Params:
-    """Parameters with these backbones, each given by its changes."""
+    """Parameters with these backbones; each argument gives a backbone's changes."""
     own: dict[str, Any] = {
         name: {"weights": "untrained", **CIFAR, **GREY, **own}
         for name, own in backbones.items()
@@ -139,7 +137,7 @@ def test_a_stages_program_runs_its_cells_removes_others_and_names_those_that_fai
     tiny: Params, capsys: pytest.CaptureFixture[str]
 ) -> None:
     content = tiny.model_dump(mode="json")
-    write_json(Path("params.yaml"), content)  # YAML holds JSON.
+    write_json(Path("params.yaml"), content)  # JSON is valid YAML.
     (fetch.output / "yesterday").mkdir(parents=True)
     assert stage_program("fetch", None, ()) == 0
     assert {path.name for path in fetch.output.iterdir()} == set(content["datasets"])

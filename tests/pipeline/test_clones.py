@@ -1,7 +1,7 @@
-"""A run continues in a fresh clone, and each checkout and experiment runs its own code.
+"""A run resumes in a fresh clone; each checkout and experiment runs its own code.
 
-Real repositories with the stages `inputs` and `fetch`, a local remote, and another
-checkout's package installed.
+The tests use real repositories with the stages `inputs` and `fetch`, and a local
+remote. The installed package is another checkout's.
 """
 
 import json
@@ -26,7 +26,7 @@ TRAIN = "TRAIN = 3000\n"
 
 
 def run(folder: Path, *command: str, code: int = 0) -> str:
-    """Run a command in a folder; returns what it printed."""
+    """Run a command in a folder and return its output."""
     done = subprocess.run(
         command,
         cwd=folder,
@@ -73,7 +73,7 @@ def plan(folder: Path) -> str:
 
 
 def prepared_sentences(folder: Path) -> int:
-    """The number of training sentences and validation sentences that were prepared."""
+    """Number of prepared training and validation sentences."""
     card = json.loads((folder / "data/prepared/sentences/card.json").read_text())
     return int(card["splits"]["train"]["size"] + card["splits"]["validation"]["size"])
 
@@ -101,7 +101,7 @@ def repository(tmp_path: Path) -> Path:
 def write_params(folder: Path, names: list[str]) -> None:
     _, params = render_profile("smoke", ROOT / "profiles")
     content = params.model_dump(mode="json")
-    # Sentences under a name of their own, which no paper that is left out uses.
+    # The sentences have their own name, so that no excluded paper uses them.
     source = {"sentences": {"source": "phrases"}}
     content["datasets"] = {name: source.get(name, {}) for name in names}
     content["papers"] = ["cooling"]

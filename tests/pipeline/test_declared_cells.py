@@ -1,6 +1,4 @@
-"""Which cells the stages declare: arms of one seed are paired, and adding some changes
-no other.
-"""
+"""Cells that the stages declare: arms share seeds; new cells leave others unchanged."""
 
 from typing import Any
 
@@ -27,7 +25,7 @@ from tests.pipeline.whole_runs import changed
     [
         (train_cooling, ""),
         (train_segmentation, ""),
-        (train_focal, "digits"),  # With its variant "digits-as-written".
+        (train_focal, "digits"),  # Its variant is "digits-as-written".
         (focal_linear, ""),
         (train_translation, ""),
         (train_temperature_check, "wrn/"),

@@ -1,6 +1,4 @@
-"""All stages of the focal paper, from nothing to its results, on the smallest
-parameters.
-"""
+"""All stages of the focal paper, from raw data to results, with tiny parameters."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -105,7 +103,7 @@ def test_the_runs_are_complete_and_hold_no_gaps(tiny: Params) -> None:
     scaled = runs.measured("accuracy", split="test", scaled=True)
     both = plain.merge(scaled, on=["run", "split", "epoch"])
     assert len(both) >= len(trained)
-    assert (both["value_x"] == both["value_y"]).all(), "scaling keeps accuracy"
+    assert (both["value_x"] == both["value_y"]).all(), "scaling changed an accuracy"
 
 
 def test_a_run_is_what_its_logits_say() -> None:
@@ -212,7 +210,7 @@ def test_the_images_that_are_shown_are_right_by_all_losses_or_wrong_by_all(
     assert tiny.focal.evaluation.panels
     shown = runs.table.loc[panels["run"].unique()]
     assert set(shown["experiment"]) == {"digits"}
-    assert set(shown["arm"]) == {"CE", "FLSD-53"}, "of Figure H.1, those are trained"
+    assert set(shown["arm"]) == {"CE", "FLSD-53"}, "trained arms of Fig. H.1"
     is_right = panels["label"] == panels["predicted"]
     shares = is_right.groupby(panels["image"]).mean()
     assert set(shares) <= {0.0, 1.0}
@@ -281,8 +279,9 @@ def calibration(cell: str, split: str) -> dict[float, dict[str, Any]]:
 def trained(
     cell: str, params: Params
 ) -> tuple[Any, Vocabulary, list[Any], Sequence[str]]:
-    """A network and its vocabulary, from their files alone, and the test sentences, in
-    numbers and as references.
+    """Read a cell's network and vocabulary, and the test sentences.
+
+    The sentences are returned as numbers and as references.
     """
     section = params.focal.translation
     assert section

@@ -1,6 +1,4 @@
-"""dvc.yaml lists the program of each stage, the code and what it reads, and stays
-small.
-"""
+"""dvc.yaml lists each stage's program, code and inputs, and stays small."""
 
 import json
 import sys
@@ -21,8 +19,8 @@ GRAPH = read_yaml(ROOT / "dvc.yaml")
 STAGES = GRAPH["stages"]
 SOURCE = "src/softmax_temperature"
 GROWING = ("records.json", "runs.csv", "tables")
-"""The results that keep the runs of other machines when a stage runs again."""
-RUN_BY = frozenset({"runner", "params"})  # They change no result.
+"""Results that keep other machines' runs when a stage reruns."""
+RUN_BY = frozenset({"runner", "params"})  # They cannot change results.
 
 
 def program(stage: str) -> Path:
@@ -137,7 +135,7 @@ def test_another_level_makes_the_notebooks_stale_and_nothing_else(
 
 
 def test_metrics_of_the_committed_results_fit_a_screen(project_root: Path) -> None:
-    # The path, two spaces, and a column for each name, four spaces apart.
+    # DVC prints the path, two spaces, and a column for each name, four spaces apart.
     for path in project_root.glob("results/*/*/metrics.json"):
         names = json.loads(path.read_text())
         width = len(path.relative_to(project_root).as_posix()) + 2
@@ -160,7 +158,7 @@ def test_the_plots_are_results_of_mini() -> None:
     ] == []
 
 
-def test_keys_stand_in_one_order_and_the_file_stays_short() -> None:
+def test_keys_have_one_order_and_the_file_stays_short() -> None:
     order = ["matrix", "cmd", "deps", "params", "outs", "always_changed"]
     for stage, content in STAGES.items():
         assert list(content) == [key for key in order if key in content], stage

@@ -1,4 +1,4 @@
-"""One missing thing does not stop the rest: it is listed first, and left out."""
+"""Missing items do not stop the rest: they are listed first, then skipped."""
 
 import json
 import subprocess
@@ -34,7 +34,7 @@ NAMES = ["birds", "svhn", "cifar10", "birds.pt", "glove.txt", "wmt14_en_de", "ad
 
 
 def with_gaps(smoke: Params) -> Params:
-    """Profile smoke with something of every kind that is not there."""
+    """Profile smoke with a missing item of every kind."""
     content = smoke.model_dump()
     backbones = content["backbones"]
     tasks = content["focal"]["tasks"]
@@ -88,7 +88,7 @@ def with_gaps(smoke: Params) -> Params:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with params.yaml, and a profile of the same content."""
+    """A folder with params.yaml, and a profile with the same content."""
     folder = tmp_path_factory.mktemp("gaps")
     _, smoke = render_profile("smoke", ROOT / "profiles")
     content = with_gaps(smoke).model_dump(mode="json")
@@ -158,7 +158,7 @@ def test_a_program_runs_all_that_it_can(program: str, made: list[str]) -> None:
 
 
 class HalfANetwork:
-    """Stands for torchvision, which gets SVHN, and of CIFAR-10 one file."""
+    """Fake torchvision that downloads SVHN, but only one file of CIFAR-10."""
 
     def __init__(self) -> None:
         self.tried: list[str] = []
@@ -196,7 +196,7 @@ def test_a_failed_download_is_listed_first_and_left_out(
     assert line.startswith("data set cifar10: the download failed")
     assert not list(Path(params.data.root).glob("cifar-10-batches-py/*"))
     assert not [line for line in lines if "svhn" in line]
-    # The stage says it too, and makes all else.
+    # The stage also reports it, and prepares everything else.
     assert stage_program("fetch", None, []) == 0
     said = capsys.readouterr().err.splitlines()
     assert said[0].startswith("not run: data missing: ")
@@ -209,7 +209,7 @@ def test_a_failed_download_is_listed_first_and_left_out(
 
 
 def collected(paper: str) -> Path:
-    """Collect a paper's results, and draw nothing."""
+    """Collect a paper's results without drawing figures."""
     folder = Path("results/gaps") / paper
     module: Any = __import__(
         f"softmax_temperature.papers.{paper}.collect", fromlist=["collect"]

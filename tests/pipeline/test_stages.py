@@ -1,4 +1,4 @@
-"""All stages of the cosine-classifier paper, on the smallest parameters."""
+"""All stages of the cosine-classifier paper, with the smallest parameters."""
 
 import shutil
 from contextlib import chdir
@@ -83,7 +83,7 @@ def test_the_optimum_is_where_the_accuracy_is_best_and_inside_its_plateau() -> N
         )
 
 
-def test_what_validation_data_choose_does_not_move_with_the_test_data(
+def test_choices_by_validation_data_do_not_change_with_test_data(
     project: Path, tiny: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_validation = changed(
@@ -142,7 +142,7 @@ def test_no_rule_beats_the_best_of_the_grid() -> None:
     runs = read(RESULTS)
     rules = runs.tables["rules"]
     assert (rules["accuracy_lost"] >= -1e-9).all()
-    # Every rule has every pair.
+    # Every rule covers every pair.
     assert set(rules.groupby("rule").size()) == {len(runs.select(PAIR))}
 
 

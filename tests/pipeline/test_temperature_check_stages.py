@@ -1,6 +1,4 @@
-"""All stages of the temperature_check paper, from nothing to its results, on the
-smallest parameters.
-"""
+"""All stages of temperature_check, from raw data to results, with tiny parameters."""
 
 import json
 import shutil
@@ -84,7 +82,7 @@ def test_trainings_start_with_the_norm_that_was_asked_for() -> None:
         > norm("wrn-pairs", 1.0, 0.1, "pair-1")
         == 0
     )
-    # Whatever the inverse temperature.
+    # The norm is 20 at every inverse temperature.
     assert [
         norm("wrn-norms", beta, 0.1, "norm-20") for beta in (0.1, 1.0)
     ] == pytest.approx([20, 20], rel=1e-4)
@@ -124,7 +122,7 @@ def test_runs_have_what_their_cells_say() -> None:
     cooled = rows[rows["mode"] == "last_layer"].iloc[0]
     names = ("wrn", 1.0, cooled["learning_rate"], "cooled", 0)
     total = of("temperatures", *names)[-1]["total"]
-    # Tables hold six digits.
+    # Tables are rounded to six digits.
     assert cooled["cooled_temperature"] == pytest.approx(total, rel=1e-5)
     assert cooled["initial_logit_norm"] == pytest.approx(
         of("record", *names)["initial_logit_norm"], rel=1e-5

@@ -1,6 +1,4 @@
-"""Running stages in this process, with other parameters and with kills, and what every
-paper promises.
-"""
+"""Run stages in this process, with changed parameters or kills; tests of all papers."""
 
 import json
 import shutil
@@ -29,8 +27,9 @@ VERDICTS = {"holds", "contradicted", "inconclusive", "not tested"}
 
 
 def changed(params: Params, changes: dict[str, Any]) -> Params:
-    """Parameters with some values replaced, by their paths; those of a path that ends
-    with a slash are added there.
+    """Parameters with values replaced, by path.
+
+    If a path ends with a slash, the values are added to that mapping.
     """
     content = params.model_dump()
     for path, value in changes.items():
@@ -43,7 +42,7 @@ def changed(params: Params, changes: dict[str, Any]) -> Params:
 
 
 def run(params: Params, stage: Any, names: Iterable[str] | None = None) -> None:
-    """Run the cells of a stage, all or these, below the current folder."""
+    """Run all cells of a stage, or the named ones, below the current folder."""
     cells: Sequence[Cell] = stage.cells(params)
     chosen = (
         cells if names is None else [cell for cell in cells if cell.name in set(names)]
@@ -52,19 +51,19 @@ def run(params: Params, stage: Any, names: Iterable[str] | None = None) -> None:
 
 
 def slug(paper: Any) -> str:
-    """The slug of the paper whose module `collect` this is."""
+    """Slug of the paper that has this `collect` module."""
     return str(paper.__name__.split(".")[-2])
 
 
 def run_paper(params: Params, paper: Any) -> None:
-    """Run a paper's stages, in the order of dvc.yaml, and gather its results."""
+    """Run a paper's stages in the order of dvc.yaml, and collect its results."""
     for stage in paper.STAGES:
         run(params, stage)
     paper.collect(params, Path("results/tiny") / slug(paper))
 
 
 def finish(folder: Path, work: Callable[[], Any]) -> Path:
-    """The folder, after work in it."""
+    """Call a function in a folder; returns the folder."""
     with chdir(folder):
         work()
     return folder
@@ -75,8 +74,9 @@ class Killed(BaseException):
 
 
 def with_kills(work: Callable[[], Any], kills: int) -> list[int]:
-    """Do work that is killed after each of its first epochs, and begun again; returns
-    the epochs that ran.
+    """Call a function that is killed after each of its first epochs, and restart it.
+
+    Returns the epochs that ran.
     """
     epochs: list[int] = []
 
@@ -121,7 +121,7 @@ def _is_of_test(row: Any) -> bool:
 
 
 def fitted(stage: Any, cell: str, *files: str) -> dict[str, Any]:
-    """The content of some files of a cell, without what is measured on test data."""
+    """Contents of some files of a cell, without metrics of test data."""
     artifact = open_artifact(stage.output / cell)
     content: dict[str, Any] = {}
     for file in files:
@@ -134,10 +134,10 @@ def fitted(stage: Any, cell: str, *files: str) -> dict[str, Any]:
 
 
 def with_other_test_data(project: Path, folder: Path) -> Path:
-    """A folder with the prepared data sets of a project, but other test data.
+    """A copy of a project's prepared data sets with different test data.
 
-    Every test label becomes the next class, images become their negatives, and the
-    nodes of a tree have the labels of their opposites.
+    Every test label becomes the next class, images become their negatives, and nodes of
+    a tree get the opposite labels.
     """
     for source in find_artifacts(project / "data" / "prepared"):
         prepared = open_artifact(source)

@@ -1,4 +1,4 @@
-"""Cells run in the current folder: each test has an empty one."""
+"""Cells run in the current folder, so each test gets an empty one."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Artifacts are whole, verified on read, and never half-written."""
+"""Artifacts are complete, verified on read, and never half-written."""
 
 import errno
 import os
@@ -48,7 +48,7 @@ def test_round_trip() -> None:
         open_artifact(Path("a"), kind="words")
 
 
-def test_equal_content_has_an_equal_digest_wherever_it_stands() -> None:
+def test_equal_content_has_an_equal_digest_in_any_place() -> None:
     first, second = make("a"), make("deep/b")
     assert (
         open_artifact(first).digest

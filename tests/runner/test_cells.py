@@ -1,4 +1,4 @@
-"""Cells run once, fail alone, and publish exactly what was declared."""
+"""Cells run once, fail separately, and publish exactly what they declared."""
 
 import os
 import shutil
@@ -34,7 +34,7 @@ OUTPUT = Path("data/squares")
 
 
 def square(job: Job, number: int) -> None:
-    """Write the square; append to a log outside, which shows how often it ran."""
+    """Write the square, and append to an external log of how often the cell ran."""
     if number == 3:
         raise ZeroDivisionError("three")
     if number == 4:
@@ -51,7 +51,7 @@ def copy_input(job: Job, **_: int) -> None:
 
 
 def tell_of_torch(job: Job) -> None:
-    """Write the settings of torch that a cell starts with in a process of its own."""
+    """Write torch's settings at the start of a cell in its own process."""
     found = {
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "warns": torch.is_deterministic_algorithms_warn_only_enabled(),
@@ -92,7 +92,7 @@ def test_finished_cells_do_not_run_again_and_the_output_holds_what_is_declared()
         run(1, 1)
 
 
-def test_a_failed_cell_stops_no_other_and_alone_runs_again() -> None:
+def test_a_failed_cell_stops_no_other_and_only_it_runs_again() -> None:
     for _ in range(2):
         with pytest.raises(CellsFailed, match="2 of 4 cells failed") as caught:
             run(1, 3, 4, 5)
@@ -107,7 +107,7 @@ def test_a_failed_cell_stops_no_other_and_alone_runs_again() -> None:
 
 
 def continue_at(job: Job, form: str) -> None:
-    """Continue where a state of the form says."""
+    """Continue from the number that the state stores under `form`."""
     checkpointer = job.checkpointer()
     done = 0
 
@@ -126,7 +126,7 @@ def test_a_checkpoint_that_its_cell_cannot_use_is_set_aside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def run_with(form: str) -> None:
-        # Of another version of the code, which the fingerprint did not notice.
+        # Simulates a code change that the fingerprint misses.
         cell = Cell("n", continue_at, {"form": form})
         monkeypatch.setattr(cells_module, "fingerprint", lambda *_: "f" * 64)
         run_cells([cell], output=OUTPUT, compute=SERIAL, seed=0)
@@ -142,12 +142,10 @@ def test_a_checkpoint_that_its_cell_cannot_use_is_set_aside(
 
 
 @pytest.mark.parametrize("name", ["square.json", "manifest.json", "timing.json"])
-def test_a_flipped_bit_is_noticed_and_the_next_run_mends_it(name: str) -> None:
+def test_a_flipped_bit_is_detected_and_the_next_run_repairs_it(name: str) -> None:
     run(1)
     expected = (OUTPUT / "n-1" / "square.json").read_bytes()
-    (path,) = cells_module.WORK.rglob(
-        name
-    )  # The published files are links to those in the work folder.
+    (path,) = cells_module.WORK.rglob(name)  # Published files are links to these.
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
@@ -242,7 +240,7 @@ def test_a_second_process_waits_for_a_lock_and_says_so() -> None:
 
 
 def test_a_seed_is_the_digest_of_where_it_is_used() -> None:
-    # By hand: `printf 0/s/a | sha256sum`.
+    # The expected value comes from `printf 0/s/a | sha256sum`.
     assert seed_of(0, "s", "a") == 0xF52E7C21BA19E36D >> 1 != seed_of(0, "s", "b")
 
 
@@ -251,7 +249,7 @@ def test_a_pulled_run_continues_from_its_published_results() -> None:
     expected = open_artifact(OUTPUT / "n-1").digest
     shutil.rmtree(cells_module.WORK)
     run(1, 2, 5)
-    assert log() == [1, 2, 5], "1 and 2 did not run again"
+    assert log() == [1, 2, 5], "1 or 2 ran again"
     assert open_artifact(OUTPUT / "n-1").digest == expected
     assert read_timing(OUTPUT / "n-1") is None
 

@@ -1,4 +1,4 @@
-"""A checkpoint is whole or absent, and never runs code."""
+"""A checkpoint is complete or absent, and loading it never runs code."""
 
 import hashlib
 import pickle
@@ -80,7 +80,7 @@ def test_saving_is_a_twentieth_of_the_time_at_most_unless_every_state_is_wanted(
 
     def state() -> dict[str, Any]:
         nonlocal now
-        now += 1.0  # The seconds that it takes.
+        now += 1.0  # Saving takes one second.
         saved.append(now)
         return STATE
 

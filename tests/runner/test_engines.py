@@ -1,4 +1,4 @@
-"""Engines give equal results, lose little when a process ends, and name remedies."""
+"""All engines give equal results, lose little in a crash, and suggest remedies."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def test_a_cell_that_fills_a_gpu_runs_alone(monkeypatch: pytest.MonkeyPatch) -> 
     alone = order.index(2)
     assert order[alone : alone + toy.STEPS] == [2] * toy.STEPS
     others = [number for number in order if number != 2]
-    assert others != sorted(others), "small ones run side by side"
+    assert others != sorted(others), "small cells ran one after the other"
 
 
 def test_processes_stay_for_the_next_stage_and_when_they_grow() -> None:
@@ -55,7 +55,7 @@ def test_no_more_workers_start_than_there_are_cells() -> None:
 def test_a_machine_without_shared_memory_is_told_to_run_serially(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As loky ends where there is no /dev/shm.
+    # Without /dev/shm, loky fails like this.
     def without_semaphores(*_: object, **__: object) -> None:
         raise error
 
@@ -75,7 +75,7 @@ def test_a_killed_worker_ends_the_stage_and_the_next_run_does_the_rest() -> None
     Path("kill-3").unlink()
     toy.run(1, 2, 3, 4, 5, engine="processes")
     ran = toy.steps()
-    # A checkpoint is written before its step is noted: at most the step that was killed
-    # is missing, none is done twice.
+    # A checkpoint is written before its step is logged: the log lacks at most the step
+    # that was killed, and no step runs twice.
     assert len(set(ran)) == len(ran) >= 5 * toy.STEPS - 1
     assert {number for number, _ in ran} == {1, 2, 3, 4, 5}

@@ -1,4 +1,4 @@
-"""The errors that a user can mend."""
+"""Errors that a user can fix."""
 
 import pickle
 
@@ -29,11 +29,11 @@ def test_an_error_is_one_line_whatever_a_name_or_another_error_holds(
         == f"{shown}.csv: is no table (line 3: expected 2, got 3). Mend {shown}."
     )
     assert error.where == f"{name}.csv"
-    # Between our own processes.
+    # Our processes pickle errors for each other.
     assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301
 
 
-def test_a_fault_that_cells_share_is_said_once() -> None:
+def test_an_error_that_cells_share_is_shown_once() -> None:
     failed = CellsFailed(
         "training",
         {"a": "line 3 is empty", "b": "no memory", "c": "line 3 is empty"},

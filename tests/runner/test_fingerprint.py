@@ -54,7 +54,7 @@ def test_libraries_have_the_names_and_versions_that_are_installed() -> None:
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package, to be changed."""
+    """A copy of the package that tests may edit."""
     folder = tmp_path_factory.mktemp("package")
     copytree(
         source_path(PACKAGE).parent, folder / PACKAGE, ignore=lambda *_: {"__pycache__"}
@@ -128,7 +128,7 @@ ENTRY = '"poly": "softmax_temperature.losses.poly:PolyLoss",'
 
 
 def _cells(package: Path, arms: str = "{}") -> dict[str, str]:
-    """Digests of the cells of profile smoke, without the data that they read."""
+    """Digests of profile smoke's cells, without the data that they read."""
     command = [sys.executable, "-c", CELLS, str(ROOT / "profiles"), arms]
     printed = subprocess.run(
         command,

@@ -1,4 +1,4 @@
-"""Progress goes to standard error, and seldom."""
+"""Progress goes to standard error, at limited intervals."""
 
 import io
 import sys
@@ -10,14 +10,14 @@ from softmax_temperature.runner import progress
 from tests.runner import toy
 
 
-def test_steps_are_said_at_most_every_so_many_seconds(
+def test_steps_are_printed_at_limited_intervals(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     lines = progress.Progress()
     for step in range(1, 4):
         lines(f"step {step}")
     assert capsys.readouterr().err == "step 1\nstep 2\nstep 3\n", (
-        "toy cells set no time between lines"
+        "toy cells must print every line"
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(progress, "SECONDS_BETWEEN_LINES", 60.0)

@@ -26,8 +26,9 @@ from tests.runner import toy
 
 
 def on_ray(program: str) -> None:
-    """Run a program that starts Ray, in a process of its own: Ray leaves its children
-    to the interpreter's end.
+    """Run a program that starts Ray in its own process.
+
+    Ray leaves its children running until the interpreter exits.
     """
     pytest.importorskip("ray")
     path = os.pathsep.join([str(ROOT), *sys.path])
@@ -48,9 +49,7 @@ def test_ray_gives_the_bytes_of_one_process() -> None:
 
 @pytest.mark.slow
 def test_on_ray_no_two_cells_that_use_a_gpu_share_a_process() -> None:
-    """CUDA keeps the device of its first use, whichever one Ray assigns to a later
-    cell.
-    """
+    """CUDA keeps the first device, even if Ray assigns another to a later cell."""
     start = (
         "import ray; ray.init("
         "address='local', num_cpus=2, num_gpus=2, include_dashboard=False)"
@@ -62,7 +61,7 @@ def test_on_ray_no_two_cells_that_use_a_gpu_share_a_process() -> None:
 
 
 def documented(word: str) -> list[list[str]]:
-    """Lines of the cluster's documentation that begin with a word, split into words."""
+    """Lines of the cluster's documentation that start with a word, split into words."""
     lines = (
         (ROOT / "docs" / "gpu_and_clusters.md")
         .read_text()
@@ -76,7 +75,7 @@ def documented(word: str) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of two nodes with one core each, started as documented."""
+    """Address of a cluster of two nodes with one core each, started as documented."""
     pytest.importorskip("ray")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -85,12 +84,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         patch = running.enter_context(pytest.MonkeyPatch.context())
         patch.setenv(
             "HOME", str(tmp_path_factory.mktemp("home"))
-        )  # Where Ray keeps its token.
+        )  # Ray keeps its token there.
         for _, variable in documented("export"):
             patch.setenv(*variable.split("="))
         patch.setenv(
             "PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path])
-        )  # Nodes import the toy cells.
+        )  # Nodes import toy cells.
         patch.setenv(
             "PATH",
             os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
@@ -136,7 +135,7 @@ def test_profile_smoke_on_a_cluster_gives_the_bytes_of_processes(cluster: str) -
         }
         write_json(
             folder / "params.yaml", content | {"compute": compute}
-        )  # YAML holds JSON.
+        )  # JSON is valid YAML.
         for program in dict.fromkeys(entry.program for entry in REGISTRY):
             subprocess.run(
                 [sys.executable, ROOT / "pipeline" / f"{program}.py"],
@@ -149,8 +148,9 @@ def test_profile_smoke_on_a_cluster_gives_the_bytes_of_processes(cluster: str) -
 
 
 def _start_node(words: list[str], number: int, port: int, running: ExitStack) -> None:
-    """Start a node, again if Ray's own time limits were too short for a busy machine;
-    it ends with the test.
+    """Start a node until the test ends.
+
+    Start it again if Ray's time limits are too short for a busy machine.
     """
     program = (
         f"import ray, sys; ray.init('127.0.0.1:{port}'); "
@@ -160,7 +160,7 @@ def _start_node(words: list[str], number: int, port: int, running: ExitStack) ->
         node = subprocess.Popen(words, start_new_session=True)
         deadline, answer = time.monotonic() + 120, ""
         while node.poll() is None:
-            time.sleep(5)  # A question takes seconds of CPU, which the start needs.
+            time.sleep(5)  # Asking takes seconds of CPU time.
             asked = subprocess.run(
                 [sys.executable, "-c", program],
                 check=False,

@@ -1,6 +1,4 @@
-"""Cells of a few milliseconds, as a program: python -m tests.runner.toy ENGINE
-NUMBER...
-"""
+"""Cells of a few milliseconds: python -m tests.runner.toy ENGINE NUMBER..."""
 
 import os
 import signal
@@ -22,16 +20,16 @@ OUTPUT = Path("data/counts")
 STEPS = 20
 _kept: list[torch.Tensor] = []
 progress.SECONDS_BETWEEN_LINES = (
-    0.0  # In workers too, which import this: every step is said.
+    0.0  # Log every step. Workers import this module, so it applies to them too.
 )
 
 
 def count(job: Job, number: int) -> None:
-    """Add a number `STEPS` times, with a checkpoint each; `steps.txt` says which steps
-    ran.
+    """Add a number `STEPS` times, with a checkpoint after each step.
 
-    Files in the current folder ask for faults: `slow` for steps of 50 ms, `kill-N` for
-    the end of the process in the cell of number N, `grow-N` for 400 MB that it keeps.
+    `steps.txt` logs the steps that ran. Files in the current folder request faults:
+    `slow` makes each step take 50 ms, `kill-N` kills the process in cell N, and
+    `grow-N` keeps 400 MB in memory.
     """
     if Path(f"kill-{number}").exists():
         os.kill(os.getpid(), signal.SIGKILL)
@@ -78,7 +76,7 @@ def run(
 
 
 def steps() -> list[tuple[int, int]]:
-    """The number and the step of all that ran in the current folder."""
+    """The number and the step of every step that ran in the current folder."""
     lines = (
         Path("steps.txt").read_text().splitlines() if Path("steps.txt").exists() else []
     )
@@ -86,7 +84,7 @@ def steps() -> list[tuple[int, int]]:
 
 
 def processes() -> dict[int, set[tuple[int, str]]]:
-    """The processes that ran each number, and the GPUs that each of them saw."""
+    """For each number, the processes that ran it and the GPUs that they saw."""
     found: dict[int, set[tuple[int, str]]] = {}
     for number, _, process, devices in map(
         str.split, Path("steps.txt").read_text().splitlines()
@@ -96,7 +94,7 @@ def processes() -> dict[int, set[tuple[int, str]]]:
 
 
 def results(folder: Path = OUTPUT) -> dict[str, bytes]:
-    """Every published file."""
+    """Contents of every published file, by path."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in folder.rglob("*")
@@ -105,6 +103,6 @@ def results(folder: Path = OUTPUT) -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
-    from tests.runner import toy  # By its name, which worker processes can import.
+    from tests.runner import toy  # By the name that worker processes can import.
 
     sys.exit(exit_code(lambda: toy.run(*map(int, sys.argv[2:]), engine=sys.argv[1])))

@@ -1,6 +1,4 @@
-"""The fetch stage: one cell per data set, run again exactly when something that matters
-has changed.
-"""
+"""The fetch stage has one cell per data set, which reruns only if its inputs change."""
 
 import json
 import os
@@ -28,7 +26,7 @@ COMPUTE = Compute.model_validate(
 
 
 class SomeParams:
-    """The sections that the stage reads."""
+    """The sections of the parameters that the stage reads."""
 
     def __init__(self, root: Path, *names: str, **limits: Any) -> None:
         self.data = Data(root=str(root), download=False)
@@ -56,7 +54,7 @@ def sizes(data: PreparedData) -> list[int]:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project's folder with raw data: `birds.npz` and `imdb.jsonl`."""
+    """A project folder with the raw data `birds.npz` and `imdb.jsonl`."""
     monkeypatch.chdir(tmp_path)
     raw = Path("räw data")
     raw.mkdir()
@@ -98,7 +96,7 @@ def test_archives_of_one_kind_are_joined(root: Path) -> None:
         fetched(SomeParams(root, "all_birds", source=["birds", "imdb"]))
 
 
-def test_texts_are_divided_as_their_source_does_or_pooled_and_divided_anew(
+def test_texts_keep_their_sources_split_or_are_pooled_and_split_again(
     root: Path,
 ) -> None:
     texts = fetched(SomeParams(root, "imdb", train_limit=10))
@@ -106,14 +104,14 @@ def test_texts_are_divided_as_their_source_does_or_pooled_and_divided_anew(
     assert texts.texts("test").data[-1] == "A last one."
     assert texts.card["title"] == "IMDB (Large Movie Review Dataset)"
     pooled = fetched(SomeParams(root, "imdb", pool=True))
-    # Of 20 and 21: a quarter of each class for test, and a fifth of the rest for
-    # validation.
+    # From classes of 20 and 21, a quarter of each goes to test, then a fifth of the
+    # rest to validation.
     assert sizes(pooled) == [25, 6, 10]
     assert len({text for split in SPLITS for text in pooled.texts(split).data}) == 41
     assert {text.split()[0] for text in pooled.texts("test").data} >= {
         "train",
         "test",
-    }, "of both parts of the source"
+    }, "the test part lacks rows of a source part"
 
 
 def test_a_changed_archive_or_parameter_changes_the_cell(root: Path) -> None:
@@ -165,7 +163,7 @@ def nest_deeply(root: Path) -> None:
 @pytest.mark.parametrize(
     "spoil", [break_link, name_in_latin_1, write_half_a_character, nest_deeply]
 )
-def test_a_broken_file_stops_its_own_data_set_alone(
+def test_a_broken_file_stops_only_its_own_data_set(
     root: Path, spoil: Callable[[Path], None]
 ) -> None:
     (root / "broken" / "all" / "crow").mkdir(parents=True)

@@ -1,6 +1,4 @@
-"""What the whole runs of tests/pipeline do not reach: the choice of a rate, networks
-that are out, the linear model.
-"""
+"""Cases that tests/pipeline misses: choice of a rate, dead networks, linear model."""
 
 import json
 from pathlib import Path
@@ -28,9 +26,7 @@ from tests.conftest import ROOT
 
 
 def tried(right: int | None) -> Any:
-    """The artifact of a training with so many of four validation samples right; None
-    diverged.
-    """
+    """A training's artifact: `right` of four validation samples right, or diverged."""
     logits = torch.eye(2)[[0] * (right or 0) + [1] * (4 - (right or 0))]
     tensors = {
         "validation.logits": logits,
@@ -47,7 +43,7 @@ def tried(right: int | None) -> Any:
         (
             {"1/0": 2, "0.1/0": 2, "10/0": None},
             0.1,
-        ),  # Guessing is as good as diverging, and of equal ones the lowest.
+        ),  # Guessing counts as diverging; among equal rates the lowest wins.
     ],
 )
 def test_the_rate_of_the_highest_mean_accuracy_is_chosen_and_rescaled(
@@ -73,7 +69,7 @@ def test_the_rate_of_the_highest_mean_accuracy_is_chosen_and_rescaled(
 
 
 def test_a_network_whose_units_are_out_is_not_described() -> None:
-    """Large rates do this: the features are 0, and the logits still finite."""
+    """Large rates cause this: features are 0 while logits are still finite."""
     spec = Network(
         architecture="wide_resnet",
         arguments={"depth": 8, "width": 1, "batch_norm": False},

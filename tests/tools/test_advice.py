@@ -1,4 +1,4 @@
-"""The advice of a calibration report follows from its numbers."""
+"""The advice in a calibration report follows from its numbers."""
 
 import json
 from dataclasses import replace
@@ -27,7 +27,7 @@ LEAVE = "No miscalibration found; leave the logits as they are: "
 
 
 def report_of(temperature: float, seed: int, rows: int = 600) -> CalibrationReport:
-    """A report on labels from softmax(z / T)."""
+    """Report on logits with labels drawn from softmax(z / T)."""
     generator = torch.Generator().manual_seed(seed)
     logits = 3 * torch.randn(rows, 5, generator=generator)
     probs = torch.softmax(logits / temperature, dim=1)
@@ -42,7 +42,7 @@ def test_clear_evidence_says_what_to_divide_by_and_what_that_does() -> None:
         "Overconfident: divide the logits by 2.72 [2.53, 2.91]; "
         "ECE 8.6 → 4.2 % (change -4.5 [-7.5, -2.9])."
     )
-    # A scaled error within the noise is what scaling is for.
+    # An error within the noise after scaling is the goal of scaling.
     assert advise(CLEAR._replace(noise_floor=0.05)).scale
     under = CLEAR._replace(temperature=0.5, low=0.4, high=0.6)
     assert advise(under).sentence.startswith(
@@ -121,16 +121,16 @@ def test_numbers_have_at_least_three_significant_digits(
     assert three_digits(value) == text
 
 
-def test_of_calibrated_models_few_are_told_to_scale() -> None:
-    # None of 60 is expected; with one in ten told wrongly, three or fewer would be seen
-    # 14 times in 100, and with the former rule (always) never.
+def test_few_calibrated_models_are_told_to_scale() -> None:
+    # We expect no wrong advice in 60 reports. If one in ten were wrong, three or fewer
+    # would occur 14 times in 100; with the former rule (always scale), never.
     told = [report_of(1.0, seed).data["advice"] for seed in range(60)]
     assert told.count("scale") <= 3
     report = report_of(1.0, 0)
     assert report.data["verdict"].startswith(LEAVE)
 
 
-def test_of_overconfident_models_nearly_all_are_told_to_scale() -> None:
+def test_nearly_all_overconfident_models_are_told_to_scale() -> None:
     told = [report_of(2.5, seed, rows=1500).data["advice"] for seed in range(20)]
     assert told.count("scale") >= 19
 

@@ -1,6 +1,4 @@
-"""Every type of file gives the same arrays, and what is none of them is refused in one
-line.
-"""
+"""Every file type gives the same arrays; each unusable file gives one line of error."""
 
 import pickle
 import sys
@@ -63,7 +61,7 @@ def test_parquet_without_pyarrow_is_refused_in_one_line(
         read_arrays(path, "logits", required=("logits", "labels"))
 
 
-def test_labels_and_other_rows_lie_in_the_same_file_or_apart(tmp_path: Path) -> None:
+def test_labels_and_other_rows_may_be_in_one_file_or_in_several(tmp_path: Path) -> None:
     whole, bare, labels = (
         tmp_path / "whole.npz",
         tmp_path / "bare.npy",
@@ -79,7 +77,7 @@ def test_labels_and_other_rows_lie_in_the_same_file_or_apart(tmp_path: Path) -> 
     np.save(bare, 2 * LOGITS)
     pd.DataFrame(LABELS).to_csv(
         labels, index=False, header=False
-    )  # A table without names is read by position.
+    )  # Tables without names are read by position.
     together = read_rows("logits", whole, None, "validation", None, None)
     apart = read_rows(
         "logits", write(tmp_path / "a.npz"), None, "validation", bare, labels
@@ -99,7 +97,7 @@ def test_labels_and_other_rows_lie_in_the_same_file_or_apart(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", [None, "id"])
-def test_the_index_of_a_data_frame_is_no_class(
+def test_the_index_of_a_data_frame_is_not_a_class(
     name: str | None, tmp_path: Path
 ) -> None:
     pd.DataFrame(LOGITS).assign(label=LABELS).rename_axis(name).to_csv(
@@ -250,7 +248,7 @@ def test_rounded_probabilities_of_zero_for_a_label_have_no_temperature() -> None
 
 
 @pytest.mark.parametrize("name", ["labels", "targets"])
-def test_an_archive_with_labels_beside_a_file_of_labels_is_refused(
+def test_an_archive_with_labels_and_a_file_of_labels_are_refused_together(
     name: str, tmp_path: Path
 ) -> None:
     np.savez(tmp_path / "own.npz", logits=LOGITS, **{name: LABELS})
@@ -294,7 +292,7 @@ SPARSE = torch.eye(3).to_sparse()
         (LOGITS > 0, r"got bool .*such as array.astype\(float\)"),
     ],
 )
-def test_what_is_no_plain_array_is_refused(logits: Any, fault: str) -> None:
+def test_anything_but_a_plain_array_is_refused(logits: Any, fault: str) -> None:
     with pytest.raises(ValueError, match=fault):
         checked_logits(logits, LABELS)
 
@@ -302,16 +300,16 @@ def test_what_is_no_plain_array_is_refused(logits: Any, fault: str) -> None:
 def test_tensors_of_eight_bits_are_read_as_their_numbers() -> None:
     eight_bits = torch.tensor(LOGITS).to(torch.float8_e4m3fn)
     table, _ = checked_logits(eight_bits, LABELS)
-    assert table.tolist() == LOGITS.tolist()  # They need few bits.
+    assert table.tolist() == LOGITS.tolist()  # Eight bits hold them exactly.
 
 
-def test_flags_are_the_labels_of_two_classes_alone() -> None:
+def test_flags_are_labels_only_of_two_classes() -> None:
     assert checked_logits(LOGITS, LABELS == 1)[1].tolist() == LABELS.tolist()
     with pytest.raises(ValueError, match="are true or false, and there are 3 classes"):
         checked_logits(np.hstack([LOGITS, LOGITS[:, :1]]), LABELS == 1)
 
 
-# torch says so when it loads a sparse tensor.
+# torch gives this warning when it loads a sparse tensor.
 @pytest.mark.filterwarnings("ignore:Validating sparse tensor invariants:UserWarning")
 def test_files_of_other_encodings_and_layouts_are_refused_in_one_line(
     tmp_path: Path,

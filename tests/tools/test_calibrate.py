@@ -1,5 +1,6 @@
-"""The calibration report says what was measured, takes what people have, and refuses
-the rest in one line.
+"""Calibration reports show the measured numbers and accept users' formats.
+
+Other input is refused in one line.
 """
 
 import gc
@@ -39,7 +40,7 @@ Drawn = tuple[torch.Tensor, torch.Tensor]
 
 
 def drawn(rows: int, temperature: float, seed: int = 0, classes: int = 5) -> Drawn:
-    """Logits z and labels from softmax(z / T)."""
+    """Logits z, with labels drawn from softmax(z / T)."""
     generator = torch.Generator().manual_seed(seed)
     logits = 3 * torch.randn(rows, classes, generator=generator)
     labels = torch.multinomial(
@@ -73,7 +74,7 @@ def test_the_verdict_comes_first_and_names_the_temperature(
     assert separated.data["verdict"].startswith("No temperature fits")
 
 
-def test_the_numbers_are_those_of_the_library(overconfident: Drawn) -> None:
+def test_the_numbers_equal_the_librarys(overconfident: Drawn) -> None:
     logits, labels = overconfident
     report = calibrate(logits, labels, fit_on="all", bootstrap=20, seed=3)
     fit = fit_temperature(logits, labels)
@@ -104,8 +105,9 @@ def test_the_rows_that_are_fitted_are_not_reported(overconfident: Drawn) -> None
 
 @pytest.mark.parametrize("classes", [2000, 400])
 def test_classes_of_one_row_do_not_decide_which_half_is_fitted(classes: int) -> None:
-    # A calibrated model: the interval of T holds 1 in about 9 of 10 draws. As long as
-    # every class of one row was fitted, 400 rows of 2000 classes gave T 1.1.
+    # The model is calibrated, so the interval of T contains 1 in about 9 of 10 draws.
+    # When every class of one row went to the fit, 400 rows of 2000 classes gave T =
+    # 1.1.
     covered = 0
     for seed in range(12):
         logits, labels = drawn(400, 1.0, seed=seed, classes=classes)
@@ -123,14 +125,14 @@ def test_labels_that_are_all_different_are_split_too() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
-def test_the_scale_of_the_logits_is_that_of_the_temperature(
+def test_the_temperature_scales_with_the_logits(
     scale: float, overconfident: Drawn
 ) -> None:
     logits, labels = overconfident
     report = calibrate(logits.double(), labels, bootstrap=0)
     scaled = calibrate(scale * logits.double(), labels, bootstrap=0)
     assert scaled.temperature == pytest.approx(scale * report.temperature, rel=1e-6)
-    # Three significant digits, however small.
+    # Numbers have three significant digits even if they are tiny.
     assert three_digits(scaled.temperature) in scaled.data["verdict"]
     after, expected = (each.data["metrics"]["nll"] for each in (scaled, report))
     name = "expected_calibration_error"
@@ -179,7 +181,7 @@ def test_maps_are_reported_on_the_pixels_that_have_a_class(kind: str) -> None:
     kept = maps.flatten() != 255
     expected = calibrate(values[kept], labels[kept], fit_on="all", **options)
     assert report.data["metrics"] == expected.data["metrics"]
-    # By halves, whole images are on either side.
+    # When the rows are split in half, each whole image goes to one side.
     maps[0] = 255
     assert sorted(calibrate(images, maps, **options).data["rows"].values()) in (
         [250, 500],
@@ -192,7 +194,7 @@ def test_maps_are_reported_on_the_pixels_that_have_a_class(kind: str) -> None:
 
 
 def test_narrow_labels_are_not_mistaken_for_void_ones() -> None:
-    # 156 read as a signed byte is -100, the label that torch ignores.
+    # As a signed byte, 156 reads as -100, the label that torch ignores.
     logits = drawn(300, 1.0, classes=200)[0]
     labels = torch.full((300,), 156, dtype=torch.uint8)
     labels[:150] = 3
@@ -234,8 +236,8 @@ def test_the_forms_that_people_have_say_the_same(given: Any) -> None:
 
 
 def test_the_interval_of_the_temperature_covers_the_true_one() -> None:
-    # 100 samples of 500 rows at T = 2: a 90 % interval misses 10 on average, and more
-    # than 20 once in a thousand.
+    # In 100 samples of 500 rows at T = 2, a 90 % interval misses 10 times on average,
+    # and more than 20 times with probability 0.001.
     covered = 0
     for seed in range(100):
         logits, labels = drawn(500, 2.0, seed=seed)
@@ -257,7 +259,7 @@ def test_the_interval_of_the_temperature_covers_the_true_one() -> None:
         (lambda z, y: (z[:20], y[:20]), "fewer than 15 bins"),
     ],
 )
-def test_what_is_not_logits_is_refused(
+def test_anything_but_logits_is_refused(
     change: Any, said: str, overconfident: Drawn
 ) -> None:
     with pytest.raises(ValueError, match=said):
@@ -287,7 +289,7 @@ def test_the_command_writes_a_folder_and_a_page(
     )
     page = (tmp_path / "page.html").read_text()
     assert report.data["verdict"] in page
-    assert "<b>" not in page  # A file's name is text.
+    assert "<b>" not in page  # File names are escaped.
     (tmp_path / "taken").touch()
     with pytest.raises(InputError, match="Choose another place"):
         calibrate_files(
@@ -338,8 +340,8 @@ def test_both_files_of_a_diagram_have_the_same_layout(
 
 
 def test_bars_of_few_samples_show_their_error() -> None:
-    # A bar of 4 samples, half of them right, and one of 400: Wilson's 90 % intervals by
-    # hand.
+    # One bar has 4 samples, half of them right, and the other has 400. The expected 90
+    # % intervals are Wilson's, worked out by hand.
     probs = torch.tensor([[0.55, 0.45]] * 4 + [[0.95, 0.05]] * 400, dtype=torch.float64)
     labels = torch.tensor([0, 0, 1, 1] + [0] * 380 + [1] * 20)
     upper = (
@@ -359,7 +361,8 @@ def test_bars_of_few_samples_show_their_error() -> None:
 def test_probabilities_too_small_for_float32_keep_their_logits(
     dtype: torch.dtype,
 ) -> None:
-    # A sharp network: its logits times 100 still have probabilities in float64.
+    # The network is sharp: its logits times 100 still have non-zero probabilities in
+    # float64.
     generator = torch.Generator().manual_seed(0)
     soft = torch.randn(400, 3, generator=generator, dtype=torch.float64)
     labels = torch.multinomial(soft.softmax(1), 1, generator=generator).squeeze(1)
@@ -371,7 +374,7 @@ def test_probabilities_too_small_for_float32_keep_their_logits(
     right = calibrate(sharp, labels, **options).temperature
     if dtype == torch.float64:
         assert ours == pytest.approx(right, rel=1e-6)
-    else:  # A zero is taken for the smallest number that float32 has.
+    else:  # A zero is read as float32's smallest number.
         floor = torch.tensor(2.0**-149, dtype=torch.float64)
         least = calibrate(probs.double().clamp(min=floor).log(), labels, **options)
         assert ours == pytest.approx(least.temperature, rel=1e-6)
@@ -436,13 +439,13 @@ def test_maps_of_another_layout_are_refused_with_their_remedy(call: Any) -> None
 
 def test_images_without_a_label_are_in_neither_half() -> None:
     logits, maps = drawn_maps()
-    maps[:3] = -100  # All of one half, in some of the random divisions of six images.
+    maps[:3] = -100  # These are one whole half in some random splits of the six images.
     options: dict[str, Any] = {"bins": 5, "bootstrap": 0}
     for seed in range(10):
         report = calibrate(logits, maps, seed=seed, **options)
         assert sum(report.data["rows"].values()) == 3 * 5 * 4
     maps[3:5] = -100
-    report = calibrate(logits, maps, **options)  # The pixels of one image are divided.
+    report = calibrate(logits, maps, **options)  # Splits the last image.
     assert report.data["rows"] == {"fitted": 10, "reported": 10}
 
 
@@ -473,7 +476,7 @@ def test_validation_rows_in_the_archive_are_not_overridden_in_silence(
     ids=["all", "reordered", "a part"],
 )
 @pytest.mark.parametrize("swapped", [False, True])
-def test_validation_rows_are_no_reported_rows(
+def test_validation_rows_are_not_reported_rows(
     rows: slice, swapped: bool, overconfident: Drawn
 ) -> None:
     logits, labels = (part.numpy() for part in overconfident)
@@ -493,7 +496,7 @@ def test_other_samples_may_have_some_of_the_same_scores(overconfident: Drawn) ->
     shared = (logits[half - 100 :], labels[half - 100 :])
     report = calibrate(logits[:more], labels[:more], validation=shared, **options)
     assert report.data["rows"]["reported"] == more
-    # A tree with few leaves gives every sample the scores of one of them.
+    # A tree with few leaves gives many samples the same scores.
     leaves = logits.round().clip(-1, 1)
     first = (leaves[:half], labels[:half])
     second = (leaves[half:], labels[half:])

@@ -1,4 +1,4 @@
-"""The commands plan, verify, rejudge and profile, from a project's root folder."""
+"""The commands plan, verify, rejudge and profile, run in a project's root folder."""
 
 import json
 import re
@@ -44,7 +44,7 @@ def test_a_cell_that_has_run_is_up_to_date_and_what_reads_a_pending_one_has_to_r
     assert after["fetch"].to_run == ()
     assert after["embed"].to_run == before["embed"].to_run != ()
     assert "cells up to date" in summary(list(after.values()), params)
-    shutil.rmtree(WORK)  # The state of a fresh clone after `dvc pull`.
+    shutil.rmtree(WORK)  # As in a fresh clone after `dvc pull`.
     pulled = {stage.stage: stage for stage in plan(params)}
     assert pulled["fetch"].to_run == ()
 
@@ -69,7 +69,7 @@ def test_damage_behind_a_link_is_found(linked: str, tmp_path: Path) -> None:
     (tmp_path / "other-disk").mkdir()
     Path(linked).rename(tmp_path / "other-disk" / "here")
     Path(linked).symlink_to(tmp_path / "other-disk" / "here")
-    # A link that leads back must not be followed for ever.
+    # A link to a parent folder must not be followed forever.
     Path(linked, "back").symlink_to(Path(linked).parent.resolve())
     assert verify()[::2] == (1, [])
     Path(linked, "some", "a.txt").write_text("two")
@@ -122,7 +122,7 @@ def test_rejudging_writes_what_follows_from_the_records_and_prints_what_changed(
         read_csv(study / "tables/table_1.csv"), expected, rtol=1e-9
     )
     assert "then,another" in (study / "tables/deviations.csv").read_text(), (
-        "the code that ran is another"
+        "the code has changed since"
     )
 
 
@@ -175,7 +175,7 @@ def test_help_is_not_cut_and_lists_the_profiles(
         "verify",
         "rejudge",
         "register",
-    ], "in the order of use"
+    ], "sort by order of use"
     assert max(map(len, text.splitlines())) <= 80
 
 
@@ -207,7 +207,7 @@ def test_minutes_are_those_of_the_cells_that_ran_before(project_root: Path) -> N
     plans = plan(params)
     [fetch_plan] = [stage for stage in plans if stage.stage == "fetch"]
     assert len(fetch_plan.to_run) == 4
-    assert fetch_plan.minutes_to_run == 2 * 2.0, "of digits and phrases"
+    assert fetch_plan.minutes_to_run == 2 * 2.0, "digits and phrases"
     assert fetch_plan.unknown == 2
     [line] = [line for line in summary(plans, params).splitlines() if "fetch" in line]
     known, unknown = line.split(", ")[-2:]

@@ -73,7 +73,7 @@ def test_another_kind_of_processor_is_named_where_numbers_differ(
     assert verdict == "  verdict differs: helps: holds and inconclusive"
 
 
-def test_another_number_with_the_same_verdicts_is_no_reproduction(
+def test_another_number_with_the_same_verdicts_is_not_a_reproduction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     comparison = compared(tmp_path, monkeypatch, runs=RUNS.replace("0.75", "0.6"))
@@ -102,7 +102,7 @@ def test_a_changed_verdict_is_named(
     ],
     ids=["a row more", "another column", "another text"],
 )
-def test_other_rows_columns_and_texts_are_no_reproduction(
+def test_other_rows_columns_and_texts_are_not_a_reproduction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: str
 ) -> None:
     comparison = compared(tmp_path, monkeypatch, runs=runs)
@@ -110,7 +110,7 @@ def test_other_rows_columns_and_texts_are_no_reproduction(
     assert "text differs: cooling/runs.csv" in str(comparison)
 
 
-def test_a_missing_file_is_no_reproduction(
+def test_a_missing_file_is_not_a_reproduction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

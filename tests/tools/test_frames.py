@@ -1,6 +1,4 @@
-"""Data frames, masked arrays and options in memory: what would be lost or taken for a
-class is refused.
-"""
+"""Data frames, masked arrays and options: ambiguous or lossy input is refused."""
 
 from typing import Any
 
@@ -87,13 +85,13 @@ def test_validation_rows_that_are_those_to_report_on_are_refused() -> None:
 
 
 @pytest.mark.parametrize("logits", [None, "logits.npz", {"a": 1}, iter([1.0])])
-def test_what_is_no_array_is_refused(logits: Any) -> None:
+def test_anything_but_an_array_is_refused(logits: Any) -> None:
     with pytest.raises(ValueError, match="one row per sample, got one"):
         calibrate(logits, LABELS)
 
 
 @pytest.mark.parametrize("void", [-1, -100])
-def test_a_row_without_a_class_is_no_class_of_embeddings(void: int) -> None:
+def test_a_row_without_a_class_is_not_a_class_of_embeddings(void: int) -> None:
     labels = np.where(LABELS == 9, void, LABELS)
     with pytest.raises(ValueError, match=f"must not be negative, got {void}"):
         suggest_temperature(LOGITS, labels)

@@ -1,4 +1,4 @@
-"""`make data` lists a profile's data, and fetches only files with the right sha256."""
+"""`make data` lists a profile's data, and accepts only files with the right sha256."""
 
 import gzip
 import re
@@ -56,7 +56,7 @@ focal:
 
 @pytest.fixture(autouse=True)
 def root(project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project's folder with the profile `some` and an empty data.root."""
+    """A project folder with the profile `some` and an empty data.root."""
     monkeypatch.chdir(tmp_path)
     Path("profiles").mkdir()
     Path("profiles/defaults.yaml").write_text(
@@ -67,7 +67,7 @@ def root(project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return Path("data/raw")
 
 
-def test_everything_that_is_missing_is_named_and_what_is_there_has_its_digest(
+def test_missing_items_are_named_and_present_ones_have_digests(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (root / "imdb.jsonl").write_text(
@@ -161,13 +161,13 @@ WITH_WEIGHTS = (
     PROFILE.replace("backbones:\n", f"backbones:{BACKBONES}")
     .replace("backbones: [net, lite]", "backbones: [clip, alexnet, facenet, net]")
     .replace("  tasks:\n", f"  tasks:{NOISY}")
-    # What counts is the source, as for the pipeline, and not what the paper calls it.
+    # As in the pipeline, the source decides, not the paper's name for the data set.
     .replace("digits: {}, ", "digits: {}, planes: {source: cifar10}, ")
 )
 
 
 def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, list[str]]:
-    """The lines of `make data` by the state of their items."""
+    """Lines of `make data`, by the state of their items."""
     needed_data.main(["some", *arguments])
     states: dict[str, list[str]] = {}
     for line in capsys.readouterr().out.splitlines():
@@ -191,7 +191,7 @@ def test_weights_are_listed_with_their_addresses_and_what_the_run_fetches_apart(
         "Set data.download to true",
     ):
         assert text in missing
-    # If it is set already, nobody is told to set it.
+    # If downloads are already allowed, `make data` does not suggest to allow them.
     profile.write_text(f"data: {{download: true}}\n{WITH_WEIGHTS}")
     states = listed(capsys)
     to_come = " ".join(states["to come"])

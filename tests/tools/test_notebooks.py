@@ -1,4 +1,4 @@
-"""Notebooks run to their end or give one clear error; their sources are short."""
+"""Notebooks run to the end or give one clear error; their sources are short."""
 
 import gc
 import json
@@ -39,7 +39,7 @@ def test_the_executed_copy_has_the_parameters_and_links_to_the_same_files() -> N
     assert [cell.source.splitlines()[-1] for cell in executed.cells[1:]] == [
         "name = 7",
         "name",
-    ], "set once"
+    ], "the parameter must be set once"
     assert executed.cells[0].source == "[words](../../../docs/words.md)"
     assert os.path.normpath(target.parent / "../../../docs/words.md") == "docs/words.md"
 
@@ -53,7 +53,7 @@ def test_the_executed_copy_has_the_parameters_and_links_to_the_same_files() -> N
     ],
     ids=["killed", "hangs", "fails"],
 )
-# A killed kernel leaves its sockets to the garbage collector.
+# The sockets of a killed kernel are closed by the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_notebook_that_does_not_reach_its_end_is_named_and_leaves_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch, code: str, seconds: int, says: str
@@ -64,7 +64,7 @@ def test_a_notebook_that_does_not_reach_its_end_is_named_and_leaves_nothing(
         InputError, match=rf"^bad\.ipynb: did not run to its end \({says}"
     ):
         notebooks.execute(Path("bad.ipynb"), Path("executed.ipynb"), {})
-    # Its warning is ignored here, but would not be in another test.
+    # Collect now: this test ignores the warning, but a later test would not.
     gc.collect()
     assert sorted(path.name for path in folder.iterdir()) == ["bad.ipynb", "notebooks"]
 
@@ -110,7 +110,7 @@ def test_a_section_goes_if_its_code_shows_nothing_and_words_go_with_their_code()
     ],
     ids=["main is empty", "main shows something"],
 )
-def test_a_section_stands_in_place_of_an_empty_main_one(
+def test_a_section_replaces_an_empty_main_one(
     of_main: list[str], order: list[str]
 ) -> None:
     outputs = [nbformat.v4.new_output("stream", text=text) for text in of_main]

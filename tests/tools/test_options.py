@@ -1,5 +1,6 @@
-"""Options that nothing would read, or of an unknown value, end a command with one line,
-exit code 2 and no file written.
+"""Unused options and unknown values end a command with one line of error.
+
+The exit code is 2, and no file is written.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ ROWS = 60
 def refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Run:
-    """Runs a command beside logits.npz, labels.npy and a folder; returns its line."""
+    """Runs a command in a folder of sample files; returns its error line."""
     generator = np.random.default_rng(0)
     logits = generator.normal(size=(ROWS, 3))
     labels = np.arange(ROWS) % 3

@@ -1,6 +1,4 @@
-"""The diagram shows the numbers it is given, in percent, and nothing in it hides
-anything else.
-"""
+"""The diagram shows its numbers in percent, and no element hides another."""
 
 from itertools import combinations
 
@@ -16,8 +14,8 @@ from softmax_temperature.tools.reliability import _wilson, reliability_diagram
 
 
 def four_samples() -> ReliabilityBins:
-    # Bins of a half: 0.4 wrong in the first; 0.6 right, 0.8 right, 0.9 wrong in the
-    # second.
+    # Two bins: the first has 0.4 (wrong), the second has 0.6 (right), 0.8 (right) and
+    # 0.9 (wrong).
     confidences = torch.tensor([0.4, 0.6, 0.8, 0.9], dtype=torch.float64)
     rest = ((1 - confidences) / 3)[:, None].expand(-1, 3)
     probs = torch.cat([confidences[:, None], rest], dim=1)
@@ -27,7 +25,7 @@ def four_samples() -> ReliabilityBins:
 def bars(
     axes: Axes, label: str | None = None
 ) -> list[tuple[float, float, float, float]]:
-    """Left, width, bottom and top of each bar that is seen."""
+    """Left, width, bottom and top of each visible bar."""
     (found,) = [
         one
         for one in axes.containers
@@ -42,7 +40,8 @@ def bars(
 
 def test_bars_gaps_and_samples_are_those_worked_out_by_hand() -> None:
     upper, lower = reliability_diagram({"by hand": four_samples()}).axes
-    # Second bin: accuracy 2/3, mean confidence 2.3/3. ECE: (1 * 0.4 + 3 * 0.1) / 4.
+    # The second bin has accuracy 2/3 and mean confidence 2.3/3. The ECE is (1 * 0.4 + 3
+    # * 0.1) / 4.
     right = pytest.approx((50, 50, 0, 200 / 3))
     assert bars(upper, "accuracy") == [pytest.approx((0, 50, 0, 0)), right]
     gaps = bars(upper, "confidence above accuracy")
@@ -93,7 +92,7 @@ def test_axes_and_marks_are_named_and_nothing_overlaps(panels: int) -> None:
     )
 
 
-def test_the_intervals_of_bars_are_those_of_scipy() -> None:
+def test_the_intervals_of_bars_equal_scipys() -> None:
     right = np.array([0, 1, 3, 7, 10, 500])
     counts = np.array([10, 10, 10, 10, 10, 501])
     low, high = _wilson(right / counts, counts)

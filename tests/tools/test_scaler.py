@@ -1,5 +1,6 @@
-"""TemperatureScaler finds what its peers find, gives back what it was given, and keeps
-scikit-learn's conventions.
+"""TemperatureScaler finds its peers' temperatures and keeps input types.
+
+It follows scikit-learn's conventions.
 """
 
 import copy
@@ -60,7 +61,7 @@ def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
-def test_probabilities_are_those_of_scikit_learns_temperature_scaling() -> None:
+def test_probabilities_equal_scikit_learns_temperature_scaling() -> None:
     features, labels = load_iris(return_X_y=True)
     classifier = LogisticRegression(C=0.01, max_iter=1000).fit(
         features[::2], labels[::2]
@@ -77,7 +78,7 @@ def test_probabilities_are_those_of_scikit_learns_temperature_scaling() -> None:
     )
 
 
-def test_numbers_and_temperature_are_those_of_torch_uncertainty() -> None:
+def test_numbers_and_temperature_equal_torch_uncertaintys() -> None:
     logits, labels = torch.from_numpy(LOGITS), torch.from_numpy(LABELS)
     probs, kind = (
         logits.softmax(dim=1),
@@ -94,7 +95,7 @@ def test_numbers_and_temperature_are_those_of_torch_uncertainty() -> None:
         )
     scaler = post_processing.TemperatureScaler(
         nn.Identity()
-    )  # Its search stops at four digits.
+    )  # It stops at four digits.
     scaler.fit(
         DataLoader(TensorDataset(logits, labels), batch_size=500), progress=False
     )
@@ -132,7 +133,7 @@ def test_logits_that_separate_the_labels_are_left_as_they_are() -> None:
     with pytest.warns(ConvergenceWarning, match="separate the labels"):
         scaler = TemperatureScaler().fit(5 * np.eye(3)[[0, 1, 2, 0]], [0, 1, 2, 0])
     assert (scaler.temperature_, scaler.at_bound_) == (1.0, True)
-    # However large they are.
+    # The size of the logits does not matter.
     with pytest.warns(ConvergenceWarning, match="say nothing about them"):
         TemperatureScaler().fit(-5e6 * np.eye(3)[[0, 1, 2, 0]], [0, 1, 2, 0])
 
@@ -145,7 +146,7 @@ def test_predictions_are_the_classes_of_the_largest_logits() -> None:
     expected = names[LOGITS.argmax(axis=1)]
     np.testing.assert_array_equal(scaler.predict(LOGITS), expected)
     assert scaler.score(LOGITS, names[LABELS]) == (expected == names[LABELS]).mean()
-    # Numbers from 0 are columns, and a class may be absent.
+    # Labels that count from 0 are column numbers, and a class may be absent.
     some = LABELS != 9
     absent = TemperatureScaler().fit(LOGITS[some], LABELS[some])
     assert absent.classes_.tolist() == list(range(10))
@@ -157,7 +158,8 @@ def test_predictions_are_the_classes_of_the_largest_logits() -> None:
 
 
 def test_labels_that_do_not_say_which_column_they_are_of_are_refused() -> None:
-    # Ten different ones, but 255 may stand for no class; and nine names of ten columns.
+    # The first has ten different labels, but 255 may mean "no class". The second has
+    # nine names for ten columns.
     void = np.where(LABELS == 9, 255, LABELS)
     names = np.array(list("abcdefghii"))
     for labels in (void, names[LABELS]):
@@ -277,7 +279,7 @@ def test_a_wrapped_network_of_predicted_classes_is_refused(
 
 
 @pytest.mark.parametrize("make", [np.asarray, torch.as_tensor])
-def test_true_and_false_are_no_logits(make: Any) -> None:
+def test_true_and_false_are_not_logits(make: Any) -> None:
     scaler = TemperatureScaler().fit(LOGITS, LABELS)
     decisions = make(LOGITS > 0)
     for call in (

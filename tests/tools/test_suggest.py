@@ -1,5 +1,6 @@
-"""What is shipped is what is scored; inside the fitted range the heuristic leads,
-outside it the constant.
+"""The shipped heuristic is the scored one.
+
+Inside the fitted range the heuristic leads, outside it the constant does.
 """
 
 from contextlib import nullcontext
@@ -48,7 +49,7 @@ def clustered(
 def test_the_shipped_heuristic_is_the_fit_of_the_committed_study(
     study: tuple[pd.DataFrame, pd.DataFrame],
 ) -> None:
-    # It was fitted before the committed numbers were rounded to six digits.
+    # The shipped fit was made before the committed numbers were rounded to six digits.
     fitted, ours = fit_shipped(*study, score_rules(*study)), shipped()
     assert (ours.penalty, ours.constant, ours.datasets) == (
         fitted.penalty,
@@ -87,11 +88,11 @@ def test_a_left_out_data_set_does_not_reach_its_own_prediction(
 
 def test_outside_the_range_the_constant_leads() -> None:
     found = suggest_temperature(*clustered())
-    assert not found.inside  # The study has no embeddings of 16 dimensions.
+    assert not found.inside  # The study has no 16-dimensional embeddings.
     assert "dim" in found.outside
     assert "heuristic" not in found.rules
     assert found.inverse_temperature == shipped().constant
-    # Points, as the text says; the heuristic's file has fractions.
+    # The text gives points, but the heuristic's file has fractions.
     assert found.expected_loss == 100 * shipped().lost["best constant"][0]
     assert f"expected to lose {found.expected_loss:.1f} points" in str(found)
     assert "outside the fitted range" in str(found).splitlines()[0]
@@ -143,15 +144,15 @@ def test_rows_that_say_nothing_are_refused(
         suggest_temperature(*rows)
 
 
-def test_the_best_of_a_search_leads_and_the_rules_are_trained_beside_the_grid() -> None:
+def test_the_best_of_a_search_leads_and_the_rules_are_trained_with_the_grid() -> None:
     embeddings, labels = clustered()
     rows = checked_rows(embeddings.numpy(), 10 * labels.numpy() + 3)
-    assert torch.equal(rows[1], labels)  # Any numbers name classes.
+    assert torch.equal(rows[1], labels)  # Classes may be any numbers.
     found = searched(
         suggest_temperature(*rows), rows, None, epochs=3, lr=1.0, seed=0, device="cpu"
     )
     assert found.search is not None
-    # A quarter of the 120 rows; each class gives 7 or 8 of its 30.
+    # The test set has a quarter of the 120 rows: 7 or 8 of the 30 in each class.
     assert found.search["test_rows"] == 30
     assert found.search["lost"].keys() == found.rules.keys()
     assert str(found).startswith(
@@ -183,7 +184,7 @@ def test_test_rows_have_the_classes_and_dimensions_of_the_others(
         ] == [120, 20]
 
 
-def test_test_rows_are_no_training_rows() -> None:
+def test_test_rows_are_not_training_rows() -> None:
     embeddings, labels = (part.numpy() for part in clustered(120))
     rows = {"embeddings": embeddings, "labels": labels}
     part = {"embeddings": embeddings[40::-1], "labels": labels[40::-1]}
@@ -195,7 +196,7 @@ def test_test_rows_are_no_training_rows() -> None:
 def test_a_folder_of_images_goes_through_a_network_that_is_known_and_has_its_weights(
     project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(project_root)  # Backbones of params.yaml are known.
+    monkeypatch.chdir(project_root)  # To find the backbones of params.yaml.
     generator = np.random.default_rng(0)
     for name in ("cat", "dog"):
         (tmp_path / "pets" / name).mkdir(parents=True)

@@ -1,6 +1,4 @@
-"""Columns of a table are taken by name and number; what else it holds is refused by
-name.
-"""
+"""Table columns are matched by name and number; errors name any other column."""
 
 from pathlib import Path
 
@@ -35,7 +33,7 @@ def test_classes_are_in_the_order_of_their_numbers(
     prefix: str, first: int, tmp_path: Path
 ) -> None:
     frame = table([f"{prefix}{first + number}" for number in range(CLASSES)])
-    by_text = sorted(frame.columns)  # 0, 1, 10, 2, ...
+    by_text = sorted(frame.columns)  # As text: 0, 1, 10, 2, ...
     assert by_text != list(frame.columns)
     arrays = read(frame[by_text], tmp_path)
     np.testing.assert_allclose(arrays["logits"], LOGITS)
@@ -43,7 +41,7 @@ def test_classes_are_in_the_order_of_their_numbers(
 
 
 @pytest.mark.parametrize("name", ["id", "fold", "pred", "confidence"])
-def test_another_numeric_column_is_no_class(name: str, tmp_path: Path) -> None:
+def test_another_numeric_column_is_not_a_class(name: str, tmp_path: Path) -> None:
     frame = table([f"logit_{number}" for number in range(CLASSES)])
     frame[name] = np.random.default_rng(1).permutation(20)
     with pytest.raises(InputError, match=f"'{name}' are neither .* --columns such as"):
@@ -66,7 +64,9 @@ def test_columns_without_numbers_are_chosen_in_the_order_of_the_option(
         read(frame, tmp_path, ("cat", "cat"))
 
 
-def test_a_label_beside_a_file_of_labels_is_refused(tmp_path: Path) -> None:
+def test_a_label_column_and_a_file_of_labels_are_refused_together(
+    tmp_path: Path,
+) -> None:
     frame = table([f"logit_{number}" for number in range(CLASSES)])
     frame.rename(columns={"label": "true_label"}).to_csv(
         tmp_path / "t.csv", index=False
@@ -102,13 +102,13 @@ def test_a_binary_classifier_has_one_column_that_says_so(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("form", ["%.18e", "%.3f"])
 def test_a_file_without_names_loses_no_row(form: str, tmp_path: Path) -> None:
-    same = np.vstack([np.full(CLASSES, 0.5), LOGITS])  # Names would be made distinct.
+    same = np.vstack([np.full(CLASSES, 0.5), LOGITS])  # pandas would rename duplicates.
     np.savetxt(tmp_path / "bare.csv", same, fmt=form, delimiter=",")
     found = read_arrays(tmp_path / "bare.csv", "logits", required=("logits",))
     assert found["logits"].shape == same.shape
 
 
-def test_labels_come_from_the_column_of_this_name_alone(tmp_path: Path) -> None:
+def test_labels_come_only_from_the_column_of_this_name(tmp_path: Path) -> None:
     frame = pd.DataFrame({"id": np.arange(20)[::-1], "label": LABELS})
     frame.to_csv(tmp_path / "labels.csv", index=False)
     found = read_arrays(tmp_path / "labels.csv", "logits", required=("labels",))
@@ -125,7 +125,7 @@ def test_labels_come_from_the_column_of_this_name_alone(tmp_path: Path) -> None:
 def test_two_columns_of_one_name_are_refused(
     names: str, columns: tuple[str, ...], tmp_path: Path
 ) -> None:
-    # pandas calls the second logit_0.1, which a pattern would take for a class.
+    # pandas renames the second one to logit_0.1, which a pattern would read as a class.
     path = tmp_path / "twice.csv"
     path.write_text(f"{names}\n" + "1.5,0.5,1,0\n" * 20)
     with pytest.raises(

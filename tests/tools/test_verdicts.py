@@ -1,5 +1,6 @@
-"""The scorecard has one row per claim: the verdict of its primary study, and what the
-other studies say.
+"""The scorecard has one row per claim.
+
+A row gives the verdict of the primary study, and the results of the other studies.
 """
 
 import json
@@ -96,7 +97,7 @@ def test_a_row_has_the_verdict_of_the_primary_study_and_names_the_others(
     assert row[4:] == ["above 0", "50", "detects 15; 50 needs n = 3"]
 
 
-def test_a_pilot_is_no_study(results: Path) -> None:
+def test_a_pilot_is_not_a_study(results: Path) -> None:
     before = scorecard(results)
     write(results, "focal_pilot", AGAINST, {"id": "d"})
     assert scorecard(results) == before
@@ -144,7 +145,7 @@ def test_an_archived_study_is_shown_as_such_and_disputes(tmp_path: Path) -> None
     assert "<br>contradicted (cifar10_cpu_cooling (archived)): -25.00" in row[3]
 
 
-def test_stand_in_data_and_our_derivations_are_marked_and_counted_apart(
+def test_stand_in_data_and_our_derivations_are_marked_and_counted_separately(
     tmp_path: Path,
 ) -> None:
     stand_in = {"stand_in": "CamVid in place of ADE20K", **AGAINST}
@@ -185,7 +186,7 @@ def test_decided_claims_come_before_open_ones_and_these_before_untested(
     ]
     assert "### Focal: 1 hold, 1 inconclusive, 1 not tested\n" in scorecard(results)
     assert "| not tested (two, primary): no run | – |" in scorecard(results)
-    assert "99.00" not in scorecard(results), "directions are no evidence"
+    assert "99.00" not in scorecard(results), "a direction was used as evidence"
 
 
 def test_the_terminal_shows_every_claim_within_80_columns(project_root: Path) -> None:

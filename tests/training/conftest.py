@@ -25,7 +25,7 @@ RECIPE |= {"schedule": {"name": "constant"}}
 
 
 class TwoLayers(nn.Module):
-    """One hidden layer, with dropout, before the last one."""
+    """A hidden layer with dropout, then the last layer."""
 
     def __init__(self, dropout: float) -> None:
         super().__init__()
@@ -45,15 +45,13 @@ class TwoLayers(nn.Module):
 
 @pytest.fixture
 def make_recipe() -> Callable[..., Recipe]:
-    """A recipe without schedule, clipping and augmentation; arguments replace its
-    values.
-    """
+    """A recipe without schedule, clipping or augmentation; arguments replace values."""
     return lambda **changes: Recipe.model_validate(RECIPE | changes)
 
 
 @pytest.fixture
 def make_images() -> Callable[..., ImageSet]:
-    """Noise, brighter in one channel or in none; sorted by nothing."""
+    """Noise images, each class brighter in one channel or in none; in random order."""
     return lambda count=21, seed=0, split="train": small.images(
         count, seed, size=SIZE, split=split
     )
@@ -61,7 +59,7 @@ def make_images() -> Callable[..., ImageSet]:
 
 @pytest.fixture
 def make_network() -> Callable[..., nn.Module]:
-    """ "resnet", which has batch norm, or "two-layers", which may have dropout."""
+    """Makes "resnet" (with batch norm) or "two-layers" (optionally with dropout)."""
 
     def make(name: str = "two-layers", dropout: float = 0.0) -> nn.Module:
         with drawn_from(0):
@@ -78,9 +76,7 @@ def make_trainer(
     make_images: Callable[..., ImageSet],
     make_network: Callable[..., nn.Module],
 ) -> Callable[..., Trainer]:
-    """A training on the CPU with the cross-entropy; other arguments replace values of
-    the recipe.
-    """
+    """A trainer on the CPU with cross-entropy; arguments replace recipe values."""
 
     def make(
         network: nn.Module | str = "two-layers",
@@ -101,9 +97,7 @@ def make_trainer(
 
 @pytest.fixture
 def make_job() -> Callable[[Path], Job]:
-    """A job with its folders in the given one, which saves a checkpoint after every
-    epoch.
-    """
+    """A job in a folder, which saves a checkpoint after every epoch."""
 
     def make(folder: Path) -> Job:
         for name in ("output", "work"):

@@ -1,6 +1,4 @@
-"""Cooling while training: the same bytes after an interruption, periods of any length,
-and the end by divergence.
-"""
+"""Cooling in training: resuming gives the same bytes, any period, divergence."""
 
 import copy
 from collections.abc import Callable
@@ -21,7 +19,7 @@ from softmax_temperature.training import ImageSet, Trainer, train
 from softmax_temperature.training.cooling import CoolingCallback
 from tests.training.test_trainer import content, until_done
 
-CLASSES, STEPS = 4, 5  # Steps of an epoch: 21 images in batches of 4.
+CLASSES, STEPS = 4, 5  # Steps per epoch: 21 images in batches of 4.
 MODES: dict[str, dict[str, Any]] = {
     "last_layer": {"mode": "last_layer"},
     "distributed": {"mode": "distributed", "factor": 0.8, "optimizer_state": "rescale"},
@@ -32,8 +30,9 @@ Start = Callable[..., tuple[Trainer, CoolingCallback]]
 
 
 def some_images(count: int, seed: int, split: SplitName = "train") -> ImageSet:
-    """Noise, brighter in one channel or in none; some labels are wrong, so that there
-    is a best temperature.
+    """Noise images, each class brighter in one channel or in none.
+
+    Some labels are wrong, so that a best temperature exists.
     """
     generator = torch.Generator().manual_seed(seed)
     images = torch.randint(0, 160, (count, 3, 8, 8), generator=generator)
@@ -46,7 +45,7 @@ def some_images(count: int, seed: int, split: SplitName = "train") -> ImageSet:
 
 @pytest.fixture
 def start(make_trainer: Callable[..., Trainer]) -> Start:
-    """A new training of three epochs of five batches, and what cools it."""
+    """A new trainer for three epochs of five batches, and its Cooling callback."""
 
     def begin(
         *,
@@ -123,15 +122,13 @@ def test_a_period_in_batches_runs_over_the_ends_of_epochs(
     modes: list[bool] = []
     trainer.after_batch.append(lambda each: modes.append(each.network.training))
     assert not train(trainer, {"cooling": callback}, make_job(tmp_path))
-    # Of 15 batches the 4th, 8th and 12th.
+    # Cooling runs after batches 4, 8 and 12 of 15.
     assert [(row["cooling"], row["epoch"]) for row in callback.temperatures] == [
         (1, 1),
         (2, 2),
         (3, 3),
     ]
-    assert modes == [True] * 15, (
-        "dropout and batch norm go on in training mode after a Cooling"
-    )
+    assert modes == [True] * 15, "Cooling left the network in evaluation mode"
 
 
 def test_rows_say_what_the_network_was_divided_by(start: Start) -> None:

@@ -1,4 +1,4 @@
-"""Every fit of a training refuses test data."""
+"""Every fit in a training refuses test data."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,6 +1,4 @@
-"""Labels for every pixel: loss, logits in batches, scores and Cooling equal slower ways
-to the same.
-"""
+"""Pixel labels: loss, batched logits, scores and Cooling equal slower versions."""
 
 import copy
 from collections.abc import Callable
@@ -30,8 +28,9 @@ MakeTrainer = Callable[..., Trainer]
 
 
 def scenes(count: int, seed: int = 0, *, right: float = 1.0) -> ImageSet:
-    """Noise of 16×16 pixels, whose brightest channel is the class of a share of them; a
-    tenth is void.
+    """Noise images of 16×16 pixels; a tenth of the labels is void.
+
+    The brightest channel is the class, except in a share 1 - `right` of the pixels.
     """
     generator = torch.Generator().manual_seed(seed)
     labels = torch.randint(CLASSES, (count, 16, 16), generator=generator)
@@ -44,7 +43,7 @@ def scenes(count: int, seed: int = 0, *, right: float = 1.0) -> ImageSet:
 
 @pytest.fixture
 def make_unet(make_trainer: MakeTrainer) -> MakeTrainer:
-    """A training of a narrow U-Net on 8 scenes."""
+    """A trainer of a narrow U-Net on 8 scenes."""
 
     def make(width: int = 2, **changes: Any) -> Trainer:
         with drawn_from(0):
@@ -100,7 +99,7 @@ def test_logits_in_pieces_are_those_of_the_network(make_unet: MakeTrainer) -> No
     torch.testing.assert_close(torch.cat(pieces), plain, rtol=1e-4, atol=1e-5)
     assert torch.equal(pixel_predictions(trainer, images), torch.cat(pieces).argmax(1))
     for _ in pixel_logits(trainer, images):
-        assert torch.is_grad_enabled(), "between the pieces too"
+        assert torch.is_grad_enabled(), "gradients off between pieces"
 
 
 def test_a_unet_learns_pixels_and_scores_are_scikit_learns(
@@ -169,10 +168,10 @@ def test_a_choice_of_pixels_depends_on_the_seed_alone_and_leaves_void_out(
         assert cooled.temperature == expected.temperature
         found.append(cooled._rows.tolist())
     assert found[0] == found[1] != found[2]
-    assert max(found[0]) >= BATCH * 256, "images of the second batch have their share"
+    assert max(found[0]) >= BATCH * 256, "no pixel is from the second batch"
 
 
-def test_what_is_not_finite_is_divergence(trained: Trainer) -> None:
+def test_non_finite_values_are_divergence(trained: Trainer) -> None:
     cooled = callback(trained.network)
     scores = PixelScores(scenes(3), void=VOID, temperature=lambda: 1.0)
     with torch.no_grad():

@@ -1,5 +1,6 @@
-"""Pretraining: whole networks of any library, whose last layer nobody names, in the
-loop that all trainings share.
+"""Pretraining trains whole networks of any library in the shared training loop.
+
+Nobody needs to name the last layer.
 """
 
 import math
@@ -63,7 +64,7 @@ def test_the_first_step_is_torchs_and_the_last_learning_rate_is_nearly_zero() ->
         )
     for _ in range(3):
         training.epoch()
-    # Half a cosine over four steps: the last is at three quarters of its length.
+    # The schedule is half a cosine over four steps; the last step is at three quarters.
     [group] = training.optimizer.param_groups
     assert group["lr"] == pytest.approx(0.1 * (1 + math.cos(0.75 * math.pi)) / 2)
     assert training.evaluate(images)[0].shape == (64, 2)

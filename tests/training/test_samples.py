@@ -1,5 +1,6 @@
-"""Samples on their way to the network: images by loops and as torchvision does it; and
-what is refused.
+"""Samples on their way to the network, checked by loops and against torchvision.
+
+Unsuitable samples are refused.
 """
 
 from typing import Any
@@ -58,7 +59,7 @@ def test_augmentation_pads_crops_and_flips_one_image_at_a_time(
     assert torch.equal(images.inputs, before)
 
 
-def test_normalisation_is_that_of_torchvision(make_recipe: Any) -> None:
+def test_normalisation_equals_torchvisions(make_recipe: Any) -> None:
     images, mean, std = noise(6), [0.49, 0.48, 0.45], [0.2, 0.3, 0.25]
     before = images.clone()
     theirs = v2.Normalize(mean, std)(
@@ -73,7 +74,7 @@ def test_normalisation_is_that_of_torchvision(make_recipe: Any) -> None:
 
 @pytest.mark.parametrize(("height", "width"), [(28, 28), (32, 32), (64, 64), (40, 25)])
 @pytest.mark.parametrize("channels", [1, 3])
-def test_resizing_is_that_of_torchvision_and_grey_becomes_rgb(
+def test_resizing_equals_torchvisions_and_grey_becomes_rgb(
     height: int, width: int, channels: int
 ) -> None:
     images = noise(3, channels, height, width)
@@ -99,7 +100,7 @@ def test_a_sample_of_images_sorted_by_class_is_balanced(
     assert len(some) == min(count, len(labels))
     assert torch.equal(
         some.labels, numbers // per_class
-    )  # Labels go with their images.
+    )  # Labels stay with their images.
     assert (numbers.diff() > 0).all()
     counts = torch.bincount(some.labels, minlength=5)
     assert counts.max() - counts.min() <= 1
@@ -155,7 +156,7 @@ TOKENS, TREES = torch.ones(2, 3).long(), torch.tensor([[[3, 0, 0, 1], [0, 0, 0, 
         ),
     ],
 )
-def test_what_is_no_set_of_samples_is_refused(
+def test_anything_but_a_set_of_samples_is_refused(
     kind: Any, inputs: Tensor, labels: tuple[int, ...], says: str
 ) -> None:
     with pytest.raises(ValueError, match=says):

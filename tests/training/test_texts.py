@@ -1,6 +1,4 @@
-"""Texts and parsed sentences in the training loop: learned by the networks that can,
-with word vectors of any kind.
-"""
+"""Texts and parsed sentences in the training loop, with any word vectors."""
 
 import copy
 from collections.abc import Callable
@@ -44,9 +42,7 @@ def seeded(network: type[nn.Module], *sizes: int, **options: Any) -> Any:
 
 
 def sentences(count: int = 96) -> TreeSet:
-    """ "good film", "not (good film)" and the like: what is inside is turned around as
-    often as not.
-    """
+    """Sentences like "good film" and "not (good film)"; half of them are negated."""
     texts = []
     for number in range(count):
         praise = number % 2
@@ -62,9 +58,9 @@ def sentences(count: int = 96) -> TreeSet:
     return TreeSet(trees, trees[:, 0, LABEL], "train")
 
 
-def test_labels_are_those_of_roots_or_of_nodes() -> None:
+def test_labels_belong_to_roots_or_nodes() -> None:
     trees = sentences(4)
-    # not (bad film), not (good film), bad film, good film
+    # The sentences are: not (bad film), not (good film), bad film, good film.
     assert trees.labels.tolist() == [1, 0, 0, 1]
     assert trees.labelled_nodes().labels.tolist() == [
         [1, NEUTRAL, 0, 0, NEUTRAL],
@@ -112,7 +108,7 @@ def test_an_objective_is_summed_over_the_nodes_of_a_tree_and_averaged_over_trees
 
 
 def network() -> TextCNN:
-    """With vectors for the first of its words."""
+    """A network with given vectors for all its words except the last."""
     sizes = {
         "embedding": WIDTH,
         "filters": 4,
@@ -134,7 +130,7 @@ VECTORS = (
 
 @pytest.fixture
 def start(make_trainer: MakeTrainer) -> MakeTrainer:
-    """A training on texts none of which has the last word of the vocabulary."""
+    """A trainer on texts that never contain the vocabulary's last word."""
     tokens = torch.randint(
         1, WORDS - 1, (20, 9), generator=torch.Generator().manual_seed(2)
     )
@@ -191,6 +187,6 @@ def test_steps_are_plain_ones_of_their_own_size(start: MakeTrainer) -> None:
     trainer.epoch()
     torch.testing.assert_close(model.embedding.weight.detach(), before - 0.5 * gradient)
     assert torch.equal(model.embedding.weight[-1], before[-1]), (
-        "a word of no text stays: there is no weight decay"
+        "weight decay moved the vector of an unused word"
     )
     assert not torch.equal(model.hidden[0].weight, others)

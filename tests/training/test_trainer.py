@@ -1,6 +1,4 @@
-"""The training loop: equal to a plainer one, the same after an interruption, and
-stopped by what is not finite.
-"""
+"""The training loop: equal to a plain one, resumable, and stopped when not finite."""
 
 import copy
 import hashlib
@@ -44,7 +42,7 @@ COSINE = {
 
 
 def order_by_hand(seed: int, epoch: int, count: int) -> Tensor:
-    """The order of samples, seeded with 63 bits of the sha256 of the names."""
+    """Random order of samples, seeded with 63 bits of the names' sha256."""
     names = f"{seed}/epoch/{epoch}".encode()
     generator = torch.Generator().manual_seed(
         int(hashlib.sha256(names).hexdigest()[:16], 16) // 2
@@ -77,8 +75,9 @@ def adagrad(gradient: Tensor, memory: Memory, _: int) -> Any:
 def plain_epochs(
     network: nn.Module, images: ImageSet, recipe: Any, move: Callable[..., Any]
 ) -> list[float]:
-    """Two epochs in batches of 8 along a cosine with warm-up, seed 7; returns the mean
-    loss of each.
+    """Two epochs in batches of 8 along a cosine with warm-up, seed 7.
+
+    Returns the mean loss of each epoch.
     """
     pixels, parameters = inputs(images), list(network.parameters())
     memories: list[Memory] = [{} for _ in parameters]
@@ -99,7 +98,7 @@ def plain_epochs(
                 gradients = [
                     gradient * min(1, recipe.clip_norm / norm) for gradient in gradients
                 ]
-            # Two epochs follow a schedule that is planned for five.
+            # The two epochs follow a schedule planned for five.
             place = 5 * (epoch + batch / batches) / 2
             rate = (
                 recipe.lr
@@ -147,14 +146,14 @@ def plain_epochs(
         ),
     ],
 )
-def test_two_epochs_are_those_of_a_plain_loop(
+def test_two_epochs_equal_a_plain_loop(
     make_trainer: MakeTrainer,
     make_images: Any,
     network: str,
     move: Callable[..., Any],
     changes: dict[str, Any],
 ) -> None:
-    images = make_images(29)  # Not a multiple of the batch size: the rest has no turn.
+    images = make_images(29)  # Not a multiple of the batch size: five are left out.
     trainer = make_trainer(network, images=images, **COSINE, **changes)
     plain = copy.deepcopy(trainer.network)
     expected = plain_epochs(plain, images, trainer.recipe, move)
@@ -177,7 +176,7 @@ def test_two_epochs_are_those_of_a_plain_loop(
 def rows_of(
     make_trainer: MakeTrainer, images: ImageSet, **changes: Any
 ) -> list[list[int]]:
-    """Images in each batch of three epochs, by their labels, which all differ."""
+    """Images of each batch in three epochs, identified by their distinct labels."""
     rows: list[list[int]] = []
 
     def objective(logits: Tensor, labels: Tensor, _: float) -> Tensor:
@@ -204,8 +203,8 @@ def test_every_epoch_has_its_own_order_which_the_seed_decides(
     assert rows == [batch for epoch in expected for batch in epoch]
     assert len({tuple(map(tuple, epoch)) for epoch in expected}) == 3
     assert rows_of(make_trainer, make_images(21), seed=6)[:2] != expected[0]
-    # Neither augmentation nor network nor rate has a say in it: trainings that differ
-    # in these can be paired.
+    # The order does not depend on augmentation, network or learning rate, so trainings
+    # that differ in these can be paired.
     assert (
         rows_of(
             make_trainer, make_images(21), seed=5, network="resnet", flip=True, lr=0.001
@@ -217,8 +216,8 @@ def test_every_epoch_has_its_own_order_which_the_seed_decides(
 def test_images_are_augmented_for_training_and_not_for_evaluation(
     make_trainer: MakeTrainer,
 ) -> None:
-    # Columns ascend and nothing is black: a black pixel was padded, descending columns
-    # were mirrored.
+    # Columns ascend and nothing is black, so a black pixel is padding and descending
+    # columns are mirrored.
     ramp = torch.arange(10, 16, dtype=torch.uint8).expand(64, 3, 6, 6).contiguous()
     kept = {"mean": [0.0] * 3, "std": [1.0] * 3, "batch_size": 64}
     trainer = make_trainer(
@@ -245,7 +244,7 @@ def test_images_are_augmented_for_training_and_not_for_evaluation(
 def test_dropout_differs_between_epochs_and_seeds_and_leaves_the_generator_alone(
     make_trainer: MakeTrainer, make_network: Any, make_images: Any
 ) -> None:
-    # All images are the same, so that their order has no say in what is zero.
+    # All images are identical, so their order cannot change which units are zero.
     images = ImageSet(
         make_images(1).inputs.expand(24, -1, -1, -1), torch.arange(24) % 4, "train"
     )
@@ -291,7 +290,8 @@ def test_a_rate_that_is_too_large_is_a_divergence_with_every_loss(
 def test_weights_that_are_not_finite_end_a_training_whose_loss_is(
     make_trainer: MakeTrainer,
 ) -> None:
-    # The loss is that before the only step, so only the weights can tell.
+    # The loss is computed before the only step, so only the weights can show the
+    # divergence.
     trainer = make_trainer(batch_size=64, lr=1e38, reduction="sum", weight_decay=10.0)
     with pytest.raises(Diverged, match="epoch 1"):
         trainer.epoch()
@@ -301,13 +301,13 @@ def test_weights_that_are_not_finite_end_a_training_whose_loss_is(
 
 
 @pytest.mark.parametrize("network", ["resnet", "two-layers"])
-def test_an_evaluation_is_that_of_the_network_and_leaves_it_alone(
+def test_an_evaluation_equals_the_networks_and_does_not_change_it(
     make_trainer: MakeTrainer, make_network: Any, make_images: Any, network: str
 ) -> None:
     trainer = make_trainer(make_network(network, dropout=0.5))
     trainer.epoch()
     before = copy.deepcopy(trainer.state_dict()["network"])
-    images = make_images(1003, seed=4)  # More than two of its batches.
+    images = make_images(1003, seed=4)  # Spans more than two batches.
     logits, norms = trainer.evaluate(images.inputs)
     assert all(
         torch.equal(value, before[name])
@@ -343,7 +343,7 @@ def test_under_bfloat16_logits_are_fine_grained_float32_and_weights_stay_so(
     assert all(
         parameter.dtype == torch.float32 for parameter in coarse.network.parameters()
     )
-    # Autocast was on, and did no harm that eight bits do not explain.
+    # Autocast was on, and the difference is within the precision of eight bits.
     assert coarse.loss != exact.loss
     assert coarse.loss == pytest.approx(exact.loss, rel=0.05)
 
@@ -354,11 +354,11 @@ Start = Callable[..., tuple[Trainer, Watch]]
 
 
 class Killed(BaseException):
-    """Stands for a kill: nothing catches it."""
+    """Simulates a kill: no code catches it."""
 
 
 class Kills(Callback):
-    """Kills a training after each of the given epochs, once."""
+    """Kills a training once after each of the given epochs."""
 
     kept = ()
 
@@ -378,8 +378,9 @@ def start(
     make_network: Any,
     make_images: Any,
 ) -> Callable[..., tuple[Trainer, Watch]]:
-    """A new training of three epochs, with dropout or batch norm, and with
-    augmentation; and its watch.
+    """A new training of three epochs and its watch.
+
+    The network has dropout or batch norm, and images are augmented.
     """
 
     def begin(**changes: Any) -> tuple[Trainer, Watch]:
@@ -407,9 +408,7 @@ def content(trainer: Trainer, rows: Any) -> tuple[bytes, str]:
 def until_done(
     start: Callable[[], tuple[Trainer, Any]], job: Job, *, kills_first: bool = False
 ) -> tuple[Trainer, Any]:
-    """A training of three epochs that is killed after each of them, before its
-    checkpoint.
-    """
+    """Train three epochs; a kill after each comes before its checkpoint."""
     kills = Kills({1, 2, 3})
     while True:
         trainer, callback = start()
@@ -450,7 +449,7 @@ def test_a_diverged_training_stops_and_keeps_what_was_finite(
         standing.epoch()
         watched.after_epoch(standing)
     job = make_job(tmp_path)
-    for _ in range(2):  # The second run continues from the checkpoint of the first.
+    for _ in range(2):  # The second run resumes from the first one's checkpoint.
         trainer, watch = start(**explodes)
         assert train(trainer, {"watch": watch}, job)
         assert trainer.epochs_done == 2
@@ -471,7 +470,7 @@ def schedule(name: str, **values: Any) -> Schedule:
 @pytest.mark.parametrize(
     "name", ["constant", "steps", "linear", "exponential", "cosine"]
 )
-def test_whole_epochs_are_those_of_torch_and_a_warm_up_rises_from_zero(
+def test_whole_epochs_equal_torchs_and_a_warm_up_rises_from_zero(
     name: str,
 ) -> None:
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -501,9 +500,9 @@ def test_whole_epochs_are_those_of_torch_and_a_warm_up_rises_from_zero(
 
 
 @pytest.mark.parametrize("warmup", [4.0, 0.68])
-def test_the_inverse_square_root_is_that_of_vaswani_et_al(warmup: float) -> None:
-    # Section 5.3: min(step^-0.5, step * warmup_steps^-1.5), here over its value where
-    # the warm-up ends.
+def test_the_inverse_square_root_equals_vaswani_et_al(warmup: float) -> None:
+    # Section 5.3 has min(step^-0.5, step * warmup_steps^-1.5); we divide it by its
+    # value at the end of the warm-up.
     inverse = Schedule.model_validate({"name": "inverse_square_root", "warmup": warmup})
     for step in (1, 300, 3999, 4000, 4001, 16_000, 99_999):
         expected = min(step**-0.5, step * 4000**-1.5) * 4000**0.5

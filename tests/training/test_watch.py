@@ -1,6 +1,4 @@
-"""What is recorded of a training: by loops over samples, autograd through a real last
-layer, and the metrics.
-"""
+"""Training records equal loops over samples, autograd, and the metrics."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -30,7 +28,7 @@ def batch(
     return logits, torch.randint(classes, (count,), generator=generator)
 
 
-# ---- the description of one split
+# ---- description of one split
 
 
 def describe_by_loop(logits: Tensor, labels: Tensor) -> dict[str, float | None]:
@@ -108,10 +106,10 @@ def test_gradient_norms_are_those_of_a_real_layer_one_sample_at_a_time(
     assert norms.tolist() == pytest.approx(expected, rel=1e-9)
 
 
-def test_where_a_loss_couples_samples_their_shares_make_up_its_gradient() -> None:
+def test_if_a_loss_couples_samples_their_shares_add_up_to_its_gradient() -> None:
     logits, labels = batch(12)
     objective, leaf = make_loss("mmce", {}), logits.double().requires_grad_()
-    # With one-hot features, each sample has its own column of the weights' gradient.
+    # With one-hot features, each sample has its own column in the weights' gradient.
     layer = nn.Linear(12, 4, bias=False).double()
     with torch.no_grad():
         layer.weight.copy_(leaf.T)
@@ -125,8 +123,8 @@ def test_where_a_loss_couples_samples_their_shares_make_up_its_gradient() -> Non
 
 
 def test_scaled_epochs_by_hand() -> None:
-    # The epochs of Figure 3 in a training of a tenth of its length; and in one of two
-    # epochs, where several fall on the first.
+    # Figure 3's epochs in a training of a tenth of the length, and in one of two
+    # epochs, where several of them become the first.
     assert scaled_epochs([10, 100, 200], 35, 350) == {1, 10, 20}
     assert scaled_epochs([10, 100, 200, 350], 2, 350) == {1, 2}
 
@@ -136,7 +134,7 @@ def test_scaled_epochs_by_hand() -> None:
 
 @pytest.fixture
 def watched(make_trainer: MakeTrainer, make_images: Any) -> tuple[Trainer, Watch]:
-    """Three epochs of focal loss; the second is looked at closely."""
+    """Three epochs of focal loss; the second one is recorded in detail."""
     objective = make_loss("scheduled_focal", {"gammas": [5.0, 1.0], "milestones": [4]})
     trainer = make_trainer(
         "resnet", objective=objective, images=make_images(32), planned_epochs=6
@@ -182,7 +180,7 @@ def test_close_looks_are_at_the_training_images_after_their_epochs(
     assert {row["epoch"] for row in watch.reliability} == {2, 3}
     assert sum(row["count"] for row in watch.gradient_norms) == 15
     assert sum(row["count"] for row in watch.reliability) == 30
-    # Two of three epochs are four of six: the second gamma has begun.
+    # Two of three epochs correspond to four of six, so the second gamma is in use.
     again = make_trainer(
         "resnet",
         objective=make_loss("focal", {"gamma": 5.0}),
@@ -202,7 +200,7 @@ def test_close_looks_are_at_the_training_images_after_their_epochs(
     ("every", "final", "close", "expected"),
     [(3, 1, (), [1, 3, 6, 7]), (3, 1, (5,), [1, 3, 5, 6, 7]), (9, 3, (), [1, 5, 6, 7])],
 )
-def test_looks_are_so_many_epochs_apart_and_at_both_ends(
+def test_looks_are_every_few_epochs_and_at_both_ends(
     make_trainer: MakeTrainer,
     make_images: Any,
     every: int,
@@ -225,7 +223,7 @@ def test_looks_are_so_many_epochs_apart_and_at_both_ends(
     assert {row["epoch"] for row in watch.reliability} == set(close)
     ours, theirs = trainer.network.state_dict(), plain.network.state_dict()
     assert all(torch.equal(value, theirs[name]) for name, value in ours.items()), (
-        "looking changes nothing"
+        "the watch changed the weights"
     )
 
 
@@ -239,9 +237,9 @@ def norm(tensors: Iterable[Tensor]) -> float:
     )
 
 
-# Without clipping the norms differ between batches.
+# Without clipping, the norms differ between batches.
 @pytest.mark.parametrize("clip_norm", [0.5, None])
-def test_norms_are_those_of_loops_over_numbers(
+def test_norms_equal_loops_over_numbers(
     make_trainer: Callable[..., Trainer], make_images: Any, clip_norm: float | None
 ) -> None:
     trainer = make_trainer(clip_norm=clip_norm)
@@ -275,7 +273,7 @@ def test_norms_are_those_of_loops_over_numbers(
             rel=1e-5,
         )
     is_clipped = max(gradients) < 0.5 + 1e-5
-    assert is_clipped == (clip_norm is not None), "as the optimizer used them"
+    assert is_clipped == (clip_norm is not None), "norms must be those after clipping"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Data sets count once, untrained backbones not at all, and validation data choose."""
+"""Each data set counts once, without untrained backbones; validation data choose."""
 
 from dataclasses import replace
 from typing import Any
@@ -38,7 +38,7 @@ def pairs_of_trained(runs: Runs) -> pd.DataFrame:
 def test_a_study_as_the_paper_says_decides_what_it_can(runs: Runs) -> None:
     rows = judged(runs)
     undecided = {name for name, row in rows.items() if row["verdict"] == INCONCLUSIVE}
-    # One statistic says all there is to say.
+    # In these runs, one statistic explains everything.
     assert undecided <= {"dimension-is-weak", "several-beat-one", "four-beat-one"}
     decided = {row["verdict"] for name, row in rows.items() if name not in undecided}
     assert decided == {HOLDS}
@@ -48,7 +48,7 @@ def test_a_study_as_the_paper_says_decides_what_it_can(runs: Runs) -> None:
 
 def test_validation_data_choose_the_temperature_and_data_sets_count(runs: Runs) -> None:
     gain = judged(runs)["temperature-matters"]
-    # The four trained backbones gain 0.00015 more on average than the first.
+    # On average, the four trained backbones gain 0.00015 more than the first.
     assert gain["value"] == pytest.approx(0.10365)
     assert (gain["n"], gain["each"]) == (8, "data sets")
     assert gain["cells"] == [f"search/{dataset}" for dataset in DATASETS]
@@ -71,7 +71,7 @@ def test_all_statistics_are_set_against_the_best_one_by_left_out_data_set(
     row = judged(runs)["several-beat-one"]
     difference = r["all"] - r["best"]
     assert row["value"] == pytest.approx(difference.mean())
-    # The fits on the other data sets share data: Nadeau and Bengio's variance.
+    # The fits share data, so the variance is Nadeau and Bengio's.
     error = difference.std() * (1 / 8 + 1 / 7) ** 0.5
     assert row["high"] - row["value"] == pytest.approx(1.8945786 * error)
 
@@ -94,7 +94,7 @@ def test_a_strong_correlation_may_have_either_sign(
 
 
 def test_four_statistics_are_set_against_the_best_one(runs: Runs) -> None:
-    # The optimum is the sum of four statistics: one alone says a quarter of it.
+    # The optimum is the sum of four statistics, so each explains a quarter of it.
     pairs = runs.tables["pairs"]
     four = ["feats_corr", "dim", "mean", "var"]
     optima = 100 + 5 * pairs[four].sum(axis="columns")
@@ -134,7 +134,7 @@ def test_another_statistic_that_says_it_all_contradicts_both(runs: Runs) -> None
 def test_a_backbone_is_untrained_by_its_weights_and_not_by_its_name(
     runs: Runs, name: str
 ) -> None:
-    """A profile may call a network with random weights as it likes."""
+    """A profile may give a network with random weights any name."""
     names = {"untrained-64": name, name: "untrained-64"}
     pairs = runs.tables["pairs"]
     runs = changed_pairs(runs, backbone=pairs["backbone"].replace(names))
@@ -154,7 +154,7 @@ def test_an_untrained_backbone_gains_nothing_from_its_search(runs: Runs) -> None
         assert judged(runs)[name]["value"] == judged(without)[name]["value"]
 
 
-def test_two_generated_data_sets_are_shown_apart() -> None:
+def test_two_generated_data_sets_are_shown_separately() -> None:
     row = judged(made({"set0": "glyphs-10", "set1": "glyphs-26"}))[
         "temperature-matters"
     ]

@@ -1,4 +1,4 @@
-"""Figures name their pair and show trained backbones apart."""
+"""Figures name their pair and show trained backbones separately."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from tests.papers.classifier_temperature.conftest import BACKBONES, DATASETS
 
 
 def with_predictions(runs: Runs) -> Runs:
-    """Each pair is predicted exactly, by the regression on all pairs."""
+    """Add predictions: exact for the fit on all pairs, negative for left-out ones."""
     predictions = runs.tables["pairs"][["dataset", "backbone", "inverse_temperature"]]
     predictions = predictions.assign(
         fitted=predictions["inverse_temperature"],
@@ -56,7 +56,7 @@ def test_figure_4_leaves_the_marks_of_untrained_backbones_open(runs: Runs) -> No
 
 
 def strips(figure: Figure) -> list[tuple[float, float]]:
-    """The ends of the grey strips of each panel, which must be the same."""
+    """Ends of the grey strips, which must be the same in both panels."""
     left, right = (
         [
             (patch.get_y(), patch.get_y() + patch.get_height())
@@ -82,7 +82,7 @@ def test_figure_4_has_strips_for_what_its_axes_cannot_hold(runs: Runs) -> None:
     fitted, left_out = figure.axes
     assert (fitted.get_xscale(), fitted.get_yscale()) == ("log", "log")
     below, above = strips(figure)
-    assert heights(left_out) == {0.55}, "all are negative"
+    assert heights(left_out) == {0.55}, "a mark is not in the strip"
     assert below[0] < 0.55 < below[1] < 1
     assert above[0] < max(heights(fitted)) < above[1]
     names = [label.get_text() for label in fitted.get_yticklabels()]

@@ -1,4 +1,4 @@
-"""Each number of a table is the one of its subset, method, rule or data set."""
+"""Each number in a table belongs to its subset, method, rule or data set."""
 
 from dataclasses import replace
 from itertools import product
@@ -35,7 +35,7 @@ def _in_the_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.fixture
 def left_out(runs: Runs) -> Runs:
-    """Row i, subset j and method k have the median r 0.ijk, and mean r 0.1 more."""
+    """Row i, subset j and method k have median r 0.ijk; the mean r is 0.1 larger."""
     rows = [
         {
             "subset": SUBSETS[subset],
@@ -64,7 +64,7 @@ def test_table_1_has_the_subset_and_method_of_each_column(left_out: Runs) -> Non
     assert row["folds"] == 7
 
 
-def test_table_1_leaves_out_a_subset_that_is_not_there(left_out: Runs) -> None:
+def test_table_1_leaves_out_a_missing_subset(left_out: Runs) -> None:
     known = left_out.tables["leave_one_out"]
     known = known[known["subset"] != "trained backbones"]
     table = table_1(
@@ -97,7 +97,7 @@ def test_rules_are_sorted_by_their_mean_cost(runs: Runs) -> None:
 
 
 def with_costs(runs: Runs, costs: dict[str, float], outside: str) -> Runs:
-    """All pairs have the same statistics, but those of one data set a larger `dim`."""
+    """All pairs have the same statistics, but one data set has a larger `dim`."""
     pairs = changed_pairs(runs, **dict.fromkeys(STATISTICS, 1.0)).tables["pairs"]
     pairs.loc[pairs["dataset"] == outside, "dim"] = 2.0
     places = pairs[["dataset", "backbone"]]
@@ -119,7 +119,7 @@ def test_suggest_costs_the_prediction_inside_its_range_and_the_constant_outside(
     }
     table = cost_of_suggest(with_costs(runs, costs, "set3"))
     rows = table.set_index(["range", "rule"])
-    # Five of forty pairs are outside: those of one data set of eight.
+    # Five of forty pairs are outside: all pairs of one of the eight data sets.
     sizes = {"all": (40, 8), "inside": (35, 7), "outside": (5, 1)}
     means = {"all": (35 * 0.01 + 5 * 0.05) / 40, "inside": 0.01, "outside": 0.05}
     for name, (count, data_sets) in sizes.items():
@@ -132,13 +132,13 @@ def test_suggest_costs_the_prediction_inside_its_range_and_the_constant_outside(
     assert against.loc["outside", "ridge of the logarithm (ours)"] == pytest.approx(
         0.04
     )
-    # Over eight data sets: seven times -0.04 and once 0; t(0.95, 7) is 1.8946.
+    # Seven of eight data sets have -0.04 and one has 0; t(0.95, 7) is 1.8946.
     row = rows.loc[("all", "best constant")]
     half_width = 1.8946 * 0.0141421 / 8**0.5
     assert row["difference"] == pytest.approx(-0.035)
     assert row["high"] - row["difference"] == pytest.approx(half_width, rel=1e-4)
     assert row["difference"] - row["low"] == pytest.approx(half_width, rel=1e-4)
-    # One data set has no interval.
+    # The interval of a single data set is undefined.
     assert np.isnan(rows.loc[("outside", "best constant"), "low"])
 
 
@@ -151,7 +151,8 @@ def test_plateaus_are_medians_over_backbones(runs: Runs) -> None:
     assert set(table["dataset"]) == set(DATASETS)
     assert set(table["plateau_low"]) == {30.0}
     assert set(table["width"]) == {30.0}
-    # The best test accuracy of the grid, 0.99, minus that at inverse temperature 1.
+    # The best test accuracy on the grid is 0.99; subtract that at inverse temperature
+    # 1.
     assert table["gain_over_1"].tolist() == pytest.approx([0.29] * len(DATASETS))
 
 
@@ -178,12 +179,12 @@ def test_a_data_set_that_is_missing_is_a_row_of_the_plateaus(runs: Runs) -> None
     columns = {"plateau_low": low, "plateau_high": 2 * low, "best_accuracy": 0.99}
     runs = changed_pairs(runs, **columns)
     [table] = [table for table in TABLES if table.name == "plateaus"]
-    assert "status" not in table.make(runs), "nothing is missing"
+    assert "status" not in table.make(runs), "no data set is missing"
     search = {"task": "search", "reason": "data missing"}
     rows = [
         {**search, "dataset": "birds", "backbone": "resnet"},
         {**search, "dataset": "birds", "backbone": "vit"},
-        # Of this data set one backbone alone is missing.
+        # For this data set only one backbone is missing.
         {**search, "dataset": DATASETS[0], "backbone": "vit"},
     ]
     some = replace(runs, tables={**runs.tables, NOT_RUN: pd.DataFrame(rows)})

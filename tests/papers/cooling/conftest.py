@@ -1,4 +1,4 @@
-"""Small runs whose tables and verdicts can be worked out by hand."""
+"""Small runs with tables and verdicts worked out by hand."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -16,7 +16,7 @@ from softmax_temperature.papers.shared.runs import Runs, long_form
 SEEDS = (0, 1, 2)
 EPOCHS = 6
 MODES = ("none", "distributed", "periodic", "last_layer")
-TABLE_1 = {  # Test accuracy of seed 0, in the order of MODES.
+TABLE_1 = {  # Seed 0's test accuracy, in the order of MODES.
     "cosine": (0.786, 0.783, 0.786, 0.788),
     "exponential_fast": (0.770, 0.768, 0.770, 0.772),
     "exponential_slow": (0.777, 0.773, 0.775, 0.777),
@@ -36,7 +36,7 @@ class Run(NamedTuple):
 Rows = list[dict[str, Any]]
 
 ACCURACY: dict[tuple[str, str, str], float | None] = {
-    # The accuracy of seed 0; None where every seed diverges.
+    # Accuracy of seed 0; None if every seed diverges.
     **{
         ("vgg", schedule, mode): row[place]
         for schedule, row in TABLE_1.items()
@@ -97,7 +97,7 @@ ARMS: dict[str, dict[str, Any]] = {
     "none-focal": UNCOOLED | FOCAL,
     "last_layer-focal": LAST_LAYER | FOCAL,
 }
-"""The factors of an arm, by its name in the profile."""
+"""Factors of each arm, by its name in the profile."""
 
 CLASSIFICATION = {
     "task": "classification",
@@ -147,12 +147,12 @@ SEGMENTATION = {
     "classes": 11,
     "train_images": None,
 }
-SCORES = {  # Mean IoU and pixel accuracy of seeds 0 and 1.
+SCORES = {  # Mean IoU and pixel accuracy, seeds 0 and 1.
     "none": ((0.400, 0.700), (0.410, 0.710)),
     "last_layer": ((0.410, 0.710), (0.422, 0.720)),
 }
 APPLIED = (0.5, 4.0, 10.0, 2.0, 4.0, 2.0)
-"""At each Cooling: products 0.5, 2, 20, 40, 160, 320."""
+"""Temperature applied by each Cooling; the products are 0.5, 2, 20, 40, 160, 320."""
 COST = pd.DataFrame(
     {
         "device": "cpu",
@@ -163,7 +163,7 @@ COST = pd.DataFrame(
         "size": "small VGG",
     }
 )
-"""On one device, distributed Cooling the most expensive."""
+"""Times on one device; distributed Cooling is the most expensive."""
 
 
 @pytest.fixture
@@ -186,14 +186,14 @@ def study_of(
     *,
     cost: pd.DataFrame = COST,
 ) -> Runs:
-    """The runs of a study.
+    """Runs of a study with given values.
 
     Args:
-        names: The runs of classification.
-        lost: Those that diverged.
-        values_of: The values of a run, by split and epoch.
-        segmented: The factors and values of the runs of segmentation.
-        cost: The measured times.
+        names: Names of the classification runs.
+        lost: The runs that diverged.
+        values_of: Function that returns a run's values by split and epoch.
+        segmented: Factors and values of the segmentation runs.
+        cost: Table of measured times.
     """
     diverged = set(lost)
     made = [(factors_of(run, run in diverged), values_of(run)) for run in names]
@@ -209,7 +209,7 @@ def study_of(
 
 
 def factors_of(run: Run, diverged: bool) -> dict[str, Any]:
-    """The row of a run of classification."""
+    """Row of factors of a classification run."""
     return {
         "study": "made",
         **CLASSIFICATION,
@@ -223,8 +223,10 @@ def factors_of(run: Run, diverged: bool) -> dict[str, Any]:
 
 
 def accuracy(run: Run) -> float | None:
-    """Without Cooling 0.1 points more with each seed, with Cooling 0.2: differences
-    grow by 0.1.
+    """Accuracy of a run's last epoch.
+
+    Each further seed adds 0.1 points without Cooling and 0.2 points with it, so the
+    difference grows by 0.1.
     """
     first = ACCURACY[run[:3]]
     if first is None:
@@ -234,7 +236,7 @@ def accuracy(run: Run) -> float | None:
 
 
 def values(run: Run) -> Rows:
-    """The values of a run: 5 points of accuracy more with each epoch."""
+    """Values of a run whose accuracy rises by 5 points per epoch."""
     last = accuracy(run)
     rows = [] if last is None else history(run, last)
     if not run.arm.startswith("none"):
@@ -243,7 +245,7 @@ def values(run: Run) -> Rows:
 
 
 def history(run: Run, last: float) -> Rows:
-    """Accuracy, 10 points more on training data, calibration error and norms."""
+    """Accuracy (10 points higher on training data), calibration error and norms."""
     growth = 2.0 if run.arm.startswith("none") else 1.0
     rows: Rows = []
     for epoch in range(1, EPOCHS + 1):
@@ -269,10 +271,10 @@ def history(run: Run, last: float) -> Rows:
 
 
 def temperatures(run: Run, applied: Iterable[float] = APPLIED) -> Rows:
-    """One Cooling an epoch.
+    """Values of one Cooling per epoch.
 
-    The arm of factor 0.75 heats half as fast in the fifth epoch: products 0.5, 2, 20,
-    40, 80, 160.
+    In epoch 5, the arm with factor 0.75 heats half as fast as the others, so its
+    products are 0.5, 2, 20, 40, 80 and 160.
     """
     rows: Rows = []
     total = 1.0
@@ -285,7 +287,7 @@ def temperatures(run: Run, applied: Iterable[float] = APPLIED) -> Rows:
 
 
 def cooling(epoch: int, applied: float, total: float) -> dict[str, Any]:
-    """The values of one Cooling."""
+    """Values of one Cooling."""
     return {
         "split": "validation",
         "epoch": epoch,
@@ -299,7 +301,7 @@ def cooling(epoch: int, applied: float, total: float) -> dict[str, Any]:
 def segmentation(
     scores: Mapping[str, tuple[tuple[float, float], ...]] = SCORES,
 ) -> list[tuple[dict[str, Any], Rows]]:
-    """The runs of segmentation, bad after the first of two epochs."""
+    """Segmentation runs, whose scores are low after the first of two epochs."""
     made = []
     for arm, by_seed in scores.items():
         for seed, (mean_iou, pixel_accuracy) in enumerate(by_seed):
@@ -324,7 +326,7 @@ def segmentation(
 
 
 def merged(rows: Rows) -> Rows:
-    """The rows, one for each split and epoch."""
+    """The rows, merged into one per split and epoch."""
     by_place: dict[tuple[str, int], dict[str, Any]] = {}
     for row in rows:
         by_place.setdefault((row["split"], row["epoch"]), {}).update(row)
@@ -332,7 +334,7 @@ def merged(rows: Rows) -> Rows:
 
 
 def changed(runs: Runs, which: Where = ALL, **columns: Any) -> Runs:
-    """The study with other factors or outcomes of some runs."""
+    """The study with changed factors or outcomes of some runs."""
     table = runs.table.copy()
     chosen = which.mask(table)
     for name, value in columns.items():
@@ -346,7 +348,10 @@ def measured_anew(
     change: Callable[[pd.DataFrame], Any],
     which: Where = ALL,
 ) -> Runs:
-    """The study with other values of a metric of some runs, from their rows."""
+    """The study with changed values of one metric of some runs.
+
+    A function computes the new values from the rows.
+    """
     rows = runs.measurements
     chosen = rows["run"].isin(runs.select(which).index) & (rows["metric"] == metric)
     values = rows["value"].where(~chosen, rows.assign(value=change(rows))["value"])
@@ -354,5 +359,5 @@ def measured_anew(
 
 
 def stuck(runs: Runs, which: Where) -> Runs:
-    """The study in which some runs guessed after every epoch."""
+    """The study, but some runs only guess after every epoch."""
     return measured_anew(runs, "accuracy", lambda _: 0.1, which)

@@ -1,4 +1,4 @@
-"""The change of an ablation is told from the factors of its runs."""
+"""An ablation's change is identified by the factors of its runs."""
 
 from typing import Any
 

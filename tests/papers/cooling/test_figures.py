@@ -1,4 +1,4 @@
-"""Figures show the numbers of the runs, and leave out what is missing."""
+"""Figures show the runs' numbers and omit missing ones."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,7 +35,7 @@ def drawn(name: str, runs: Runs) -> Figure:
 def lines(
     axes: Axes, colour: object, style: str = "-", marker: str | None = None
 ) -> list[list[float]]:
-    """The heights of the lines of one look."""
+    """Heights of the lines with a given colour and style."""
     return [
         np.asarray(line.get_ydata(), float).tolist()
         for line in axes.lines
@@ -65,7 +65,7 @@ def test_figure_1_marks_what_diverged_and_shows_the_baseline(runs: Runs) -> None
     (axes,) = drawn("1", runs).axes
     (means,) = lines(axes, figures.COLOURS["last_layer"], marker="o")[:1]
     assert means == pytest.approx([77.2, 78.2, 79.7]), (
-        "factors 0.5 and 0.75, and 1 of Table 1"
+        "factors 0.5, 0.75 and 1 (Table 1)"
     )
     assert lines(axes, figures.COLOURS["none"], "--") == [pytest.approx([74.8, 74.8])]
     (cross,) = (line for line in axes.lines if line.get_marker() == "x")
@@ -108,7 +108,8 @@ def test_figure_2_follows_the_last_layer_and_marks_resets(runs: Runs) -> None:
     assert lines(left, figures.COLOURS["last_layer"])[0] == pytest.approx(
         [1, 0.5, 2, 20, 40, 80, 160]
     )
-    # Down to 100 after the resets at epochs 5 and 6; without them 160 and 320.
+    # The resets at epochs 5 and 6 lower the product to 100; without them it is 160 and
+    # 320.
     heights = lines(right, figures.COLOURS["periodic"])
     assert heights == [pytest.approx([1, 0.5, 2, 20, 40, 160, 100, 200, 100])] * 3
     assert lines(right, figures.COLOURS["periodic"], "--")[0] == pytest.approx(
@@ -125,7 +126,7 @@ def test_figure_2_follows_the_last_layer_and_marks_resets(runs: Runs) -> None:
     ]
     assert [list(line.get_xdata()) for line in printed] == [[19], [9]]
     assert len(drawn("2", runs.only(where(experiment="vgg"))).axes) == 1, (
-        "no empty panel"
+        "an empty panel is drawn"
     )
 
 
@@ -180,9 +181,9 @@ def test_the_panel_shows_void_in_black_and_counts_pixels_without_it(
     assert (
         label.images[0].get_array()[0, 0].tolist()
         == cooled.images[0].get_array()[1, 2].tolist()
-    ), "both class 0"
+    ), "class 0 has two colours"
     assert [*texts(without), *texts(cooled)] == ["40 % right", "100 % right"], (
-        "two and five of five pixels"
+        "expected 2 of 5 and 5 of 5 pixels"
     )
     assert without.get_ylabel() == "No Cooling\nmIoU 40.0 %"
 
@@ -203,15 +204,15 @@ def test_training_curves_have_a_row_a_schedule_and_test_data_their_own_scale(
         f"schedule:\n{title}" for title in titles
     ]
     test, train = (lines(axes, figures.COLOURS["none"])[0] for axes in panels[8:10])
-    # 74.7, 74.8 and 74.9 after the last epoch, 5 points less for each epoch before, 10
-    # more on training data.
+    # After the last epoch the seeds have 74.7, 74.8 and 74.9. Each earlier epoch has 5
+    # points less, and training data have 10 more.
     assert test == pytest.approx([49.8, 54.8, 59.8, 64.8, 69.8, 74.8])
     assert train == pytest.approx([value + 10 for value in test])
     assert panels[0].get_ylim() == panels[2].get_ylim() != panels[1].get_ylim()
 
 
 def without_test_accuracy(runs: Runs, *epochs: int) -> Runs:
-    """The runs of a study that looked at no test images after some epochs."""
+    """The study without test accuracies after the given epochs."""
     values = runs.measurements
     left_out = (
         (values["metric"] == "accuracy")
@@ -222,11 +223,11 @@ def without_test_accuracy(runs: Runs, *epochs: int) -> Runs:
     return replace(runs, measurements=values[~left_out])
 
 
-def test_a_first_epoch_by_itself_is_a_number_below_the_scale(runs: Runs) -> None:
+def test_a_lone_first_epoch_is_shown_as_a_number_below_the_scale(runs: Runs) -> None:
     figure = drawn("curves", without_test_accuracy(runs, 2, 3, 4))
     tests, trains = figure.axes[::2], figure.axes[1::2]
-    # Without Cooling and a schedule 69.7 after epoch 5, the least of all seeds. After
-    # the first epoch means are from 49.8 on.
+    # The smallest value of any seed is 69.7, without Cooling or schedule after epoch 5.
+    # After the first epoch the smallest mean is 49.8.
     assert [axes.get_ylim()[0] for axes in tests] == pytest.approx([67.7] * 6)
     assert texts(tests[4]) == ["50 to 55 %"]
     (triangle,) = (line for line in tests[4].lines if line.get_marker() == "v")
@@ -236,7 +237,7 @@ def test_a_first_epoch_by_itself_is_a_number_below_the_scale(runs: Runs) -> None
         for line in tests[4].lines
         if line.get_color() == figures.COLOURS["none"]
     ]
-    assert drawn_epochs == [[1], [5, 6]], "no line to the next evaluated epoch"
+    assert drawn_epochs == [[1], [5, 6]], "epoch 1 is joined to epoch 5"
     assert not [text for axes in trains for text in texts(axes)]
     (legend,) = figure.legends
     words = [text.get_text() for text in legend.get_texts()]

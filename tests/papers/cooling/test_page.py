@@ -1,4 +1,4 @@
-"""The numbers in docs/cooling.md are those of the committed studies."""
+"""Numbers in docs/cooling.md match the committed studies."""
 
 import json
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def folder(study: str) -> Path:
 
 
 def points(value: float) -> str:
-    """A share in points, with one digit; a negative zero is zero."""
+    """A share in points, with one digit and without a negative zero."""
     text = f"{100 * value:.1f}"
     return "0.0" if text == "-0.0" else text
 
@@ -105,7 +105,10 @@ def test_gains_at_full_size_are_those_that_are_judged(page: str) -> None:
 
 
 def gains() -> Iterator[tuple[str, str, float, Estimate]]:
-    """Mode, schedule, printed gain and ours, at half width, all at one level."""
+    """Yields mode, schedule, printed gain and our gain in the half-width study.
+
+    All intervals have the same level.
+    """
     runs = read(folder(HALF))
     printed = printed_table_1().set_index(["mode", "schedule"])["published"]
     for mode in MODES:
@@ -126,7 +129,7 @@ SHOWN = {
 }
 
 
-def test_gains_at_half_width_are_those_of_the_study(page: str) -> None:
+def test_gains_at_half_width_equal_the_studys(page: str) -> None:
     for mode, schedule, printed, ours in gains():
         assert ours.n == (6 if (mode, schedule) == ("distributed", "cosine") else 4)
         cells = [WORDS.get(mode, mode), SHOWN[schedule], points(printed)]
@@ -180,13 +183,13 @@ def test_gains_without_a_schedule_and_with_steps_have_the_verdicts_intervals(
         if schedule in {"none", "piecewise"}:
             row = rows[name.format("out" if schedule == "none" else "-piecewise")]
             assert (row["low"], row["high"]) == pytest.approx(ours.ends, rel=1e-5)
-    # The one claim of this study that holds by a hair, to the digit that decides.
+    # Only this claim holds narrowly, so the page shows the digit that decides.
     row = rows["distributed-is-on-par-on-all-schedules"]
     ends = f"[{100 * row['low']:.2f}, {100 * row['high']:.2f}]"
     assert f"{points(row['value'])} {ends} (96.7 %, six seeds)" in page
 
 
-def test_the_archived_study_stands_beside(page: str) -> None:
+def test_the_page_quotes_the_archived_study(page: str) -> None:
     assert of_claim("cifar10_cpu_cooling", "no-schedule-is-needed") in page
     periodic = judged("cifar10_cpu_cooling")[
         "periodic-gains-nothing-with-smooth-schedule"

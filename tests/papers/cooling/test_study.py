@@ -1,6 +1,4 @@
-"""The outcome of a training, the temperature of its last layer, and the factors that a
-profile's values give it.
-"""
+"""Outcomes of trainings, last-layer temperatures, and factors from a profile."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -31,7 +29,7 @@ from tests.papers.cooling.conftest import (
 )
 
 HEAT = (8, 1.5, 2, 3, 0.5, 2)
-"""What the last layer is multiplied by before each Cooling."""
+"""Factors by which the last layer is multiplied before each Cooling."""
 
 
 LN_10 = 2.302585
@@ -42,10 +40,10 @@ NEVER = float("nan")
     ("accuracies", "nll", "diverged", "stuck"),
     [
         ([0.1, 0.4, 0.9], 0.5, False, False),
-        # As with factor 1.25: far above guessing, under half of the peak.
+        # As with factor 1.25: far above guessing, but less than half of the peak.
         ([0.1, 0.8, 0.24], NEVER, True, False),
         ([0.1, 0.8, 0.41], NEVER, False, False),
-        # The NLL of guessing, whatever the accuracy, as registered.
+        # As registered, the NLL of guessing means divergence at any accuracy.
         ([0.1, 0.3, 0.2], LN_10 * 1.019, True, False),
         ([0.1, 0.3, 0.2], LN_10 * 0.981, True, False),
         ([0.1, 0.3, 0.2], LN_10 * 1.021, False, False),
@@ -85,8 +83,8 @@ def test_a_pair_counts_where_it_tells_which_was_first(
 @pytest.mark.parametrize(
     "sides",
     [
-        ((NEVER, 50), (NEVER, 50)),  # Nobody knows.
-        ((9, 50), (NEVER, 4)),  # The slow one ended before epoch 9.
+        ((NEVER, 50), (NEVER, 50)),  # The order is unknown.
+        ((9, 50), (NEVER, 4)),  # The slow one ended before 9.
         ((9, 50),),
     ],
 )
@@ -97,7 +95,7 @@ def test_a_pair_that_does_not_tell_which_was_first_is_left_out(
 
 
 def crossed(*sides: tuple[float, int]) -> pd.DataFrame:
-    """The epoch and the last epoch of the periodic run and of the slow one."""
+    """Crossing epoch and last epoch of the periodic run and of the slow run."""
     names = ((FIRST, "periodic"), (SECOND, "slow"))
     rows = [
         {"side": side, "arm": arm, "crossed": epoch, "last": last}
@@ -110,11 +108,11 @@ def crossed(*sides: tuple[float, int]) -> pd.DataFrame:
     ("limit", "never"),
     [
         (100.0, set()),  # The products reach 320.
-        (200.0, {"periodic"}),  # Only the last Cooling exceeds the limit.
+        (200.0, {"periodic"}),  # Only the last product exceeds it.
         (1000.0, {"periodic"}),
     ],
 )
-def test_periodic_cooling_that_never_redistributes_is_told(
+def test_periodic_cooling_that_never_redistributes_is_reported(
     runs: Runs, limit: float, never: set[str]
 ) -> None:
     changed_runs = changed(runs, where(mode="periodic"), max_temperature=limit)
@@ -144,7 +142,7 @@ def test_the_temperature_is_the_one_that_the_method_keeps_in_the_last_layer() ->
 
 
 def coolings_of_a_network(limit: float, reset: float) -> Iterator[tuple[float, float]]:
-    """The correction of each Cooling, and the temperature that the last layer keeps."""
+    """Yields each Cooling's correction and the temperature left in the last layer."""
     images = torch.randn(256, 5, dtype=torch.float64)
     network = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 3)).double().eval()
     labels = torch.distributions.Categorical(logits=8 * network(images)).sample()
@@ -167,7 +165,7 @@ def test_the_factors_of_an_arm_are_its_values() -> None:
     factors = cooling_factors(Arm(mode="last_layer", factor=0.5))
     assert factors["factor"] == 0.5
     assert factors["mode"] == "last_layer"
-    assert factors["max_temperature"] is None, "a setting of another mode"
+    assert factors["max_temperature"] is None, "max_temperature belongs to periodic"
     assert cooling_factors(Arm(mode="none", factor=0.5))["factor"] is None
     focal = cooling_factors(Arm(mode="none", loss="focal", options={"gamma": 5}))
     assert (focal["loss"], focal["gamma"]) == ("focal", 5)

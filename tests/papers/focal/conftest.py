@@ -1,4 +1,4 @@
-"""A small study whose tables and figures can be worked out by hand."""
+"""A small study with tables and figures worked out by hand."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ ECE = {
     },
     MEAN: {"CE": (0.04, 0.08), "FL-3": (0.03, 0.04)},
 }
-"""The values before scaling, of seeds 0 and 1."""
+"""ECE of seeds 0 and 1 before scaling."""
 AFTER = {
     "CE": 0.012,
     "Brier": 0.011,
@@ -38,12 +38,12 @@ AFTER = {
     "FLSD-53": 0.008,
 }
 TEMPERATURES = {"CE": (2.4, 2.6), "FL-3": (1.0, 1.2)}
-"""The temperatures of seeds 0 and 1; 1.1 for the other losses."""
+"""Temperatures of seeds 0 and 1; the other losses have 1.1."""
 NLL = (1.0, 0.6, 0.4, 0.45, 0.5, 0.55, 0.6)
 """The test NLL of cross-entropy by epoch: best at epoch 3."""
 NLL_WRONG = (2.0, 2.0, 2.0, 2.5, 3.0, 3.5, 4.0)
 STOPPED = {"accuracy": 2, "nll": 3, "ece": 4}
-"""The epoch that validation data choose by each criterion."""
+"""Epoch that each criterion chooses on validation data."""
 TRANSLATION = {
     "CE": {"ece": 0.06, "temperature": 1.2, "bleu": 0.25, "scaled": 0.26, "best": 0.26},
     "LS": {"ece": 0.03, "temperature": 1.0, "bleu": 0.27, "scaled": 0.27, "best": 0.27},
@@ -64,7 +64,7 @@ _CIFAR_10 = {
 }
 _ABOUT: dict[str, dict[str, Any]] = {
     CIFAR: _CIFAR_10,
-    # Stands for an experiment on texts, too.
+    # This experiment also represents tasks on texts.
     DIGITS: {"dataset": "digits", "network": "small", "embeddings": "learned"},
     MEAN: {**_CIFAR_10, "variant": "mean reduction", "variant_of": CIFAR},
 }
@@ -100,7 +100,7 @@ def runs() -> Runs:
 
 
 def _history(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
-    """The test scores after the last epoch are those of the evaluation."""
+    """Scores after each epoch; the last ones equal those of the evaluation."""
     is_ce = arm == "CE"
     rows = []
     for epoch in range(1, EPOCHS + 1):
@@ -160,7 +160,7 @@ def _evaluation(
 
 
 def _other_sets(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
-    """Out-of-distribution sets, and shifted images of the same classes."""
+    """Values on out-of-distribution sets and on shifted images of the same classes."""
     rows = []
     for scaled in (False, True):
         at = {"run": number, "epoch": EPOCHS, "scaled": scaled}
@@ -216,7 +216,7 @@ def _roc() -> list[dict[str, Any]]:
 
 
 def _panels(arm: str) -> list[dict[str, Any]]:
-    """Image 40 is right by cross-entropy alone, 9 is wrong by all, 7 right by all."""
+    """Only CE classifies image 40 correctly; all losses get 7 right and 9 wrong."""
     rows = []
     for scaling, confidence in (("none", 0.91), ("ece", 0.64)):
         for image in (40, 9, 7):
@@ -231,7 +231,7 @@ Parts = tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]
 
 
 def _translation(first: int) -> Parts:
-    """The runs of appendix K, their values and their curves over temperatures."""
+    """Runs of appendix K, their values, and their curves over temperatures."""
     table = []
     values = []
     curves = []

@@ -1,4 +1,4 @@
-"""Runs of the focal paper that are made by hand, as a study's folder holds them."""
+"""Hand-made runs of the focal paper, in the form of a study's folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
     "FL-3": ("focal", {"gamma": 3.0}),
     "FLSD-53": ("sample_dependent_focal", {"policy": "53"}),
 }
-"""The losses, with their options, by the names that a profile gives them."""
+"""Losses and their options, by their names in a profile."""
 ABOUT: dict[str, Any] = dict.fromkeys(
     (
         "variant",
@@ -41,7 +41,7 @@ ABOUT: dict[str, Any] = dict.fromkeys(
         "select",
     )
 )
-"""The remarks of an experiment about itself, all empty."""
+"""Columns that describe an experiment, all empty."""
 
 
 def run(
@@ -53,7 +53,7 @@ def run(
     loss: tuple[str, dict[str, Any]] | None = None,
     **about: Any,
 ) -> dict[str, Any]:
-    """The row of a run; its loss is that of its name unless it is given."""
+    """The row of a run, with the loss of the arm's name unless `loss` is given."""
     stage = {"classification": "training"}.get(task, task)
     place = f"{experiment}/{arm}" if task == "classification" else arm
     last = about.get("epochs_done", 7)
@@ -81,7 +81,7 @@ def runs_of(
     values: Iterable[Mapping[str, Any]],
     **tables: Iterable[Mapping[str, Any]],
 ) -> Runs:
-    """The runs, with their values (of the test split unless said) and other tables."""
+    """Runs with values (of the test split by default) and other tables."""
     rows = [{"split": "test", "scaled": False, **row} for row in values]
     shapes = {name: ["run", *columns] for name, columns in MEASURED_COLUMNS.items()}
     made = {
@@ -104,23 +104,23 @@ def shifted(
     split: str | None = None,
     epoch: int | None = None,
 ) -> Runs:
-    """The runs with one metric of some of them changed by a number."""
+    """The runs with a number added to one metric of some of them."""
     values = runs.measurements.copy()
     chosen = values["run"].isin(runs.select(among).index) & (values["metric"] == metric)
     for name, value in {"scaled": scaled, "split": split, "epoch": epoch}.items():
         if value is not None:
             chosen &= values[name] == value
-    assert chosen.any(), "nothing was changed"
+    assert chosen.any(), "no value matches"
     values["value"] = np.where(chosen, values["value"] + by, values["value"])
     return tidied(replace(runs, measurements=values))
 
 
 def diverged(runs: Runs, among: Where) -> Runs:
-    """The runs, some of which diverged; their values stay and must not count."""
+    """The runs, some of them diverged; their values stay in but must not count."""
     lost = runs.table["diverged"] | among.mask(runs.table)
     return tidied(replace(runs, table=runs.table.assign(diverged=lost)))
 
 
 def without(runs: Runs, among: Where) -> Runs:
-    """The runs except some of them."""
+    """The runs, without the selected ones."""
     return tidied(runs.only(~among))

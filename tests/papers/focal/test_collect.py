@@ -1,4 +1,4 @@
-"""From cells to runs: factors come from the parameters, values from the cells."""
+"""Runs get their factors from the parameters and their values from the cells."""
 
 from contextlib import chdir
 from pathlib import Path
@@ -43,7 +43,7 @@ def params(*losses: str, seeds: int = 2) -> Any:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the cells of three losses, one of which is not asked for."""
+    """A folder with the cells of three losses; the tests ask for two of them."""
     folder = tmp_path_factory.mktemp("linear")
     with chdir(folder):
         run_cells(

@@ -1,4 +1,4 @@
-"""The numbers that docs/focal.md quotes are those of the results."""
+"""Numbers quoted in docs/focal.md match the results."""
 
 import json
 import re
@@ -33,7 +33,7 @@ def page(project_root: Path) -> str:
 
 
 def estimates(root: Path) -> Iterator[tuple[float, float, float]]:
-    """Value and interval of every claim and task, in their units and in points."""
+    """Value and interval of every claim and task, as they are and in points."""
     for study in STUDIES:
         path = root / "results" / study / "focal" / "claims.json"
         for row in json.loads(path.read_text(encoding="utf-8")):
@@ -46,7 +46,7 @@ def estimates(root: Path) -> Iterator[tuple[float, float, float]]:
                     yield -scale * value, -scale * high, -scale * low
 
 
-def test_every_quoted_interval_is_that_of_a_claim(
+def test_every_quoted_interval_belongs_to_a_claim(
     page: str, project_root: Path
 ) -> None:
     known = list(estimates(project_root))
@@ -54,7 +54,7 @@ def test_every_quoted_interval_is_that_of_a_claim(
     assert len(quoted) == len(re.findall(rf"\[{NUMBER},\s+{NUMBER}\]", page)) > 20
     for numbers in quoted:
         digits = len(numbers[1].partition(".")[2])
-        # Half of the last digit, and what float arithmetic makes of it.
+        # Allow half of the last digit, and rounding errors of floats.
         close = 0.5 * 10**-digits + 1e-9
         assert any(
             all(
@@ -72,7 +72,7 @@ def test_the_page_counts_what_is_not_tested(page: str, project_root: Path) -> No
 
 
 def table_after(page: str, heading: str) -> list[list[str]]:
-    """The cells of the first table behind some words, without its head."""
+    """Cells of the first table after `heading`, without its head."""
     rows = page.partition(heading)[2].partition("|---|")[2].partition("\n\n")[0]
     return [
         [cell.strip() for cell in row.split("|")[1:-1]] for row in rows.split("\n")[1:]
@@ -80,7 +80,7 @@ def table_after(page: str, heading: str) -> list[list[str]]:
 
 
 def of_tables(root: Path, study: str, dataset: str) -> dict[tuple[str, str], Any]:
-    """The rows of Tables 1 and 2, by loss and metric."""
+    """Rows of Tables 1 and 2, by loss and metric."""
     folder = root / "results" / study / "focal" / "tables"
     names = ("table_1", "table_2")
     together = pd.concat([pd.read_csv(folder / f"{name}.csv") for name in names])
@@ -89,9 +89,9 @@ def of_tables(root: Path, study: str, dataset: str) -> dict[tuple[str, str], Any
 
 
 def printed_on(dataset: str) -> dict[tuple[str, str], float]:
-    """The printed numbers by loss and metric, NaN where none is known.
+    """Printed numbers by loss and metric, NaN if unknown.
 
-    Those on CIFAR-10 are of a ResNet-50.
+    The numbers on CIFAR-10 are those of a ResNet-50.
     """
     both = pd.concat([printed_numbers("Table 1"), printed_numbers("Table 2")])
     networks = ("ResNet-50", "Global Pooling CNN", "Tree-LSTM")
@@ -109,7 +109,7 @@ def printed_on(dataset: str) -> dict[tuple[str, str], float]:
         ("text", "sst-tree-lstm", "SST Binary", "| FLSD-53 | 4.1"),
     ],
 )
-def test_the_tables_are_those_of_the_results(
+def test_the_tables_equal_those_of_the_results(
     page: str,
     project_root: Path,
     monkeypatch: pytest.MonkeyPatch,

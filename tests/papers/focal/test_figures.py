@@ -1,6 +1,4 @@
-"""Figures show the numbers of the runs, of finished ones alone, and leave out what
-is missing.
-"""
+"""Figures show finished runs only, and omit missing parts."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -101,7 +99,7 @@ def test_there_is_no_figure_of_diverged_runs(runs: Runs, written: Any) -> None:
 
 def test_figures_of_training_show_means_over_seeds(runs: Runs) -> None:
     train, test, errors, ece = drawn(figures.figure_1(runs))
-    assert lines(test)["NLL, wrong"][-1] == pytest.approx(4.05), "mean of 4.0 and 4.1"
+    assert lines(test)["NLL, wrong"][-1] == pytest.approx(4.05), "not the mean"
     assert lines(test)["NLL, all"] == pytest.approx(NLL)
     assert lines(train)["entropy, wrong"] == pytest.approx([1.0] * 7)
     assert train.get_ylim() == test.get_ylim()
@@ -110,7 +108,7 @@ def test_figures_of_training_show_means_over_seeds(runs: Runs) -> None:
     norms = lines(drawn(figures.figure_2(runs))[4])
     assert norms["CE"] == pytest.approx([10.5] * 7)
     assert norms["FL-3"] == pytest.approx([11.5] * 3 + [9.5] * 4)
-    assert set(norms) == {"CE", "FL-3"}, "FL-1 and FL-2 were not trained"
+    assert set(norms) == {"CE", "FL-3"}, "FL-1 and FL-2 did not run"
     assert lines(drawn(figures.figure_i1(runs))[0]) == {
         "CE": [20] * 7,
         "FL-3": [15] * 7,
@@ -134,7 +132,7 @@ def test_a_curve_has_the_label_and_colour_of_its_loss(runs: Runs) -> None:
     gamma = runs.table["gamma"].replace({"3": "5"})
     renamed = tidied(replace(runs, table=runs.table.assign(gamma=gamma)))
     norms = lines(drawn(figures.figure_2(renamed))[4])
-    assert set(norms) == {"CE"}, "gamma 5 is not the paper's FL-3"
+    assert set(norms) == {"CE"}, "gamma 5 is not FL-3"
 
 
 def test_figure_3a_marks_each_threshold_and_b1_draws_the_minimisers() -> None:
@@ -183,7 +181,8 @@ def test_figure_4_shows_means_of_finished_seeds_with_intervals_and_printed_value
 ) -> None:
     ece, other, _ = drawn(result_figures.figure_4(runs, written, CIFAR))
     assert names(ece.xaxis) == ["CE", "Brier", "FL-3", "FLSD-53"]
-    # Before and after, for each in turn; of Brier only the seed that finished.
+    # Each loss has a bar before and a bar after scaling. Brier has only one finished
+    # seed.
     assert bars(ece) == pytest.approx([6, 1.25, 2, 1.1, 2.5, 0.95, 2, 0.85])
     spans = [
         some.get_segments()[0][:, 1]
@@ -191,7 +190,7 @@ def test_figure_4_shows_means_of_finished_seeds_with_intervals_and_printed_value
         if hasattr(some, "get_segments")
     ]
     assert any(span == pytest.approx([5, 7]) for span in spans), (
-        "the mean interval of cross-entropy, 0.05 to 0.07"
+        "expected CE's mean interval, 0.05 to 0.07"
     )
     assert crosses(ece)[1::2] == [4.35, 1.35, 1.82, 1.08, 1.48, 1.42, 1.55, 0.95]
     digits = drawn(result_figures.figure_4(runs, written, DIGITS))[0]
@@ -202,9 +201,7 @@ def test_figure_4_shows_means_of_finished_seeds_with_intervals_and_printed_value
 def test_figure_h1_shows_images_on_which_all_losses_agree(
     runs: Runs, tmp_path: Path
 ) -> None:
-    pixels = (
-        tmp_path / "panels.safetensors"
-    )  # Three images: all black, grey, all white.
+    pixels = tmp_path / "panels.safetensors"  # A black, a grey and a white image.
     write_pixels(
         pixels,
         {
@@ -218,8 +215,8 @@ def test_figure_h1_shows_images_on_which_all_losses_agree(
         for axes in drawn(result_figures.figure_h1(runs, pixels, CIFAR))
         if axes.images
     ]
-    # Image 7, which all classify correctly, is third in the file; image 40, on which
-    # they disagree, is left out.
+    # All losses classify image 7 correctly; it is the third in the file. They disagree
+    # on image 40, so it is left out.
     assert [axes.images[0].get_array().max() for axes in images] == [255, 99]  # type: ignore[union-attr]
     for axes, predicted in zip(images, (3, 8), strict=True):
         assert texts(axes) == [
@@ -241,7 +238,7 @@ def test_roc_curves_say_their_area_over_seeds(runs: Runs) -> None:
     )  # type: ignore[union-attr]
     assert list(lines(axes[0]))[1:] == ["CE", "Brier", "FL-3", "FLSD-53"]
     assert first == ["82.5 ± 0.7", "82.0", "82.5 ± 0.7", "92.5 ± 0.7"]
-    assert last[3] == "79.5 ± 0.7", "SVHN, scaled: 0.8 - 0.01 and 0.01 more"
+    assert last[3] == "79.5 ± 0.7", "expected 0.79 and 0.80"
 
 
 def test_the_summary_has_the_methods_of_each_task_and_names_what_diverged(
@@ -265,7 +262,9 @@ def test_the_summary_has_the_methods_of_each_task_and_names_what_diverged(
     assert cifar.get_xlim() == digits.get_xlim()
 
 
-def test_shifted_images_stand_beside_the_tasks_own(runs: Runs, written: Any) -> None:
+def test_shifted_images_are_shown_next_to_the_tasks_own(
+    runs: Runs, written: Any
+) -> None:
     error, ece = drawn(result_figures.figure_shift(runs, written, CIFAR))
     assert (error.get_title(), ece.get_title()) == ("cinic10", "cinic10")
     assert (error.get_xlabel(), ece.get_xlabel()) == ("error (%)", "ECE (%)")
@@ -313,13 +312,13 @@ def test_an_experiment_of_one_loss_beside_translation_is_a_placeholder(
     assert shown_experiments(without_translation) == [DIGITS]
 
 
-def test_families_of_losses_stand_together() -> None:
+def test_families_of_losses_are_grouped() -> None:
     labels = ["FLSD-53", "own", "LS-0.1", "CE", "LS-0.05"]
     assert in_shown_order(labels) == ["CE", "LS-0.05", "LS-0.1", "FLSD-53", "own"]
 
 
 def points(axes: Axes) -> list[list[float]]:
-    """The places of the means of all losses, before scaling."""
+    """Coordinates of the losses' means before scaling."""
     return [
         np.round(np.asarray(line.get_xydata(), float)[0], 2).tolist()
         for line in axes.lines
@@ -328,7 +327,7 @@ def points(axes: Axes) -> list[list[float]]:
 
 
 def guessing(runs: Runs, *seeds: int) -> Runs:
-    """The runs, in which cross-entropy on digits never learned with some seeds."""
+    """The runs, but cross-entropy on digits only guesses for the given seeds."""
     chosen = MAIN & CE & where(experiment=DIGITS, seed=seeds)
     return shifted(runs, "accuracy", -0.85, among=chosen)
 
@@ -337,7 +336,7 @@ def test_the_summary_leaves_out_what_guesses_and_its_row_says_so(
     runs: Runs, written: Any
 ) -> None:
     _, digits = drawn(result_figures.calibration_summary(runs, written))
-    assert points(digits)[0] == [11, -0.17], "the mean of 10 and 12 %"
+    assert points(digits)[0] == [11, -0.17], "not the mean of 10 and 12"
     figure = result_figures.calibration_summary(guessing(runs, 1), written)
     cifar, digits = drawn(figure)
     assert points(digits)[0] == [10, -0.17]
@@ -350,7 +349,7 @@ def test_the_summary_leaves_out_what_guesses_and_its_row_says_so(
 
 
 def full_after(runs: Runs, *epochs: int) -> Runs:
-    """The runs, with all training samples in the last bin after some epochs."""
+    """The runs with all training samples in the last bin after the given epochs."""
     table = runs.tables["reliability"].copy()
     is_full = table["epoch"].isin(epochs)
     is_last = table["high"] == 1

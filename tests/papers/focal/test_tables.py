@@ -1,6 +1,4 @@
-"""Tables hold what the runs say, worked out by hand; every printed number is beside
-ours, or said not to be run.
-"""
+"""Tables match values by hand; every printed number is compared or marked not run."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -47,8 +45,8 @@ def cell(table: pd.DataFrame, **where: str) -> Any:
 def test_numbers_over_seeds_by_hand(runs: Runs) -> None:
     table = made("table_1", runs)
     row = cell(table, **OURS, method="CE", metric="ece")
-    # The standard error is sd / sqrt(2) = 0.01, so that ours is (0.06 - 0.0435) / 0.01
-    # of it away.
+    # The standard error is sd / sqrt(2) = 0.01, so our mean is (0.06 - 0.0435) / 0.01
+    # standard errors away.
     assert row[["published", "ours", "ours_sd", ERROR]].tolist() == pytest.approx(
         [0.0435, 0.06, 0.02 / 2**0.5, 1.65]
     )
@@ -58,8 +56,8 @@ def test_numbers_over_seeds_by_hand(runs: Runs) -> None:
         "measured",
         CIFAR,
     ]
-    # One seed is left, whose 0.02 has an error by its bootstrap: the other diverged,
-    # with 0.50.
+    # The other seed diverged with 0.50. The remaining seed has 0.02, and its error
+    # comes from the bootstrap.
     row = cell(table, **OURS, method="Brier", metric="ece")
     error = 0.02 / (2 * stats.norm.ppf(0.95))
     assert row[["ours", ERROR]].tolist() == pytest.approx(
@@ -68,8 +66,8 @@ def test_numbers_over_seeds_by_hand(runs: Runs) -> None:
     assert row[["seeds", "diverged_seeds", "status"]].tolist() == [1, 1, "measured"]
     lost = cell(table, dataset="digits", network="small", method="Brier", metric="ece")
     assert lost[["seeds", "diverged_seeds", "status"]].tolist() == [0, 2, "diverged"]
-    # Equal temperatures of two seeds; one seed, and no bootstrap of temperatures: no
-    # standard error.
+    # FLSD-53 has two equal temperatures. Brier has one seed, and temperatures have no
+    # bootstrap. So neither has a standard error.
     for method in ("FLSD-53", "Brier"):
         assert np.isnan(cell(table, **OURS, method=method, metric="temperature")[ERROR])
 
@@ -144,7 +142,7 @@ def test_sets_of_other_images_are_part_of_the_name(runs: Runs) -> None:
     table_3 = made("table_3", generated)
     noisy = table_3[table_3["dataset"] == "CIFAR-10 vs gaussian-noise"]
     assert len(noisy)
-    assert noisy["published"].isna().all(), "no number is printed for our own noise"
+    assert noisy["published"].isna().all(), "our own noise has no printed number"
     about = {"dataset": "CIFAR-10 vs SVHN", "network": "ResNet-50"}
     row = cell(table, **about, method="FLSD-53", metric="auroc")
     assert row["ours"] == pytest.approx(0.905)
@@ -155,7 +153,7 @@ def test_sets_of_other_images_are_part_of_the_name(runs: Runs) -> None:
         "dataset == 'CIFAR-10 vs cinic10' and method == 'CE'"
     )
     assert shift["ours"].tolist() == pytest.approx([0.35, 0.3, 0.2]), (
-        "error, ECE before and after scaling"
+        "expected error, ECE, scaled ECE"
     )
     values = runs.measurements
     unshifted = replace(runs, measurements=values[values["split"] != "cinic10"])
@@ -164,7 +162,7 @@ def test_sets_of_other_images_are_part_of_the_name(runs: Runs) -> None:
 
 def test_early_stopping_has_a_row_for_each_criterion(runs: Runs) -> None:
     table = made("table_j1", runs)
-    assert len(table) == 2 * 6 * 2 * 2, "experiments, criteria, methods, metrics"
+    assert len(table) == 2 * 6 * 2 * 2, "wrong number of rows"
     about = {**OURS, "method": "FLSD-53", "metric": "ece"}
     ours = {
         name: cell(table, **about, criterion=name)["ours"]
@@ -176,7 +174,7 @@ def test_early_stopping_has_a_row_for_each_criterion(runs: Runs) -> None:
 
 
 def test_early_stopping_is_shown_over_all_epochs_and_near_the_best(runs: Runs) -> None:
-    # Epoch 4 has the least ECE, and is now three points below the best.
+    # Epoch 4 has the lowest ECE, and is three points less accurate than the best.
     chosen = {"split": "validation", "epoch": STOPPED["ece"]}
     inaccurate = shifted(runs, "accuracy", -0.03, among=ALL, **chosen)
     table = made("table_j1", inaccurate)
@@ -185,14 +183,14 @@ def test_early_stopping_is_shown_over_all_epochs_and_near_the_best(runs: Runs) -
         name: cell(table, **about, criterion=name)["ours"]
         for name in ("ece", "ece, near best accuracy")
     }
-    # Of the others, all equal, the first.
+    # The others tie, so the first is taken.
     assert ours == pytest.approx({"ece": 0.04, "ece, near best accuracy": 0.01})
 
 
 def test_the_ablation_pairs_seeds(runs: Runs, tmp_path: Path) -> None:
     table = ablation.table(runs)
     row = cell(table, task=CIFAR, variant="mean reduction", method="CE", metric="ece")
-    # Changed minus main: 0.04 - 0.05 and 0.08 - 0.07.
+    # Changed minus main gives 0.04 - 0.05 and 0.08 - 0.07.
     assert row[["seeds", "status"]].tolist() == [2, "measured"]
     numbers = row[["main", "changed", "difference", "difference_sd"]].tolist()
     assert numbers == pytest.approx([0.06, 0.06, 0, 0.02 / 2**0.5])
@@ -230,7 +228,7 @@ def test_the_ablation_leaves_out_what_diverged(runs: Runs) -> None:
 
 
 def test_a_variant_may_have_another_network(runs: Runs) -> None:
-    """For instance our Wide-ResNet, in place of the released one."""
+    """For example our Wide-ResNet in place of the released one."""
     is_variant = runs.table["variant"] == "mean reduction"
     table = runs.table.assign(network=runs.table["network"].where(~is_variant, "ours"))
     about = {"variant": "mean reduction", "method": "CE", "metric": "ece"}
@@ -248,7 +246,7 @@ def test_tables_say_what_is_not_as_printed(runs: Runs) -> None:
     assert set(rows.loc[rows["task"] == CIFAR, "differs"]) == {
         f"7 of 350 epochs, half of {CIFAR}"
     }
-    # Nothing is printed for it that was trained for longer.
+    # The one that was trained longer has no printed number.
     assert set(rows.loc[rows["task"] == DIGITS, "differs"]) <= {"half of digits-small"}
     assert rows.loc[rows["status"].str.startswith("not run"), "differs"].isna().all()
 
@@ -267,7 +265,7 @@ def test_table_k1_has_every_printed_number_beside_ours(runs: Runs) -> None:
     assert row["ours"] == pytest.approx(0.0085)
     assert (set(table["status"]), table["published"].notna().sum()) == ({"measured"}, 5)
     assert "WMT14 En-De" not in set(tables.not_in_a_table()["dataset"]), (
-        "no number of the appendix is left over"
+        "appendix K has unused numbers"
     )
 
 

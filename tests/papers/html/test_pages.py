@@ -1,6 +1,4 @@
-"""The report: whole, the same from run to run, loading nothing, with every link leading
-somewhere.
-"""
+"""Reports are complete and deterministic, load nothing, and have no broken links."""
 
 import json
 import re
@@ -96,7 +94,7 @@ NEVER |= dict.fromkeys(("value", "sd", "low", "high", "published", "n", "unit"))
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """The folder `results` with one profile, whose only paper has all of its pieces."""
+    """The folder `results` with one profile, whose only paper has all parts."""
     folder = tmp_path / "results" / "toy" / "focal"
     (folder / "tables").mkdir(parents=True)
     (folder / "claims.json").write_text(json.dumps([CLAIM, SAME, NEVER]))
@@ -126,7 +124,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def notebook() -> nbformat.NotebookNode:
-    """An executed notebook with words, a table and a figure."""
+    """An executed notebook with text, a table and a figure."""
 
     def code(source: str, data: dict[str, str]) -> nbformat.NotebookNode:
         return new_code_cell(
@@ -158,7 +156,7 @@ def notebook() -> nbformat.NotebookNode:
 
 
 def records() -> dict[str, Any]:
-    """A data set, two trainings that read it and two evaluations of them."""
+    """Records of a data set, two trainings on it and two evaluations of them."""
     known = {
         "fingerprint": "f" * 64,
         "project_seed": 0,
@@ -190,7 +188,7 @@ def records() -> dict[str, Any]:
 
 
 class Page(HTMLParser):
-    """The parts of a page."""
+    """The parsed parts of a page."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -223,7 +221,7 @@ def page(results: Path, place: str) -> Page:
 
 
 def assert_sound(results: Path) -> None:
-    """Nothing is loaded or acts, names are unique, every link leads somewhere."""
+    """Check that pages load and run nothing, ids are unique, and links work."""
     found = {one.path: one for one in pages(results)}
     for one in found.values():
         assert len(one.ids) == len(set(one.ids)), one.path
@@ -266,10 +264,10 @@ def test_every_page_is_written_sound_and_with_equal_bytes_in_two_runs(
 def test_equations_are_mathml(paper: str) -> None:
     html = content(nbformat.read(ROOT / "notebooks" / f"{paper}.ipynb", as_version=4))
     assert "<math" in html
-    assert not {"$", "\\"} & set(html), "no TeX is left"
+    assert not {"$", "\\"} & set(html), "TeX is left"
     assert not [
         words for words in ("This notebook", "beside this", '.md"') if words in html
-    ], "about the notebook"
+    ], "the text refers to the notebook"
 
 
 def test_the_page_keeps_the_order_of_the_notebook_and_nothing_acts() -> None:
@@ -285,8 +283,8 @@ def test_the_page_keeps_the_order_of_the_notebook_and_nothing_acts() -> None:
     assert places == sorted(places)
     assert 'alt="Figure 1: curves" width="380"' in html
     assert "<strong>ECE</strong>" in html
-    # Code is left out, the page has the title already, and claims are shown in another
-    # way.
+    # Code is left out, the page already has the title, and claims are shown
+    # differently.
     for elsewhere in ("shown(table)", "Focal loss, checked", "Judged here."):
         assert elsewhere not in html
     for acting in ("<script", "<img src=x", "javascript:", "color: red"):
@@ -294,7 +292,7 @@ def test_the_page_keeps_the_order_of_the_notebook_and_nothing_acts() -> None:
 
 
 def crafted(kind: str) -> nbformat.NotebookNode:
-    """A notebook that would run a script, if its text were taken for HTML."""
+    """A notebook that would run a script if its text were not escaped."""
     script = "<script>alert(1)</script>"
     if kind == "formula":
         text = rf"$\text{{{script}}}$ $\href{{javascript:alert(1)}}{{x}}$"
@@ -363,7 +361,7 @@ def test_the_first_page_has_the_picture_the_counts_and_every_claim(
         assert said in found.text
 
 
-def test_another_study_that_decides_the_opposite_stands_open_beside_the_primary_one(
+def test_another_study_that_decides_the_opposite_is_shown_unfolded(
     results: Path,
 ) -> None:
     (results / "other" / "focal").mkdir(parents=True)
@@ -377,7 +375,7 @@ def test_another_study_that_decides_the_opposite_stands_open_beside_the_primary_
     html = (results / "index.html").read_text()
     for closed in re.findall(r"<details.*?</details>", html, flags=re.DOTALL):
         assert "contradicted" not in closed
-    # The page of the study that disputes it has the primary study first, too.
+    # The disputing study's page also lists the primary study first.
     own = page(results, "other/index.html").text
     assert "✗ contradicted disputed" in own
     assert own.index("✓ holds toy primary") < own.index("✗ contradicted other")
@@ -392,7 +390,7 @@ def test_a_claim_whose_primary_study_has_not_run_is_not_tested(results: Path) ->
     assert "3 not tested. toy" in shown
     assert "○ not tested" in shown
     assert "Its primary study, full, has not been run." in shown
-    assert "✓ holds toy-12.50" in shown, "what another study says is not folded away"
+    assert "✓ holds toy-12.50" in shown, "the other study is folded"
 
 
 def test_a_profile_that_shows_directions_only_says_so_and_is_no_evidence(
@@ -412,7 +410,7 @@ def test_a_profile_that_shows_directions_only_says_so_and_is_no_evidence(
     assert "This profile shows directions only" in page(results, "mini/index.html").text
 
 
-def test_a_page_says_which_data_and_networks() -> None:
+def test_a_page_names_its_data_and_networks() -> None:
     tasks = {
         name: {"dataset": "cifar10", "network": name} for name in ("resnet8", "vgg")
     }
@@ -502,7 +500,7 @@ def test_a_number_from_several_groups_of_cells_links_to_a_list_of_them(
 
 
 def show_alone(results: Path, html: str) -> None:
-    """Have the notebook show a table with this in its only cell."""
+    """Make the notebook show a table whose only cell contains this HTML."""
     path = results / "toy" / "focal" / "notebook.ipynb"
     notebook = nbformat.read(path, as_version=4)
     (output,) = (
@@ -531,7 +529,7 @@ def test_the_records_say_all_that_made_a_number(results: Path) -> None:
         assert said in shown
 
 
-def test_pieces_that_are_missing_are_said_to_be(results: Path) -> None:
+def test_missing_pieces_are_reported(results: Path) -> None:
     folder = results / "toy" / "focal"
     for path in (
         folder / "records.json",

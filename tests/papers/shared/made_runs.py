@@ -1,4 +1,4 @@
-"""Runs whose contrasts can be worked out by hand."""
+"""Runs with contrasts worked out by hand."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -21,9 +21,9 @@ FACTORS = {
 def runs_of(
     rows: Iterable[Mapping[str, Any]], *, metric: str = "accuracy", split: str = "test"
 ) -> Runs:
-    """Runs with a value after each of three epochs: `value` less 0.2, less 0.1, itself.
+    """Runs with values after three epochs: `value` - 0.2, `value` - 0.1 and `value`.
 
-    Factors that a row lacks are those of `FACTORS`; the label `arm` is the run's loss.
+    Missing factors are taken from `FACTORS`; the label `arm` is the run's loss.
     """
     table = []
     values = []

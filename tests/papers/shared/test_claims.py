@@ -1,5 +1,6 @@
-"""Verdicts at, above and below a bound; what decides among parts; pooling over tasks;
-no claim is silently absent.
+"""Verdicts around a bound, over several parts, and pooled over tasks.
+
+No claim may be silently absent.
 """
 
 import json
@@ -42,8 +43,9 @@ from softmax_temperature.papers.shared.statistics import (
 )
 
 AROUND = np.array([-0.1, 0.0, 0.1])
-"""Of standard deviation 0.1: the interval's half width is t(0.95, 2) * 0.1 / sqrt(3) =
-0.1686.
+"""Values with standard deviation 0.1.
+
+The half width of their interval is t(0.95, 2) * 0.1 / sqrt(3) = 0.1686.
 """
 
 
@@ -99,13 +101,13 @@ def judged(
             equivalent(0.1),
             [seeds(0.0)],
             INCONCLUSIVE,
-        ),  # Wider than the region: it sticks out on both sides.
+        ),  # Wider than the region on both sides.
         (equivalent(0.2), [seeds(-0.5)], CONTRADICTED),
-        # A bound that is the interval's end is not passed.
+        # A bound equal to the interval's end does not count as passed.
         (above(0.5), [Drawn(0.6, (0.5,) * 9 + (0.7,) * 9, 3)], INCONCLUSIVE),
         (below(0.5), [Drawn(0.6, (0.5,) * 9 + (0.7,) * 9, 3)], CONTRADICTED),
-        # All parts must hold, but where one is enough; one of many contradicts at a
-        # corrected level only.
+        # All parts must hold, unless one is enough. To contradict, one of several parts
+        # needs a corrected level.
         (above(), [seeds(0.5), seeds(0.6)], HOLDS),
         (above(), [seeds(0.5), seeds(0.1)], INCONCLUSIVE),
         (above(), [seeds(0.5), seeds(-0.5)], CONTRADICTED),
@@ -163,10 +165,11 @@ def test_the_part_that_decides_is_shown_at_the_level_that_decides() -> None:
 
 def test_a_row_says_what_its_design_detects_and_what_its_effect_needs() -> None:
     row = judged(above(), seeds(0.1))
-    # Three values of sd 0.1: the noncentral t beyond t(0.95, 2) = 2.92 at 0.8.
+    # Three values have sd 0.1: the noncentral t exceeds t(0.95, 2) = 2.92 with
+    # probability 0.8.
     found = stats.nct.sf(2.919986, 2, row["detectable"] / (0.1 / 3**0.5))
     assert found == pytest.approx(0.8, abs=1e-3)
-    # The printed effect is 0.5, five standard deviations.
+    # The printed effect is 0.5, which is five standard deviations.
     assert (row["planned"], row["n_for_power"]) == (0.5, 3)
     assert row["verdict"] == INCONCLUSIVE
     assert texts(row)["power"] == "detects 23; 50 needs n = 3"
@@ -179,7 +182,8 @@ def test_the_interval_at_another_level_leaves_the_verdict_and_its_part() -> None
     measurement = Measurement(parts, "accuracy")
     row = judged(above(), *parts.values())
     wider = at_level(row, measurement, 0.95)
-    # Student's quantiles with 2 degrees of freedom: 2.920 for 90 %, 4.303 for 95 %.
+    # Student's quantiles with 2 degrees of freedom are 2.920 for 90 % and 4.303 for 95
+    # %.
     assert wider["high"] - 0.1 == pytest.approx(4.302653 * 0.1 / 3**0.5)
     assert row["high"] - 0.1 == pytest.approx(2.919986 * 0.1 / 3**0.5)
     same = ("verdict", "value", "unit", "detectable")
@@ -196,22 +200,23 @@ def test_values_without_a_spread_detect_anything_and_one_value_nothing() -> None
 def test_an_equivalence_is_planned_for_no_effect_and_a_share_for_its_own() -> None:
     row = judged(equivalent(0.2), seeds(0.1))
     margin = row["detectable"]
-    # Two tests that may each fail one time in ten.
+    # Each of the two tests may fail one time in ten.
     found = stats.nct.sf(2.919986, 2, margin / (0.1 / 3**0.5))
     assert found == pytest.approx(0.9, abs=1e-3)
     assert texts(row)["power"].startswith("detects ±")
-    # The printed 0.5 is no equivalence; of sd 0.1 three seeds are too few, not four.
+    # Equivalence ignores the printed effect of 0.5. With sd 0.1, four seeds are enough
+    # and three are too few.
     assert (row["planned"], row["n_for_power"]) == (0.0, 4)
     share = judged(most(), Share(4, 4))
-    # All of five at 90 %: 0.5 ** 5 < 0.05.
+    # Five of five are needed at 90 %, because 0.5 ** 5 < 0.05.
     assert (share["planned"], share["n_for_power"]) == (1.0, 5)
-    assert share["detectable"] is None, "four of four are not enough"
+    assert share["detectable"] is None, "four of four are too few"
     assert judged(above(), seeds(-0.1))["planned"] == 0.5
 
 
 def test_data_that_were_looked_at_several_times_are_judged_at_a_higher_level() -> None:
-    # t(0.95, 2) = 2.92, t(0.975, 2) = 4.30, t(0.9833, 2) = 5.34: of sd 0.1 and three
-    # values the half widths are 0.169, 0.248 and 0.308.
+    # t(0.95, 2) = 2.92, t(0.975, 2) = 4.30, t(0.9833, 2) = 5.34. With sd 0.1 and three
+    # values, the half widths are 0.169, 0.248 and 0.308.
     measured = Measurement({"": seeds(0.2)}, "nats")
     verdicts = []
     for looks in (1, 2, 3):
@@ -240,7 +245,7 @@ def test_looks_and_parts_correct_a_contradiction_together() -> None:
     assert "interval of 97.5 %, for 2 looks at the data and 2 parts" in row["note"]
 
 
-def test_data_that_are_the_same_everywhere_stand_once() -> None:
+def test_data_that_are_the_same_everywhere_are_shown_once() -> None:
     asked = replace(
         claim(above(), Measurement({"": seeds(0.5)}, "nats")), same_everywhere=True
     )
@@ -252,7 +257,7 @@ def test_data_that_are_the_same_everywhere_stand_once() -> None:
     assert rows[1]["note"] == "the data are those of paper, where they are judged"
 
 
-def test_stand_in_data_are_marked_and_said() -> None:
+def test_stand_in_data_are_marked_and_explained() -> None:
     asked = replace(
         claim(above(), Measurement({"": seeds(0.5)}, "accuracy")),
         stand_in={"paper": "CamVid in place of ADE20K"},
@@ -267,16 +272,16 @@ def test_stand_in_data_are_marked_and_said() -> None:
     assert texts(rows[1])["verdict"] == "holds"
 
 
-def test_intervals_are_as_a_hand_computes_them() -> None:
+def test_intervals_by_hand() -> None:
     values = np.random.default_rng(0).normal(size=7)
     expected = stats.t.interval(0.90, 6, loc=values.mean(), scale=stats.sem(values))
     assert OverTasks((Task("", tuple(values)),)).estimate().ends == pytest.approx(
         expected
     )
-    # Of all of n: the lower end p solves p^n = 0.05.
+    # All n trials hit: the lower end p solves p^n = 0.05.
     assert Share(4, 4).estimate().low == pytest.approx(0.05**0.25)
-    # Three tasks of two values, each of variance 2 * 0.81 and so of error 0.9: the
-    # mean has the error 0.9 / sqrt(3), and one degree of freedom for each task.
+    # Each of three tasks has two values with variance 2 * 0.81, so its error is 0.9.
+    # The mean has the error 0.9 / sqrt(3), with one degree of freedom per task.
     found = OverTasks(
         tuple(Task(str(mean), (mean - 0.9, mean + 0.9)) for mean in (0.1, 0.2, 0.6))
     ).estimate()
@@ -285,7 +290,7 @@ def test_intervals_are_as_a_hand_computes_them() -> None:
         [0.3, 0.07**0.5, 0.3 - half, 0.3 + half]
     )
     assert found.n == 6
-    # Without a spread within tasks there is that of their means, 0.1, 0.2, 0.6.
+    # If tasks have one value each, the spread of their means 0.1, 0.2 and 0.6 is used.
     found = OverTasks(tuple(Task(str(mean), (mean,)) for mean in (0.1, 0.2, 0.6)))
     half = 2.919986 * (0.07 / 3) ** 0.5
     assert found.estimate().ends == pytest.approx((0.3 - half, 0.3 + half))
@@ -295,28 +300,28 @@ def test_tasks_with_unequal_spreads_have_welchs_degrees_of_freedom() -> None:
     values = np.random.default_rng(0).normal(size=(2, 6))
     first, second = values[0, :4], 10 * values[1]
     part = OverTasks((Task("a", tuple(first)), Task("b", tuple(second))))
-    # The mean of two is half of the sum, and a sum is a difference with one sign
-    # reversed: scipy's Welch.
+    # The mean of two is half of their sum. A sum is a difference with one sign
+    # reversed, so scipy's Welch test applies.
     welch = stats.ttest_ind(first, -second, equal_var=False)
     expected = np.array(welch.confidence_interval(0.9)) / 2
     assert part.estimate().ends == pytest.approx(tuple(expected))
 
 
 def test_tasks_that_share_seeds_are_averaged_within_a_seed() -> None:
-    # Two schedules whose differences are the same luck of each seed: no more than the
-    # three values of one.
+    # The two schedules have the same differences for each seed, so they add no
+    # information: there are three values.
     luck = (0.1, 0.2, 0.4)
     one = Task("cosine", luck, seeds=(0, 1, 2), shares="digits, vgg")
     same = OverTasks((one, replace(one, name="linear")))
     assert same.estimate() == OverTasks((one,)).estimate()
-    # Of unequal seeds those that both have: here the means 0.15 and 0.3.
+    # Only common seeds count: the means are 0.15 and 0.3.
     other = Task("linear", (0.2, 0.4, 9.0), seeds=(0, 1, 5), shares="digits, vgg")
     found = OverTasks((one, other)).estimate()
     assert (found.value, found.n) == (pytest.approx(0.225), 2)
     assert found.ends == pytest.approx(
         OverTasks((Task("", (0.15, 0.3)),)).estimate().ends
     )
-    # The same seeds on other data are other luck.
+    # The same seeds on other data are independent.
     elsewhere = replace(other, shares="glyphs, vgg")
     assert OverTasks((one, elsewhere)).estimate().n == 6
 
@@ -327,7 +332,7 @@ def test_a_mean_decides_nothing_where_one_of_its_tasks_decides_the_opposite() ->
     row = judged(above(), apart)
     assert row["verdict"] == INCONCLUSIVE
     assert row["note"] == "its tasks decide differently"
-    assert judged(above(), seeds(0.05, 1.0))["verdict"] == HOLDS, "one task is open"
+    assert judged(above(), seeds(0.05, 1.0))["verdict"] == HOLDS, "one is open"
 
 
 def test_values_of_a_grid_and_of_choices_on_the_others_have_wider_intervals() -> None:
@@ -338,7 +343,7 @@ def test_values_of_a_grid_and_of_choices_on_the_others_have_wider_intervals() ->
         OverTasks((Task("", (0.1, 0.2, 0.3)),), left_out=side).estimate()
         for side in (False, True)
     )
-    # Nadeau and Bengio: 1/3 + 1/2 in the place of 1/3.
+    # Nadeau and Bengio's variance has 1/3 + 1/2 in place of 1/3.
     assert (0.2 - (left_out.low or 0)) / (0.2 - (plain.low or 0)) == pytest.approx(
         (5 / 2) ** 0.5
     )
@@ -352,7 +357,7 @@ def test_a_task_that_the_paper_lacks_is_shown_and_not_pooled() -> None:
     assert texts(row)["note"] == "not in the paper and so not counted: task at -0.5"
     row = judged(above(), part, profile="mini")
     assert (row["n"], texts(row)["note"]) == (6, "its tasks decide differently"), (
-        "directions are shown on what is there"
+        "directions must use all tasks"
     )
 
 
@@ -405,10 +410,10 @@ def test_every_claim_with_optional_parts_names_what_was_not_run(
     ]
 
 
-def test_where_one_part_is_enough_each_part_shows_its_own_verdict() -> None:
+def test_if_one_part_is_enough_each_part_shows_its_own_verdict() -> None:
     row = judged(above(some=True), seeds(-0.5), seeds(0.6))
     assert [part["verdict"] for part in row["parts"]] == [CONTRADICTED, HOLDS]
-    # The one at the claim's level, the other at that for one of two parts.
+    # The first level is the claim's own, the second is that for one of two parts.
     assert [part["level"] for part in row["parts"]] == pytest.approx([0.9, 0.95])
     said = texts(row)["ours"]
     assert (
@@ -478,7 +483,7 @@ def test_every_claim_has_a_row_in_its_order() -> None:
         None,
         "one repeat; profile paper would test it",
     )
-    assert len({frozenset(row) for row in rows}) == 1, "all rows have the same keys"
+    assert len({frozenset(row) for row in rows}) == 1, "rows have different keys"
     table = claims_table(rows)
     assert "verdict (directions only)" in table
     assert table["ours"].tolist() == [
@@ -521,12 +526,12 @@ def test_a_reader_sees_shares_in_points_and_other_numbers_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("criterion", "part", "verdict"),
     [
-        # One part that holds says nothing of the others, and one that does not
-        # contradicts the claim about all.
+        # One part that holds says nothing about the others. One part that fails
+        # contradicts the claim about all parts.
         (above(), seeds(0.5), NOT_TESTED),
         (above(), seeds(0.1), NOT_TESTED),
         (above(), seeds(-0.5), CONTRADICTED),
-        # By itself this part would contradict, as one of two it does not.
+        # Alone, this part would contradict the claim; as one of two it does not.
         (above(), seeds(-0.2), NOT_TESTED),
     ],
 )

@@ -1,6 +1,4 @@
-"""Contrasts select runs by their factors, pair what shares the rest, and refuse what is
-ambiguous.
-"""
+"""Contrasts select runs by factors, pair those that share the rest, or refuse."""
 
 from dataclasses import replace
 from typing import Any
@@ -37,7 +35,7 @@ FOCAL_AGAINST_CE = Difference(of=ACCURACY, first=FOCAL_3, second=CE)
 
 
 def two_losses(**changes: Any) -> Runs:
-    """Focal loss with gamma 3 gains 0.01, 0.02 and 0.03 over cross-entropy."""
+    """Runs in which focal loss with gamma 3 gains 0.01, 0.02 and 0.03 over CE."""
     rows = []
     for seed in (0, 1, 2):
         rows.append({"loss": "ce", "gamma": None, "seed": seed, "value": 0.7})
@@ -53,7 +51,7 @@ def only_part(contrast: Any, runs: Runs) -> Any:
 
 
 def numbers_of(contrast: Any, runs: Runs) -> list[float]:
-    """The values of the only task of the only part."""
+    """Values of the only task of the only part."""
     [task] = only_part(contrast, runs).tasks
     return list(vars(task)["values"])
 
@@ -128,7 +126,7 @@ def test_a_part_that_was_not_run_is_missing_unless_it_is_not_required() -> None:
 
 
 def test_a_part_takes_no_seed_from_another_part() -> None:
-    """Two arms have three seeds; a third has one, and is in one part only."""
+    """Two arms have three seeds; a third arm has one seed, in only one part."""
     runs = two_losses()
     third = runs.table["loss"].eq("focal") & runs.table["seed"].eq(0)
     brier = runs.table[third].assign(loss="brier", gamma=None, cell="made/brier-9/0")
@@ -149,7 +147,7 @@ def test_a_part_takes_no_seed_from_another_part() -> None:
         "brier": 1,
     }
     assert parts["focal"].estimate().value == pytest.approx(0.02)
-    # The arms of one part are compared on the seeds that both have.
+    # Arms are compared on their common seeds only.
     turned = Difference(of=ACCURACY, first=CE, second=where(loss="brier"))
     assert only_part(turned, both).estimate().n == 1
 
@@ -168,7 +166,7 @@ def test_a_row_names_the_values_of_a_factor_over_which_it_is_an_average() -> Non
     assert everything.measure(runs_of(rows)).remark == ""
 
 
-def test_where_no_part_was_run_the_reason_is_its_own() -> None:
+def test_if_no_part_was_run_the_reason_is_its_own() -> None:
     contrasts = {
         "gamma 2": Difference(of=ACCURACY, first=where(gamma=2.0), second=CE),
         "gamma 4": Difference(of=ACCURACY, first=where(gamma=4.0), second=CE),
@@ -259,7 +257,7 @@ def test_lost_runs_are_left_out_or_count_as_told_and_are_named() -> None:
     assert note == "counted as guessing: focal 1 of 3 diverged"
 
 
-def test_a_lost_run_behind_two_parts_is_named_once() -> None:
+def test_a_lost_run_of_two_parts_is_named_once() -> None:
     runs = two_losses()
     diverged = runs.table["loss"].eq("ce") & runs.table["seed"].eq(2)
     lost = Runs(runs.table.assign(diverged=diverged), runs.measurements)
@@ -270,7 +268,7 @@ def test_a_lost_run_behind_two_parts_is_named_once() -> None:
     assert note == "counted as guessing: ce 1 of 3 diverged"
 
 
-def test_another_number_of_the_same_runs_stands_beside() -> None:
+def test_another_number_of_the_same_runs_is_shown_next_to_it() -> None:
     last_epochs = Metric("accuracy", epochs=mean_of_last_epochs, label="last epochs")
     beside = {"mean of the last epochs": last_epochs}
     contrast = Difference(of=ACCURACY, first=FOCAL_3, second=CE, beside=beside)

@@ -1,4 +1,4 @@
-"""Names of parameters are put in words, and unknown ones stay as they are."""
+"""Names of parameters are shown in words; unknown names stay unchanged."""
 
 import pandas as pd
 import pytest

@@ -1,4 +1,4 @@
-"""Figures have the same bytes on every machine, and panels share labels and bands."""
+"""Figures have the same bytes on every machine; panels share labels and bands."""
 
 import dataclasses
 from pathlib import Path
@@ -108,7 +108,7 @@ def test_a_figure_is_described_by_its_titles_axes_and_legends() -> None:
     )
 
 
-def test_of_many_panels_the_first_are_named_and_the_others_counted() -> None:
+def test_the_first_of_many_panels_are_named_and_the_others_counted() -> None:
     figure, grid = panels(15)
     for number, axes in enumerate(grid):
         axes.set_title(f"set {number}")
@@ -130,8 +130,8 @@ def test_panels_fill_rows_hide_unused_places_and_are_labelled_at_the_edges() -> 
 def test_a_band_is_one_standard_deviation_of_logarithms_on_a_logarithmic_axis(
     scale: str, mean: float, half: float | None
 ) -> None:
-    # 2 and 8: mean 5 and sd sqrt(18); logarithms of 2 have mean 2 and sd sqrt(2): 4
-    # times or over 2 ** sqrt(2).
+    # The values 2 and 8 have mean 5 and sd sqrt(18). Their base-2 logarithms have mean
+    # 2 and sd sqrt(2), so the band is 4 times and 4 over 2 ** sqrt(2).
     _, (axes,) = panels(1)
     axes.set_yscale(scale)
     band(axes, pd.DataFrame({"x": [1, 1], "y": [2.0, 8.0]}), "x", "y", color="red")
@@ -149,7 +149,7 @@ def test_no_line_crosses_epochs_that_were_not_evaluated() -> None:
     drawn_epochs = [np.asarray(line.get_xdata()).tolist() for line in axes.lines]
     assert drawn_epochs == [[1], [25], [41, 42, 43, 44]]
     assert {line.get_marker() for line in axes.lines} == {"o"}
-    assert len(axes.get_legend_handles_labels()[1]) == 1, "one entry for all parts"
+    assert len(axes.get_legend_handles_labels()[1]) == 1, "expected one legend entry"
 
 
 def test_a_line_through_every_epoch_has_no_dots() -> None:

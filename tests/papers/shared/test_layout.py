@@ -1,4 +1,4 @@
-"""Tables beside the printed numbers: by hand, laid out, and the committed ones."""
+"""Tables with printed numbers: values by hand, the layout, and committed tables."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ COLUMNS = [
 def made(
     printed_runs: int | None = None, *, printed_only: bool = False, **changes: object
 ) -> pd.DataFrame:
-    """One number of ours, over four seeds, beside two printed ones."""
+    """One of our numbers, over four seeds, and two printed ones."""
     ours = {
         "task": "toy",
         "dataset": "a",
@@ -56,11 +56,11 @@ def made(
 @pytest.mark.parametrize(
     ("changes", "difference"),
     [
-        ({}, 5),  # 0.05 over 0.02 / sqrt(4).
+        ({}, 5),  # Equals 0.05 / (0.02 / sqrt(4)).
         (
             {"printed_runs": 3},
             2.5,
-        ),  # With three printed runs the error is sqrt(0.02² / 4 + 0.03² / 3) = 0.02.
+        ),  # The error is sqrt(0.02² / 4 + 0.03² / 3) = 0.02.
         ({"seeds": 1, "ours_sd": np.nan, "error": 0.025}, 2),
         ({"seeds": 1, "ours_sd": np.nan}, np.nan),
         ({"ours_sd": 0.0}, np.nan),
@@ -116,8 +116,9 @@ def test_numbers_have_four_digits_or_five() -> None:
 
 @pytest.fixture
 def table() -> pd.DataFrame:
-    """Two tasks, one of which was run, with two methods; one metric is printed and the
-    other is not.
+    """A table of two methods on two tasks, one of which ran.
+
+    One metric has printed numbers and the other does not.
     """
     names = [
         *KEYS[:3],
@@ -155,7 +156,7 @@ def table() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
-def test_ours_stands_beside_printed_and_methods_become_columns(
+def test_ours_is_shown_next_to_printed_and_methods_become_columns(
     table: pd.DataFrame,
 ) -> None:
     shown = wide(table.assign(differs=["half of it"] * 4 + [None] * 2), "method")
@@ -206,7 +207,7 @@ def test_counts_that_differ_name_their_columns(table: pd.DataFrame) -> None:
     assert runs.tolist() == ["n = 4: CE; n = 2: FL", "n = 3", "–"]
 
 
-def test_a_diverged_run_says_so(table: pd.DataFrame) -> None:
+def test_a_diverged_run_is_marked(table: pd.DataFrame) -> None:
     lost = wide(
         table.assign(ours=None, status="diverged", seeds=0, diverged_seeds=3), "method"
     ).iloc[0]
@@ -222,7 +223,7 @@ def test_without_a_metric_there_is_one_column_of_ours() -> None:
         "seeds": [4],
     }
     (row,) = wide(pd.DataFrame(numbers), None).to_dict("records")
-    # (54 - 56) / (2 / √4)
+    # The difference is (54 - 56) / (2 / √4).
     assert (row["ours"], row["printed"]) == ("54 ± 2.0000", "56 (−2.0 s.e.)")
 
 

@@ -1,6 +1,4 @@
-"""Tables for readers are the same from run to run, text in them is text, and a missing
-figure says so.
-"""
+"""Reader tables are reproducible and escape HTML; a missing figure is reported."""
 
 from pathlib import Path
 
@@ -41,7 +39,7 @@ def test_numbers_of_a_table_are_equal_in_each_run_and_none_is_shown_as_0() -> No
         ">0<",
     )
     assert [text for text in expected if text not in first] == []
-    assert "–" not in first, "a column that holds nothing"
+    assert "–" not in first, "an empty column is shown"
     assert shown(table[:0], "t") is None
 
 
@@ -65,9 +63,7 @@ def test_numbers_link_to_the_records_of_the_cells_which_are_not_shown() -> None:
     for numbers, text in ((None, "0.500"), (["change"], "1 → 2")):
         data = shown(table, "t", numbers=numbers).data
         assert f'<a href="records.json#a/b%3B%20c/d">{text}</a>' in data
-        assert data.count("<a ") == 1, (
-            "a missing number, and one without cells, have no link"
-        )
+        assert data.count("<a ") == 1, "only a number with cells is a link"
         assert "cells" not in data
 
 
@@ -101,7 +97,7 @@ def in_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("in_project")
-def test_a_second_study_stands_beside_the_first_in_claims_and_tables() -> None:
+def test_a_second_study_is_shown_next_to_the_first_in_claims_and_tables() -> None:
     study = opened("cooling", "cooling_full", beside="cooling_cifar10")
     table = study.table("table_1")
     assert list(table["study"].unique()) == ["cooling_full", "cooling_cifar10"]

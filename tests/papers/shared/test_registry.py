@@ -1,4 +1,4 @@
-"""What is judged is what is registered, and no change of it goes unsaid."""
+"""Every judged claim is registered, and every change to one is recorded."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -46,7 +46,7 @@ DIGEST = design_digest(CLAIM, "study")
         {"contrast": replace(CLAIM.contrast, of=Metric("ece", scaled=True))},
         {"contrast": replace(CLAIM.contrast, of=Metric("ece", epochs=at_epoch("a")))},
         {"contrast": replace(CLAIM.contrast, averaged_over=("schedule",))},
-        # The same words, other runs.
+        # The words stay the same, but the runs differ.
         {"contrast": replace(CLAIM.contrast, second=where(loss="c").called("B"))},
         {"looks": {"study": 2}},
         {"primary": "another"},
@@ -57,7 +57,7 @@ def test_every_change_of_a_design_changes_its_digest(change: dict[str, Any]) -> 
     assert design_digest(replace(CLAIM, **change), "study") != DIGEST
 
 
-def test_what_is_no_design_leaves_the_digest() -> None:
+def test_changes_outside_the_design_keep_the_digest() -> None:
     other = replace(
         CLAIM,
         where="Table 2",
@@ -117,19 +117,19 @@ def test_the_first_result_of_a_registered_design_needs_no_line() -> None:
     assert len(needing_history(table(before, row(n="4")))) == 1
 
 
-def test_a_claim_that_goes_is_withdrawn_and_needs_a_line() -> None:
+def test_a_removed_claim_is_withdrawn_and_needs_a_line() -> None:
     known = table(row())
     gone = changed(known, table())
     assert gone["digest"].tolist() == [WITHDRAWN]
     together = pd.concat([known, gone], ignore_index=True)
     assert needing_history(together)["digest"].tolist() == [WITHDRAWN]
-    assert changed(together, table()).empty, "once is enough"
+    assert changed(together, table()).empty, "withdrawn again"
 
 
 def test_the_committed_claims_are_those_that_are_registered(project_root: Path) -> None:
     added = changed(registered(project_root), verdicts.state(project_root))
     assert added.empty, (
-        "run `softmax-temperature register`, and add to docs/protocol.md:\n"
+        "run `softmax-temperature register`, then add to docs/protocol.md:\n"
         f"{added.to_string()}"
     )
 
@@ -155,4 +155,4 @@ def test_the_digests_in_the_results_are_those_of_the_claims(project_root: Path) 
     for study in results.studies_with_results(folder):
         for paper in results.PAPERS:
             for one in results.read_json(folder / study / paper / "claims.json") or []:
-                assert one["digest"] == state[paper, one["id"], study], "run rejudge"
+                assert one["digest"] == state[paper, one["id"], study], "run `rejudge`"

@@ -1,4 +1,4 @@
-"""Runs are read as written, every value belongs to one run, and a study grows."""
+"""Runs are read back as written, every value has one run, and a study can grow."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_runs_read_back_are_the_same(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(first, wide_form(runs.measurements))
 
 
-def test_values_of_one_split_stand_side_by_side_as_they_are_before_scaling() -> None:
+def test_values_of_one_split_before_scaling_become_columns() -> None:
     at = {"run": 0, "epoch": 1, "ece": 0.1, "nll": 0.5}
     rows = [
         {**at, "split": "test", "scaled": False},
@@ -75,7 +75,7 @@ def test_a_part_of_the_runs_has_its_values_and_tables_alone() -> None:
     assert len(part.tables["cost"]) == 1
 
 
-def test_missing_values_are_no_values() -> None:
+def test_missing_values_do_not_count_as_values() -> None:
     at = {"split": "test", "epoch": 1, "scaled": False}
     wide = pd.DataFrame([{"run": 0, **at, "ece": 0.1, "nll": None}])
     assert long_form(wide)["metric"].tolist() == ["ece"]
@@ -88,7 +88,7 @@ def test_missing_values_are_no_values() -> None:
         ({"epoch": 3}, "accuracy is there twice"),
     ],
 )
-def test_values_without_a_run_and_values_that_are_there_twice_are_refused(
+def test_values_without_a_run_and_duplicate_values_are_refused(
     tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     runs = runs_of(ROWS)
@@ -105,7 +105,7 @@ def test_values_without_a_run_and_values_that_are_there_twice_are_refused(
 
 @dataclass(frozen=True)
 class MadeStage:
-    """A stage below a folder, whose cells hold nothing but a manifest."""
+    """A stage whose cells contain only a manifest."""
 
     output: Path
 
@@ -152,7 +152,7 @@ def record(folder: Path, runs: Runs, gamma: Any = 3.0) -> None:
         {"stage": "training", "cell": f"FL-3/{seed}", "parameters": "digest"}
         for seed in runs.table["seed"]
     ]
-    # Earlier records had the folder of the data too.
+    # Earlier records also had the folder of the data.
     parameters = {"digest": {"gamma": gamma, "root": "/there"}}
     write_json(folder / "records.json", {"cells": cells, "parameters": parameters})
 
@@ -217,7 +217,7 @@ def test_a_recorded_run_lacks_the_factors_that_are_declared_empty(
         gathered(folder, of(other, 0.1))
 
 
-def test_a_run_that_is_no_longer_declared_goes(
+def test_a_run_that_is_no_longer_declared_is_removed(
     tmp_path: Path, stage: MadeStage
 ) -> None:
     folder = tmp_path / "results/study/paper"
@@ -254,7 +254,7 @@ def read_sweep(run: DeclaredRun, _: Any) -> MeasuredRun:
 
 
 def recorded_sweep(stage: MadeStage, folder: Path) -> MadeStage:
-    """A study with a sweep of three factors, and another machine's empty stage."""
+    """A study with a sweep over three values; this machine's stage has no cells."""
     (stage.output / "sweep/0").mkdir(parents=True)
     (stage.output / "sweep/0/manifest.json").write_text("{}")
     write_runs(folder, gather(folder, sweep(stage, [0.1, 1 / 3, 0.5]), read_sweep))
@@ -268,7 +268,7 @@ def test_all_runs_of_one_cell_stay_in_the_declared_order(
     tmp_path: Path, stage: MadeStage
 ) -> None:
     elsewhere = recorded_sweep(stage, tmp_path)
-    # A file holds nine digits of a third.
+    # The file rounds a third to nine digits.
     runs = gather(tmp_path, sweep(elsewhere, [0.5, 1 / 3]), read_sweep)
     assert runs.table["factor"].tolist() == pytest.approx([0.5, 1 / 3])
     assert runs.measurements["run"].tolist() == [1, 0]
@@ -296,7 +296,7 @@ def test_a_factor_that_is_a_text_of_digits_is_known_again(
 ) -> None:
     folder = tmp_path / "results/study/paper"
     train(stage, 0, 1)
-    # Beside a run without gamma, a file's column has the number 53.0.
+    # Because another run has no gamma, pandas reads the column as numbers: 53.0.
     without_gamma = declared(stage, 2, gamma=None)[1:]
     runs = [*declared(stage, 1, gamma="53"), *without_gamma]
     record(folder, gathered(folder, runs), gamma=asked)
@@ -317,13 +317,14 @@ def test_runs_whose_data_are_missing_stay_where_recorded_and_are_named_elsewhere
     other = MadeStage(tmp_path / "another/training")
     train(other, 0)
     asked = declared(other, 4)
-    # Here the first can run with a file less, and nothing else can run.
+    # On this machine the first run can use one file fewer, and no other run is
+    # possible.
     possible = [replace(asked[0], parameters={"gamma": 3.0, "files": 1})]
     shapes = {"bins": ["low"]}
     runs = gather(folder, asked, read, possible=possible, tables=shapes)
     assert runs.table["seed"].tolist() == [0, 1]
     assert runs.table["device"].isna().all()
-    # Experiments are named without their seeds.
+    # Rows name experiments, without their seeds.
     assert runs.tables[NOT_RUN].to_dict("records") == [
         {"loss": "focal", "gamma": 3.0, "reason": "data missing"}
     ]
@@ -354,9 +355,9 @@ def test_an_arm_that_was_declared_after_the_study_was_recorded_is_not_run(
         {"loss": "focal", "gamma": 5.0, "reason": "not trained"}
     ]
     assert "2 runs are declared and not trained" in capsys.readouterr().err
-    # A seed more of an arm that is there would change what its mean is of.
+    # Another seed of a recorded arm would change the seeds of its mean.
     with pytest.raises(InputError, match=r"1 of 5 runs are .* recorded: FL-3/2\."):
         gathered(folder, [*declared(other, 3), *new_arm])
-    # Where nothing was recorded, all must have been trained here.
+    # Without a record, all runs must have been trained here.
     with pytest.raises(InputError, match=r"2 of 2 runs are .*: FL-5/0, FL-5/1\."):
         gathered(tmp_path / "new", new_arm)

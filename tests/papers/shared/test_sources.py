@@ -1,6 +1,4 @@
-"""What a number comes from: records of cells, the same from run to run, their names,
-and links that carry them.
-"""
+"""Records show the cells behind a number; they are reproducible and linked."""
 
 from pathlib import Path
 from typing import Any
@@ -45,9 +43,7 @@ def total(job: Job, factor: int) -> None:
 
 
 def made(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Records of two trainings on a data set, beside which there is one of another
-    paper.
-    """
+    """Records of two trainings on a data set, next to one of another paper."""
     monkeypatch.chdir(folder)
     settings = {
         "engine": "serial",
@@ -79,9 +75,7 @@ def test_a_record_says_what_a_cell_was_made_from_and_is_the_same_from_run_to_run
 ) -> None:
     found = made(tmp_path_factory.mktemp("first"), monkeypatch)
     source, first, second = found["cells"]
-    assert source["stage"] == "prepared/numbers", (
-        "a data set that nothing read is left out"
-    )
+    assert source["stage"] == "prepared/numbers", "an unread data set must be left out"
     assert (first["stage"], first["cell"], first["project_seed"]) == (
         "sums",
         "sum/0",

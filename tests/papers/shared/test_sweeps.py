@@ -1,7 +1,7 @@
-"""Contrasts along a swept factor, beside scipy.
+"""Contrasts along a swept factor, compared with scipy.
 
-Values are chosen on the validation data of the other seeds; slopes and correlations are
-those that scipy computes.
+The validation data of the other seeds choose the values; slopes and correlations equal
+scipy's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ def swept(
     validation: Mapping[float, Sequence[float]] | None = None,
     **factors: Any,
 ) -> list[dict[str, Any]]:
-    """A row per inverse temperature and seed, with its test and validation numbers."""
+    """One row per inverse temperature and seed, with test and validation numbers."""
     chosen_by = validation or test
     return [
         {
@@ -65,7 +65,7 @@ def only_part(contrast: Any, runs: Runs) -> Any:
 
 
 def numbers_of(contrast: Any, runs: Runs) -> list[float]:
-    """The values of the only task of the only part."""
+    """Values of the only task of the only part."""
     [task] = only_part(contrast, runs).tasks
     return list(vars(task)["values"])
 
@@ -79,8 +79,8 @@ GAP = ChosenDifference(of=ACCURACY, over=BETA, chosen_by=VALIDATION)
 
 def test_values_are_chosen_by_the_validation_data_of_the_other_seeds() -> None:
     runs = runs_of(swept(TEST, VALIDATION_NUMBERS))
-    # Without seed 0 the best is 10 (0.8 over 0.5), without seed 1 or 2 it is 1 (0.7
-    # over 0.5). Seed 0's own numbers would choose 1. The worst is always 0.1.
+    # Without seed 0 the best is 10 (0.8 against 0.5); without seed 1 or 2 it is 1 (0.7
+    # against 0.5). Seed 0's own numbers would choose 1. The worst is always 0.1.
     assert numbers_of(GAP, runs) == pytest.approx([0.7 - 0.5, 0.8 - 0.6, 0.9 - 0.7])
     assert only_part(GAP, runs).tasks[0].name == "cifar10, vgg"
 
@@ -92,7 +92,7 @@ def test_a_choice_makes_the_interval_wider() -> None:
     narrow = only_part(sure, runs).estimate()
     assert wide.value == narrow.value == pytest.approx(0.2)
     assert wide.low < narrow.low
-    # Nadeau and Bengio: the variance of three values times 1 + 3 / 2.
+    # Nadeau and Bengio's variance of three values has the factor 1 + 3 / 2.
     ratio = (wide.value - wide.low) / (narrow.value - narrow.low)
     assert ratio == pytest.approx(2.5**0.5)
 
@@ -115,7 +115,7 @@ def test_the_number_that_is_compared_need_not_be_the_one_that_chooses() -> None:
     assert numbers_of(contrast, runs_of(rows)) == pytest.approx([-0.2, -0.2, -0.2])
 
 
-def test_runs_that_may_not_be_compared_are_no_choice_and_are_named() -> None:
+def test_runs_that_may_not_be_compared_are_not_chosen_and_are_named() -> None:
     rows = swept(TEST, VALIDATION_NUMBERS)
     rows = [row | {"inside": row[BETA] == 0.1} for row in rows]
     measurement = replace(GAP, compared=INSIDE).measure(runs_of(rows))
@@ -139,8 +139,7 @@ def test_a_lost_run_neither_chooses_nor_counts() -> None:
     lost = (runs.table[BETA] == 0.1) & (runs.table["seed"] == 1)
     runs = replace(runs, table=runs.table.assign(diverged=lost))
     numbers = numbers_of(replace(GAP, chosen_by=ACCURACY), runs)
-    # Test numbers choose here: without seed 1 the best is 1, without seed 0 or 2 it is
-    # 1, too.
+    # Here test numbers choose, and the best is 1 whichever seed is left out.
     assert numbers == pytest.approx([0.8 - 0.5, 0.9 - 0.7])
 
 
@@ -149,8 +148,8 @@ def test_a_value_that_was_lost_with_all_other_seeds_cannot_be_chosen() -> None:
     lost = (runs.table[BETA] == 0.1) & (runs.table["seed"] == 1)
     runs = replace(runs, table=runs.table.assign(diverged=lost))
     numbers = numbers_of(replace(GAP, chosen_by=ACCURACY), runs)
-    # Seed 0 has the choices of seed 1, best 10 and worst 1; of seed 1 the value at the
-    # best is lost.
+    # Seed 0 uses the choices of seed 1: best 10, worst 1. Seed 1 has lost its value at
+    # the best.
     assert numbers == pytest.approx([0.5 - 0.6])
 
 
@@ -176,7 +175,7 @@ BETAS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
 def peak(best: float, **factors: Any) -> list[dict[str, Any]]:
-    """Three seeds of a sweep that is best at one inverse temperature, by far."""
+    """Three seeds of a sweep with one clearly best inverse temperature."""
     noise = (0.0, 0.001, -0.001)
     test = {
         beta: [0.5 + 0.3 * (beta == best) + beta * step / 100 for step in noise]
@@ -191,7 +190,7 @@ def test_best_values_are_decades_apart_in_either_order() -> None:
     assert measurement.unit == "decades"
     values = {name: part.value for name, part in measurement.parts.items()}
     assert values == pytest.approx({"vgg over gru": -2, "gru over vgg": 2})
-    # The noise is too small to move a peak: every draw is the estimate.
+    # The noise is too small to move a peak, so every draw equals the estimate.
     part = measurement.parts["gru over vgg"]
     assert isinstance(part.draws, tuple)
     assert len(part.draws) == DRAWS
@@ -213,7 +212,7 @@ def test_a_best_value_at_the_end_of_its_grid_or_beside_a_missing_one_is_not_know
     assert "or one next to it lacks a learning rate inside its grid" in reason
 
 
-def test_groups_that_share_no_data_are_no_pair() -> None:
+def test_groups_that_share_no_data_are_not_a_pair() -> None:
     shared = replace(PEAKS, sharing=("dataset",))
     apart = peak(0.1) + peak(10.0, network="gru", dataset="imdb")
     reason = "no two of these share the dataset: vgg; gru"
@@ -247,13 +246,13 @@ def test_a_value_that_one_seed_lost_is_not_the_best() -> None:
 
 
 def test_draws_follow_the_residuals_of_a_table_by_hand() -> None:
-    # Two values, two seeds, equal means: both values are drawn equally often.
+    # Two values with equal means over two seeds are drawn equally often.
     table = pd.DataFrame({1.0: [0.0, 1.0], 10.0: [0.5, 0.5]})
     draws = argmax_draws(table)
     assert draws[0] == 0
     assert draws[1:].mean() == pytest.approx(0.5, abs=0.03)
-    # Means that are apart by 1, each with an error of 0.25 * sqrt(2): the difference of
-    # two is drawn by Student's t of one degree of freedom, times 0.5.
+    # The means differ by 1, each with an error of 0.25 * sqrt(2). Their difference is
+    # drawn from Student's t with one degree of freedom, times 0.5.
     apart = pd.DataFrame({1.0: [0.0, 1.0], 100.0: [1.5, 1.5]})
     draws = argmax_draws(apart)
     wrong = stats.t.sf(1 / 0.5, 1)
@@ -268,7 +267,7 @@ def test_sweeps_weigh_the_same_in_their_mean_whatever_their_seeds() -> None:
     rows = swept(flat) + swept({0.1: (0.5, 0.5), 1.0: (0.9, 0.9)}, network="gru")
     whole = MeanOverSweeps(replace(GAP, each="network"))
     part = only_part(whole, runs_of(rows))
-    # Gains of 0.1 and 0.4: by run their mean would be 0.19.
+    # The gains are 0.1 and 0.4; their mean over runs would be 0.19.
     assert part.estimate().value == pytest.approx(0.25)
     assert [len(task.values) for task in part.tasks] == [2, 5]
     assert part.left_out
@@ -286,7 +285,7 @@ def test_a_sweep_without_a_choice_is_missing_in_the_mean() -> None:
 
 
 def powers(slopes: Sequence[float], **factors: Any) -> list[dict[str, Any]]:
-    """One power law of the inverse temperature a seed."""
+    """For each seed, one power law of the inverse temperature."""
     return [
         {BETA: beta, "seed": seed, "value": 2 * beta**slope, **factors}
         for seed, slope in enumerate(slopes)
@@ -316,12 +315,12 @@ def test_a_slope_of_one_seed_has_no_interval() -> None:
     assert part.estimate().ends is None
 
 
-def test_points_that_are_no_line_leave_the_power_law_open() -> None:
+def test_points_off_a_line_leave_the_power_law_open() -> None:
     rows = powers((-1.0, -1.0))
     rows[1] |= {"value": 2 * 3.0}
     measurement = AGAINST_BETA.measure(runs_of(rows))
-    # The middle of three points is off by a factor of 3: the line passes a third of
-    # that in the logarithm from the others, and misses it by 3 ** (2 / 3).
+    # The middle of three points is off by a factor of 3. On a logarithmic scale, the
+    # line shifts by a third of that and misses the point by 3 ** (2 / 3).
     off = 3 ** (2 / 3)
     assert measurement.missing == {
         "as a line": f"points miss it by a factor of {off:.2f}"
@@ -367,7 +366,7 @@ SPREADS = {
 
 
 def spread_out(spreads: Mapping[str, Mapping[float, float]]) -> list[dict[str, Any]]:
-    """Two seeds a value, whose standard deviation is as told."""
+    """Two seeds per value, with the given standard deviations."""
     rows: list[dict[str, Any]] = []
     for network, by_value in spreads.items():
         test = {
@@ -379,7 +378,7 @@ def spread_out(spreads: Mapping[str, Mapping[float, float]]) -> list[dict[str, A
 
 
 def line_through(network: str) -> Fitted:
-    """The line by numpy's least squares."""
+    """Slope and standard error of the line by numpy's least squares."""
     places = np.log10(list(SPREADS[network]))
     spreads = np.log(list(SPREADS[network].values()))
     inputs = np.column_stack([np.ones(3), places])
@@ -427,7 +426,7 @@ STRENGTH = Correlation(of=STATISTIC, against=OPTIMUM)
 
 
 def pairs_of_datasets(count: int = 5) -> list[dict[str, Any]]:
-    """Two backbones on each data set."""
+    """Pairs of each data set with two backbones."""
     generator = np.random.default_rng(0)
     return [
         {

@@ -1,4 +1,4 @@
-"""Tables have means over seeds beside printed numbers, and say what was not run."""
+"""Tables compare means over seeds with printed numbers, and list missing runs."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,7 @@ COLUMNS = ["published", "published_sd", "ours", "ours_sd", "seeds", "runs", DIFF
 
 
 def printed() -> pd.DataFrame:
-    """A number of cross-entropy on CIFAR-10, and one on a data set that was not run."""
+    """A number of cross-entropy on CIFAR-10, and one on a data set that did not run."""
     row = {"network": "vgg", "loss": "ce", "metric": "accuracy", "published_sd": 0.01}
     return pd.DataFrame(
         [
@@ -44,7 +44,7 @@ TABLE = Comparison(
 
 
 def trained(*values: float, **factors: Any) -> list[dict[str, Any]]:
-    """A run per seed."""
+    """One run per seed."""
     about = {"experiment": "main", "loss": "ce", "sure": True, **factors}
     return [
         {**about, "seed": seed, "value": value} for seed, value in enumerate(values)
@@ -56,12 +56,12 @@ def only_row(table: pd.DataFrame, **values: Any) -> pd.Series:
     return pd.Series(row)
 
 
-def test_means_stand_beside_the_printed_numbers() -> None:
+def test_means_are_shown_next_to_printed_numbers() -> None:
     table = TABLE.make(runs_of(trained(0.7, 0.8)))
     row = only_row(table, dataset="cifar10")
     numbers = row[["published", "ours", "ours_sd", "seeds"]].tolist()
     assert numbers == pytest.approx([0.6, 0.75, 0.005**0.5, 2])
-    # The variances of both means: 0.005 / 2 and 0.0001 / 4.
+    # The variances of the two means are 0.005 / 2 and 0.0001 / 4.
     assert row[DIFFERENCE] == pytest.approx(0.15 / (0.005 / 2 + 0.0001 / 4) ** 0.5)
     assert row["cells"] == "made/ce-0; made/ce-1"
 
@@ -72,14 +72,14 @@ def test_a_printed_number_that_was_not_run_names_the_profile_that_gives_it() -> 
     row = only_row(table, dataset="svhn")
     assert row[["experiment", "published", "seeds"]].tolist() == ["", 0.9, 0]
     assert row["status"] == "not run: profile of-svhn-vgg"
-    # A profile that declares the row itself does not name another one.
+    # A profile that declares the row itself names no other profile.
     runs = runs_of(trained(0.7, 0.8))
     inside = replace(runs, table=runs.table.assign(study="whole"))
     row = only_row(TABLE.make(inside), dataset="svhn")
     assert row["status"] == "not run: declared by this profile"
 
 
-def test_the_error_is_ours_alone_where_the_number_of_printed_runs_is_unknown() -> None:
+def test_the_error_is_only_ours_if_the_number_of_printed_runs_is_unknown() -> None:
     table = replace(TABLE, printed_runs=None).make(runs_of(trained(0.7, 0.8)))
     difference = only_row(table, dataset="cifar10")[DIFFERENCE]
     assert difference == pytest.approx(0.15 / (0.005 / 2) ** 0.5)

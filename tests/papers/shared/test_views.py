@@ -1,4 +1,4 @@
-"""What a notebook is to show is checked before anything is executed."""
+"""The requested view of a notebook is checked before anything runs."""
 
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ def test_the_section_becomes_the_parameters_of_the_notebook(results: Path) -> No
     params = asked(level=0.95, arms={"cooling": arms}, beside="other")
     expected = {"study": "mini", "level": 0.95, "arms": arms, "beside": "other"}
     assert view_of(params, "cooling", results=results).parameters() == expected
-    # A paper that the second study lacks stands alone.
+    # If the second study lacks a paper, that paper is shown without it.
     beside = view_of(asked(beside="a"), "cooling", results=results).beside
     assert beside is None
 
@@ -78,7 +78,7 @@ def test_the_section_becomes_the_parameters_of_the_notebook(results: Path) -> No
         ),
     ],
 )
-def test_a_study_or_an_arm_that_is_not_there_is_named(
+def test_a_missing_study_or_arm_is_named(
     results: Path, section: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(InputError, match=says):
@@ -108,7 +108,7 @@ def test_the_first_stage_refuses_a_study_before_anything_is_trained(
     require_studies(asked(), results=results / "none yet")
     with pytest.raises(InputError, match="unknown study 'minj'"):
         require_studies(asked(study="minj"), results=results)
-    # One of its papers can be shown; the stages of all papers would fail.
+    # One paper of this study can be shown, but the stages of all papers would fail.
     params = asked(study="other")
     assert view_of(params, "cooling", results=results).study == "other"
     with pytest.raises(InputError, match=r"'other' has no results of classifier_temp"):

@@ -1,6 +1,4 @@
-"""Choosing makes nothing look better, and a rate at the end of its grid decides
-nothing.
-"""
+"""Choosing does not bias verdicts; a best rate at the end of its grid decides none."""
 
 from pathlib import Path
 from typing import Any
@@ -47,7 +45,7 @@ def noisy(name: str, accuracies: tuple[float, ...], **others: Any) -> list[Row]:
 
 
 def pairs(effect: float, norm: float = 30.0) -> list[Row]:
-    """Two correlations, whose accuracies differ by an effect."""
+    """Pairs with two correlations whose accuracies differ by `effect`."""
     rows = []
     for correlation in (1.0, 0.0):
         start = pair(correlation, norm=norm * (1 - correlation))
@@ -73,7 +71,7 @@ def judged(name: str, *groups: list[Row]) -> dict[str, Any]:
         (DEPENDENCE, HOLDS, 0.3),
         (NORM, HOLDS, 0.01 - 0.15),
         ("not-a-matter-of-confidence", HOLDS, 0.3),
-        # The GRU is best at 1, whichever seeds choose.
+        # The GRU is best at 1, for any seeds that choose.
         (TUNING, CONTRADICTED, 0.0),
         (PLACES, HOLDS, 1.0),
         ("small-peaks-higher", HOLDS, 0.1),
@@ -109,13 +107,14 @@ def test_confirmations_are_judged_where_a_sweep_has_them() -> None:
     both = (noisy("wrn", FLAT), fresh)
     assert judged(DEPENDENCE, *both)["verdict"] == HOLDS
     spread = judged("small-spreads-more", *both)
-    assert spread["n"] == len(SEEDS)  # Seeds that rates were chosen on do not count.
+    assert spread["n"] == len(SEEDS)  # The seeds that chose rates do not count.
     assert all("/confirmation/" in cell for cell in spread["cells"])
 
 
 def test_a_seed_is_judged_at_the_choice_of_the_other_seeds() -> None:
-    # Seed 0 alone is best at 0.1, by far: with its own numbers, 0.1 would be the best
-    # choice for every seed. The others choose 1 for it, and with it 0.1 for each other.
+    # Only seed 0 is best at 0.1, by a wide margin. With its own numbers, 0.1 would be
+    # the best choice for every seed. Without them, 1 is chosen for it, but 0.1 for the
+    # others.
     accuracies = dict.fromkeys(SEEDS, (0.5, 0.6)) | {0: (0.9, 0.1)}
     rows = [
         training("wrn", place, rate, seed, accuracy - 0.03 * (rate != 0.1))
@@ -153,7 +152,8 @@ def test_an_effect_of_the_norm_needs_one_of_the_temperature_beside_it() -> None:
 
 
 def test_one_mean_minus_half_of_another_by_hand() -> None:
-    # Variances 2 and 8 / 4, each times 1 / 2 + 1 / 1: squares 3 and 3, degrees 2.
+    # The variances of the means are 2 and 8 / 4, each with the factor 1 / 2 + 1 / 1.
+    # The squared errors are 3 and 3, with 2 degrees of freedom.
     part = minus_half(np.array([1.0, 3.0]), np.array([4.0, 8.0]))
     assert (part.value, part.error) == pytest.approx((-1.0, 6**0.5))
     assert (part.degrees, part.n) == (2, 2)
@@ -188,7 +188,7 @@ def test_a_sweep_on_other_data_counts_only_if_there_is_none_of_the_papers() -> N
     assert (task["task"], task["pooled"]) == ("GRU, digits", False)
 
 
-def test_a_best_place_at_the_end_of_the_grid_is_no_place() -> None:
+def test_a_best_value_at_the_end_of_the_grid_does_not_count() -> None:
     rising = noisy("gru", (0.4, 0.5, 0.6, 0.7), seed=1)
     row = judged(PLACES, noisy("wrn", WRN), rising)
     assert row["verdict"] == NOT_TESTED
@@ -206,7 +206,7 @@ def test_the_note_names_best_places_and_why_another_has_none() -> None:
 
 
 def spreading(name: str, *spreads: float, **others: Any) -> list[Row]:
-    """Two seeds at each inverse temperature, as far apart as told."""
+    """Two seeds at each inverse temperature, at a given distance."""
     return [
         training(name, place, rate, seed, 0.7 + sign * spread - 0.1 * (rate != 0.1))
         | others
@@ -225,7 +225,7 @@ def test_spread_that_falls_in_each_sweep_is_instability() -> None:
 
 
 def test_a_sweep_whose_spread_does_not_fall_leaves_instability_open() -> None:
-    # One regression over all four sweeps has a slope below 0, with certainty.
+    # One regression over all four sweeps would have a slope clearly below 0.
     steady = [spreading(f"net{number}", *FALLING) for number in range(3)]
     flat = spreading("net3", 0.05, 0.052, 0.051, 0.0505)
     row = judged(SPREAD, *steady, flat)
@@ -239,7 +239,7 @@ def test_networks_on_different_data_are_not_two_architectures() -> None:
     row = judged(PLACES, images, texts)
     assert row["verdict"] == NOT_TESTED
     assert "no two of these share the dataset: wrn, cifar10; GRU, imdb" in row["note"]
-    # A third network on the images makes a pair.
+    # A third network on the images forms a pair.
     assert judged(PLACES, images, texts, noisy("vit", GRU, seed=2))["verdict"] == HOLDS
 
 
@@ -248,7 +248,7 @@ def test_networks_on_different_data_are_not_two_architectures() -> None:
     [
         ((0.04, 0.02), HOLDS),
         ((0.004, 0.004), CONTRADICTED),
-        # On average they gain two points, but the second gains nothing.
+        # The mean gain is two points, but the second network gains nothing.
         ((0.04, 0.0), INCONCLUSIVE),
     ],
 )
@@ -265,7 +265,7 @@ def test_tuning_is_key_if_networks_gain_more_than_a_point_on_average(
 
 
 def long_norms(effect: float, *, rate: float = 0.1) -> list[Row]:
-    """Three norms after 50 epochs, a sweep each; the largest one has a best rate."""
+    """Trainings of 50 epochs from three norms; the largest has its own best rate."""
     rows = []
     for norm, loss, best in ((0.0, 0.0, 0.1), (1.0, 0.0, 0.1), (100.0, effect, rate)):
         start = {"start": "norm", "start_norm": norm, "initial_logit_norm": norm}
@@ -290,7 +290,7 @@ def long_norms(effect: float, *, rate: float = 0.1) -> list[Row]:
     [
         (long_norms(0.01), HOLDS),
         (long_norms(0.1), CONTRADICTED),
-        # What the norm of 100 costs may be the rate's.
+        # The loss at norm 100 may be due to its rate, the largest of the grid.
         (long_norms(0.01, rate=RATES[-1]), INCONCLUSIVE),
     ],
 )
@@ -307,7 +307,7 @@ def test_both_claims_on_norms_are_judged_side_by_side() -> None:
 
 
 def test_each_norm_after_50_epochs_is_a_sweep_of_its_own(project_root: Path) -> None:
-    # Two in one sweep would be runs of the claim on five epochs, too.
+    # A sweep with two norms would also count for the claim about five epochs.
     profile = YAML(typ="safe").load(
         (project_root / "profiles/temperature_check.yaml").read_text(encoding="utf-8")
     )

@@ -1,4 +1,4 @@
-"""The factors of runs come from the values of a profile, not from its names."""
+"""Runs get their factors from a profile's values, not from its names."""
 
 import pytest
 

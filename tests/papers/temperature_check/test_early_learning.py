@@ -1,4 +1,4 @@
-"""Slopes, claims and figures of early learning on runs with known power laws."""
+"""Slopes, claims and figures of early learning, on runs with known power laws."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,7 +30,7 @@ from .conftest import Row, make_runs
 SEEDS = (0, 1, 2)
 INVERSE_TEMPERATURES = (0.01, 0.1, 1.0, 10.0, 100.0)
 NORMS = (0.1, 0.5, 2.0, 20.0, 300.0, 1000.0, 5000.0)
-"""The first three and the last three belong to a limit."""
+"""The first three are in the limit of small logits, the last three of large ones."""
 SMOOTH = "mlp-tiny"
 KINKED = "wrn-tiny"
 CLAIMS = {claim.id: claim for claim in ALL_CLAIMS if claim.id.startswith("early-")}
@@ -44,7 +44,7 @@ Change = Callable[[Row], Row]
 
 
 def flow(network: str, seed: int, **others: Any) -> Row:
-    """A course of gradient flow."""
+    """The row of a gradient flow."""
     return {
         "task": "gradient_flow",
         "dataset": "digits",
@@ -66,14 +66,15 @@ def flow(network: str, seed: int, **others: Any) -> Row:
 
 
 def noise(seed: int) -> float:
-    """A factor that changes no slope."""
+    """A factor per seed that changes no slope."""
     return float(np.exp(0.1 * (seed - 1)))
 
 
 def from_zero(network: str, seed: int, inverse_temperature: float, slope: float) -> Row:
-    """A course from logits of 0, over half a decade of times.
+    """A flow from logits of 0, observed every half decade of time.
 
-    The drift falls by `slope`, from 0.5 at inverse temperature 0.01.
+    The drift is 0.5 at inverse temperature 0.01 and follows a power law with exponent
+    `slope`.
     """
     row = flow(
         network,
@@ -96,7 +97,7 @@ def from_zero(network: str, seed: int, inverse_temperature: float, slope: float)
 
 
 def from_a_norm(network: str, seed: int, norm: float, dynamics: str) -> Row:
-    """Events at 0.01 for small logits, and in proportion to large ones.
+    """A flow with constant event times for small logits, proportional ones for large.
 
     The linearised dynamics must not count: here they would bend every slope.
     """
@@ -117,12 +118,12 @@ def from_a_norm(network: str, seed: int, norm: float, dynamics: str) -> Row:
 
 
 def times(events: dict[str, Any]) -> dict[str, Any]:
-    """The metrics of events."""
+    """Event times as metrics."""
     return {f"time_to_{event}": time for event, time in events.items()}
 
 
 def flows(networks: tuple[str, ...], drift: float = -1.0) -> list[Row]:
-    """Courses from logits of 0 and from logits of seven norms."""
+    """Flows from logits of 0, and from logits of seven norms."""
     rows = []
     for network in networks:
         for seed in SEEDS:
@@ -139,18 +140,18 @@ def flows(networks: tuple[str, ...], drift: float = -1.0) -> list[Row]:
 
 
 def early(change: Change = dict) -> Runs:
-    """The runs of two networks, each row changed."""
+    """Runs of two networks, with `change` applied to each row."""
     return make_runs([change(row) for row in flows((SMOOTH, KINKED))])
 
 
 def with_time(row: Row, event: str, factor: float) -> Row:
-    """The row with the time of an event times a factor."""
+    """The row, with the time of an event multiplied by a factor."""
     name = f"time_to_{event}"
     return {**row, "train": {**row["train"], name: row["train"][name] * factor}}
 
 
 def bent(event: str, power: float) -> Change:
-    """Bends the slope of an event's time in the norm."""
+    """Change that bends the slope of an event's time as a function of the norm."""
 
     def change(row: Row) -> Row:
         if row["start"] == "zero":
@@ -172,19 +173,19 @@ def test_power_laws_give_their_slopes_and_noise_of_seeds_does_not_count() -> Non
     np.testing.assert_allclose(table["sd"], 0, atol=1e-9)
     np.testing.assert_allclose(table["misfit"], 1, atol=1e-9)
     assert set(table["n"]) == {3}
-    # Drifts of 0.5, 0.05, 0.005, 0.0005 and 0.00005: the last three are below a
+    # The drifts are 0.5, 0.05, 0.005, 0.0005 and 0.00005. The last three are below a
     # fiftieth.
     points = table.groupby("where")["points"].unique().map(list).to_dict()
     assert points == {"still": [3], "small": [3], "large": [3]}
 
 
 def test_points_off_their_line_leave_a_claim_open() -> None:
-    """A drift that steps: its slope may be the predicted one by accident."""
+    """A drift with a step could match the predicted slope by accident."""
 
     def step(row: Row) -> Row:
         if row["inverse_temperature"] != 10:
             return row
-        # The middle one of three points: the slope stays.
+        # Changing the middle one of three points keeps the slope.
         course = [
             {**moment, "drift": moment.get("drift", np.nan) * 8}
             for moment in row["course"]
@@ -193,7 +194,8 @@ def test_points_off_their_line_leave_a_claim_open() -> None:
 
     row = judged("early-drift-kinks", early(step))
     assert (row["verdict"], row["value"]) == (INCONCLUSIVE, pytest.approx(0, abs=1e-9))
-    # Least squares share a logarithm of 8 as 2 : -1 among the points.
+    # The residuals have the ratio -1 : 2 : -1, so the middle point is off by 8 ** (2 /
+    # 3) = 4.
     assert row["note"] == (
         f"not judged: {KINKED}, as a line: points miss it by a factor of 4.00"
     )
@@ -212,7 +214,7 @@ def test_points_outside_of_the_regime_change_nothing() -> None:
 
 
 def without_fit(is_lost: Callable[[float], bool]) -> Runs:
-    """Courses from some norms never come to half of the loss."""
+    """Runs whose loss never halves if `is_lost` is true for their norm."""
 
     def change(row: Row) -> Row:
         if row["start"] == "norm" and is_lost(row["start_norm"]):
@@ -223,7 +225,7 @@ def without_fit(is_lost: Callable[[float], bool]) -> Runs:
 
 
 def test_an_event_that_did_not_happen_leaves_the_others() -> None:
-    # Two points of three are left among small logits.
+    # Two of three points with small logits remain.
     table = early_slopes(without_fit(lambda norm: norm == 0.5))
     expected = early_slopes(early()).drop(columns="points")
     pd.testing.assert_frame_equal(table.drop(columns="points"), expected, atol=1e-9)
@@ -238,7 +240,7 @@ def test_an_event_that_did_not_happen_leaves_the_others() -> None:
         ("early-large-logits", lambda norm: norm > 100),
     ],
 )
-def test_a_time_at_fewer_than_two_norms_is_no_slope_and_leaves_the_claim_open(
+def test_times_at_fewer_than_two_norms_give_no_slope_and_leave_the_claim_open(
     name: str, lost: Callable[[float], bool]
 ) -> None:
     without = without_fit(lost)
@@ -271,7 +273,7 @@ def test_claims_about_norms_fail_where_a_slope_is_off(
 ) -> None:
     row = judged(name, early(bent(event, power)))
     assert (row["verdict"], row["value"]) == (CONTRADICTED, pytest.approx(power))
-    # A part of a margin is none.
+    # A deviation of a quarter of that size is within the margin.
     near = early(bent(event, power / 4))
     assert judged("early-small-logits", near)["verdict"] == HOLDS
     assert judged("early-large-logits", near)["verdict"] == HOLDS
@@ -307,7 +309,7 @@ def test_figures_have_logarithmic_axes_and_are_none_without_courses(draw: Any) -
 
 
 def incomplete(row: Row) -> Row:
-    """Leaves out events, drifts and the ends of courses."""
+    """Remove events, drifts and the ends of flows from the row."""
     if row["start"] == "norm":
         lost = [FIT, TENTH] if row["network"] == SMOOTH else []
         lost += [UNIT, FIT] if row["start_norm"] > 100 else []

@@ -56,7 +56,7 @@ def test_confidence_leaves_out_fits_at_a_bound() -> None:
 def test_the_three_temperatures_are_inverse_ones(runs: Runs) -> None:
     table = tables.three_temperatures(runs)
     assert table["sweep"].tolist() == ["wrn", "gru"]
-    # The heuristic's is of the chosen learning rate alone.
+    # The heuristic's temperature is that of the chosen learning rate only.
     names = ["training_best", "post_hoc", "cooling", "heuristic"]
     wrn, gru = table[names].to_numpy(float)
     assert wrn == pytest.approx([0.1, 0.5, 0.25, 20])
@@ -67,7 +67,7 @@ def test_the_three_temperatures_are_inverse_ones(runs: Runs) -> None:
 def test_inverse_temperatures_within_a_standard_error_are_as_good(
     gap: float, low: float
 ) -> None:
-    # Seeds differ by turns, so that a difference has a standard error of 0.005.
+    # Seeds alternate, so a difference has a standard error of 0.005.
     rows = [training("wrn", 1.0, 1.0, seed, 0.8) for seed in SEEDS]
     rows += [
         training("wrn", 0.1, 1.0, seed, 0.799 - gap + 0.01 * (-1) ** seed)
@@ -91,7 +91,7 @@ def test_a_reader_sees_words_for_columns_and_values(runs: Runs) -> None:
 def test_a_sweep_whose_data_are_missing_is_a_row_of_each_of_its_tables(
     runs: Runs,
 ) -> None:
-    assert "status" not in tables.ACCURACIES.make(runs), "nothing is missing"
+    assert "status" not in tables.ACCURACIES.make(runs), "no run is missing"
     own = {
         "task": "training",
         "sweep": "birds",
@@ -117,7 +117,7 @@ def test_a_sweep_whose_data_are_missing_is_a_row_of_each_of_its_tables(
         assert status["birds"].tolist() == ["not run: data missing"]
         assert status["wrn"].tolist() == ["measured"]
         assert (made["sweep"] == "birds").sum() == 1
-    # No norm was to be set, and no flow to be followed.
+    # The profile sets no norms and follows no flows.
     assert "status" not in tables.LOGIT_NORMS.make(some)
     html = shown(tables.ACCURACIES.make(some), "accuracies").data
     assert "not run: data missing" in html

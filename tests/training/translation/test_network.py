@@ -1,6 +1,4 @@
-"""The Transformer: blind to padding and to what comes after; its loss by hand, and
-scores of its tokens.
-"""
+"""The Transformer ignores padding and later tokens; its loss by hand, token scores."""
 
 import math
 from collections.abc import Callable
@@ -50,11 +48,11 @@ def test_padding_changes_neither_logits_nor_loss_nor_gradients(
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_a_sentence_has_the_logits_that_it_has_alone(
+def test_a_sentence_has_the_same_logits_in_a_batch_and_alone(
     make: Make, pairs: SentencePairs, training: bool
 ) -> None:
-    # In evaluation mode without gradients torch has faster kernels, whose masks are
-    # others.
+    # In evaluation mode without gradients, torch uses faster kernels with different
+    # masks.
     network = make().train(training)
     with torch.set_grad_enabled(training):
         together = network(pairs.teacher_forced(torch.arange(len(pairs))))
@@ -88,7 +86,7 @@ def test_no_place_sees_the_tokens_after_it_and_every_place_sees_the_source(
 def test_one_matrix_embeds_and_classifies_and_the_base_model_has_the_printed_size() -> (
     None
 ):
-    # Vaswani et al., Table 3: 65 million parameters with 37,000 pieces.
+    # Vaswani et al., Table 3, give 65 million parameters with 37,000 pieces.
     with torch.device("meta"):
         network = TranslationTransformer(
             37_000, Transformer(width=512, heads=8, layers=6, inner=2048, dropout=0.1)
@@ -116,7 +114,7 @@ LOSSES = {
 
 @pytest.fixture
 def trainer(make: Make, pairs: SentencePairs, recipe: Recipe) -> Callable[..., Trainer]:
-    """A training with a loss; other arguments replace values of the recipe."""
+    """A trainer with a given loss; other arguments replace recipe values."""
 
     def start(
         loss: str = "cross_entropy",
@@ -149,7 +147,7 @@ def test_the_loss_is_a_mean_over_tokens_without_padding() -> None:
     )
 
 
-def test_logits_of_a_split_are_those_of_its_pairs(
+def test_logits_of_a_split_equal_those_of_its_pairs(
     trainer: Callable[..., Trainer], pairs: SentencePairs
 ) -> None:
     run = trainer()
@@ -168,7 +166,7 @@ def test_logits_of_a_split_are_those_of_its_pairs(
     assert torch.equal(torch.cat([labels for _, labels in pieces]), tokens)
 
 
-def test_scores_are_those_of_the_tokens(
+def test_scores_equal_those_of_the_tokens(
     trainer: Callable[..., Trainer], pairs: SentencePairs
 ) -> None:
     run, batches = trainer(), LengthBatches.of(pairs, tokens=24, seed=1)

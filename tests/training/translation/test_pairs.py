@@ -1,6 +1,4 @@
-"""Sentence pairs in batches: teacher forcing by hand, every pair once, and like lengths
-together.
-"""
+"""Batches of sentence pairs: teacher forcing, every pair once, similar lengths."""
 
 import pytest
 import torch
@@ -19,7 +17,7 @@ from softmax_temperature.training.translation.sentences import (
 
 
 def of(*lengths: tuple[int, int]) -> SentencePairs:
-    """Pairs of these lengths, END included, whose tokens are 10, 11, ..."""
+    """Pairs with these lengths (including END), whose tokens are 10, 11, ..."""
     sides = ([[*range(10, 9 + pair[side]), END] for pair in lengths] for side in (0, 1))
     return SentencePairs(*map(Ragged.of, sides), "train")
 

@@ -1,6 +1,4 @@
-"""BLEU equals sacrebleu's, and calibration over temperatures that of all logits at
-once.
-"""
+"""BLEU equals sacrebleu's; streamed calibration equals that of all logits at once."""
 
 import re
 import subprocess
@@ -54,7 +52,7 @@ def test_it_is_what_the_program_sacrebleu_prints(tmp_path: Path) -> None:
 
 @pytest.fixture
 def tokens() -> tuple[torch.Tensor, torch.Tensor]:
-    """Overconfident logits of 11 classes."""
+    """Overconfident logits of 11 classes, and labels."""
     generator = torch.Generator().manual_seed(0)
     logits = 2 * torch.randn(700, 11, generator=generator)
     labels = torch.multinomial(
@@ -64,7 +62,7 @@ def tokens() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("piece", [700, 64, 1])
-def test_it_is_that_of_all_logits_at_once(
+def test_it_equals_that_of_all_logits_at_once(
     tokens: tuple[torch.Tensor, torch.Tensor],
     piece: int,
     monkeypatch: pytest.MonkeyPatch,
@@ -88,14 +86,14 @@ def test_the_best_temperature_is_that_of_temperature_scaling(
     tokens: tuple[torch.Tensor, torch.Tensor],
 ) -> None:
     fitted = fit_temperature(*tokens, criterion="ece")
-    # Temperatures between those of the grid are computed, too, but never chosen.
+    # Temperatures between those of the grid are also computed, but never chosen.
     rows = calibration_by_temperature(
         [tokens], sorted({*TEMPERATURE_GRID, *(t + 0.05 for t in TEMPERATURE_GRID)})
     )
     validation = [{"split": "validation", **row} for row in rows]
     assert best_temperature(validation) == fitted.temperature
     assert 1.4 < fitted.temperature < 2.1
-    # The first of equally good ones.
+    # Among equally good temperatures, the first is chosen.
     flat = [
         {"split": "validation", "temperature": at, "ece": 0.1 + (at < 0.5)}
         for at in TEMPERATURE_GRID

@@ -1,6 +1,4 @@
-"""Beam search against every translation there is, and against the network as it was
-trained.
-"""
+"""Beam search equals an exhaustive search, and uses the teacher-forced network."""
 
 from collections.abc import Callable
 from itertools import product
@@ -28,9 +26,7 @@ LONGEST = 4
 
 
 def made_up(seed: int, scale: float = 2.0) -> Step:
-    """A model whose logits depend on all of the prefix, and on the sentence, in no
-    simple way.
-    """
+    """A random model whose logits depend on the whole prefix and on the sentence."""
 
     def step(prefixes: Tensor, sentences: Tensor) -> Tensor:
         rows = []
@@ -77,7 +73,7 @@ def test_a_beam_that_holds_everything_finds_the_best(
     how = {"temperature": temperature, "length_penalty": length_penalty}
     found = beam_search(step, torch.tensor(limits), beam=beam, **how)
     for sentence, limit in enumerate(limits):
-        # All sequences of at most `limit` tokens, END included.
+        # Enumerate all sequences of at most `limit` tokens, including END.
         every = [
             words for length in range(limit) for words in product(WORDS, repeat=length)
         ]
@@ -85,7 +81,7 @@ def test_a_beam_that_holds_everything_finds_the_best(
         assert tuple(found[sentence]) == max(scores, key=lambda words: scores[words])
 
 
-def test_padding_and_start_are_never_said_and_a_search_that_is_decided_stops() -> None:
+def test_padding_and_start_are_never_chosen_and_a_decided_search_stops() -> None:
     def fixed(logits: list[float]) -> Step:
         def step(prefixes: Tensor, _: Tensor) -> Tensor:
             calls.append(len(prefixes))
@@ -109,11 +105,11 @@ def test_padding_and_start_are_never_said_and_a_search_that_is_decided_stops() -
 
 
 Make = Callable[..., TranslationTransformer]
-# An untrained network would say nothing at all, were long translations not favoured.
+# An untrained network would return empty translations unless long ones were favoured.
 SEARCH = BeamSearch(beam=3, length_penalty=4.0, extra_length=2, sentences=64)
 
 
-def test_translations_are_those_of_the_teacher_forced_network(
+def test_translations_equal_those_of_the_teacher_forced_network(
     make: Make, pairs: SentencePairs
 ) -> None:
     network = make(seed=3).eval()
@@ -121,7 +117,7 @@ def test_translations_are_those_of_the_teacher_forced_network(
 
     @torch.no_grad()
     def step(prefixes: torch.Tensor, sentences: torch.Tensor) -> torch.Tensor:
-        """The last logits of each prefix as in training, computed one at a time."""
+        """Last logits of each prefix, computed one at a time as in training."""
         rows = []
         for prefix, sentence in zip(prefixes, sentences, strict=True):
             source = pairs.sources.padded(sentence[None])[0]

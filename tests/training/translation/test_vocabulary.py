@@ -1,6 +1,4 @@
-"""Pieces of words: of training sentences alone, the same whatever their order, and back
-to text.
-"""
+"""Word pieces come from training sentences in any order, and decode to the text."""
 
 import pytest
 
