@@ -219,9 +219,7 @@ def test_a_cell_without_memory_says_what_to_lower(
     monkeypatch.setattr(cells_module, "_run", fail)
     with pytest.raises(CellsFailed) as caught:
         run(1)
-    assert (
-        "Lower compute.workers or the size of the batches" in str(caught.value)
-    ) is remedy
+    assert ("Lower compute.workers or the batch size" in str(caught.value)) is remedy
     assert f"{type(error).__name__}: {error}" in str(caught.value)
 
 
