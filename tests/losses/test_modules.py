@@ -205,7 +205,7 @@ def test_a_wrong_option_is_refused_before_any_training(
     ):
         make_loss(name, options)
     with pytest.raises(
-        InputError, match=r"loss 'fokal': no such loss\. Did you mean 'focal'\?"
+        InputError, match=r"loss 'fokal': unknown loss\. Did you mean 'focal'\?"
     ):
         make_loss("fokal", options)
 

@@ -424,5 +424,5 @@ def test_real_weights_reach_their_published_accuracy(project_root: Path) -> None
 def test_an_argument_that_would_fetch_weights_is_refused(
     arguments: dict[str, object],
 ) -> None:
-    with pytest.raises(ValueError, match="say `weights: hub` and a `tag`"):
+    with pytest.raises(ValueError, match="set `weights: hub` and a `tag`"):
         spec_of(arguments=arguments)

@@ -167,5 +167,5 @@ def test_a_package_without_one_weights_file_is_refused() -> None:
 def test_package_weights_and_the_name_of_a_package_belong_together(
     changes: dict[str, Any],
 ) -> None:
-    with pytest.raises(ValidationError, match="belong together"):
+    with pytest.raises(ValidationError, match="requires `package`"):
         lite_spec(**changes)

@@ -234,7 +234,10 @@ def test_a_second_process_waits_for_a_lock_and_says_so() -> None:
             command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         assert other.stderr is not None
-        assert "a: another process is at work here; waiting" in other.stderr.readline()
+        assert (
+            "a: another process is using this folder; waiting"
+            in other.stderr.readline()
+        )
         assert other.poll() is None
     assert other.communicate(timeout=60)[0] == "mine\n"
 
