@@ -59,7 +59,9 @@ def test_parquet_without_pyarrow_is_refused_in_one_line(
 ) -> None:
     path = write(tmp_path / "saved.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InputError, match=r"saved\.parquet: cannot be read \(.*pyarrow"):
+    with pytest.raises(
+        InputError, match=r"saved\.parquet: cannot be read without .*pyarrow"
+    ):
         read_arrays(path, "logits", required=("logits", "labels"))
 
 
@@ -91,7 +93,8 @@ def test_labels_and_other_rows_lie_in_the_same_file_or_apart(tmp_path: Path) -> 
         np.testing.assert_array_equal(other["labels"], LABELS)
     other_file = write(tmp_path / "b.npz")
     with pytest.raises(
-        InputError, match=r"validation_labels, and .*b.npz gives .* Leave --validation"
+        InputError,
+        match=r"validation_labels, but .*b.npz also gives .* Omit --validation",
     ):
         read_rows("logits", whole, None, "validation", other_file, None)
     with pytest.raises(InputError, match="validation rows have no logits"):
@@ -212,7 +215,7 @@ def test_one_hot_rows_have_one_one_each() -> None:
     ("labels", "remedy"),
     [
         (LABELS + 1, r"in \[0, 2\), got 2. They run from 1 to 2: subtract 1"),
-        (LABELS - 1, "got -1. Remove rows without a class"),
+        (LABELS - 1, "got -1. Leave rows without a class out"),
         (np.array(["cat", "dog", "dog"]), "got 'cat'. Number the classes"),
         (LABELS + 0.5, "whole numbers, got 0.5"),
         (np.array([0, 1, np.inf]), "whole numbers, got inf"),
