@@ -222,7 +222,7 @@ def test_one_hot_rows_have_one_one_each() -> None:
         (np.array([0, 1, 2**63], dtype=np.uint64), "whole numbers, got 9223372"),
         (LOGITS, "or be one-hot, got float64"),
         (LABELS[:2], r"shape \(3,\), one per row, got \(2,\)"),
-        (np.append(LABELS, 0), "one too many: was a header read"),
+        (np.append(LABELS, 0), "one label too many; check whether a header was read"),
     ],
 )
 def test_each_fault_of_labels_has_its_own_remedy(labels: Any, remedy: str) -> None:

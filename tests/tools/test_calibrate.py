@@ -426,7 +426,7 @@ def test_maps_of_another_layout_are_refused_with_their_remedy(call: Any) -> None
     one_hot = torch.nn.functional.one_hot(maps, 3).movedim(-1, 1)
     for bad_logits, bad_labels, remedy in (
         (logits, maps[:, None], r"Drop the second dimension: labels\[:, 0\]"),
-        (logits.movedim(1, -1), maps, r"logits.movedim\(-1, 1\) of a tensor, np.move"),
+        (logits.movedim(1, -1), maps, r"logits.movedim\(-1, 1\) for a tensor, np.move"),
         (logits, one_hot, r"labels.argmax\(1\)"),
         (logits, maps[:, :-1], r"one class for each pixel, \(6, 5, 4\)"),
     ):

@@ -44,10 +44,10 @@ _BRACKETS = {
 }
 
 # Deviation: the focal paper does not say which words have vectors. In the released code
-# all words of the three parts have vectors, in their original case, and a word without
-# a vector in the file starts at random. We use the words of the training trees, in
-# lower case; a word that occurs only in validation or test sentences is unknown even if
-# the file has it, and a training word without a vector starts at 0.
+# all words of the three parts have one, in their original case, and a word without a
+# vector in the file starts at random. We use the words of the training trees, in lower
+# case; a word that only validation or test sentences have is unknown even if the file
+# has it, and a training word without a vector starts at 0.
 
 
 class Tree(NamedTuple):

@@ -15,7 +15,7 @@ from softmax_temperature.networks.residual import (
 _EXPANSION = 4
 
 # Deviation: for ResNet-110 the focal paper cites the network with three stages of basic
-# blocks, but its released code trains bottlenecks (3, 4, 26, 3); we do the same. The
+# blocks, but its released code trains bottlenecks (3, 4, 26, 3), and so do we. The
 # cited one is `CifarResNet(blocks=18)`. Deviation: for Tiny-ImageNet the released code
 # averages the last 8×8 maps to 2×2, which makes 8,192 features, and draws normal
 # weights (`as_released`); by default, as for CIFAR, pooling is global and weights start

@@ -8,7 +8,7 @@ from softmax_temperature.networks.layers import Classifier, upload
 
 # Deviation: our copy of the temperature_check paper names a GRU on IMDB but not its
 # widths, layers, directions, classifier input or initial weights. We use one layer that
-# reads from left to right; its state after the last token is the classifier's input.
+# reads from left to right, and its state after the last token goes to the classifier.
 # The embedding is trained with the rest, and weights start as PyTorch's: the embedding
 # standard normal, the others uniform within ±1 / sqrt(units).
 

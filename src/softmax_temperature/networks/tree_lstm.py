@@ -11,10 +11,10 @@ from softmax_temperature.networks.layers import Classifier, upload
 
 # Deviation: the focal paper gives no sizes. Memory, embedding and dropout before the
 # classifier are from Tai et al. 2015 for this task. Leaves and inner nodes have
-# separate biases, which share one in equations 9 to 14 there; the released code has no
-# input gate at leaves and no output gate at inner nodes. Deviation: section E says that
-# the nodes of training trees are positive, neutral or negative and that test sentences
-# are never neutral, but not how the neutral class is treated. Here, as in the released
+# separate biases, which equations 9 to 14 there share; the released code has no input
+# gate at leaves and no output gate at inner nodes. Deviation: section E says that the
+# nodes of training trees are positive, neutral or negative and that test sentences are
+# never neutral, but not how the neutral class is treated. Here, as in the released
 # code, it is a third class in training. The released code predicts the more probable of
 # the other two classes, with its share of all three as confidence; we leave neutral out
 # of the softmax, so that the two shares of a sentence add up to 1.

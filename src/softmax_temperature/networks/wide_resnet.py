@@ -16,17 +16,17 @@ _STAGES = 3
 
 # Deviation: the focal paper names Wide-ResNet-26-10, a depth that the cited paper's
 # rule 6 n + 4 excludes. The released code counts 6 n + 2, without the three projections
-# but with the linear layer: its depth 26 is the cited paper's 28, and here both depths
-# give the same network. Deviation: the released code applies batch normalisation and
+# but with the linear layer: its 26 is the cited paper's 28, and both numbers build the
+# same network here. Deviation: the released code applies batch normalisation and
 # activation after each convolution and normalises the projections too (`as_released`);
-# by default they precede each convolution, as in the cited paper. Deviation: our copy
-# of the temperature_check paper gives neither the depth and width of its networks nor
-# the initial weights of those without batch normalisation. Our convolutions without it
-# have biases, which start at 0, and He's normal weights; the last weights of each
-# residual branch are divided by the square root of the number of blocks. The mean
-# square of the maps then grows by a factor of at most e over all blocks, instead of
-# doubling in each. No weight starts at zero, which would remove gradients and the
-# tangent kernel from the layers below.
+# by default they come before, as in the cited paper. Deviation: our copy of the
+# temperature_check paper gives neither the depth and width of its networks nor the
+# initial weights of those without batch normalisation. Our convolutions without it have
+# biases, which start at 0, and He's normal weights; the last weights of each residual
+# branch are divided by the square root of the number of blocks. The mean square of the
+# maps then grows by a factor of at most e over all blocks, instead of doubling in each.
+# No weight starts at zero, which would remove gradients and the tangent kernel from the
+# layers below.
 
 
 class WideResNet(Classifier):
