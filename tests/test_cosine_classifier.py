@@ -239,7 +239,7 @@ def changed(value: float) -> Tensor:
     [
         (
             (changed(float("nan")), mixture()[1]),
-            "train embeddings must each have a direction, row 7 holds NaN",
+            "train embeddings must be finite and not all zeros, but row 7 holds NaN",
         ),
         ((changed(0.0), mixture()[1]), "row 7 is all zeros"),
         ((mixture()[0], mixture()[1][:-1]), r"train labels must have shape \(203,\)"),

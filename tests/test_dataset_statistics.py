@@ -271,13 +271,13 @@ def test_bad_input_is_refused_by_name() -> None:
             embeddings / 0,
             labels,
             0,
-            "embeddings must each have a direction, row 0 holds NaN or infinity",
+            "embeddings must be finite and not all zeros, but row 0 holds NaN",
         ),
         (
             zero_row,
             labels,
             0,
-            "embeddings must each have a direction, row 1 is all zeros",
+            "embeddings must be finite and not all zeros, but row 1 is all zeros",
         ),
         (embeddings[0], labels, 0, r"embeddings must be .* \(3,\)"),
         (

@@ -332,10 +332,10 @@ def with_value(column: str, value: object) -> pd.DataFrame:
         (with_value("silhouette", math.nan), "'silhouette'.*nan"),
         (
             with_value("inverse_temperature", 251.0),
-            "inverse_temperature within .* got 251",
+            r"inverse_temperature'\] must be within .* got 251",
         ),
         (with_value("var", "wide"), "'var'.*wide"),
-        (with_value("backbone", "net1"), "data00 with net1 twice"),
+        (with_value("backbone", "net1"), "duplicate rows for data00 with net1"),
         (make_pairs(noisy_law, datasets=2), "at least 3 data sets, got 2"),
     ],
 )
@@ -349,7 +349,8 @@ def test_bad_pairs_are_refused_by_name(
 def test_bad_arguments_and_plateaus_are_refused_by_name() -> None:
     for call in (leave_one_dataset_out, fit):
         with pytest.raises(
-            ValueError, match=r"'five_best' is unknown. Did you mean 'four_best'"
+            ValueError,
+            match=r"unknown statistics 'five_best'. Did you mean 'four_best'",
         ):
             call(make_pairs(noisy_law), statistics="five_best")
         with pytest.raises(ValueError, match="1 to 23"):

@@ -77,7 +77,7 @@ def test_auto_is_what_the_heuristic_suggests_for_a_sample() -> None:
     assert CosineClassifier(6, 4, sample=sample).inverse_temperature.item() == expected
     with pytest.raises(ValueError, match="'auto' needs sample"):
         CosineClassifier(6, 4)
-    with pytest.raises(ValueError, match="sample is for inverse_temperature 'auto'"):
+    with pytest.raises(ValueError, match="sample requires inverse_temperature 'auto'"):
         CosineClassifier(6, 4, 5.0, sample=sample)
     with pytest.raises(ValueError, match=r"of shape \(n, 7\), got \(40, 6\)"):
         CosineClassifier(7, 4, sample=sample)

@@ -1,7 +1,7 @@
 """Losses, metrics and calibration by the temperature of the softmax.
 
-The package is a library of the methods of four papers. The pipeline reproduces the
-papers with it.
+The package implements the methods of four papers; the pipeline uses it to reproduce
+them.
 """
 
 from importlib import import_module

@@ -2,7 +2,7 @@
 
 classifier_temperature, section 4.2. Every statistic is computed on the L2-normalised
 embeddings, which are all that the cosine classifier sees (section 3.1); only train_mean
-and train_std describe the raw values. docs/classifier_temperature.md has the other
+and train_std describe the raw values. docs/classifier_temperature.md lists other
 readings of the paper.
 
 - dim: Number of dimensions.
@@ -82,7 +82,7 @@ STATISTICS: Final = (
     "calinski_harabasz",
     "david_bouldin",
 )
-# Number of rows with a silhouette, computed among all rows.
+# Maximum number of rows whose silhouette is computed, each among all rows.
 SILHOUETTE_ROWS: Final = 2_000
 # Royston's approximation of the weights is validated up to this number of rows; scipy
 # warns beyond it.

@@ -96,7 +96,7 @@ def search_temperature(
     if criterion not in ("nll", "ece"):
         raise ArgumentError(
             f"criterion must be 'nll' or 'ece', got {criterion!r}",
-            "Give one of the two.",
+            "Use one of the two.",
         )
     # Margins to the largest logit: their exponentials cannot overflow, and the largest
     # of each row is 1. They are computed in place, because logits may be large.
@@ -139,7 +139,7 @@ def sandwich_interval(
     check_positive(temperature, "temperature")
     if not is_number_between(level, 0, 1) or level == 0:
         raise ArgumentError(
-            f"level must be in (0, 1), got {level!r}", "Give a share, such as 0.9."
+            f"level must be in (0, 1), got {level!r}", "Give a fraction, such as 0.9."
         )
     check_two_classes(labels)
     squared_slopes = 0.0
@@ -158,8 +158,8 @@ def sandwich_interval(
         curvature += (probs * deviations.square()).sum().item()
     if not 0 < curvature < math.inf:
         raise ArgumentError(
-            f"logits say nothing about a temperature of {temperature:g}: their "
-            "likelihood is flat there",
+            f"the likelihood of the logits is flat at temperature {temperature:g}, so "
+            "it gives no interval",
             "Give the temperature that was fitted on these logits, not at a bound.",
         )
     quantile = NormalDist().inv_cdf((1 + level) / 2)
@@ -237,8 +237,8 @@ def check_two_classes(labels: Tensor) -> None:
     low, high = torch.aminmax(labels)
     if bool(low == high):
         raise ArgumentError(
-            f"labels to fit a temperature on are all {int(low)}, and one "
-            "class does not identify it",
+            f"labels are all {int(low)}, but fitting a temperature takes at least two "
+            "classes",
             "Give rows of at least two classes.",
         )
 
@@ -255,8 +255,8 @@ def _check_range(margins: Tensor, logits: Tensor) -> None:
     largest = _largest_margin(margins)
     if 0 < largest < SMALLEST_MARGIN:
         raise ArgumentError(
-            f"logits of a row must differ by at least {SMALLEST_MARGIN:g} somewhere, "
-            f"got {largest:g} at most",
+            f"some row must have logits that differ by at least {SMALLEST_MARGIN:g}; "
+            f"the largest difference is {largest:g}",
             "Multiply all logits by a constant, which multiplies the temperature, too.",
         )
 

@@ -88,7 +88,7 @@ def test_compiled_networks_see_each_cooling(
     torch.testing.assert_close(compiled(images.float()), raw / 3)
     set_last_layer_temperature(held, 7.0)
     torch.testing.assert_close(compiled(images.float()), raw / 7)
-    with pytest.raises(ValueError, match=r"held before torch.compile"):
+    with pytest.raises(ValueError, match=r"passed before torch.compile"):
         cooling.Cooling(compiled)
 
 
@@ -143,5 +143,5 @@ def test_more_than_one_output_is_refused(images: Tensor) -> None:
 def test_a_scripted_or_traced_network_is_refused(mode: str) -> None:
     network = nn.Linear(3, 2)
     for convert in (torch.jit.script, lambda it: torch.jit.trace(it, torch.ones(1, 3))):
-        with pytest.raises(ValueError, match=r"torch.jit, got .* Hand over the"):
+        with pytest.raises(ValueError, match=r"torch.jit, got .* Pass the"):
             cooling.Cooling(convert(network), mode=mode)

@@ -291,7 +291,7 @@ def test_a_limit_that_the_mode_does_not_read_is_refused(
     make_network: MakeNetwork, mode: str, name: str
 ) -> None:
     network = make_network("dense")
-    with pytest.raises(ValueError, match=f"{name} is for mode 'periodic', got 5"):
+    with pytest.raises(ValueError, match=f"{name} is only for mode 'periodic', got 5"):
         cooling.Cooling(network, mode=mode, **{name: 5})  # type: ignore[arg-type]
     assert "cooling_temperature" not in network.state_dict()
 

@@ -155,7 +155,7 @@ class Around(nn.Module):
         (lambda maps: F.layer_norm(maps, (8, 8)), "use torch.nn.LayerNorm"),
         (
             lambda maps: F.scaled_dot_product_attention(maps, maps, maps),
-            "'scaled_dot_product_attention' .* scaled queries and keys",
+            "'scaled_dot_product_attention' .* queries and keys are scaled",
         ),
         (lambda maps: maps.softmax(1), "'softmax' .* normalises exponentials"),
         (lambda maps: maps + 1, "'add'"),
@@ -183,7 +183,7 @@ def test_functions_that_cannot_be_scaled_are_refused_by_name(
     ("module", "message"),
     [
         (nn.Softmax(1), r"module '1' \(Softmax\) normalises exponentials"),
-        (nn.MultiheadAttention(8, 2), r"module '1' \(MultiheadAttention\) weighs by"),
+        (nn.MultiheadAttention(8, 2), r"module '1' \(MultiheadAttention\) weights by"),
         (
             nn.InstanceNorm2d(4, track_running_stats=True),
             r"module '1' \(InstanceNorm2d\) does not pass",
@@ -213,7 +213,7 @@ def test_hooks_and_replaced_forward_functions_are_refused_except_coolings() -> N
     handle.remove()
     network[0].forward = lambda rows: rows[:, :2].tanh()
     with pytest.raises(
-        ValueError, match=r"module '0' \(Linear\) has another forward function"
+        ValueError, match=r"module '0' \(Linear\) has a replaced forward function"
     ):
         cooling.Cooling(network, mode="distributed")
 
@@ -238,7 +238,9 @@ def test_networks_that_differ_in_training_are_refused(training: bool) -> None:
         nn.Linear(3, 4), ShorterInEvaluation(), nn.Linear(4, 2)
     ).train(training)
     network[0].eval()
-    with pytest.raises(ValueError, match="Sequential computes one thing in training"):
+    with pytest.raises(
+        ValueError, match="Sequential computes different functions in training"
+    ):
         cooling.Cooling(network, mode="distributed")
     assert [module.training for module in network] == [False, training, training]
 

@@ -58,7 +58,7 @@ ARRAY_FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "an unknown test class": (
         {"y_test": np.array([0, 1, 2, 0, 1, 7])},
-        "y_test has label 7, .* none of 3 classes",
+        "y_test has label 7, .* not one of the 3 classes",
     ),
 }
 
@@ -77,7 +77,7 @@ def test_a_fault_of_arrays_names_file_and_form(
 
 def test_a_class_name_with_half_of_a_character_is_refused(write_npz: Any) -> None:
     path = write_npz(class_names=np.array(["crow", "wren", "t\ud800"]))
-    with pytest.raises(InputError, match="class_names holds half of a character"):
+    with pytest.raises(InputError, match="class_names holds an unpaired surrogate"):
         NpzArchive(path).read()
 
 
@@ -91,7 +91,7 @@ def test_an_archive_that_cannot_be_read_has_no_digest(write_npz: Any) -> None:
 def test_a_truncated_archive_is_refused(write_npz: Any) -> None:
     path = write_npz()
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(InputError, match="not readable as an npz archive"):
+    with pytest.raises(InputError, match="is not a readable npz archive"):
         NpzArchive(path).read()
 
 
@@ -176,15 +176,15 @@ def test_roots_become_two_classes_and_neutral_sentences_are_counted(
 TEXT_FAULTS: dict[str, tuple[list[Any], str]] = {
     "no JSON": (
         [b'{"split": "train", "label": 0, "text": '],
-        ", line 3: is not of the stated form",
+        ", line 3: does not have the required form",
     ),
     "no text": (
         [{"split": "train", "label": 0}],
-        r", line 3: is not of the stated form .*'text'",
+        r", line 3: does not have the required form .*'text'",
     ),
     "an unknown split": (
         [row(split="extra")],
-        r", line 3: is not of the stated form .*'extra'",
+        r", line 3: does not have the required form .*'extra'",
     ),
     "Latin-1": (
         [b'{"split": "train", "label": 0, "text": "K\xe4se"}'],
@@ -200,24 +200,24 @@ TEXT_FAULTS: dict[str, tuple[list[Any], str]] = {
     ),
     "a gap": (
         [row(10**30)],
-        ": labels of the split train: 0, 1, 10+; these are not 0, 1",
+        ": labels of the split train must be 0, 1 and so on.* got 0, 1, 10+",
     ),
-    "two kinds": ([row("a")], ": labels of the split train: 0, 1, 'a'"),
+    "two kinds": ([row("a")], ": labels of the split train must be .* got 0, 1, 'a'"),
     "an empty line between others": (
         [b"", row()],
-        ", line 3: is not of the stated form",
+        ", line 3: does not have the required form",
     ),
     "half of a character": (
         [b'{"split": "train", "label": 0, "text": "a \\ud800"}'],
-        r", line 3: the text holds half of a character \('\\ud800'\)",
+        r", line 3: the text holds an unpaired surrogate \('\\ud800'\)",
     ),
     "a name with half of a character": (
         [b'{"split": "train", "label": "\\udcff", "text": "a"}'],
-        ", line 3: the label holds half of a character",
+        ", line 3: the label holds an unpaired surrogate",
     ),
     "deep nesting": (
         [b'{"split": "train", "label": 0, "text": ' + 100_000 * b"["],
-        r", line 3: is not of the stated form \(too deeply nested\)",
+        r", line 3: does not have the required form \(too deeply nested\)",
     ),
 }
 
@@ -235,14 +235,14 @@ def test_a_fault_of_texts_names_file_line_and_form(
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([], "labels of the split train: none"),
+        ([], "labels of the split train must be .* got none"),
         (
             [tree(1), tree(2), tree(4, split="test")],
-            "labels of the split train: 'negative'",
+            "labels of the split train must be .* got 'negative'",
         ),
         (
             [tree(1), {"split": "dev", "tree": "(3 (2 a)"}],
-            "line 2: .*1 brackets are not closed",
+            "line 2: .*1 unclosed bracket",
         ),
     ],
 )

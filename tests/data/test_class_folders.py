@@ -72,9 +72,9 @@ def test_the_digest_sees_content_and_names_but_not_the_place(
         ),
         (
             {"train": {"crow": 1, "wren": 1}, "test": {"tit": 1}},
-            "birds/test/tit: a class that train does not have",
+            "birds/test/tit: train has no class of this name",
         ),
-        ({"all": {"crow": 3}}, "birds: has 1 class folders"),
+        ({"all": {"crow": 3}}, "birds: needs at least 2 class folders, has 1"),
         (
             {"train": {"crow": 3, "wren": 1}},
             "birds: holds train. Make train and test, or all",

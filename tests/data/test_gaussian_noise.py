@@ -88,17 +88,17 @@ def test_the_fifth_severity_is_read_in_the_order_asked_for(
     [
         (
             {"labels": np.tile(np.roll(LABELS, 1), 5)},
-            "not those of CIFAR-10's test part",
+            "do not match CIFAR-10's test part",
         ),
         (
             {"gaussian_noise": np.zeros((5 * IMAGES, 3, 32, 32), np.uint8)},
-            "not those of CIFAR-10's test part",
+            "do not match CIFAR-10's test part",
         ),
         (
             {"gaussian_noise": np.zeros((4 * IMAGES, 32, 32, 3), np.uint8)},
-            "not readable",
+            "cannot be read",
         ),
-        ({"labels": None}, r"not readable .*labels\.npy"),
+        ({"labels": None}, r"cannot be read .*labels\.npy"),
     ],
 )
 def test_a_wrong_archive_is_named(

@@ -70,14 +70,14 @@ def test_a_truncated_file_is_refused_by_name(
     Image.fromarray(np.tile(PIXELS, (10, 10, 1))).save(tmp_path / name)
     content = (tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(content[: int(part * len(content))])
-    with pytest.raises(InputError, match=f"{name}: not a readable image"):
+    with pytest.raises(InputError, match=f"{name}: is not a readable image"):
         read(tmp_path / name)
 
 
 def test_a_file_in_another_format_is_refused(tmp_path: Path) -> None:
     # Pillow can decode many more formats, and passes EPS files to Ghostscript.
     Image.fromarray(PIXELS).save(tmp_path / "a.png", format="PCX")
-    with pytest.raises(InputError, match=r"a\.png: not a readable image"):
+    with pytest.raises(InputError, match=r"a\.png: is not a readable image"):
         inspect_image(tmp_path / "a.png", size_limit=None)
 
 

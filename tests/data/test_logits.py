@@ -47,7 +47,9 @@ def test_logits_are_not_stored_under_the_name_of_another_split(
 def test_test_logits_may_be_scaled_and_reported_and_not_fitted() -> None:
     test = Logits("test", VALUES, LABELS).divided_by(2.0).double()
     assert torch.equal(test.for_evaluation()[0], VALUES.double() / 2)
-    with pytest.raises(LeakError, match="nothing may be fitted to the test split"):
+    with pytest.raises(LeakError, match="a fit must not use the test split"):
         test.for_fitting()
-    with pytest.raises(ValueError, match="outside the distribution have no labels"):
+    with pytest.raises(
+        ValueError, match="of an out-of-distribution set have no labels"
+    ):
         Logits("validation", VALUES).for_fitting()

@@ -143,7 +143,9 @@ def test_a_link_that_leads_nowhere_is_named(tmp_path: Path, ending: str) -> None
 
 
 def test_a_name_that_is_a_path_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"'\.\./birds' cannot name a data set"):
+    with pytest.raises(
+        InputError, match=r"'\.\./birds' is not a valid name of a data set"
+    ):
         find("../birds", tmp_path)
 
 

@@ -116,7 +116,7 @@ def test_test_data_fit_nothing_and_held_out_texts_make_no_vocabulary(
         assert part.for_evaluation() == (part.data, part.labels)
         if split == "test":
             with pytest.raises(
-                LeakError, match="birds: nothing may be fitted to the test split"
+                LeakError, match="birds: a fit must not use the test split"
             ):
                 part.for_fitting()
         else:
@@ -127,7 +127,7 @@ def test_test_data_fit_nothing_and_held_out_texts_make_no_vocabulary(
         else:
             with pytest.raises(
                 LeakError,
-                match=f"birds: no vocabulary may be made from the {split} split",
+                match=f"birds: a vocabulary must not use the {split} split",
             ):
                 part.for_vocabulary()
 
@@ -207,7 +207,7 @@ def test_a_class_limit_takes_a_random_choice_and_renumbers_it() -> None:
         ),
         (
             {"class_limit": 1},
-            r"datasets.birds.class_limit: leaves a single class. Use at least 2",
+            r"datasets.birds.class_limit: leaves fewer than two classes\. Use",
         ),
     ],
 )

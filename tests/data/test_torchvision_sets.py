@@ -144,7 +144,7 @@ def test_caltech_lacks_its_background_class_and_a_split(
     assert raw.train.samples[0] == f"{folder}/001.ant/image_0.jpg"
     write_images(monkeypatch, name, tmp_path / folder, [], 8677)
     with pytest.raises(
-        InputError, match=rf"data set {name} .*: 4 images, 8,677 expected"
+        InputError, match=rf"data set {name} .*: has 4 images, expected 8,677"
     ):
         found(name, tmp_path)
 

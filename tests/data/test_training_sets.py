@@ -58,6 +58,6 @@ def test_texts_and_images_are_not_taken_for_each_other(talk: PreparedData) -> No
     with pytest.raises(InputError, match="data set talk: holds texts, not images"):
         image_set(talk.artifact, "train", "")
     with pytest.raises(
-        InputError, match=r"data set talk: holds texts\. Give the task `text`"
+        InputError, match=r"data set talk: holds texts, .* Set the task's `text`"
     ):
         training_sets(talk.artifact, "")

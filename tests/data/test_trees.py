@@ -43,17 +43,17 @@ def test_words_are_as_in_plain_text(written: str, word: str) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "there are 0 trees, not 1"),
-        ("(3 (2 a) (2 b)", "1 brackets are not closed"),
+        ("", "expected one tree .* got 0 tree"),
+        ("(3 (2 a) (2 b)", "and 1 unclosed bracket"),
         ("(3 a))", r"'\)' is outside the brackets"),
-        ("(3 a) (2 b)", "there are 2 trees, not 1"),
+        ("(3 a) (2 b)", "got 2 tree.* and 0 unclosed"),
         ("word", "'word' is outside the brackets"),
         *[
-            (text, "node 1 is not a label")
+            (text, "node 1 must have a label")
             for text in ("(5 a)", "(3)", "()", "(3 (2 a))", "((2 a) (2 b))")
         ],
         *[
-            (text, "node 1 is not a label")
+            (text, "node 1 must have a label")
             for text in ("(3 (2 a) (2 b) (2 c))", "(3 word (2 a))", "(3 (2 a) word)")
         ],
     ],

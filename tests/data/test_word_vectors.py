@@ -55,8 +55,8 @@ def test_a_byte_order_mark_and_empty_lines_are_dropped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        (b"cat 1 2", ", line 2: does not have 3 numbers after the word"),
-        (b"cat 1 2 3 4", ": has none of the 3 words with 3 numbers"),
+        (b"cat 1 2", ", line 2: does not have the 3 numbers after the word"),
+        (b"cat 1 2 3 4", ": has none of the 3 words with the 3 numbers"),
         (b"the 1 two 3", ": the word 'the' has a number that is not finite"),
         (b"the 1e999 2 3", ": the word 'the' has a number that is not finite"),
     ],
@@ -71,10 +71,10 @@ def test_an_archive_of_another_form_and_a_missing_file_are_refused(
 ) -> None:
     with pytest.raises(
         InputError,
-        match=r"vectors of shape \(2, 2\) for 2 words and an embedding of 3 numbers",
+        match=r"vectors of shape \(2, 2\), expected \(2, 3\)",
     ):
         read_npz(tmp_path, **PAIRS | {"vectors": np.zeros((2, 2), np.float32)})
-    with pytest.raises(InputError, match="is no npz with words and vectors"):
+    with pytest.raises(InputError, match="is not an npz with words and vectors"):
         read_npz(tmp_path, words=WORDS)
     with pytest.raises(
         InputError,

@@ -119,7 +119,7 @@ def test_values_and_gradients_are_finite_in_every_batch(
         ),
         (
             lambda z, y: losses.focal_loss(z - math.inf, y, 1),
-            "logits must leave a class unmasked, got -inf alone in row 0",
+            "logits must leave a class unmasked, got only -inf in row 0",
         ),
         (
             lambda z, y: losses.focal_loss(z.scatter(1, y[:, None], -math.inf), y, 1),
@@ -139,7 +139,7 @@ def test_values_and_gradients_are_finite_in_every_batch(
             lambda z, _: losses.focal_loss(
                 torch.where(z == z.max(), -math.inf, z), z.softmax(1), 1
             ),
-            "soft labels must give a masked class no probability, row",
+            "soft labels must give masked classes probability 0, but row",
         ),
         (
             lambda z, _: losses.mmce(z, z.softmax(1)),
@@ -185,7 +185,7 @@ def test_values_and_gradients_are_finite_in_every_batch(
         ),
         (
             lambda *_: losses.scheduled_gamma(1, gammas=(1.0,)),
-            "gammas must hold one value more than",
+            "gammas must hold one value more than milestones",
         ),
         (
             lambda *_: losses.scheduled_gamma(1, milestones=(5, 5)),

@@ -163,7 +163,7 @@ def test_saved_weights_give_the_same_logits_with_any_head(
 
 def test_a_pickle_that_runs_code_is_refused(tmp_path: Path) -> None:
     (tmp_path / "weights.pt").write_bytes(pickle.dumps(Payload(tmp_path / "victim")))
-    with pytest.raises(InputError, match="not a whole file of weights"):
+    with pytest.raises(InputError, match="not a complete file of weights"):
         loaded(file_spec(file="weights.pt"), tmp_path)
     assert not (tmp_path / "victim").exists()
 
@@ -207,7 +207,7 @@ def test_the_layers_for_identities_of_facenet_weights_are_ignored(
             "does not fit ResNet .*size mismatch for conv1.0.weight",
         ),
         ({"stem_type": ""}, None, "does not fit ResNet .*Missing key"),
-        ({}, -100, "not a whole file of weights"),
+        ({}, -100, "not a complete file of weights"),
     ],
 )
 def test_wrong_weights_are_one_error_that_names_the_file(
@@ -227,14 +227,14 @@ def test_wrong_weights_are_one_error_that_names_the_file(
     [
         (
             {"weights": "file", "file": "absent.safetensors"},
-            r"absent\.safetensors: no such file",
+            r"absent\.safetensors: file not found",
         ),
         ({"embedding": 9}, r"shape \(1, 8\), but `embedding` says 9"),
         (
             {"architecture": "vit_tiny_patch16_224", "arguments": {}},
             "does not take images of 32 pixels",
         ),
-        ({"architecture": "resnet10"}, "no such network. Did you mean 'resnet1"),
+        ({"architecture": "resnet10"}, "unknown network. Did you mean 'resnet1"),
         (
             {"library": "project", "architecture": "cifar_resnets"},
             "Did you mean 'cifar_resnet'",
@@ -292,7 +292,7 @@ def test_without_weights_and_permission_or_network_the_error_says_why(
     monkeypatch.setattr(torch.hub, "download_url_to_file", unreachable)
     for download, message in (
         (False, r"\(.*\). Set data.download to true"),
-        (True, "could not be fetched: "),
+        (True, "could not be downloaded: "),
     ):
         with pytest.raises(InputError, match=f"not on this machine .*{message}"):
             locate_weights(spec, root=tmp_path, download=download)
@@ -424,5 +424,5 @@ def test_real_weights_reach_their_published_accuracy(project_root: Path) -> None
 def test_an_argument_that_would_fetch_weights_is_refused(
     arguments: dict[str, object],
 ) -> None:
-    with pytest.raises(ValueError, match="say `weights: hub` and a `tag`"):
+    with pytest.raises(ValueError, match="set `weights: hub` and a `tag`"):
         spec_of(arguments=arguments)

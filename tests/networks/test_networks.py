@@ -182,12 +182,12 @@ def test_a_unet_has_about_nine_million_parameters() -> None:
         (
             "wide_resnet",
             {"batch_norm": False, "as_released": True},
-            "as_released must be false without batch_norm",
+            "as_released requires batch_norm",
         ),
         (
             "wide_resnet",
             {"depth": 27},
-            r"depth must be 6 n \+ 2 or 6 n \+ 4 of at least 8, got 27",
+            r"at least 8 and equal 6 n \+ 2 or 6 n \+ 4, got 27",
         ),
     ],
 )

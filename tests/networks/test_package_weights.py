@@ -152,14 +152,14 @@ def test_a_missing_package_is_one_line_that_names_the_extra() -> None:
             download=True,
         )
     line = str(error.value)
-    assert "efficientnet-lite9-pytorch-model with its weights is not installed" in line
+    assert "efficientnet-lite9-pytorch-model, which holds the weights, is not" in line
     assert "'.[weights]'" in line
     assert "\n" not in line
 
 
 def test_a_package_without_one_weights_file_is_refused() -> None:
     assert distribution("pytest")
-    with pytest.raises(InputError, match=r"should hold one weights file, .*\[\]"):
+    with pytest.raises(InputError, match=r"must hold exactly one weights file, .*\[\]"):
         locate_weights(lite_spec(package="pytest"), root=Path("a"), download=False)
 
 
@@ -167,5 +167,5 @@ def test_a_package_without_one_weights_file_is_refused() -> None:
 def test_package_weights_and_the_name_of_a_package_belong_together(
     changes: dict[str, Any],
 ) -> None:
-    with pytest.raises(ValidationError, match="belong together"):
+    with pytest.raises(ValidationError, match="requires `package`"):
         lite_spec(**changes)

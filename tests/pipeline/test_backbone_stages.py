@@ -100,7 +100,7 @@ def test_changed_weights_change_the_cell(tiny: Params) -> None:
         prints.append(fingerprint(cell, 0))
     assert prints[0] != prints[1]
     write_weights(2)
-    with pytest.raises(CellsFailed, match="the weights changed during the run"):
+    with pytest.raises(CellsFailed, match="the backbone's weights changed"):
         run_cells([cell], output=embed.output, compute=params.compute, seed=0)
 
 

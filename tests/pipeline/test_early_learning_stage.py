@@ -216,7 +216,7 @@ def test_courses_from_a_norm_have_the_times_of_their_events(tiny: Params) -> Non
 
 
 def test_batch_normalisation_is_refused_before_anything_runs(tiny: Params) -> None:
-    message = "normalised: .*batch normalisation, got BatchNorm2d.*network without"
+    message = "normalised: .*batch normalisation, .*, got BatchNorm2d.*network without"
     with pytest.raises(InputError, match=message):
         early_learning.cells(edited(tiny, networks={"normalised": 1}))
 
@@ -230,5 +230,5 @@ def test_a_norm_that_cannot_be_reached_is_named_with_the_range(tiny: Params) -> 
     assert list(failed.value.failures) == ["mlp/norms/0"]
     line = failed.value.failures["mlp/norms/0"]
     assert "logit_norm must be in [0, " in line
-    assert "Lower the norms, or raise the inverse temperature." in line
+    assert "Lower logit_norms, or raise the inverse temperature." in line
     assert "trace" not in line  # A user's error, in one line.

@@ -428,7 +428,7 @@ def test_long_training_pairs_are_left_out_and_counted(
     )
     with pytest.raises(
         CellsFailed,
-        match=r"focal\.translation\.longest: 1, no training pair is so short",
+        match=r"focal\.translation\.longest: 1, but every training pair is longer",
     ):
         run(
             changed(tiny, {"focal/translation/longest": 1}), train_translation, ["CE/0"]

@@ -217,9 +217,7 @@ def test_a_cell_without_memory_says_what_to_lower(
     monkeypatch.setattr(cells_module, "_run", fail)
     with pytest.raises(CellsFailed) as caught:
         run(1)
-    assert (
-        "Lower compute.workers or the size of the batches" in str(caught.value)
-    ) is remedy
+    assert ("Lower compute.workers or the batch size" in str(caught.value)) is remedy
     assert f"{type(error).__name__}: {error}" in str(caught.value)
 
 
@@ -234,7 +232,10 @@ def test_a_second_process_waits_for_a_lock_and_says_so() -> None:
             command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         assert other.stderr is not None
-        assert "a: another process is at work here; waiting" in other.stderr.readline()
+        assert (
+            "a: another process is using this folder; waiting"
+            in other.stderr.readline()
+        )
         assert other.poll() is None
     assert other.communicate(timeout=60)[0] == "mine\n"
 

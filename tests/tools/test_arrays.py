@@ -57,7 +57,9 @@ def test_parquet_without_pyarrow_is_refused_in_one_line(
 ) -> None:
     path = write(tmp_path / "saved.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InputError, match=r"saved\.parquet: cannot be read \(.*pyarrow"):
+    with pytest.raises(
+        InputError, match=r"saved\.parquet: cannot be read without .*pyarrow"
+    ):
         read_arrays(path, "logits", required=("logits", "labels"))
 
 
@@ -89,10 +91,11 @@ def test_labels_and_other_rows_may_be_in_one_file_or_in_several(tmp_path: Path) 
         np.testing.assert_array_equal(other["labels"], LABELS)
     other_file = write(tmp_path / "b.npz")
     with pytest.raises(
-        InputError, match=r"validation_labels, and .*b.npz gives .* Leave --validation"
+        InputError,
+        match=r"validation_labels, but .*b.npz also gives .* Omit --validation",
     ):
         read_rows("logits", whole, None, "validation", other_file, None)
-    with pytest.raises(InputError, match="validation rows lack their logits"):
+    with pytest.raises(InputError, match="validation rows have no logits"):
         read_rows("logits", bare, labels, "validation", None, labels)
 
 
@@ -134,7 +137,7 @@ def test_a_pickle_is_not_run(tmp_path: Path) -> None:
         ("missing.npz", None, "cannot be read .*No such file"),
         ("logits.txt", b"1 2", "unknown file type"),
         ("cut.npz", b"PK\x03\x04 nothing", "cannot be read"),
-        ("words.csv", b"a,b,label\nx,1,0\ny,2,1\n", "'a' is not numeric. Leave it out"),
+        ("words.csv", b"a,b,label\nx,1,0\ny,2,1\n", "'a' is not numeric. Remove it"),
         (
             "names.csv",
             b"a,b,label\n2,1,cat\n1,2,dog\n",
@@ -190,7 +193,7 @@ def test_probabilities_are_found_by_their_name_and_asked_for_by_an_option(
 
 def test_two_arrays_that_may_both_be_the_logits_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "two.npz", outputs=LOGITS, preds=LOGITS, labels=LABELS)
-    with pytest.raises(InputError, match="outputs and preds, each of which may be"):
+    with pytest.raises(InputError, match="outputs and preds, and each could be"):
         read_arrays(tmp_path / "two.npz", "logits", required=("logits", "labels"))
 
 
@@ -217,7 +220,7 @@ def test_one_hot_rows_have_one_one_each() -> None:
         (np.array([0, 1, 2**63], dtype=np.uint64), "whole numbers, got 9223372"),
         (LOGITS, "or be one-hot, got float64"),
         (LABELS[:2], r"shape \(3,\), one per row, got \(2,\)"),
-        (np.append(LABELS, 0), "one too many: was a header read"),
+        (np.append(LABELS, 0), "one label too many; check whether a header was read"),
     ],
 )
 def test_each_fault_of_labels_has_its_own_remedy(labels: Any, remedy: str) -> None:
@@ -243,7 +246,7 @@ def test_rounded_probabilities_of_zero_for_a_label_have_no_temperature() -> None
     probs = np.array([[0.25, 0.75], [1.0, 0.0]] * 20)
     labels = np.array([0, 0] * 20)
     assert checked_logits(probs, labels, "probs")[0].shape == (40, 2)
-    with pytest.raises(ValueError, match="rounded to 2 decimals, and 0 for the label"):
+    with pytest.raises(ValueError, match="rounded to 2 decimals, so the label"):
         checked_logits(probs, 1 - labels, "probs")
 
 
@@ -254,7 +257,7 @@ def test_an_archive_with_labels_and_a_file_of_labels_are_refused_together(
     np.savez(tmp_path / "own.npz", logits=LOGITS, **{name: LABELS})
     np.save(tmp_path / "y.npy", LABELS)
     paths = (tmp_path / "own.npz", tmp_path / "y.npy")
-    with pytest.raises(InputError, match=rf"holds {name}, and .*y.npy gives"):
+    with pytest.raises(InputError, match=rf"holds {name}, but .*y.npy also gives"):
         read_rows("logits", *paths, "validation", None, None)
 
 
@@ -305,7 +308,7 @@ def test_tensors_of_eight_bits_are_read_as_their_numbers() -> None:
 
 def test_flags_are_labels_only_of_two_classes() -> None:
     assert checked_logits(LOGITS, LABELS == 1)[1].tolist() == LABELS.tolist()
-    with pytest.raises(ValueError, match="are true or false, and there are 3 classes"):
+    with pytest.raises(ValueError, match="are true or false, but there are 3 classes"):
         checked_logits(np.hstack([LOGITS, LOGITS[:, :1]]), LABELS == 1)
 
 

@@ -256,7 +256,7 @@ def test_the_interval_of_the_temperature_covers_the_true_one() -> None:
         (lambda z, y: (z, y + 0.5), "whole numbers"),
         (lambda z, y: (z, y[:-1]), r"shape \(1000,\)"),
         (lambda z, y: (torch.where(z == z.max(), torch.nan, z), y), "finite, got nan"),
-        (lambda z, y: (z[:20], y[:20]), "fewer than 15 bins"),
+        (lambda z, y: (z[:20], y[:20]), "fewer than the 15 bins"),
     ],
 )
 def test_anything_but_logits_is_refused(
@@ -390,7 +390,7 @@ def test_probabilities_too_small_for_float32_keep_their_logits(
         ({"bootstrap": -1}, "bootstrap must be an integer of at least 0, got -1"),
         ({"seed": "a"}, "seed must be an integer of at least 0, got 'a'"),
         ({"validation": 3}, r"validation must be \(logits, labels\), got int"),
-        ({"validation": (1, 2), "fit_on": "all"}, "fit_on is 'all', and there are"),
+        ({"validation": (1, 2), "fit_on": "all"}, "fit_on='all' cannot be combined"),
     ],
 )
 def test_an_option_of_another_value_is_refused(
@@ -429,7 +429,7 @@ def test_maps_of_another_layout_are_refused_with_their_remedy(call: Any) -> None
     one_hot = torch.nn.functional.one_hot(maps, 3).movedim(-1, 1)
     for bad_logits, bad_labels, remedy in (
         (logits, maps[:, None], r"Drop the second dimension: labels\[:, 0\]"),
-        (logits.movedim(1, -1), maps, r"logits.movedim\(-1, 1\) of a tensor, np.move"),
+        (logits.movedim(1, -1), maps, r"logits.movedim\(-1, 1\) for a tensor, np.move"),
         (logits, one_hot, r"labels.argmax\(1\)"),
         (logits, maps[:, :-1], r"one class for each pixel, \(6, 5, 4\)"),
     ):
@@ -462,8 +462,11 @@ def test_validation_rows_in_the_archive_are_not_overridden_in_silence(
     )
     np.savez(tmp_path / "other.npz", logits=logits, labels=labels)
     for option, fault in (
-        ({"validation": tmp_path / "other.npz"}, "other.npz gives the validation rows"),
-        ({"fit_on": "half"}, "--fit-on says what else to fit on"),
+        (
+            {"validation": tmp_path / "other.npz"},
+            "other.npz also gives validation rows",
+        ),
+        ({"fit_on": "half"}, "cannot be combined with --fit-on"),
     ):
         with pytest.raises(InputError, match=fault):
             calibrate_files(tmp_path / "all.npz", output=tmp_path / "out", **option)
@@ -484,7 +487,7 @@ def test_validation_rows_are_not_reported_rows(
     if swapped:
         pairs.reverse()
     reported, validation = pairs
-    with pytest.raises(ValueError, match="rows in common, which flatters"):
+    with pytest.raises(ValueError, match="rows in common, which makes the result too"):
         calibrate(*reported, validation=validation, bootstrap=0)
 
 

@@ -128,7 +128,10 @@ def test_rejudging_writes_what_follows_from_the_records_and_prints_what_changed(
 
 @pytest.mark.parametrize(
     ("study", "says"),
-    [(None, "no results of any paper"), ("mini", "no results of 'minni'.*'mini'")],
+    [
+        (None, "no results of any paper"),
+        ("mini", "no results of profile 'minni'.*'mini'"),
+    ],
 )
 def test_what_cannot_be_rejudged_is_named(study: str | None, says: str) -> None:
     if study:
@@ -243,5 +246,5 @@ def test_a_plan_with_the_code_of_another_checkout_is_refused(
 ) -> None:
     _, params = render_profile("smoke", project_root / "profiles")
     Path("src/softmax_temperature").mkdir(parents=True)
-    with pytest.raises(InputError, match="not the package that is imported"):
+    with pytest.raises(InputError, match="not the imported package"):
         plan(params)

@@ -66,7 +66,7 @@ def test_another_kind_of_processor_is_named_where_numbers_differ(
         (folder / "environment.json").write_text(json.dumps(environment))
     sentence, reason, verdict, *_ = str(compare_studies("mini", "other")).splitlines()
     assert sentence == (
-        "Not comparable bit by bit, for they ran on AVX512 and AVX2: 2 of "
+        "Not comparable bit by bit, because they ran on AVX512 and AVX2: 2 of "
         "4 files are equal byte for byte; 1 verdict differs."
     )
     assert reason.startswith("  Kinds of processors round differently")

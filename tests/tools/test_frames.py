@@ -31,8 +31,8 @@ every_entry = pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize(
     ("frame", "fault"),
     [
-        (FRAME.assign(label=LABELS), "the columns 'label' beside"),
-        (FRAME.assign(id=range(len(FRAME))), "the columns 'id' beside"),
+        (FRAME.assign(label=LABELS), "columns that are not scores: 'label'"),
+        (FRAME.assign(id=range(len(FRAME))), "columns that are not scores: 'id'"),
         (FRAME[sorted(FRAME, reverse=True)], "its columns in the order logit_9, logit"),
         (FRAME.rename(columns={"logit_3": "logit_2"}), "has two columns 'logit_2'"),
         (
@@ -51,7 +51,7 @@ def test_a_frame_with_other_columns_or_another_order_is_refused(
 @every_entry
 def test_labels_whose_index_has_another_order_are_refused(entry: str) -> None:
     labels = pd.Series(LABELS).iloc[::-1]
-    with pytest.raises(ValueError, match="the same index in another order"):
+    with pytest.raises(ValueError, match="the same index in different orders"):
         ENTRIES[entry](FRAME, labels)
 
 

@@ -119,7 +119,7 @@ def test_files_are_fetched_with_the_right_checksum_or_not_at_all(
     } == dict.fromkeys(parts, "a line\n")
     with pytest.raises(
         InputError,
-        match=r"changed: its sha256 is .*Put the file of the sha256 0+, unpacked, at",
+        match=r"changed: its sha256 is .*Put the file with sha256 0+, unpacked, at",
     ):
         needed_data.fetch(url, root / "other", "0" * 64)
     with pytest.raises(InputError, match="the download failed"):

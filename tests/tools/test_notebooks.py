@@ -60,9 +60,7 @@ def test_a_notebook_that_does_not_reach_its_end_is_named_and_leaves_nothing(
 ) -> None:
     monkeypatch.setattr(notebooks, "TIMEOUT_SECONDS", seconds)
     nbformat.write(new_notebook(cells=[new_code_cell(code, id="only")]), "bad.ipynb")
-    with pytest.raises(
-        InputError, match=rf"^bad\.ipynb: did not run to its end \({says}"
-    ):
+    with pytest.raises(InputError, match=rf"^bad\.ipynb: did not finish \({says}"):
         notebooks.execute(Path("bad.ipynb"), Path("executed.ipynb"), {})
     # Collect now: this test ignores the warning, but a later test would not.
     gc.collect()

@@ -36,7 +36,7 @@ def test_the_committed_studies_are_drawn_and_one_that_is_missing_is_named(
         assert wide.width > wide.height
     with Image.open(tmp_path / "drawn" / "summary-tall.png") as tall:
         assert tall.height > 2 * tall.width
-    with pytest.raises(InputError, match="no such table"):
+    with pytest.raises(InputError, match="table not found"):
         picture.draw(tmp_path, tmp_path / "drawn")
 
 

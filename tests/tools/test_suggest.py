@@ -189,7 +189,9 @@ def test_test_rows_are_not_training_rows() -> None:
     rows = {"embeddings": embeddings, "labels": labels}
     part = {"embeddings": embeddings[40::-1], "labels": labels[40::-1]}
     for test in (rows, part):
-        with pytest.raises(ValueError, match="rows in common, which flatters"):
+        with pytest.raises(
+            ValueError, match="rows in common, which makes the result too"
+        ):
             checked_parts(rows, test)
 
 

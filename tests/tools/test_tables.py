@@ -73,7 +73,9 @@ def test_a_label_column_and_a_file_of_labels_are_refused_together(
     )
     np.save(tmp_path / "labels.npy", LABELS)
     arguments = ("logits", tmp_path / "t.csv", tmp_path / "labels.npy", "validation")
-    with pytest.raises(InputError, match="'true_label', and --labels gives the labels"):
+    with pytest.raises(
+        InputError, match="'true_label', but --labels also gives labels"
+    ):
         read_rows(*arguments, None, None)
 
 
@@ -82,7 +84,7 @@ def test_a_label_column_and_a_file_of_labels_are_refused_together(
     [
         ([0, 1, 3], "do not count from 0 or 1 without a gap"),
         ([2, 3, 4], "do not count from 0 or 1 without a gap"),
-        (["a0", "a1", "b0"], r"several groups of numbered columns, 'a\*', 'b\*'"),
+        (["a0", "a1", "b0"], r"several groups of numbered columns: 'a\*', 'b\*'"),
     ],
 )
 def test_numbers_have_one_prefix_and_no_gap(
@@ -114,7 +116,9 @@ def test_labels_come_only_from_the_column_of_this_name(tmp_path: Path) -> None:
     found = read_arrays(tmp_path / "labels.csv", "logits", required=("labels",))
     np.testing.assert_array_equal(found["labels"], LABELS)
     frame[["id"]].to_csv(tmp_path / "ids.csv", index=False)
-    with pytest.raises(InputError, match=r"has no column label \(its columns: 'id'"):
+    with pytest.raises(
+        InputError, match=r"has no column named label \(its columns: 'id'"
+    ):
         read_arrays(tmp_path / "ids.csv", "logits", required=("labels",))
 
 

@@ -214,7 +214,7 @@ def test_the_terminal_shows_a_claim_with_its_numbers(results: Path) -> None:
 def test_the_terminal_shows_one_paper_and_refuses_an_unknown_one(results: Path) -> None:
     assert scorecard_text(results, ["focal"]).startswith("Focal: 1 hold")
     assert "A beats B." not in scorecard_text(results, ["cooling"])
-    with pytest.raises(InputError, match=r"no paper 'focl'.*focal"):
+    with pytest.raises(InputError, match=r"unknown paper 'focl'.*focal"):
         scorecard_text(results, ["focl"])
 
 

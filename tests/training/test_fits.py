@@ -17,7 +17,7 @@ from softmax_temperature.training.translation.scores import (
 from softmax_temperature.training.translation.sentences import LengthBatches
 from tests import small_trainings as small
 
-REFUSED = "nothing may be fitted to the test split"
+REFUSED = "a fit must not use the test split"
 TEST_IMAGES = small.images(12, split="test")
 
 

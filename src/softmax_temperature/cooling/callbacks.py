@@ -29,7 +29,7 @@ def lightning_callback(
         held_out: Batches (inputs, labels) that the network is not trained on, such as a
             DataLoader.
         policy: Treatment of the optimizer's state, see `rescale_optimizer_state`. If
-            there are several optimizers, their states stay as they are.
+            there are several optimizers, their states do not change.
     """
     from lightning.pytorch import Callback
 
@@ -97,7 +97,7 @@ def _cool(
     **options: Any,
 ) -> None:
     """Compute all predictions in evaluation mode, then cool with them."""
-    # Module by module, as some may be frozen in evaluation mode.
+    # Restore the mode of each module, because some may be frozen in evaluation mode.
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     with torch.no_grad():

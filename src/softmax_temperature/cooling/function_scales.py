@@ -2,12 +2,12 @@
 
 Definition 3.2 (3) of the cooling paper replaces an activation f, whose input is
 multiplied by β, by β f(x / β). For ReLU this is ReLU again; for tanh and GELU it is
-not. So their modules hold β, in a buffer `cooling_scale`, divide their input by it, and
-multiply their output by it.
+not. Their modules therefore hold β in a buffer `cooling_scale`, divide their input by
+it, and multiply their output by it.
 
 Layer normalisation removes β from its input, except that epsilon then weighs 1 / β² as
-much. So its module divides by β too, but does not multiply: its output has the scale of
-its own weight and bias.
+much. Its module therefore divides by β too, but does not multiply: its output has the
+scale of its own weight and bias.
 """
 
 from collections.abc import Iterable, Mapping

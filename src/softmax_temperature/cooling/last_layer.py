@@ -31,15 +31,15 @@ def hold(model: nn.Module) -> None:
     """
     if _is_compiled(model):
         raise ValueError(
-            "model must be held before torch.compile, got a compiled one: hand over "
-            "the network itself, before it is compiled"
+            "model must be passed before torch.compile, got a compiled one: pass the "
+            "network itself, then compile it"
         )
     whole = _compiled_whole(model)
     if whole is not None:
         raise ValueError(
-            f"model must be held before torch.compile, got a part of {whole}, which is "
-            "compiled and would not see the temperature: compile that network after "
-            "the part is held"
+            f"model must be passed before torch.compile, got a part of {whole}, which "
+            "is compiled and would not see the temperature: pass this part first, then "
+            "compile that network"
         )
     if BUFFER in dict(model.named_buffers(recurse=False)):
         return
@@ -66,7 +66,7 @@ def _is_compiled(model: nn.Module) -> bool:
 def _compiled_whole(model: nn.Module) -> str | None:
     """The class of a compiled network that contains the model, if there is one."""
     if "torch._dynamo" not in sys.modules:
-        return None  # Nothing is compiled.
+        return None  # No network is compiled.
     if not _compiled_networks_around(model):
         return None
     gc.collect()  # That network may have been deleted since.

@@ -119,8 +119,8 @@ class Cooling:
             raise TypeError(f"model must be a torch module, got {type(model).__name__}")
         if isinstance(model, torch.jit.ScriptModule):
             raise ArgumentError(
-                f"model must be held before torch.jit, got a {type(model).__name__}",
-                "Hand over the network itself, and script or trace it afterwards.",
+                f"model must be passed before torch.jit, got a {type(model).__name__}",
+                "Pass the network itself, and script or trace it afterwards.",
             )
         _check_choice("mode", mode, MODES)
         _check_choice("refit", refit, REFITS)
@@ -163,8 +163,8 @@ class Cooling:
         """Correct the temperature from held-out logits, once per period.
 
         If the held-out logits separate the labels, are independent of them, or belong
-        to a single class, there is no best temperature. The network then stays as it
-        is, the method returns 1, and `last_fit.at_bound` is true.
+        to a single class, there is no best temperature. The network then does not
+        change, the method returns 1, and `last_fit.at_bound` is true.
 
         Args:
             logits: The network's logits for held-out images in evaluation mode, (n,
@@ -187,13 +187,14 @@ class Cooling:
         rows, classes = as_rows(logits, labels)
         check_logits(rows, masked=True)
         check_labels(classes, rows, masked=True)
-        # In front of the buffer, where a softmax layer returns rows that sum to one.
-        # After Cooling, all logits of a small held-out set may lie in [0, 1].
+        # Check the logits in front of the buffer, where a softmax layer returns rows
+        # that sum to one. After Cooling, all logits of a small held-out set may lie in
+        # [0, 1].
         undivided = rows * present if present != 1 else rows
         check_not_probs(undivided, remedy=NO_SOFTMAX, sigmoids=False)
         fit = search_temperature(rows, classes, criterion="nll")
         if bool((classes == classes[0]).all()):
-            # Same rule as `check_two_classes`, but here training must not stop.
+            # This is the rule of `check_two_classes`, but training must not stop here.
             fit = replace(fit, at_bound=True)
         if fit.at_bound:
             # Deviation: the paper does not say what happens when the likelihood has no
@@ -238,9 +239,9 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def _check_unused(name: str, value: float, mode: str) -> None:
-    """Raise for a limit that the mode does not use."""
+    """Raise ValueError for a limit that the mode does not use."""
     if value != DEFAULT_LIMIT:
         raise ValueError(
-            f"{name} is for mode 'periodic', got {value!r} in mode {mode!r}: leave it "
-            "out, or choose that mode"
+            f"{name} is only for mode 'periodic', got {value!r} in mode {mode!r}: omit "
+            "it, or choose that mode"
         )

@@ -65,7 +65,7 @@ def check_policy(optimizer: optim.Optimizer | None, policy: str) -> None:
     if optimizer is None:
         raise ArgumentError(
             "optimizer must be given for policy 'rescale', got None",
-            "Give the one whose state is to be carried over.",
+            "Pass the optimizer whose state is to be rescaled.",
         )
     if type(optimizer) not in GRADIENT_POWERS:
         supported = ", ".join(kind.__name__ for kind in GRADIENT_POWERS)

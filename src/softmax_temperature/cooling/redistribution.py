@@ -105,7 +105,7 @@ def _powers_of_functions(
         if found.setdefault(path, power) != power:
             raise ValueError(
                 f"model cannot be cooled layer by layer: module {path!r} is called at "
-                "places of different scales: use a module for each"
+                "places of different scales; use a separate module at each place"
             )
     return {path: power for path, power in found.items() if power != 0}
 

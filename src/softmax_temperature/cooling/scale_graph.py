@@ -22,7 +22,7 @@ from softmax_temperature.cooling.function_scales import (
 )
 from softmax_temperature.cooling.last_layer import divide
 
-# Module types are compared exactly: a subclass may do anything with its weights, for
+# Module types are compared exactly, because a subclass may transform its weights, for
 # instance standardise them.
 LINEAR_LAYERS = frozenset(
     {
@@ -78,8 +78,8 @@ HOMOGENEOUS_MODULES = frozenset(
     }
 )
 
-# Layers that no scale passes through, each with the reason.
-_ATTENTION = "weighs by a softmax, which is another one for scaled queries and keys"
+# Layers that cannot pass a scale on, each with the reason.
+_ATTENTION = "weights by a softmax, which changes if queries and keys are scaled"
 REFUSED_MODULES = {
     nn.MultiheadAttention: _ATTENTION,
     nn.TransformerEncoderLayer: _ATTENTION,
@@ -155,7 +155,7 @@ SIZE_ATTRIBUTES = frozenset({"shape", "ndim", "dtype", "device"})
 
 # Modules in which operations are looked up by name.
 _NAMESPACES = (operator, torch, F, builtins)
-_NO_SCALE = "does not pass the scale of its input on to its output"
+_NO_SCALE = "does not pass the scale of its input to its output"
 # Functions and methods whose modules can hold a scale, by name: tanh for Tanh.
 _MODULES_OF_FUNCTIONS = {
     kind.__name__.lower(): kind.__name__ for kind in RESCALED_FUNCTIONS
@@ -240,7 +240,7 @@ def scale_graph(model: nn.Module) -> ScaleGraph:
     if in_training != in_evaluation:
         raise _refusal(
             type(model).__name__,
-            "computes one thing in training and another in evaluation",
+            "computes different functions in training and in evaluation",
         )
     return in_evaluation
 
@@ -257,9 +257,9 @@ def _refuse_hidden_operations(model: nn.Module) -> None:
             # The hook of the last-layer temperature acts on the logits only.
             known.append(divide)
         if any(hook not in known for hook in hooks):
-            raise _refusal(where, "has a hook, which may do anything")
+            raise _refusal(where, "has a hook, whose effect is unknown")
         if "forward" in vars(module):
-            raise _refusal(where, "has another forward function than its class")
+            raise _refusal(where, "has a replaced forward function")
 
 
 class _Tracer(fx.Tracer):
@@ -309,12 +309,12 @@ class _Walk:
             else:
                 raise _refusal(
                     repr(node.target),
-                    "is a tensor used outside of the layers that can be scaled",
+                    "is used outside the layers that can be scaled",
                 )
         logits = output.args[0]
         if not isinstance(logits, fx.Node) or logits not in self.groups:
             raise ValueError(
-                f"model must return one tensor of logits to be cooled, got {logits}"
+                f"model must return one tensor of logits for Cooling, got {logits}"
             )
         return self._numbered(logits)
 
@@ -389,7 +389,8 @@ class _Walk:
             elif type(inner) not in HOMOGENEOUS_MODULES:
                 raise _refusal(
                     where,
-                    f"holds {type(inner).__name__}, which does not pass its scale on",
+                    f"holds {type(inner).__name__}, which does not pass on the scale "
+                    "of its input",
                 )
         self.fixed.append((source, where))
         self._affine(where, source, node, module)
@@ -447,7 +448,7 @@ class _Walk:
     def _only_input(self, node: fx.Node, where: str) -> fx.Node:
         scaled = self._scaled(node)
         if len(scaled) != 1:
-            raise _refusal(where, f"reads {len(scaled)} tensors where one is expected")
+            raise _refusal(where, f"reads {len(scaled)} tensors instead of one")
         return scaled[0]
 
 
@@ -467,7 +468,7 @@ def _trace(model: nn.Module) -> fx.Graph:
         where = _innermost(tracer.module_stack)
         raise ValueError(
             f"model ({type(model).__name__}) cannot be cooled layer by layer: {where} "
-            f"has no fixed graph that could be walked: {error}"
+            f"has no fixed graph that torch.fx can trace: {error}"
         ) from error
 
 
@@ -491,7 +492,7 @@ def _passes(name: str | None, node: fx.Node, tensor: fx.Node) -> bool:
     """Whether the output scales with the single tensor input."""
     arguments = [*node.args, *node.kwargs.values()]
     if arguments.count(tensor) != 1:
-        # A square, for example.
+        # For example, a square.
         return False
     dtypes = [each for each in arguments if isinstance(each, torch.dtype)]
     if not all(dtype.is_floating_point for dtype in dtypes):

@@ -117,7 +117,7 @@ def measured_outputs(model: nn.Module, images: Tensor) -> dict[str, Tensor]:
 
     def recorder(path: str) -> Callable[[nn.Module, Any, Tensor], None]:
         def record(_module: nn.Module, _inputs: Any, output: Tensor) -> None:
-            # Cloned, because the next operation may work in place.
+            # Clone the output, because the next operation may work in place.
             outputs[path] = output.clone()
 
         return record
@@ -267,7 +267,7 @@ def _overheated(
             # The shifts of a new batch normalisation are 0.
             for parameter in network.parameters():
                 parameter.add_(0.1 * torch.randn_like(parameter))
-            # Training mode, which updates running statistics.
+            # Training mode updates the running statistics.
             network(images)
             spread = network.eval()(images).std()
             for parameter in network.get_submodule("classifier").parameters():

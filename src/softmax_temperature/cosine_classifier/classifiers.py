@@ -15,7 +15,7 @@ from softmax_temperature.metrics.checks import check_count, check_positive
 # torch.optim.Adam's defaults; the first decay rate is the momentum argument.
 _ADAM_SECOND_DECAY = 0.999
 _ADAM_EPSILON = 1e-8
-# Numbers in one pass of the softmax: 1 MiB of float32 stays in one core's cache.
+# Numbers per pass of the softmax; 1 MiB of float32 fits in one core's cache.
 _LOGITS_PER_PASS_ON_CPU = 2**18
 
 CHOICES = {

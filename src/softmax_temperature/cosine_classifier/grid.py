@@ -75,7 +75,7 @@ class TemperatureGrid:
 
     @property
     def _tie(self) -> float:
-        """Half a correct sample, as a difference of mean accuracies.
+        """Half a correct sample as a difference of mean accuracies.
 
         Means that differ by less have the same count and differ by rounding.
         """

@@ -22,8 +22,8 @@ class CosineClassifier(nn.Module):
     weights. An embedding of zeros has the cosine 0.
 
     Args:
-        in_features: Length of an embedding, at least 2: numbers have no directions but
-            their signs.
+        in_features: Length of an embedding, at least 2, because a single number has no
+            direction but its sign.
         classes: Number of classes, at least 2.
         inverse_temperature: Multiplies the cosines; or "auto", the suggestion of
             `suggest_temperature` for `sample`.
@@ -64,9 +64,9 @@ class CosineClassifier(nn.Module):
         self.suggestion = None
         if sample is not None and inverse_temperature != "auto":
             raise ArgumentError(
-                "sample is for inverse_temperature 'auto', got "
+                "sample requires inverse_temperature 'auto', got "
                 f"{inverse_temperature!r}",
-                "Leave one of them out.",
+                "Omit one of them.",
             )
         if inverse_temperature == "auto":
             # Imported here, because tools imports this package.
@@ -96,7 +96,7 @@ class CosineClassifier(nn.Module):
         if not embeddings.is_floating_point():
             raise ArgumentError(
                 f"embeddings must be floating point, got {embeddings.dtype}",
-                "Convert them, as .float() does.",
+                "Convert them with .float().",
             )
         if embeddings.shape[-1:] != (in_features,):
             raise ValueError(
@@ -121,12 +121,12 @@ def _check_sample(sample: Any, in_features: int) -> None:
     if not isinstance(sample, tuple | list) or len(sample) != 2:
         raise ArgumentError(
             f"sample must be (embeddings, labels), got {type(sample).__name__}",
-            "Give the two in a tuple.",
+            "Pass both in a tuple.",
         )
     embeddings = sample[0]
     if not hasattr(embeddings, "shape"):
         raise ArgumentError(
-            "sample must have its embeddings in a tensor or an array, got "
+            "sample must hold its embeddings in a tensor or an array, got "
             f"{type(embeddings).__name__}",
             "Convert them: torch.tensor(embeddings).",
         )
@@ -134,7 +134,7 @@ def _check_sample(sample: Any, in_features: int) -> None:
     if len(shape) != 2 or shape[1] != in_features:
         raise ArgumentError(
             f"sample must have embeddings of shape (n, {in_features}), got {shape}",
-            "Give those that the classifier will see.",
+            "Give embeddings like those that the classifier will receive.",
         )
 
 

@@ -27,7 +27,7 @@ from softmax_temperature.metrics.checks import (
 INITIAL_WEIGHTS = 0
 BATCH_ORDER = 1
 
-# A trainer resumes only from a state whose values of these entries equal its own.
+# A trainer resumes only from a state that has its own values of these entries.
 SHARED_STATE = ("seed", "inverse_temperatures")
 
 
@@ -142,7 +142,7 @@ class TemperatureGridTrainer:
         self.classes = check_classes(labels, len(unit), "train labels") + 1
         if self.classes < 2:
             raise ValueError(
-                "train labels must name at least two classes, got class 0 alone"
+                "train labels must name at least two classes, got only class 0"
             )
         initial = self._initial_weights(unit.shape[1]).to(unit)
         self._classifiers = CosineClassifiers(
@@ -209,14 +209,14 @@ class TemperatureGridTrainer:
         dim = self._embeddings.shape[1]
         if embeddings.shape[1] != dim:
             raise ValueError(
-                f"test embeddings must have dim {dim} like the training's, "
-                f"got {embeddings.shape[1]}"
+                f"test embeddings must have dim {dim} like the train embeddings, got "
+                f"{embeddings.shape[1]}"
             )
         highest = check_classes(labels, len(embeddings), "test labels")
         if highest >= self.classes:
             raise ValueError(
-                f"test labels must be below {self.classes}, the training classes, "
-                f"got {highest}"
+                f"test labels must be below {self.classes}, the number of training "
+                f"classes, got {highest}"
             )
         batch_size = self.settings.batch_size
         with self._workers.busy():

@@ -29,7 +29,7 @@ _SPLITS: dict[str, SplitName] = {
     "valid": "validation",
     "validation": "validation",
 }
-# The class of each sentiment; a neutral sentence has none.
+# The class of each sentiment; neutral sentences have no class.
 _CLASS_OF_SENTIMENT = ("negative", "positive", None)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LABELS_SHOWN = 9
@@ -40,7 +40,7 @@ class _Archive:
     path: Path
 
     form: ClassVar[str]
-    """The remedy for every fault: the form that the archive must have."""
+    """The remedy for every error: the form that the archive must have."""
 
     def digest(self) -> str:
         """The sha256 of the file; InputError if it cannot be read."""
@@ -58,7 +58,7 @@ class _Archive:
             text.encode()
         except UnicodeEncodeError as error:
             character = ascii(text[error.start])
-            self._refuse(f"{name} holds half of a character ({character})", line)
+            self._refuse(f"{name} holds an unpaired surrogate ({character})", line)
 
 
 class NpzArchive(_Archive):
@@ -68,8 +68,7 @@ class NpzArchive(_Archive):
         "Save it with numpy.savez: x_train and x_test uint8 of shape (n, height, "
         "width) or (n, height, width, 1 or 3), y_train and y_test integers of shape "
         "(n,), class_names (optional) text of shape (classes,). Without training "
-        "images (n = 0) it can be an out-of-distribution or a shifted set and nothing "
-        "else."
+        "images (n = 0) it can only be an out-of-distribution or a shifted set."
     )
 
     def read(self) -> RawDataset:
@@ -116,7 +115,7 @@ class NpzArchive(_Archive):
         except OSError as error:
             raise cannot_be_read(self.path, error) from error
         except (ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:
-            self._refuse(f"not readable as an npz archive ({error})")
+            self._refuse(f"is not a readable npz archive ({error})")
 
     def _part(self, name: str, arrays: Mapping[str, Any]) -> RawPart:
         images = arrays[f"x_{name}"]
@@ -163,8 +162,8 @@ class NpzArchive(_Archive):
         unknown = np.setdiff1d(part.labels, numbers)
         if len(unknown):
             self._refuse(
-                f"y_{name} has label {unknown[0]}, which is none of {len(numbers)} "
-                "classes"
+                f"y_{name} has label {unknown[0]}, which is not one of the "
+                f"{len(numbers)} classes"
             )
         return RawPart(part.samples, np.searchsorted(numbers, part.labels))
 
@@ -172,12 +171,12 @@ class NpzArchive(_Archive):
 class _Row(NamedTuple):
     line: int
     split: SplitName
-    label: int | str | None  # None if the text is to be left out.
+    label: int | str | None  # None for a text that is left out.
     text: str
 
 
 class JsonlArchive(_Archive):
-    """Texts or, if the first line holds one, parse trees in `NAME.jsonl`.
+    """Texts in `NAME.jsonl`, or parse trees if its first line holds one.
 
     Empty texts and neutral sentences (focal paper, section 5) are left out.
     """
@@ -244,10 +243,11 @@ class JsonlArchive(_Archive):
             is_empty = not text.strip()
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             self._refuse(
-                f"is not of the stated form ({type(error).__name__}: {error})", number
+                f"does not have the required form ({type(error).__name__}: {error})",
+                number,
             )
         except RecursionError:
-            self._refuse("is not of the stated form (too deeply nested)", number)
+            self._refuse("does not have the required form (too deeply nested)", number)
         if not (are_trees or isinstance(label, int | str)):
             self._refuse("the label is neither a whole number nor a name", number)
         self._check_text(text, "the text", number)
@@ -264,8 +264,8 @@ class JsonlArchive(_Archive):
             in_order = sorted(labels, key=str)[:_LABELS_SHOWN]
             shown = ", ".join(repr(label) for label in in_order) or "none"
             self._refuse(
-                f"labels of the split train: {shown}; these are not 0, 1 and so on, or "
-                "two and more names"
+                "labels of the split train must be 0, 1 and so on, or at least two "
+                f"names, got {shown}"
             )
         numbers = {label: number for number, label in enumerate(sorted(labels))}
         for row in rows:

@@ -1,7 +1,7 @@
 """Images in class folders below data.root.
 
 Class folders, with image files directly in them, are below `NAME/train` and
-`NAME/test`; or below `NAME/all`, to be split when the data set is prepared; or below
+`NAME/test`; or below `NAME/all`, which is split when the data set is prepared; or below
 `NAME/test` alone, for an out-of-distribution or shifted set.
 """
 
@@ -67,14 +67,14 @@ class ClassFolders:
         names = tuple(train or test)
         if len(names) < 2:
             raise InputError(
-                f"has {len(names)} class folders",
+                f"needs at least 2 class folders, has {len(names)}",
                 where=str(self.folder),
                 remedy=_REMEDY,
             )
         unknown = [name for name in test if name not in names]
         if unknown:
             raise InputError(
-                "a class that train does not have",
+                "train has no class of this name",
                 where=str(self.folder / "test" / unknown[0]),
                 remedy=_REMEDY,
             )
@@ -123,7 +123,7 @@ def _images_left_out(folder: Path, parts: Mapping[str, Files]) -> dict[str, int]
     visited: set[Path] = set()
     for place, subfolders, names in os.walk(folder, followlinks=True):
         resolved = Path(place).resolve()
-        if resolved in visited:  # A link leads here and may form a loop.
+        if resolved in visited:  # A link led to this folder and may form a loop.
             subfolders.clear()
             continue
         visited.add(resolved)
@@ -142,9 +142,9 @@ def _images_left_out(folder: Path, parts: Mapping[str, Files]) -> dict[str, int]
 def _reason_to_leave_out(
     steps: Sequence[str], ending: str, parts: Mapping[str, Files]
 ) -> str | None:
-    """Why a file with an ending is unused; `steps` is the path to its folder."""
+    """The reason why an image file is unused; `steps` is the path to its folder."""
     if steps and steps[0] not in parts:
-        # A folder name may be any bytes; the card is text.
+        # A folder's name may hold any bytes, but the card is text.
         name = steps[0].encode(errors="backslashreplace").decode()
         return f"in {name}/"
     if len(steps) < 2:
@@ -192,7 +192,7 @@ def class_files(root: Path, folder: str, *, leave_out: str | None = None) -> Fil
 
 
 def part_of(names: Sequence[str], files: Mapping[str, Sequence[str]]) -> RawPart:
-    """A part with the files of the named classes, in order; one may be absent."""
+    """A part with the files of the named classes, in order; a class may be absent."""
     files_by_class = [files.get(name, ()) for name in names]
     paths = tuple(path for class_paths in files_by_class for path in class_paths)
     counts = [len(class_paths) for class_paths in files_by_class]

@@ -30,9 +30,9 @@ SIDE = 64
 _CLASSES = {"neg": 0, "pos": 1}
 _PARTS = {"training": "train", "validation": "test"}
 _NOISE = ("gaussian_noise.npy", "labels.npy")
-# Every fifth file of a group is for test: the focal paper has 3,999 of 19,997.
+# Every fifth file of a group is a test file; the focal paper has 3,999 of 19,997.
 _TEST_EVERY = 5
-# The names that a pickle of numbers may call, in NumPy 1 and 2.
+# The functions that a pickle of numbers may call, in NumPy 1 and 2.
 _ARRAY_PARTS = {
     ("numpy", "dtype"),
     ("numpy", "ndarray"),
@@ -135,7 +135,7 @@ def _member(path: str, read: Callable[[], IO[bytes]]) -> Member:
 def _extracted(tar: tarfile.TarFile, item: tarfile.TarInfo) -> IO[bytes]:
     content = tar.extractfile(item)
     if content is None:
-        raise ValueError(f"{item.name} is no file")
+        raise ValueError(f"{item.name} is not a regular file")
     return content
 
 
@@ -143,7 +143,7 @@ def _require(counts: Counter[str], *parts: str) -> None:
     """Raise ValueError unless samples of every part were found."""
     missing = [part for part in parts if not counts[part]]
     if missing:
-        raise ValueError(f"no files of the part {missing[0]} in it")
+        raise ValueError(f"it has no files of the part {missing[0]}")
 
 
 def _write_lines(target: Path, rows: Iterable[dict[str, Any]]) -> Counter[str]:
@@ -192,7 +192,7 @@ def _newsgroups(members: Iterable[Member], target: Path) -> Counter[str]:
 def _all_newsgroups(members: Iterable[Member], target: Path) -> Counter[str]:
     """20 Newsgroups, undivided: 20_newsgroups/GROUP/NUMBER.
 
-    Every fifth file of a group is for test.
+    Every fifth file of a group is a test file.
     """
     seen: Counter[str] = Counter()
     rows = []
@@ -247,7 +247,7 @@ def _ade20k(members: Iterable[Member], target: Path) -> Counter[str]:
             elif kind == "annotations":
                 with Image.open(BytesIO(read().read()), formats=("PNG",)) as image:
                     labels = np.asarray(image)
-                # 0 is void, and wraps around to 255.
+                # 0 means void; subtracting 1 wraps it around to 255.
                 shifted = Image.fromarray(labels.astype(np.uint8) - np.uint8(1))
                 shifted.save(_created(new, "labels", part, name))
         _require(counts, "train", "test")
@@ -276,7 +276,7 @@ def _cifar10_c(members: Iterable[Member], target: Path) -> Counter[str]:
 def _imagenet64(members: Iterable[Member], target: Path) -> Counter[str]:
     """ImageNet at 64 × 64: train_data_batch_1 to 10 and val_data, pickled or npz.
 
-    Images go through a file because they take 15 GB.
+    The images are written to a temporary file because they take 15 GB.
     """
     counts: Counter[str] = Counter()
     labels: dict[str, list[NDArray[np.int64]]] = {"train": [], "test": []}

@@ -128,10 +128,12 @@ def _check(
         raise InputError(what, where=f"datasets.{raw.name}.{key}", remedy=remedy)
 
     if classes < 2:
-        refuse("class_limit", "leaves a single class", "Use at least 2 classes.")
+        refuse(
+            "class_limit", "leaves fewer than two classes", "Use at least 2 classes."
+        )
     if not len(test.labels):
         refuse("class_limit", "leaves no test samples", "Use more classes.")
-    if not len(raw.train.labels):  # A data set with test images only.
+    if not len(raw.train.labels):  # The data set has test images only.
         return
     if missing := classes - len(np.unique(train.labels)):
         refuse(

@@ -1,13 +1,13 @@
 """Farm: made-up English sentences and their German translations.
 
-They need no download and stand in for a real corpus. An example: "a small dog saw the
-23 old cows yesterday." is "gestern hat ein kleiner Hund die dreiundzwanzig alten Kühe
+They need no download and replace a real corpus. An example: "a small dog saw the 23 old
+cows yesterday." is "gestern hat ein kleiner Hund die dreiundzwanzig alten Kühe
 gesehen."
 
 The generator knows the German that these need: genders, cases and endings, the verb in
-second place, a participle at the end for the English past, units before tens. Random
-draws decide what English leaves open: whether a German sentence opens with its adverb,
-and which of two words translates some adjectives.
+second place, a participle at the end for the English past, units before tens. If the
+English sentence allows several translations, a random draw decides: whether the German
+sentence opens with its adverb, and which of two words translates some adjectives.
 """
 
 from collections.abc import Sequence

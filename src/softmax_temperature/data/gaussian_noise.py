@@ -71,13 +71,13 @@ def read_archive(root: Path, index: Tensor, labels: Tensor) -> Tensor:
         images = _read_rows(root / _IMAGES, rows)
         archive_labels = _read_rows(root / _LABELS, rows)
     except (OSError, ValueError, EOFError, IndexError) as error:
-        raise _refused(root, f"not readable ({error})") from error
+        raise _refused(root, f"cannot be read ({error})") from error
     is_cifar = images.shape[1:] == (32, 32, 3) and images.dtype == np.uint8
     if not (is_cifar and np.array_equal(archive_labels, labels.numpy())):
         raise _refused(
             root,
-            "images or labels are not those of CIFAR-10's test part, in its order, "
-            "five severities one after another",
+            "images or labels do not match CIFAR-10's test part, in its order, once "
+            "for each of five severities",
         )
     return torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2)))
 

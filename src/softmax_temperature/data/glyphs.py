@@ -1,11 +1,11 @@
 """Glyphs: Unicode characters in many typefaces, distorted and noisy.
 
-They are image data with any number of classes and need no download.
+They provide images of many classes and need no download.
 
 - `glyphs-N`: N classes of 32×32 grey pixels.
 - `glyphs-pretrain-N`: N classes that no `glyphs-N` uses, to train backbones on.
-- `glyph-scenes-N`: images of 64×64 grey pixels with a class for every pixel. The
-  quarters of an image hold two to four of N characters, which are the classes 1 to N.
+- `glyph-scenes-N`: images of 64×64 grey pixels with a class for every pixel. Two to
+  four quarters of an image hold one of N characters each, which are the classes 1 to N.
   Class 0 is paper; pixels that are partly ink are void.
 
 The characters depend only on the fonts that matplotlib ships. All random numbers are
@@ -44,7 +44,7 @@ _CANVAS = 64
 """Height and width in pixels of a scene, and of the canvas of an undistorted glyph."""
 _FONT_SIZE = 80
 _LONGER_SIDE = 40
-"""Pixels of an undistorted glyph's longer side, so that no class has a size."""
+"""Pixels of an undistorted glyph's longer side, so that all classes have one size."""
 # The matrix of a distortion is a multiple of 1 / _UNIT, so that its products with
 # pixel positions are exact.
 _UNIT = 1024
@@ -55,7 +55,7 @@ _FAINT = 32
 _FULL = 128
 
 _FONT_FOLDER = Path(mpl.get_data_path()) / "fonts" / "ttf"
-# Every character exists in all of these common fonts.
+# Every character is present in all of these common fonts.
 _COMMON_FONTS = (
     "DejaVuSans.ttf",
     "DejaVuSans-Bold.ttf",
@@ -83,7 +83,7 @@ _EXCLUDED_NAMES = ("BRAILLE", "BOX DRAWINGS", "OBJECT REPLACEMENT")
 _MAX_COSINE = 0.95
 """Characters whose images are more similar than this look the same."""
 _PRETRAINING_SHARE = 4
-"""One character in this many belongs to the pretraining pool."""
+"""One in this many characters belongs to the pretraining pool."""
 
 
 def read_glyphs(name: str, *, seed: int) -> RawDataset:

@@ -42,7 +42,7 @@ UNREADABLE = (
 
 _GREY = ("1", "L", "LA")
 _COLOUR = ("P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
-_REPLACE = "Replace the file, or take it out of the folder."
+_REPLACE = "Replace the file, or remove it from the folder."
 _RESTORE = "Restore it, or run `dvc repro`, which prepares the data set anew."
 
 
@@ -71,7 +71,7 @@ def listed(folder: Path) -> list[Path]:
         raise InputError(
             f"cannot be listed ({error.strerror})",
             where=str(folder),
-            remedy="Change its permissions, or take it out of the data set.",
+            remedy="Change its permissions, or remove it from the data set.",
         ) from error
 
 
@@ -84,7 +84,7 @@ def check_name_and_link(path: Path) -> None:
         raise InputError(
             "is a link to a file or folder that does not exist",
             where=str(path),
-            remedy="Restore what it leads to, or take the link out of the folder.",
+            remedy="Restore its target, or remove the link.",
         )
     try:
         path.name.encode()
@@ -163,7 +163,7 @@ def cannot_be_read(path: Path, error: OSError) -> InputError:
     elif isinstance(error, PermissionError):
         remedy = "Change its permissions."
     else:
-        remedy = "Replace it, or look after its disk."
+        remedy = "Replace it, or check its disk."
     return InputError(
         f"cannot be read ({error.strerror or error})", where=str(path), remedy=remedy
     )
@@ -181,7 +181,7 @@ def _decode(
                 image.draft(image.mode, size)
             if image.mode not in _GREY + _COLOUR:
                 raise InputError(
-                    f"pixels of mode {image.mode!r}, not 8 bits per channel",
+                    f"pixels have mode {image.mode!r}, not 8 bits per channel",
                     where=str(path),
                     remedy=_REPLACE,
                 )
@@ -192,7 +192,7 @@ def _decode(
             return plain.resize(size, Image.Resampling.BICUBIC, reducing_gap=3.0)
     except UNREADABLE as error:
         raise InputError(
-            f"not a readable image ({error})", where=str(path), remedy=_REPLACE
+            f"is not a readable image ({error})", where=str(path), remedy=_REPLACE
         ) from error
 
 

@@ -1,8 +1,8 @@
 """Logits that a training saves for its evaluation, with their split.
 
-A file holds `{name}.logits` (n, classes) and, unless the set lies outside the
-distribution, `{name}.labels` (n,). The names "train", "validation" and "test" are the
-splits of the training's own data set. All other sets are test data.
+A file holds `{name}.logits` (n, classes) and, except for out-of-distribution sets,
+`{name}.labels` (n,). The names "train", "validation" and "test" are the splits of the
+training's own data set. All other sets are test data.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ LAST_LOGITS = "last-logits.safetensors"
 class Logits:
     """Logits (n, classes) of one set and its labels (n,), with the set's split.
 
-    Sets outside the distribution have no labels.
+    Out-of-distribution sets have no labels.
     """
 
     split: SplitName
@@ -45,7 +45,7 @@ class Logits:
             ValueError: If the set has no labels.
         """
         if self.labels is None:
-            raise ValueError("logits outside the distribution have no labels")
+            raise ValueError("logits of an out-of-distribution set have no labels")
         return self.values, self.labels
 
     def double(self) -> Self:

@@ -1,9 +1,9 @@
 """Phrases: made-up sentences of two classes, praise and criticism.
 
-They need no download and stand in for real texts. A third have one clause, "the plot is
-never dull"; the others have two that disagree. "But" and "yet" give the verdict to the
-clause after them, "although" and "though" to the clause before. Negations reverse a
-word's meaning. Where two clauses disagree, the same words occur in exactly as many
+They need no download and replace real texts. A third have one clause, "the plot is
+never dull"; the others have two that disagree. After "but" and "yet" the later clause
+decides the class; with "although" and "though" the earlier one does. Negations reverse
+a word's meaning. Where two clauses disagree, the same words occur in exactly as many
 positive as negative sentences, so a bag of words can only guess.
 """
 
@@ -20,7 +20,7 @@ TRAIN = 3000
 TEST = 1000
 
 _CLASS_NAMES = ("negative", "positive")
-# By class.
+# One group per class.
 _VERDICTS = (
     ("awful", "boring", "clumsy", "dull", "feeble", "lame", "poor", "tedious"),
     ("brilliant", "charming", "clever", "funny", "good", "great", "lovely", "moving"),
@@ -61,7 +61,7 @@ def read_phrases(*, seed: int) -> RawDataset:
     labels = np.concatenate(
         [_shuffled_labels(TRAIN, generator), _shuffled_labels(TEST, generator)]
     )
-    # A dictionary keeps the order and holds no sentence twice.
+    # A dictionary keeps the order and drops duplicates.
     sentences: dict[str, None] = {}
     while len(sentences) < len(labels):
         label = int(labels[len(sentences)])

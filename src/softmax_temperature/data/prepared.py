@@ -32,7 +32,7 @@ _BATCH_IN_MEMORY = 1024
 
 
 class PreparedData:
-    """A prepared data set of images, texts or trees, as its `form` says.
+    """A prepared data set; its `form` is images, texts or trees.
 
     Raises:
         ArtifactError: If the card or the labels are damaged.
@@ -88,8 +88,8 @@ class PreparedData:
         size = len(self.labels(split))
         if size == 0:
             raise InputError(
-                f"has test images only and no {split} split: it can be "
-                "out_of_distribution or shifted, nothing else",
+                f"has test images only and no {split} split, so it can only be "
+                "out_of_distribution or shifted",
                 where=f"data set {self.name}",
                 remedy="Choose another one.",
             )

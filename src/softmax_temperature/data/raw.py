@@ -75,8 +75,8 @@ def joined(datasets: Sequence[RawDataset]) -> RawDataset:
     if len(tests) < len(datasets) or not _alike(datasets):
         names = ", ".join(dataset.name for dataset in datasets)
         raise InputError(
-            "cannot be joined: that takes arrays of images of one size, with the same "
-            "class names",
+            "cannot be joined, because they are not image arrays of one size with the "
+            "same class names",
             where=f"data sets {names}",
             remedy="Use one of them.",
         )

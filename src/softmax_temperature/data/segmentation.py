@@ -46,7 +46,7 @@ _LAYOUT = (
     "{folder}."
 )
 _SIDE_MULTIPLE = 16
-"""The U-Net halves height and width four times."""
+"""The U-Net halves height and width four times, so both are multiples of this."""
 
 
 class Form(NamedTuple):
@@ -130,8 +130,10 @@ def _draw_scenes(name: str, form: Form, seed: int) -> Parts:
     if form != Form(classes, VOID, crop=None, size=None):
         _refuse(
             f"data set {name}",
-            f"has {classes} classes with paper, void {VOID}, and one size",
-            f"Say so in {_PARAMETERS}: classes, void, crop: null, size: null.",
+            f"has {classes} classes including paper, void {VOID}, and images of one "
+            "size",
+            f"Set {_PARAMETERS}: classes: {classes}, void: {VOID}, crop: null, size: "
+            "null.",
         )
     grey, labels = read_glyph_scenes(name, seed=seed)
     images = np.repeat(grey[:, None], 3, axis=1)
@@ -163,7 +165,7 @@ def set_aside(parts: Parts, count: int | None, *, seed: int) -> Parts:
     if count >= size:
         _refuse(
             f"data set {train.dataset}",
-            f"has {size} training images, {count} of them to set aside",
+            f"has {size} training images, and cooling_images would set aside {count}",
             f"Lower {_PARAMETERS}.cooling_images, or raise train_limit.",
         )
     generator = generator_for(seed, train.dataset, "validation")
@@ -188,8 +190,8 @@ def _all_pairs(name: str, root: Path) -> dict[SplitName, list[_FilePair]]:
         if unpaired:
             _refuse(
                 folder,
-                f"{part}: {len(unpaired)} files have no counterpart of the same stem, "
-                f"such as {unpaired[0]}",
+                f"{part}: {len(unpaired)} file(s) have no counterpart of the same "
+                f"stem, such as {unpaired[0]}",
                 layout,
             )
         if images:
@@ -212,8 +214,8 @@ def _files_by_stem(folder: Path) -> dict[str, Path]:
     if left_out:
         _refuse(
             left_out[0],
-            f"is not read, like all {left_out[0].suffix} files",
-            f"Convert it to one of {' '.join(sorted(ENDINGS))}, or take it out.",
+            f"cannot be used, because {left_out[0].suffix} files are not read",
+            f"Convert it to one of {' '.join(sorted(ENDINGS))}, or remove it.",
         )
     files: dict[str, Path] = {}
     for file in image_files(folder):
@@ -236,9 +238,9 @@ def _read(pairs: Sequence[_FilePair], form: Form) -> tuple[Pixels, Pixels]:
             own_height, own_width = label_map.shape
             _refuse(
                 pair.image,
-                f"gives {own_height}×{own_width} pixels, the first image "
+                f"has {own_height}×{own_width} pixels, but the first image has "
                 f"{height}×{width}",
-                f"Set {_PARAMETERS}.size, which brings all to one size.",
+                f"Set {_PARAMETERS}.size to resize all images.",
             )
     return np.stack(images), np.stack(labels)
 
@@ -251,8 +253,9 @@ def _read_pair(pair: _FilePair, form: Form) -> tuple[Pixels, Pixels]:
     if labels.size != image.size:
         _refuse(
             pair.labels,
-            f"is {_sides(labels)} pixels, its image {_sides(image)}",
-            "Make both of one size, the labels without mixing neighbours.",
+            f"has {_sides(labels)} pixels, but its image has {_sides(image)}",
+            "Resize one of them; resize labels by nearest neighbour, so that classes "
+            "do not mix.",
         )
     if form.crop is not None:
         image = _central_crop(image, form.crop, pair.image)
@@ -264,7 +267,8 @@ def _read_pair(pair: _FilePair, form: Form) -> tuple[Pixels, Pixels]:
     if image.width % _SIDE_MULTIPLE or image.height % _SIDE_MULTIPLE:
         _refuse(
             pair.image,
-            f"gives {_sides(image)} pixels, not multiples of {_SIDE_MULTIPLE}",
+            f"has {_sides(image)} pixels; height and width must be multiples of "
+            f"{_SIDE_MULTIPLE}",
             f"Set {_PARAMETERS}.crop or {_PARAMETERS}.size.",
         )
     return np.asarray(image).transpose(2, 0, 1), np.asarray(labels)
@@ -288,18 +292,20 @@ def _read_labels(file: Path, form: Form) -> Image.Image:
         with Image.open(file, formats=FORMATS) as image:
             numbers = np.asarray(image)
     except UNREADABLE as error:
-        _refuse(file, f"not a readable image ({error})", "Replace the file.")
+        _refuse(file, f"is not a readable image ({error})", "Replace the file.")
     if numbers.dtype != np.uint8 or numbers.ndim != 2:
         _refuse(
-            file, "is not one 8-bit number per pixel", "Save the labels as such a PNG."
+            file,
+            "does not hold one 8-bit number per pixel",
+            "Save the labels as a grey or palette PNG of 8 bits.",
         )
     valid = {*range(form.classes), form.void}
     wrong = set(np.unique(numbers).tolist()) - valid
     if wrong:
         _refuse(
             file,
-            f"holds label {min(wrong)}, which is neither one of {form.classes} classes "
-            f"nor {form.void} (void)",
+            f"holds label {min(wrong)}, which is neither one of the {form.classes} "
+            f"classes nor {form.void} (void)",
             f"Correct {_PARAMETERS}.classes or {_PARAMETERS}.void, or the file.",
         )
     return Image.fromarray(numbers)

@@ -141,7 +141,7 @@ def missing_dataset(name: str, root: Path) -> InputError:
     """The error for a missing data set: the files to provide."""
     if not _NAME.fullmatch(name):
         return InputError(
-            f"{name!r} cannot name a data set",
+            f"{name!r} is not a valid name of a data set",
             where="datasets",
             remedy="Use letters, digits, - and _.",
         )
@@ -184,7 +184,7 @@ def _remedy_for_missing(name: str, root: Path) -> str:
     if entry is None:
         known = [*CATALOGUE, DIGITS, PHRASES, *_EXAMPLES]
         close = get_close_matches(name.lower(), known, n=1, cutoff=_SPELT_ALIKE)
-        # A known name with a suffix is a data set of the user's own.
+        # A known name with a suffix names a data set of the user's own.
         if close and not name.startswith(close[0]):
             return f"Put one of them there, or write {close[0]!r}."
     return "Put one of them there; `make data` lists what a profile needs."

@@ -1,6 +1,6 @@
-"""Splits of a data set: what each may be used for, and how their rows are drawn.
+"""Splits of a data set: their permitted uses, and random draws of their rows.
 
-All data carry their split to where they are used, so test data cannot reach a fit.
+Data always carry their split, so that a fit can refuse test data.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class LeakError(Exception):
 def refuse_test(split: SplitName, data: str) -> None:
     """Raise LeakError if data for a fit are test data."""
     if split == "test":
-        raise LeakError(f"{data}: nothing may be fitted to the test split")
+        raise LeakError(f"{data}: a fit must not use the test split")
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Part:
         """All texts in which words may be counted; raises LeakError unless training."""
         if self.split != "train":
             raise LeakError(
-                f"{self.dataset}: no vocabulary may be made from the {self.split} split"
+                f"{self.dataset}: a vocabulary must not use the {self.split} split"
             )
         if isinstance(self.labels, Tensor):
             return tuple(self.data)
@@ -128,8 +128,9 @@ def stratified_holdout(
     """Mask (n,) of the rows to hold out, `fraction` of each class.
 
     The count per class is rounded to the nearest number, is at least one, and leaves at
-    least one sample. So a network trained on the rest knows every class, but a row's
-    probability depends on the size of its class; use `random_holdout` for statistics.
+    least one sample. A network trained on the rest therefore sees every class, but a
+    row's probability depends on the size of its class; use `random_holdout` for
+    statistics.
     """
     sizes = np.bincount(labels)
     nearest = np.floor(sizes * fraction + 0.5)

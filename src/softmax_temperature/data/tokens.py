@@ -25,7 +25,7 @@ RESERVED = 2
 """The number of the first word of the vocabulary."""
 
 Keep = Literal["start", "end"]
-"""The end of a long text that is read."""
+"""Which end of a long text is read."""
 
 # No text can contain these two words, because letters and punctuation marks never share
 # a token. They are not registered as special tokens of the library, which would also

@@ -191,7 +191,7 @@ def _images(kind: str, part: Any) -> NDArray[np.uint8]:
     if kind == "SVHN":  # (n, channels, height, width)
         return images.transpose(0, 2, 3, 1)
     if kind == "EMNIST":
-        # Its files hold every character mirrored along the diagonal.
+        # The files of EMNIST hold every character mirrored along the diagonal.
         images = images.transpose(0, 2, 1)
     return images if images.ndim == 4 else images[..., None]
 
@@ -216,7 +216,7 @@ def _load_files(name: str, root: Path, *, download: bool) -> RawDataset:
         images += len(test.labels)
     if images != form.images:
         raise InputError(
-            f"{images:,} images, {form.images:,} expected",
+            f"has {images:,} images, expected {form.images:,}",
             where=f"data set {name} in {root}",
             remedy="Remove torchvision's folder and download it again.",
         )

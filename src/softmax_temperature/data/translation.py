@@ -65,7 +65,7 @@ def read_translation(
 def _generate_farm(languages: tuple[str, str], seed: int) -> dict[SplitName, _Sides]:
     if set(languages) != set(LANGUAGES):
         raise InputError(
-            f"is in {' and '.join(LANGUAGES)}",
+            f"has only the languages {' and '.join(LANGUAGES)}",
             where=f"data set {FARM}",
             remedy="Correct focal.translation.source or focal.translation.target.",
         )
@@ -106,7 +106,8 @@ def _read(source: Path, target: Path) -> _Sides:
     translations = _sentences(target)
     if len(sentences) != len(translations):
         raise InputError(
-            f"has {len(sentences):,} lines, {target.name} {len(translations):,}",
+            f"has {len(sentences):,} lines, but {target.name} has "
+            f"{len(translations):,}",
             where=str(source),
             remedy="Make line k of one file the translation of line k of the other.",
         )
@@ -131,8 +132,6 @@ def _sentences(file: Path) -> tuple[str, ...]:
         raise InputError(
             "is empty",
             where=f"{file}, line {sentences.index('') + 1}",
-            remedy=(
-                "Take out the pairs that have no sentence on one side, in both files."
-            ),
+            remedy=("Remove pairs with an empty side from both files."),
         )
     return sentences

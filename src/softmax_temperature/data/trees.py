@@ -117,8 +117,8 @@ def _read_nodes(text: str) -> list[_Node]:
     trees = len(nodes) - sum(len(node.children) for node in nodes)
     if open_nodes or trees != 1:
         raise ValueError(
-            f"{len(open_nodes)} brackets are not closed, and there are {trees} trees, "
-            "not 1"
+            f"expected one tree with balanced brackets, got {trees} tree(s) and "
+            f"{len(open_nodes)} unclosed bracket(s)"
         )
     return nodes
 
@@ -130,7 +130,8 @@ def _row(number: int, node: _Node) -> tuple[str, int, int, int]:
     children_needed = 0 if words else 2
     if not has_label or len(node.children) != children_needed:
         raise ValueError(
-            f"node {number} is not a label from 0 to 4, then a word or two nodes"
+            f"node {number} must have a label from 0 to 4, followed by a word or two "
+            "nodes"
         )
     left, right = node.children or (0, 0)
     # The treebank's "2 1/2" is one word with a space in it.

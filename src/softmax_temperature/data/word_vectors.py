@@ -1,6 +1,6 @@
 """Word vectors from a file that the user brings.
 
-The file is in GloVe's text form, a word per line followed by its numbers, or an npz
+The file is in GloVe's text form, one line per word followed by its numbers, or an npz
 with `words` and `vectors`.
 """
 
@@ -99,7 +99,7 @@ def read_word_vectors(path: Path, words: Sequence[str], *, width: int) -> WordVe
             continue
         has_vector[number] = True
         vectors[number] = math.nan
-        with suppress(ValueError):  # A word that is no number stays NaN.
+        with suppress(ValueError):  # Text that is not a number stays NaN.
             vectors[number] = torch.from_numpy(np.asarray(values, dtype=np.float32))
     _check(path, words, vectors, has_vector)
     return WordVectors(vectors, has_vector)
@@ -118,8 +118,8 @@ def _check(
         )
     if words and not has_vector.any():
         raise InputError(
-            f"has none of the {len(words):,} words with {vectors.shape[1]} numbers "
-            "after it, as the network's embedding has",
+            f"has none of the {len(words):,} words with the {vectors.shape[1]} "
+            "numbers that the network's embedding needs",
             where=str(path),
             remedy=_REMEDY,
         )
@@ -135,8 +135,8 @@ def _lines(path: Path, width: int) -> Iterator[tuple[str, Sequence[Any]]]:
             word, *values = entry.rsplit(" ", width)
             if len(values) != width:
                 raise InputError(
-                    f"does not have {width} numbers after the word, as the network's "
-                    "embedding has",
+                    f"does not have the {width} numbers after the word that the "
+                    "network's embedding needs",
                     where=f"{path}, line {line_number}",
                     remedy=_REMEDY,
                 )
@@ -157,14 +157,13 @@ def _npz(path: Path, width: int) -> Iterator[tuple[str, Sequence[Any]]]:
         zipfile.BadZipFile,
     ) as error:
         raise InputError(
-            f"is no npz with words and vectors ({error})",
+            f"is not an npz with words and vectors ({error})",
             where=str(path),
             remedy=_REMEDY,
         ) from error
     if vectors.shape != (len(words), width):
         raise InputError(
-            f"has vectors of shape {vectors.shape} for {len(words):,} words and an "
-            f"embedding of {width} numbers",
+            f"has vectors of shape {vectors.shape}, expected {(len(words), width)}",
             where=str(path),
             remedy=_REMEDY,
         )

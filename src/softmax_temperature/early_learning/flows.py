@@ -26,7 +26,7 @@ LEARNED = "learned"
 # The fractions that define TENTH and LEARNED, and FIT.
 SHARE = 0.1
 HALF = 0.5
-# In units of time, because the integrator's own guess does not know that unit.
+# First step in units of time, because the integrator's own guess ignores that unit.
 FIRST_STEP = 0.01
 # Relative precision of the time of an event.
 PRECISION = 1e-9

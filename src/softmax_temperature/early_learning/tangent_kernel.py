@@ -149,8 +149,8 @@ def refuse_batch_norm(network: nn.Module) -> None:
         if isinstance(module, BATCH_NORMS):
             kind = type(module).__name__
             raise ValueError(  # noqa: TRY004 - the value is wrong, not its type.
-                f"network must not have batch normalisation, got {kind} at {name!r}: "
-                "it couples samples"
+                "network must not have batch normalisation, which couples samples, got "
+                f"{kind} at {name!r}"
             )
 
 

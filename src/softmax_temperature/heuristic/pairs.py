@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.runner.errors import nearest
 
-# Leaving one out leaves two data sets, the fewest for choosing a ridge penalty by
-# leaving one out in turn.
+# After leaving one out, two data sets remain, the minimum for choosing a ridge penalty
+# by leaving each out in turn.
 MINIMUM_DATASETS = 3
 # The inverse temperatures of the search (section 4.3).
 SEARCHED = (1.0, *(float(value) for value in range(5, 255, 5)))
@@ -76,7 +76,7 @@ def identified(
 def is_trained(rows: pd.DataFrame) -> pd.Series[bool]:
     """Whether the backbone of each row is trained, by the source of its weights.
 
-    The paper has no untrained backbone, and no claim rests on one. Backbones count as
+    The paper has no untrained backbone, so no claim uses one. Backbones count as
     trained if the column `weights` is missing.
     """
     if "weights" not in rows:
@@ -92,7 +92,7 @@ def checked_pairs(pairs: Pairs) -> pd.DataFrame:
     if len(repeated):
         dataset = repeated["dataset"].iloc[0]
         backbone = repeated["backbone"].iloc[0]
-        raise ValueError(f"pairs holds {dataset} with {backbone} twice")
+        raise ValueError(f"pairs has duplicate rows for {dataset} with {backbone}")
     if set(PLATEAU) <= set(table.columns):
         _check_plateaus(table)
     check_datasets(table)
@@ -100,8 +100,8 @@ def checked_pairs(pairs: Pairs) -> pd.DataFrame:
     outside = optima[~optima.between(*SEARCHED_RANGE)]
     if len(outside):
         raise ValueError(
-            f"pairs must hold an inverse_temperature within {SEARCHED_RANGE}, "
-            f"got {outside.iloc[0]}"
+            f"pairs['inverse_temperature'] must be within {SEARCHED_RANGE}, got "
+            f"{outside.iloc[0]}"
         )
     return table.sort_values(KEYS, ignore_index=True)
 

@@ -84,10 +84,11 @@ class Heuristic:
     """A fitted regression from `statistics` to the best inverse temperature.
 
     The interval is a hierarchical jackknife after Lee, Barber and Willett 2023 (arXiv
-    2306.06342). It is centred on the final model, which gives up their bound on misses.
-    It reaches `margin` to both sides of the prediction: the 0.9 quantile of the errors
-    on left-out data sets, where all data sets have equal weight and one more counts as
-    missed by any distance. With fewer than 9 data sets it is the searched range.
+    2306.06342). It is centred on the final model, so their bound on misses does not
+    hold. It reaches `margin` to both sides of the prediction: the 0.9 quantile of the
+    errors on left-out data sets, where all data sets have equal weight and one more
+    counts as missed by any distance. With fewer than 9 data sets it is the searched
+    range.
     """
 
     statistics: tuple[str, ...]
@@ -264,15 +265,16 @@ def _statistics_count(statistics: str | int, method: str) -> int:
     """Number of statistics; ValueError if it or the method is unknown."""
     methods = get_args(Method)
     if method not in methods:
-        raise ValueError(f"method {method!r} is unknown. {nearest(method, methods)}")
+        raise ValueError(f"unknown method {method!r}. {nearest(method, methods)}")
     if isinstance(statistics, str):
         if statistics not in COUNTS:
             remedy = nearest(statistics, COUNTS)
-            raise ValueError(f"statistics {statistics!r} is unknown. {remedy}")
+            raise ValueError(f"unknown statistics {statistics!r}. {remedy}")
         return COUNTS[statistics]
     if not 1 <= statistics <= len(STATISTICS):
         raise ValueError(
-            f"statistics must be 1 to {len(STATISTICS)} when a number, got {statistics}"
+            f"statistics must be from 1 to {len(STATISTICS)} if it is a number, got "
+            f"{statistics}"
         )
     return statistics
 

@@ -73,7 +73,7 @@ def optimum(
 
 
 def _optima_of_repeats(grid: TemperatureGrid) -> Tensor:
-    """The best inverse temperature of each repeat by itself, shape (repeats,)."""
+    """The best inverse temperature of each single repeat, shape (repeats,)."""
     optima = []
     for curves in grid.curves:
         repeat = TemperatureGrid(

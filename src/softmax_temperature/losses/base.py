@@ -74,7 +74,7 @@ class SampleLoss(Loss):
     arguments: ClassVar[tuple[str, ...]] = ()
     """Attributes that `repr` shows before those that all losses have."""
     sigmoids: ClassVar[bool] = True
-    """Whether logits that look like sigmoids are refused."""
+    """Whether to refuse logits that look like sigmoids."""
     weight: Tensor | None
     # Number of rows that were checked for probabilities.
     _judged_rows = 0
@@ -165,7 +165,7 @@ class SampleLoss(Loss):
         """Rows whose label is not ignored, their labels, and the mask (None if all)."""
         if self.ignore_index is None:
             return logits, labels, None
-        # Widened first: the uint8 label 156 equals -100 as uint8.
+        # Widen first, because -100 as uint8 equals the label 156.
         counted = labels.long() != self.ignore_index
         if counted.shape != logits.shape[:1]:
             check_labels(labels, logits)
@@ -281,8 +281,8 @@ def check_batch(
         if bool(on_mask.any()):
             row = int(on_mask.int().argmax())
             raise ValueError(
-                f"labels must not name a masked class, got class "
-                f"{labels[row].item()} in row {row}, whose logit is -inf"
+                f"labels must not name a masked class, got class {labels[row].item()} "
+                f"in row {row}, which has the logit -inf"
             )
 
 
@@ -302,7 +302,7 @@ def _masked_classes(logits: Tensor) -> Tensor | None:
     if bool(nothing_left.any()):
         row = int(nothing_left.int().argmax())
         raise ValueError(
-            f"logits must leave a class unmasked, got -inf alone in row {row}"
+            f"logits must leave a class unmasked, got only -inf in row {row}"
         )
     return masked
 
@@ -322,5 +322,6 @@ def _check_soft_labels(labels: Tensor, masked: Tensor | None) -> None:
     if masked is not None and bool((labels[masked] > 0).any()):
         row = int(((labels > 0) & masked).any(dim=1).int().argmax())
         raise ValueError(
-            f"soft labels must give a masked class no probability, row {row} does"
+            f"soft labels must give masked classes probability 0, but row {row} does "
+            "not"
         )

@@ -116,7 +116,7 @@ class FocalLoss(SampleLoss):
     def from_options(cls, **options: Any) -> Self:
         """The loss with the option `gamma`, which params.yaml must give."""
         if "gamma" not in options:
-            raise TypeError("gamma is missing")
+            raise TypeError("the option gamma is required")
         return super().from_options(**options)
 
     def losses(self, logits: Tensor, labels: Tensor, epoch: float | None) -> Tensor:

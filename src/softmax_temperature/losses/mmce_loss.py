@@ -118,14 +118,14 @@ def _check_pairs(logits: Tensor, labels: Tensor) -> None:
     """Refuse soft labels, and a batch with too many pairs."""
     if is_soft(logits, labels):
         raise ValueError(
-            f"labels must be class indices (n,): no prediction is right or wrong for "
-            f"soft labels, got {labels.dtype} of shape {tuple(labels.shape)}"
+            "labels must be class indices (n,), because with soft labels no prediction "
+            f"is right or wrong, got {labels.dtype} of shape {tuple(labels.shape)}"
         )
     if len(logits) > MOST_ROWS:
         gibibytes = len(logits) ** 2 * widened(logits[:0]).element_size() / 2**30
         raise ValueError(
             f"logits must have at most {MOST_ROWS:,} rows, because MMCE compares all "
-            f"pairs, got {len(logits):,}, whose pairs take {gibibytes:,.0f} GiB; "
+            f"pairs, got {len(logits):,} (its pairs would take {gibibytes:,.0f} GiB); "
             "draw a subset of the samples or pixels"
         )
 

@@ -67,8 +67,8 @@ def true_class_probs(logits: Tensor, labels: Tensor) -> Tensor:
     check_batch(logits, labels)
     if is_soft(logits, labels):
         raise ValueError(
-            "labels must be class indices (n,): soft labels have no true class, "
-            f"got {labels.dtype} of shape {tuple(labels.shape)}"
+            "labels must be class indices (n,), because soft labels have no true "
+            f"class, got {labels.dtype} of shape {tuple(labels.shape)}"
         )
     return _true_probs(widened(logits), labels).to(logits.dtype)
 

@@ -39,7 +39,7 @@ def scheduled_gamma(
         if not isinstance(numbers, Sequence):
             raise ArgumentError(
                 f"{name} must be a list of numbers, got {numbers!r}",
-                "Give it in brackets.",
+                "Write it in brackets.",
             )
     for gamma in gammas:
         check_at_least_zero(gamma, "gammas")
@@ -47,7 +47,8 @@ def scheduled_gamma(
         check_count(milestone, "milestones", least=0)
     if len(gammas) != len(milestones) + 1:
         raise ValueError(
-            f"gammas must hold one value more than {milestones!r}, got {gammas!r}"
+            f"gammas must hold one value more than milestones {milestones!r}, got "
+            f"{gammas!r}"
         )
     if list(milestones) != sorted(set(milestones)):
         raise ValueError(f"milestones must ascend, got {milestones!r}")
@@ -86,7 +87,7 @@ class ScheduledFocalLoss(FocalLoss):
         """The loss from `gammas` and `milestones`, which params.yaml must give."""
         for name in ("gammas", "milestones"):
             if name not in options:
-                raise TypeError(f"{name} is missing")
+                raise TypeError(f"the option {name} is required")
         return super(FocalLoss, cls).from_options(**options)
 
     def gamma_at(self, epoch: float | None) -> float:

@@ -42,7 +42,8 @@ def rescaled_cross_entropy(
         ValueError: For a wrong shape or value, or an alpha that is not positive.
     """
     check_positive(inverse_temperature, "inverse_temperature")
-    # Cosines, for which the section defines the loss, may all be at least zero.
+    # Do not refuse inputs that look like probabilities: the section defines the loss
+    # for cosines, which may all be non-negative.
     check_batch(logits, labels, sigmoids=False)
     scaled = tempered_logits(widened(logits), inverse_temperature)
     if is_soft(logits, labels):

@@ -14,7 +14,7 @@ from softmax_temperature.metrics.checks import check_count, check_labels, check_
 # Elements of the largest float64 temporary: 16 MiB, small enough for the allocator to
 # reuse.
 CHUNK = 2**21
-# Then the standard error of the noise floor is 1 % of the floor.
+# With this number, the standard error of the noise floor is 1 % of the floor.
 NOISE_DRAWS = 500
 
 
@@ -135,7 +135,7 @@ def noise_floor(probs: Tensor, *, bins: int = 15, seed: int = 0) -> Tensor:
 
     It is the mean over 500 simulations in which each prediction is correct with
     probability equal to its confidence; the draws are the same on every device. An ECE
-    near this value is no evidence of miscalibration.
+    near this value is not evidence of miscalibration.
 
     Args:
         probs: Shape (n, classes), floating point; rows sum to one.
@@ -161,9 +161,9 @@ def debiased_calibration_error(
 
     "Verified uncertainty calibration" models each bin's accuracy a as normal with
     variance a (1 - a) / count. The bias is the mean absolute gap under that normal, in
-    closed form, minus the observed gap. The value is negative where the bias exceeds
-    the ECE, as for a calibrated model. The correction is of first order: it removes
-    four tenths of the bias of a perfectly calibrated model. Arguments and errors as in
+    closed form, minus the observed gap. The value is negative if the bias exceeds the
+    ECE, as for a calibrated model. The correction is of first order: it removes four
+    tenths of the bias of a perfectly calibrated model. Arguments and errors as in
     `expected_calibration_error`.
     """
     return debiased_error(reliability_bins(probs, labels, bins=bins))

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# Sums of float32 softmax rows differ from one by far less, sums of rounded rows by
-# more.
+# Sums of float32 softmax rows differ from one by far less than this; sums of rounded
+# rows differ by more.
 PROBABILITY_TOLERANCE = 1e-5
 
 
@@ -47,7 +47,7 @@ def check_logits(
     if not logits.is_floating_point():
         raise ArgumentError(
             f"{name} must be floating point, got {logits.dtype}",
-            "Convert them, as .float() does.",
+            "Convert them with .float().",
         )
     if logits.ndim != 2 or logits.shape[0] < 1 or logits.shape[1] < 2:
         raise ArgumentError(
@@ -63,8 +63,8 @@ def check_logits(
             row = int(torch.nonzero(~torch.isfinite(largest))[0])
             value = largest[row].item()
             raise ValueError(
-                f"{name} must be finite, got {value} in row {row}, or -inf where a "
-                "class is masked and another is left"
+                f"{name} must be finite, got {value} in row {row}; -inf may mask some, "
+                "but not all, classes of a row"
             )
     elif values and not all_finite(logits):
         row, column = torch.nonzero(~torch.isfinite(logits))[0].tolist()
@@ -163,8 +163,8 @@ def check_one_tensor(output: Any, name: str, purpose: str) -> None:
     if not isinstance(output, Tensor):
         raise TypeError(
             f"{name} must return one tensor of logits to be {purpose}, got "
-            f"{type(output).__name__}. "
-            "Give a module that returns the logits alone, as outputs.logits."
+            f"{type(output).__name__}. Give a module that returns only the logits, "
+            "such as outputs.logits."
         )
 
 
@@ -174,11 +174,13 @@ def _label_shape_remedy(labels: Tensor, scores: Tensor) -> str:
     if labels.shape == (rows, 1):
         return "Drop the last dimension: labels[:, 0]."
     if labels.ndim == 2 and len(labels) == rows:
-        return "One-hot labels become classes by labels.argmax(dim=1)."
+        return "Convert one-hot labels to classes with labels.argmax(dim=1)."
     if labels.shape == (classes,):
         return f"The scores, {tuple(scores.shape)}, look transposed: give (n, classes)."
     if labels.shape == (rows + 1,):
-        return "There is one too many: was a header read as a label?"
+        return (
+            "There is one label too many; check whether a header was read as a label."
+        )
     return "Give one class for each row."
 
 
@@ -188,7 +190,9 @@ def _label_range_remedy(low: int, high: int, classes: int) -> str:
         return f"They run from 1 to {classes}: subtract 1."
     if low < 0:
         return "Leave rows without a class out."
-    return f"Number the classes from 0 to {classes - 1}, one column of scores each."
+    return (
+        f"Number the classes from 0 to {classes - 1}; each is a column of the scores."
+    )
 
 
 def check_embeddings(embeddings: Tensor, name: str = "embeddings") -> Tensor:
@@ -210,7 +214,7 @@ def check_embeddings(embeddings: Tensor, name: str = "embeddings") -> Tensor:
         row = int(wrong.int().argmax())
         fault = "is all zeros" if largest[row] == 0 else "holds NaN or infinity"
         raise ArgumentError(
-            f"{name} must each have a direction, row {row} {fault}",
+            f"{name} must be finite and not all zeros, but row {row} {fault}",
             "Leave such rows out.",
         )
     return largest
@@ -275,18 +279,22 @@ def check_at_least_zero(value: float, name: str) -> None:
 def is_number_between(value: Any, low: float, high: float) -> bool:
     """Whether a value is one number of [low, high).
 
-    Text, lists, longer tensors and truth values are none.
+    Text, lists, longer tensors and truth values do not count as numbers.
     """
     if is_truth_value(value):
         return False
     try:
         return bool(low <= value < high)
-    except (TypeError, ValueError, RuntimeError):  # The last two: of several numbers.
+    except (
+        TypeError,
+        ValueError,
+        RuntimeError,
+    ):  # Arrays of several numbers raise the last two.
         return False
 
 
 def is_truth_value(value: Any) -> bool:
-    """Whether a value is true or false, which Python would take for 1 or 0."""
+    """Whether a value is true or false, which Python treats as 1 or 0."""
     if isinstance(value, Tensor):
         return value.dtype == torch.bool
     return isinstance(value, bool | np.bool_)
@@ -397,7 +405,7 @@ def check_gamma(gamma: float | Tensor) -> None:
 
 
 def may_be_read(tensor: Tensor) -> bool:
-    """Whether reading values neither stalls a GPU nor breaks a compilation."""
+    """Whether values can be read without stalling a GPU or breaking a compilation."""
     return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
@@ -429,10 +437,10 @@ def map_remedy(labels: tuple[int, ...], logits: tuple[int, ...]) -> str:
     if labels == (logits[0], 1, *logits[2:]):
         return "Drop the second dimension: labels[:, 0]."
     if labels == logits:
-        return "One-hot maps become classes by labels.argmax(1)."
+        return "Convert one-hot maps to classes with labels.argmax(1)."
     if labels == logits[:-1]:
         return (
-            "The classes are the second dimension: logits.movedim(-1, 1) of a tensor, "
-            "np.moveaxis(logits, -1, 1) of an array."
+            "Move the classes to the second dimension: logits.movedim(-1, 1) for a "
+            "tensor, np.moveaxis(logits, -1, 1) for an array."
         )
     return f"Give one class for each pixel, {expected}."

@@ -4,10 +4,10 @@ A binned calibration error is a sum of absolute values of means, one for each bi
 accuracy minus the mean confidence, times the bin's share of the samples. Noise
 increases an absolute value on average, so the plain error of a sample is biased
 upwards. It is at least zero and at most the error of a calibrated model. The bootstrap
-underestimates this bias: near perfect calibration its intervals cover the true value
-half of the time. Here the normal interval around the plain error is widened, in closed
-form, by the biases that are consistent with the sample. `docs/calibration_intervals.md`
-compares the coverage of this interval with others.
+underestimates this bias: near perfect calibration, its intervals cover the true value
+only half of the time. Here the normal interval around the plain error is widened, in
+closed form, by the biases that are consistent with the sample.
+`docs/calibration_intervals.md` compares the coverage of this interval with others.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from softmax_temperature.metrics.calibration import (
 
 # Each end of a 90 % interval misses 5 %.
 ONE_SIDED = NormalDist().inv_cdf(0.95)
-# The same, if the data choose the sign.
+# The quantile if the data choose the sign.
 TWO_SIDED = NormalDist().inv_cdf(0.975)
 # In standard errors: for 79 of 80 bins the true gap is closer than this to the observed
 # gap.
@@ -124,7 +124,7 @@ def top_label_error(
         largest_bias=_largest_bias(means, deviations),
         parts=gaps * (membership @ _signs(means)),
         total_parts=gaps * _signs(means.sum()),
-        # 1 / n^2, because the next prediction may be the first wrong one.
+        # At least 1 / n^2, because the next prediction may be the first wrong one.
         unseen_variance=(squares - observed).sum().item() / samples + 1 / samples**2,
     )
 

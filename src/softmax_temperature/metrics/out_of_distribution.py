@@ -135,7 +135,7 @@ def _scores(logits_in: Tensor, logits_out: Tensor, score: str) -> list[Tensor]:
     if score not in ("entropy", "confidence"):
         raise ArgumentError(
             f"score must be 'entropy' or 'confidence', got {score!r}",
-            "Give one of the two.",
+            "Use one of the two.",
         )
     scores = []
     for logits in (logits_in, logits_out):

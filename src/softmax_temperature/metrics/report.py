@@ -141,7 +141,7 @@ def confident_report(
     Args:
         logits: Shape (n, classes), any float dtype; cast to float64.
         labels: True classes, shape (n,), integers.
-        threshold: Least confidence of a confident prediction, in [0, 1].
+        threshold: Lowest confidence of a confident prediction, in [0, 1].
         bootstrap: Number of resamples; 0 for no intervals.
         seed: Seed of the resamples.
 
@@ -274,7 +274,7 @@ class ArmStatistics(NamedTuple):
         classwise: The Classwise-ECE.
         errors: Calibration errors with an interval, by name; the Classwise-ECE is
             absent if no intervals are wanted. The maximum calibration error has none,
-            because no interval for a largest gap had the right coverage
+            because none of our intervals for a largest gap had the right coverage
             (docs/calibration_intervals.md).
     """
 

@@ -75,7 +75,7 @@ def brier_score(probs: Tensor, labels: Tensor) -> Tensor:
 def squared_distances(probs: Tensor, labels: Tensor) -> Tensor:
     """Squared distance of each row to its one-hot label, shape (n,)."""
     true_probs = probs.gather(1, labels[:, None]).squeeze(1)
-    # |p|^2 - 2 p_y + 1 would cancel when the row is nearly one-hot.
+    # |p|^2 - 2 p_y + 1 would lose digits by cancellation if the row is nearly one-hot.
     wrong_classes = probs.square().scatter(1, labels[:, None], 0).sum(dim=1)
     return wrong_classes + (1 - true_probs).square()
 
@@ -129,7 +129,7 @@ def confusion_matrix(
         if len(wrong):
             raise ArgumentError(
                 f"{name} must be in [0, {classes}), got {wrong[0].item()}",
-                "Give the label of pixels without a class as void=.",
+                "Pass the label of pixels without a class as void=.",
             )
     cells = rows * classes + columns
     return torch.bincount(cells, minlength=classes**2).view(classes, classes)

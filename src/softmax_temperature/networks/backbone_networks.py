@@ -20,8 +20,8 @@ def mobilenet_v1(
 ) -> nn.Module:
     """MobileNetV1 (Howard et al. 2017) with `width` times the channels.
 
-    Other arguments go to timm's generator, because timm itself names only widths 1 and
-    1.25.
+    Other arguments go to timm's generator, because timm itself has names only for
+    widths 1 and 1.25.
     """
     from timm.models.efficientnet import _gen_mobilenet_v1
 
@@ -54,7 +54,7 @@ def build_classifier(spec: Backbone, **more: Any) -> nn.Module:
 def _create(spec: Backbone, arguments: dict[str, Any]) -> nn.Module:
     """Build a network of the backbone's library."""
     if spec.library == "timm":
-        # Optional, because other libraries have backbones too.
+        # This package is optional, because other libraries have backbones too.
         import timm
 
         require_known(spec, spec.architecture, timm.list_models())
@@ -96,7 +96,7 @@ def build_embedding_network(
         timm_file: Weights file for timm; None draws random weights.
 
     Returns:
-        The network, and the prefixes of weights in the whole network that it lacks.
+        The network, and the prefixes of the whole network's weights that it lacks.
 
     Raises:
         InputError: If the network has no such embedding.
@@ -114,7 +114,7 @@ def build_embedding_network(
         return _mean_features(spec, whole)
     if spec.library == "timm":
         names_before = set(whole.state_dict())
-        # `forward_features` would not be pooled.
+        # The output of `forward_features` would not be pooled.
         whole.reset_classifier(0)  # type: ignore[operator]
         return whole, tuple(names_before - set(whole.state_dict()))
     return _without_last_linear(spec, whole)
@@ -128,7 +128,7 @@ def _mean_features(
     if not isinstance(features, nn.Module):
         raise backbone_error(
             spec,
-            "has no part `features`, so tensor cannot be mean_features",
+            "has no part `features`, so `tensor` cannot be mean_features",
             "Choose another tensor.",
         )
     layers = OrderedDict(
@@ -148,7 +148,7 @@ def _without_last_linear(
     if not linear_layers:
         raise backbone_error(
             spec,
-            "has no linear layer, so tensor cannot be head_input",
+            "has no linear layer, so `tensor` cannot be head_input",
             "Choose another tensor.",
         )
     last = linear_layers[-1]
@@ -161,7 +161,7 @@ def require_known(
 ) -> None:
     """Raise InputError with the nearest valid name unless the library has `name`."""
     if name not in known:
-        raise backbone_error(spec, f"no such {what}", nearest(name, known))
+        raise backbone_error(spec, f"unknown {what}", nearest(name, known))
 
 
 def backbone_error(spec: Backbone, what: str, remedy: str) -> InputError:

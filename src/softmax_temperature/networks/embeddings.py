@@ -62,8 +62,8 @@ def extract(
     for images in batches:
         prepared = preprocess(images, device=device)
         device_type = prepared.device.type
-        # Not around the loop, because a generator would carry the modes into its
-        # caller.
+        # These modes do not enclose the loop, because a generator would carry them into
+        # its caller.
         with (
             torch.inference_mode(),
             torch.autocast(device_type, torch.bfloat16, is_bfloat16),
@@ -86,8 +86,8 @@ def _check(embeddings: Tensor, first_row: int, where: str) -> None:
                 f"the embedding of row {row} is {fault}",
                 where=where,
                 remedy=(
-                    "Look at that image; if it is sound, the backbone's weights or "
-                    "preprocessing are not."
+                    "Check that image. If it is valid, the backbone's weights or "
+                    "preprocessing are wrong."
                 ),
             )
 

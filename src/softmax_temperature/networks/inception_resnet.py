@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 HEAD = ("last_linear", "last_bn", "logits")
-"""The layers for face identities, which are left out here."""
+"""The layers that classify faces, which we leave out."""
 
 
 class InceptionResnetV1(nn.Module):
@@ -128,7 +128,7 @@ def _halving(inputs: int, width: int, outputs: int, *kernels: int) -> nn.Sequent
 
 
 def _block35() -> nn.Module:
-    # Drawn in this order, with the 1×1 branch last.
+    # The weights are drawn in this order, with the 1×1 branch last.
     second = _same_size(256, 32, 1, 3)
     third = _same_size(256, 32, 1, 3, 3)
     first = _Convolution(256, 32, 1)

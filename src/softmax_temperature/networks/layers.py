@@ -1,6 +1,6 @@
 """Parts shared by all networks: classifiers, activations, initial weights.
 
-It also has uploads to a GPU.
+Also uploads to a GPU.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -20,7 +20,7 @@ class Classifier(nn.Module):
     def features(self, inputs: Tensor) -> Tensor:
         """The input of `classifier`, (n, features) or (n, features, height, width).
 
-        By default all other layers are applied one after the other.
+        By default this applies all other layers in sequence.
         """
         for name, layer in self.named_children():
             if name != "classifier":

@@ -78,8 +78,8 @@ class Preprocess:
         is_images = images.dtype == torch.uint8 and images.ndim == 4
         if not is_images or images.shape[1] not in (1, 3):
             raise ValueError(
-                f"images: {images.dtype} of shape {tuple(images.shape)}, must be "
-                "uint8, 1 or 3 channels"
+                "images must be uint8 of shape (n, 1 or 3, height, width), got "
+                f"{images.dtype} of shape {tuple(images.shape)}"
             )
         colour = images.expand(-1, 3, -1, -1)
         if self.channels == "bgr":
@@ -121,7 +121,7 @@ def timm_preprocess(network: nn.Module) -> Preprocess:
     Raises:
         InputError: If it is not a square centre crop.
     """
-    # Optional, because other libraries have backbones too.
+    # This package is optional, because other libraries have backbones too.
     from timm.data.config import resolve_model_data_config
 
     config: dict[str, Any] = resolve_model_data_config(network)

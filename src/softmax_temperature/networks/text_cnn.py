@@ -15,9 +15,9 @@ from softmax_temperature.networks.layers import Classifier, redraw, upload
 # embeddings take many more epochs.
 
 _EMBEDDING_BOUND = 0.05
-"""Keras draws embeddings within ± this."""
+"""Keras draws embeddings uniformly within ± this bound."""
 _GROUP = 32
-"""Texts of similar length that are computed together, padded to their longest."""
+"""Number of texts of similar length in a group, which is padded to its longest text."""
 _CONVOLUTIONS = 3
 _REACH = 5
 """A feature reads 5 (width - 1) + 1 tokens: three convolutions and two poolings."""

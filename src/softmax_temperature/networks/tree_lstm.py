@@ -51,7 +51,7 @@ class TreeLSTM(Classifier):
         self.classifier = nn.Linear(hidden, num_classes + 1)
 
     def states(self, trees: Tensor) -> Tensor:
-        """The state of every node, (n, nodes, hidden) float32; padding has 0.
+        """The state of every node, (n, nodes, hidden) float32; 0 for padding.
 
         Args:
             trees: Trees from `encode_trees`, shape (n, nodes, 4), int64.

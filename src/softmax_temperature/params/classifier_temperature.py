@@ -16,7 +16,7 @@ class Share(Section):
 
 
 class GridTraining(Section):
-    """The training of a cosine classifier with each inverse temperature of a grid."""
+    """Trainings of a cosine classifier, one per inverse temperature of a grid."""
 
     inverse_temperatures: list[PositiveFloat]
     epochs: PositiveInt

@@ -20,13 +20,12 @@ from softmax_temperature.runner.section import Section, all_known
 NO_COOLING = "none"
 """The mode of an arm without Cooling."""
 JUDGED = 10
-"""The accuracy of a training is the mean over this many last epochs.
-
-Of a training with fewer than fifty epochs it is the mean over the last fifth.
+"""Number of last epochs over which a training's accuracy is averaged. With fewer than
+fifty epochs, the last fifth is averaged.
 """
 Side = Annotated[int, Field(gt=0, multiple_of=16)]
 Sides = Annotated[list[Side], Field(min_length=2, max_length=2)]
-"""Height and width in pixels, which the U-Net halves four times."""
+"""Height and width in pixels; the U-Net halves them four times."""
 
 
 class CoolingSettings(Section):
@@ -111,10 +110,10 @@ class SegmentationTask(Section):
 
 
 class Segmentation(SegmentationTask):
-    """Section 4.4: the task with and without last-layer Cooling, `seeds` times each.
+    """Section 4.4: the task with and without last-layer Cooling, `seeds` seeds each.
 
     The temperature is raised to the power `factor`. `panels` test images are shown; set
-    0 if they may not be redistributed.
+    0 if the images may not be redistributed.
     """
 
     factor: NonNegativeFloat
@@ -129,11 +128,13 @@ class Segmentation(SegmentationTask):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.void < self.classes:
-            raise ValueError(f"void: {self.void}, is one of the {self.classes} classes")
+            raise ValueError(
+                f"void: {self.void}, must not be one of the {self.classes} classes"
+            )
         if self.recipe.crop_padding or self.recipe.flip:
             raise ValueError(
-                "recipe: crop_padding must be 0 and flip false, because labels do not "
-                "move with images"
+                "recipe: crop_padding must be 0 and flip false, because label maps are "
+                "not cropped or flipped with their images"
             )
         return self
 

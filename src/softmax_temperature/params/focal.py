@@ -19,7 +19,7 @@ from softmax_temperature.runner.implementations import reference_to
 from softmax_temperature.runner.section import Section, all_known
 
 REFERENCE = "CE"
-"""The arm that the paper compares the others with."""
+"""The arm that all others are compared with."""
 
 
 class ArmChange(Section):
@@ -73,9 +73,9 @@ class Task(TaskTraining):
 
     The test images of `out_of_distribution` are scored, too. Accuracy and calibration
     are also measured on the data sets in `shifted`, other pictures with the same class
-    names. A task with `variant_of` belongs to the ablation: it is that task with
-    another recipe or another network. `printed_dataset` and `printed_network` are the
-    paper's names, if it prints values; `differs` names further differences from the
+    names. A task with `variant_of` belongs to the ablation: it repeats that task with
+    another recipe or network. `printed_dataset` and `printed_network` are the paper's
+    names, if it prints values for them; `differs` names further differences from the
     paper.
     """
 
@@ -95,23 +95,24 @@ class Task(TaskTraining):
     def _is_consistent(self) -> Self:
         if self.arms is not None and len(set(self.arms)) < len(self.arms):
             names = ", ".join(self.arms)
-            raise ValueError(f"arms: {names}: one of them is there twice")
+            raise ValueError(f"arms: {names}: duplicate arm")
         if (self.printed_dataset is None) != (self.printed_network is None):
             raise ValueError(
-                "printed_dataset and printed_network stand together or not at all"
+                "printed_dataset and printed_network must be given together"
             )
         for_images = self.out_of_distribution or self.gaussian_noise or self.shifted
         if self.text and for_images:
             raise ValueError(
-                "text: out_of_distribution, gaussian_noise and shifted are for images"
+                "out_of_distribution, gaussian_noise and shifted need images, and the "
+                "task has `text`"
             )
         if self.embeddings and not self.text:
-            raise ValueError("embeddings: only a task with `text` has words")
+            raise ValueError("embeddings: requires `text`")
         return self
 
 
 class Watching(Section):
-    """Records of a training, and the epochs of Figures 3 and A.1 (`planned_epochs`).
+    """Evaluations during a training; `planned_epochs` are those of Figures 3 and A.1.
 
     `train_images` training images are evaluated (null: all) every `every` epochs and
     after the first and the last, or after each epoch if the best one is selected.
@@ -169,13 +170,13 @@ class Transformer(Section):
     def _divides(self) -> Self:
         if self.width % self.heads:
             raise ValueError(
-                f"width: {self.width}, must be divisible by heads, {self.heads}"
+                f"width: {self.width}, must be a multiple of heads, {self.heads}"
             )
         return self
 
 
 class BeamSearch(Section):
-    """The search for translations of test sentences, `sentences` at a time.
+    """Beam search for the translations of test sentences, `sentences` at a time.
 
     A larger exponent `length_penalty` favours longer translations. A translation may be
     up to `extra_length` tokens longer than its source.
@@ -237,14 +238,12 @@ class Translation(TranslationTask):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.source == self.target:
-            raise ValueError(
-                f"target: {self.target}, must be another language than source"
-            )
+            raise ValueError(f"target: {self.target}, must differ from source")
         recipe = self.recipe
         if recipe.crop_padding or recipe.flip or recipe.mean or recipe.std:
             raise ValueError(
-                "recipe: crop_padding must be 0, flip false, mean and std null: they "
-                "are for images"
+                "recipe: crop_padding must be 0, flip false, and mean and std null, "
+                "because they apply to images only"
             )
         return self
 
@@ -319,6 +318,6 @@ class Focal(Section):
 def _check_variant(key: str, task: Task, main: Task) -> None:
     if main.dataset != task.dataset:
         raise ValueError(
-            f"{key}.variant_of: must have the data set of {task.variant_of}: "
+            f"{key}.variant_of: must use the same data set as {task.variant_of}: "
             f"{main.dataset}"
         )

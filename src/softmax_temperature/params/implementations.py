@@ -1,6 +1,7 @@
 """Tables of the losses and networks that params.yaml names, with their modules.
 
-A cell's code covers the classes it names: a new entry reruns no other cell.
+A cell's code covers only the classes that it names, so a new entry reruns no other
+cell.
 """
 
 from collections.abc import Mapping
@@ -54,8 +55,8 @@ def _named_in(table: Mapping[str, str], kind: str) -> AfterValidator:
     def check(name: str) -> str:
         if name not in table and not REFERENCE.fullmatch(name):
             raise ValueError(
-                f"unknown {kind} {name!r}. {nearest(name, table)} A class of your own "
-                f"is package.module:Class."
+                f"unknown {kind} {name!r}. {nearest(name, table)} Write a class of "
+                "your own as package.module:Class."
             )
         return name
 

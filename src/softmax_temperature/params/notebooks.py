@@ -1,4 +1,4 @@
-"""The section notebooks: contents of the executed notebooks. It changes no result."""
+"""The section notebooks: what executed notebooks show. It changes no other result."""
 
 from typing import Annotated
 
@@ -17,7 +17,7 @@ class Notebooks(Section):
     """The contents of the executed notebooks.
 
     `study` names the folder below `results/`. `level` is the level of the intervals of
-    claims whose data were looked at once; verdicts keep their own. A notebook shows the
+    claims whose data were examined once; verdicts keep their own. A notebook shows the
     runs that have the factors of at least one of the paper's `arms`, or all runs of a
     paper that `arms` does not name. `beside` is a second study whose claims and tables
     are shown too, or null.

@@ -1,4 +1,4 @@
-"""The training of a network, as `params.yaml` describes it."""
+"""Recipes: the settings in `params.yaml` for training a network."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -39,7 +39,7 @@ class Schedule(Section):
     @model_validator(mode="after")
     def _warms_up(self) -> Self:
         if self.name == "inverse_square_root" and not self.warmup:
-            raise ValueError("warmup: 0, must be positive for inverse_square_root")
+            raise ValueError("warmup: 0, must be positive with inverse_square_root")
         return self
 
 
@@ -78,7 +78,7 @@ class Recipe(Section):
     def changed(self, *changes: dict[str, Any], by: str = "change") -> Self:
         """This recipe with values replaced; the last change of a value wins.
 
-        A ValueError names the section `by` of the changes.
+        Errors name `by`, the section that the changes come from.
         """
         values = self.model_dump()
         for change in changes:

@@ -20,7 +20,7 @@ Momentum = Annotated[float, Field(ge=0, lt=1)]
 Precision = Literal["float32", "bfloat16", "auto"]
 """The precision of matrix products.
 
-"auto" is bfloat16 where the processor or GPU multiplies it, and float32 elsewhere.
+"auto" is bfloat16 if the processor or GPU can multiply it, and float32 otherwise.
 """
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
@@ -45,7 +45,9 @@ def _without_tilde(folder: str) -> str:
     try:
         return str(Path(folder).expanduser())
     except RuntimeError as error:
-        raise ValueError(f"{folder.partition('/')[0]} has no home folder") from error
+        raise ValueError(
+            f"cannot find the home folder of {folder.partition('/')[0]}"
+        ) from error
 
 
 Folder = Annotated[str, AfterValidator(_without_tilde)]
@@ -67,7 +69,7 @@ class Dataset(Section):
 
     `source` is the name of the source, if it differs from the key: one source may be
     prepared in several ways, and several may be joined. `pool` joins the source's own
-    parts of texts; a quarter of each class is then drawn for test. A
+    parts of a text data set and then draws a quarter of each class for test. A
     `validation_fraction` of null takes the value of `fetch`.
     """
 

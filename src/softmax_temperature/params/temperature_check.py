@@ -18,14 +18,14 @@ from softmax_temperature.runner.section import Section
 CURVES = "curves"
 NORMS = "norms"
 QUESTIONS = (CURVES, NORMS)
-"""The questions that a course of gradient flow answers."""
+"""The questions that gradient flow answers."""
 
 PLAIN = "plain"
-"""A start from the network's own weights."""
+"""The start from the network's own initial weights."""
 COOLED = "cooled"
 """The same start, trained with Cooling."""
 CONFIRMED = "confirmed-"
-"""The first letters of the start of a confirmation."""
+"""Prefix of a confirmation's start."""
 _PAIR = "pair-"
 _NORM = "norm-"
 
@@ -88,9 +88,9 @@ class Sweep(Section):
     With `correlations`, pairs of networks are trained instead of the network; with
     `logit_norms`, the tempered logits start with these mean norms (see
     `CorrelatedPair`). `cooled` adds trainings at inverse temperature 1 with last-layer
-    Cooling. `confirm` fresh seeds are trained with the rate that is best on validation
-    data. `recipe` overrides values of the section's recipe, and `seeds` its number of
-    seeds (null keeps it).
+    Cooling. `confirm` further seeds are trained with the rate that is best on
+    validation data. `recipe` overrides values of the section's recipe, and `seeds` its
+    number of seeds (null keeps it).
     """
 
     dataset: Name
@@ -107,20 +107,18 @@ class Sweep(Section):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.correlations and self.logit_norms:
-            raise ValueError(
-                "logit_norms: must be left out where there are correlations"
-            )
+            raise ValueError("logit_norms: cannot be combined with `correlations`")
         has_other_start = self.correlations or self.logit_norms
         if self.cooled and (has_other_start or 1.0 not in self.inverse_temperatures):
             raise ValueError(
-                "cooled: needs inverse temperature 1, and neither correlations nor "
-                "logit_norms, beside it"
+                "`cooled` needs inverse temperature 1 and cannot be combined with "
+                "`correlations` or `logit_norms`"
             )
         lists = len(self.learning_rates)
         places = len(self.inverse_temperatures)
         if isinstance(self.learning_rates[0], list) and lists != places:
             raise ValueError(
-                f"learning_rates: {lists} lists, must be one for each of {places} "
+                f"learning_rates: {lists} lists, must be one for each of the {places} "
                 "inverse_temperatures"
             )
         if "lr" in self.recipe:
@@ -205,7 +203,7 @@ class GradientFlow(Section):
 class EarlyLearning(GradientFlow):
     """Gradient flow of `networks`, each with the given number of random draws.
 
-    None may have batch normalisation.
+    The networks must not have batch normalisation.
     """
 
     dataset: Name
@@ -238,8 +236,8 @@ class EvaluationSettings(Section):
 class TemperatureCheck(EvaluationSettings):
     """The paper `temperature_check`: every sweep, and the theory of early learning.
 
-    All trainings share the recipe except its `lr`: a sweep has its own rates. A sweep
-    is trained with `seeds` seeds.
+    All trainings share the recipe except `lr`: each sweep has its own rates. A sweep is
+    trained with `seeds` seeds.
     """
 
     seeds: PositiveInt

@@ -1,9 +1,9 @@
 """Artifacts: folders that are verified on read and never half-written.
 
-Their `manifest.json` lists the sha256 of every other file. They contain no times and no
-machine names: equal inputs give equal bytes. A damaged file is renamed to `*.damaged`:
-DVC, which trusts a file whose time and size are unchanged, then sees that it is missing
-and reruns the stage.
+Their `manifest.json` lists the sha256 of every other file. Artifacts contain no times
+and no machine names, so equal inputs give equal bytes. A damaged file is renamed to
+`*.damaged`: DVC, which trusts a file whose time and size are unchanged, then sees that
+it is missing and reruns the stage.
 """
 
 import hashlib
@@ -130,7 +130,7 @@ def read_sealed(path: Path) -> dict[str, Any]:
         if text == _sealed(body):
             return body
     set_aside(path)
-    raise ArtifactError("damaged (its own sha256 differs)", path)
+    raise ArtifactError("damaged (its sha256 is not the one it records)", path)
 
 
 def set_aside(path: Path) -> None:
@@ -143,8 +143,8 @@ def set_aside(path: Path) -> None:
 def new_artifact(folder: Path, *, kind: str, about: dict[str, Any]) -> Iterator[Path]:
     """Build an artifact that replaces the old one when it is complete.
 
-    `kind` names its maker, in the pipeline the label of its stage; `about` holds JSON
-    values about its sources.
+    `kind` names the maker (in the pipeline, the label of its stage); `about` describes
+    the sources in JSON values.
     """
     with atomic_folder(folder) as new:
         yield new
@@ -213,7 +213,7 @@ class Artifact:
 def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
     """Open an artifact by its manifest; its files are verified when they are read."""
     if not (folder / MANIFEST).is_file():
-        raise ArtifactError("not there, or not complete (no manifest)", folder)
+        raise ArtifactError("missing or incomplete (no manifest)", folder)
     artifact = Artifact(folder, **read_sealed(folder / MANIFEST))
     if kind not in (None, artifact.kind):
         raise ArtifactError(f"is of kind {artifact.kind!r}, not {kind!r}", folder)
@@ -226,7 +226,7 @@ def find_artifacts(root: Path) -> list[Path]:
 
 
 def find_files(root: Path, name: str) -> Iterator[Path]:
-    """Every file with a name at or below a folder, also behind links to folders.
+    """Every file of this name at or below a folder, including behind links.
 
     A folder under construction starts with a dot and is left out. A folder reached by
     several links is visited once.

@@ -73,7 +73,7 @@ class Job:
     output: Path
     work: Path
     device: str  # "cpu" or "cuda".
-    checkpoint_seconds: float  # The least time between two checkpoints.
+    checkpoint_seconds: float  # Minimum time between checkpoints.
     cuda_graphs: bool = False  # Capture training steps.
     lines: Progress = field(default_factory=Progress)
 
@@ -95,8 +95,8 @@ class Cell:
     names to artifacts.
 
     `places` holds the locations of the user's files. The result depends on the content
-    of these files, so their digests are in `plan` or `inputs`. The places do not count,
-    so data may move to another disk.
+    of these files, so their digests are in `plan` or `inputs`. The locations themselves
+    do not count, so data may move to another disk.
     """
 
     # Unique within the stage. The only cell of a stage is called "." and fills the
@@ -209,7 +209,7 @@ def work_folder(stage: str, cell: str, fingerprint: str) -> Path:
 def published_result(stage: str, cell: str, fingerprint: str) -> Path | None:
     """The folder below `data/<stage>` with the cell's result, as `dvc pull` leaves it.
 
-    None unless its fingerprint is the same and all of its files are intact.
+    None if its fingerprint differs or a file is damaged.
     """
     folder = DATA / stage / cell
     with suppress(ArtifactError):
@@ -234,7 +234,7 @@ def run_cells(
         raise ValueError(f"cells: names are not unique: {sorted(names)}")
     stage = output.relative_to(DATA).as_posix()
     if distributed.PROCESSES > 1 and compute.engine != "serial":
-        what = f"is {compute.engine!r} under torchrun"
+        what = f"cannot be {compute.engine!r} under torchrun"
         remedy = (
             "Set it to serial: under torchrun all processes train one cell at a time."
         )
@@ -277,16 +277,16 @@ def _publish(tasks: Sequence[_Task], output: Path) -> None:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock; if it is taken, say so and wait.
+    """Hold a folder's lock; if another process holds it, print this and wait.
 
-    The system frees the lock when its holder dies.
+    The operating system frees the lock when its holder dies.
     """
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / "lock")
     try:
         held = lock.acquire(timeout=1)
     except Timeout:
-        say(f"{folder}: another process is at work here; waiting for it")
+        say(f"{folder}: another process is using this folder; waiting for it to finish")
         held = lock.acquire()
     with held:
         yield
@@ -311,7 +311,7 @@ def _run_pending(
         if failure:
             failures[number] = failure
             if distributed.PROCESSES > 1:
-                # The other processes may wait in that cell for ever; `torchrun` ends
+                # The other processes may wait in that cell forever; `torchrun` ends
                 # them when this one exits.
                 break
         progress(done)
@@ -319,7 +319,7 @@ def _run_pending(
 
 
 def _take_published(task: _Task) -> bool:
-    """Link a task's published result into its work folder; whether it exists."""
+    """Link a task's published result into its work folder; False if it has none."""
     folder = published_result(task.stage, task.cell.name, task.fingerprint)
     if folder is None:
         return False
@@ -345,9 +345,7 @@ def _attempt(task: _Task) -> str | None:
         message = " ".join(str(error).split())
         reason = f"{type(error).__name__}: {message} (trace: {trace})"
         if is_out_of_memory(error):
-            reason += (
-                ". Lower compute.workers or the size of the batches; then run again"
-            )
+            reason += ". Lower compute.workers or the batch size, then run again"
         return reason
     return None
 
@@ -362,7 +360,7 @@ def _run(task: _Task) -> None:
             "or differs on this machine"
         )
         raise InputError(what, where=cell.name, remedy="Run the stage again.")
-    # Killed writers leave unfinished folders, and nobody writes here now.
+    # Writers that were killed leave unfinished folders. No one else writes here now.
     for unfinished in work.glob(f".*{UNFINISHED}"):
         shutil.rmtree(unfinished)
     about = cell.reads() | {
@@ -372,11 +370,12 @@ def _run(task: _Task) -> None:
         "seed": task.seed,
     }
     with new_artifact(work / RESULT, kind=task.stage, about=about) as output:
-        distributed.agreed(cell.name)  # The other processes run it too.
+        distributed.agreed(cell.name)  # The others train it too.
         device = task.call(output, work, task.compute.checkpoint_seconds)
     (work / CHECKPOINT).unlink(missing_ok=True)
     seconds = round(time.monotonic() - started, 3)
-    # Outside the artifact, because these differ between runs with equal results.
+    # The artifact leaves these out, because they differ between runs with equal
+    # results.
     write_sealed(
         work / TIMING,
         {

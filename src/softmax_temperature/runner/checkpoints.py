@@ -19,7 +19,7 @@ from softmax_temperature.runner.distributed import agreed
 from softmax_temperature.runner.errors import is_out_of_memory
 
 _DIGEST_BYTES = 32
-_LEAST_RATIO = 20  # At most a twentieth of the time is spent on saving.
+_LEAST_RATIO = 20  # Saving takes at most a twentieth of the time.
 
 
 class UnusableCheckpoint(ArtifactError):
@@ -71,15 +71,16 @@ class Checkpointer:
     def _usable(self) -> Iterator[None]:
         try:
             yield
-        # With a state of another form, torch and callbacks can raise anything.
+        # If the saved state does not fit, torch and the callbacks can raise any
+        # exception.
         except Exception as error:
             if is_out_of_memory(error):
                 raise
             set_aside(self.path)
             raise UnusableCheckpoint(
-                f"cannot be continued from ({type(error).__name__}: {error})",
+                f"cannot be restored ({type(error).__name__}: {error})",
                 self.path,
-                remedy="It is set aside, and its cell begins anew.",
+                remedy="The file was set aside, and its cell starts over.",
             ) from error
 
     def save_if_due(self, state: Callable[[], dict[str, Any]]) -> None:

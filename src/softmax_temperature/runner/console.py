@@ -4,7 +4,7 @@ import codecs
 import io
 import sys
 
-PLAIN = "softmax-temperature-plain"  # The name of the handler of `_plain`.
+PLAIN = "softmax-temperature-plain"  # The name under which `_plain` is registered.
 PLAIN_TEXTS = {
     "→": "->",
     "−": "-",
@@ -20,8 +20,8 @@ PLAIN_TEXTS = {
 def print_any_text() -> None:
     """Let `print` replace characters that the encoding of a stream lacks.
 
-    Standard output and standard error write them as plain text or else as escapes; by
-    default `print` would raise an error.
+    Standard output and standard error write a plain replacement, or an escape if there
+    is none; by default `print` would raise an error.
     """
     codecs.register_error(PLAIN, _plain)
     for stream in (sys.stdout, sys.stderr):

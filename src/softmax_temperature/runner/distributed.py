@@ -25,7 +25,7 @@ _PATIENCE = timedelta(hours=1)
 
 
 def is_follower() -> bool:
-    """Whether process 0 leads and this is one of the other processes."""
+    """Whether this process only helps process 0 to train."""
     # Some schedulers set only RANK, for unrelated jobs.
     return PROCESSES > 1 and int(os.environ.get("RANK", "0")) > 0
 
@@ -51,7 +51,7 @@ def follow(run: Callable[[str, Path], object]) -> None:
 
 
 def agreed(value: Value) -> Value:
-    """The value of process 0, in all processes, which must call this together."""
+    """Give process 0's value to all processes, which must call this together."""
     if PROCESSES == 1:
         return value
     join_group()

@@ -60,7 +60,7 @@ def run_tasks(
     else:
         engine = _processes
         parts = [share or 1 / compute.workers for share in shares]
-    # More workers than tasks would only take time and memory to start.
+    # Extra workers would only cost time and memory to start.
     compute = compute.model_copy(
         update={"workers": min(compute.workers, len(tasks) or 1)}
     )
@@ -87,7 +87,7 @@ def _outcome(future: "Future[str | None]") -> str | None:
         return future.result()
     except process_executor.BrokenProcessPool:
         return _KILLED
-    # Ray's own errors, and errors outside of the cell on a node.
+    # Errors of Ray itself, and errors on a node outside the cell.
     except Exception as error:  # noqa: BLE001
         cause = getattr(error, "cause", error)
         message = " ".join(str(cause).split())
@@ -169,7 +169,7 @@ def _ray(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
 
     def submit(task: Task, share: float | None) -> "Future[str | None]":
         gpus = compute.gpus_per_cell
-        if gpus and share:  # Without `gpus_per_cell` no GPUs are shared.
+        if gpus and share:  # If `gpus_per_cell` is 0, cells share no GPU.
             gpus = share
         future: Future[str | None] = (
             remote(gpus).remote(str(Path.cwd()), work, task).future()

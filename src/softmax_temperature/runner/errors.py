@@ -24,7 +24,7 @@ _REMEDIES = {
     errno.EPERM: _UNWRITABLE,
 }
 """What to do about a full, read-only or unwritable disk, by the system's number."""
-# Words of errors that mean exhausted memory.
+# Words in error messages that mean that memory ran out.
 _OUT_OF_MEMORY = (
     "out of memory",
     "DefaultCPUAllocator",
@@ -34,17 +34,19 @@ _OUT_OF_MEMORY = (
 
 
 class InputError(Exception):
-    """A fault in something that the user supplied.
+    """An error in something that the user supplied.
 
-    Programs print it on one line and exit with 2. `what` is the fault, in a clause,
-    `where` the file, parameter or data set at fault, and `remedy` how to fix it.
+    Programs print it on one line and exit with 2. `what` says in a clause what is
+    wrong, `where` names the file, parameter or data set, and `remedy` says how to fix
+    it.
     """
 
     def __init__(self, what: str, where: str, remedy: str) -> None:
         self.what = " ".join(what.split())
         self.where = where
         self.remedy = remedy
-        # All arguments, so that the error can be passed between processes.
+        # Pass all arguments on, so that the error can be pickled and sent between
+        # processes.
         super().__init__(self.what, where, remedy)
 
     def __str__(self) -> str:
@@ -64,7 +66,7 @@ def _printable(text: str) -> str:
 
 
 class MissingInput(InputError):
-    """A missing file or folder of the user's.
+    """A file or folder of the user's is missing.
 
     Everything that needs it is skipped and listed.
     """
@@ -125,7 +127,7 @@ def disk_faults(path: Path | None = None) -> Iterator[None]:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether an error means exhausted memory.
+    """Whether an error means that memory ran out.
 
     The check uses the message, because failed allocations in cuBLAS and cuDNN are plain
     RuntimeErrors.

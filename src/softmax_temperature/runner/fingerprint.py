@@ -4,7 +4,7 @@ It covers the modules that the cell's function imports, directly or not, and the
 versions of the libraries that they use. Comments and docstrings do not count, so that a
 better explanation does not make results stale. Modules that run cells, validate
 parameters or report results do not count either (see `EXCLUDED`), nor does the registry
-of stages: a new stage makes no cell of another stage stale.
+of stages: a new stage does not make another stage's cells stale.
 """
 
 import ast
@@ -24,8 +24,8 @@ from softmax_temperature.runner.implementations import search_project_folder
 
 PACKAGE = "softmax_temperature"
 EXCLUDED = frozenset({"runner", "params", "papers", "tools"})
-"""Rooms whose code is no part of a result. The parameters' values are: a cell is given
-them.
+"""Subpackages whose code is not part of a fingerprint. The parameters' values are,
+because a cell receives them.
 """
 # Packages whose __init__ only exports names for users, and imports them on demand.
 _NAMES_FOR_USERS = frozenset({PACKAGE, f"{PACKAGE}.losses"})
@@ -113,7 +113,7 @@ def _project_file(module: str) -> Path:
     if file:
         return Path(file)
     raise InputError(
-        "there is no such module",
+        "module not found",
         where=module,
         remedy="Put it beside params.yaml, or install its package.",
     )
@@ -124,7 +124,7 @@ def _in_project(module: str) -> bool:
     top = module.partition(".")[0]
     if top == PACKAGE or top in sys.stdlib_module_names:
         return False
-    # From the top, because looking for a module imports its parent packages.
+    # Search from the top, because looking for a module imports its parent packages.
     for name in (top, module):
         try:
             path = _project_file(name).resolve()
@@ -138,7 +138,7 @@ def _in_project(module: str) -> bool:
 def _imported_names(module: str) -> set[str]:
     """The modules that a file may import; `from a import b` gives a and a.b.
 
-    Names that a package offers to users stand for the modules that define them.
+    A name that a package exports to users gives the module that defines it.
     """
     names: set[str] = set()
     path = source_path(module)

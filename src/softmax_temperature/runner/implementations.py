@@ -1,4 +1,4 @@
-"""Classes that params.yaml names, by a table's name or as "package.module:Class"."""
+"""Classes that params.yaml names, by a name in a table or "package.module:Class"."""
 
 import re
 import sys
@@ -19,8 +19,10 @@ def reference_to(name: str, table: Mapping[str, str], kind: str) -> str:
         return table[name]
     if REFERENCE.fullmatch(name):
         return name
-    remedy = f"{nearest(name, table)} A class of your own is package.module:Class."
-    raise InputError(f"no such {kind}", where=f"{kind} {name!r}", remedy=remedy)
+    remedy = (
+        f"{nearest(name, table)} Write a class of your own as package.module:Class."
+    )
+    raise InputError(f"unknown {kind}", where=f"{kind} {name!r}", remedy=remedy)
 
 
 def implementations(value: Any) -> Iterator[str]:
@@ -57,7 +59,7 @@ def load_class(reference: str, base: type) -> Any:
         ) from error
     if not (isinstance(loaded, type) and issubclass(loaded, base)):
         raise InputError(
-            "is of another kind",
+            f"is not a subclass of {base.__name__}",
             where=reference,
             remedy=f"Derive it from {base.__module__}.{base.__qualname__}.",
         )

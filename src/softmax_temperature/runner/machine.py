@@ -31,7 +31,7 @@ def machine() -> dict[str, Any]:
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
-        # Processors with the same name differ in their instructions.
+        # Processors with the same name can have different instructions.
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "cores": cores,
         "memory_gib": round(memory / 2**30),

@@ -5,7 +5,7 @@ import time
 
 SECONDS_BETWEEN_LINES = 30.0
 _CLEAR = "\r\x1b[K"
-"""Takes a terminal's cursor to the start of its line, and empties the line."""
+"""Moves a terminal's cursor to the start of its line, and clears the line."""
 
 
 def say(line: str) -> None:
@@ -43,7 +43,7 @@ class CellProgress:
         self._lines = Progress()
 
     def __call__(self, done: int) -> None:
-        """Show that `done` of the cells to run have ended."""
+        """Show that `done` of the cells to run have finished."""
         line = self._line(done)
         if done == self._to_run:
             say(line)

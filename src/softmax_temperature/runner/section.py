@@ -16,7 +16,7 @@ from softmax_temperature.runner.errors import nearest
 
 
 class Section(BaseModel):
-    """No unknown keys, no conversion, no infinite numbers, no change after reading."""
+    """Strict and immutable: refuses unknown keys, other types and infinite numbers."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, allow_inf_nan=False
@@ -38,9 +38,9 @@ class Section(BaseModel):
 
 
 class Compute(Section):
-    """How cells run; not part of their fingerprints.
+    """Settings for running cells, which are not part of their fingerprints.
 
-    Engine and workers change no result; threads and device change its last bits.
+    Engine and workers do not change results; threads and device change last bits.
     `ray_address` null: the cluster in RAY_ADDRESS if it is set, else this machine.
     `deterministic` null: algorithms give equal bits only on a CPU. `gpu_hours` are
     estimates for all cells of a stage; `plan` shows them if no run is recorded.
@@ -53,7 +53,7 @@ class Compute(Section):
     checkpoint_seconds: NonNegativeFloat
     ray_address: str | None
     gpus_per_cell: NonNegativeFloat  # May be a fraction of a GPU.
-    cuda_graphs: bool = True  # Capture training steps of constant shape.
+    cuda_graphs: bool = True  # For training steps of constant shape.
     deterministic: bool | None = None
     gpu_hours: dict[str, PositiveFloat] = {}
 
@@ -61,7 +61,7 @@ class Compute(Section):
 def all_known(
     key: str, names: Iterable[str], valid: Collection[str], kind: str = "name"
 ) -> None:
-    """Refuse a name that refers to nothing, and suggest the nearest existing one."""
+    """Refuse an unknown name, and suggest the nearest one that exists."""
     for name in names:
         if name not in valid:
             where = f"{key}: " if key else ""

@@ -14,7 +14,7 @@ from softmax_temperature.runner.cells import TIMING, work_folder
 
 
 def timing_of(about: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The timing of a cell, located from what its artifact says; None as below."""
+    """The timing of a cell, found by its artifact; None if missing or damaged."""
     return read_timing(work_folder(about["stage"], about["cell"], about["fingerprint"]))
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Part = TypeVar("Part", bound="Section")
 
-# Output folders. Other stages and the papers import this without the stages' code.
+# Output folders. Other stages and the papers import these without the stages' code.
 PREPARED = Path("data/prepared")
 BACKBONES = Path("data/backbones")
 EMBEDDINGS = Path("data/embeddings")
@@ -220,7 +220,7 @@ def stage(declare: Callable[[Params], Iterable[Cell]]) -> Stage:
 def stages_of(program: str) -> list[Stage]:
     """The stages of a program; none if its work does not consist of cells.
 
-    Their modules are imported here, because they need different libraries.
+    Their modules are imported only now, because they need different libraries.
     """
     loaded = []
     for entry in REGISTRY:

@@ -1,4 +1,4 @@
-"""The rule by which the stages and tables of temperature_check choose a rate."""
+"""The rule by which temperature_check's stages and tables choose a learning rate."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from typing import Any
 def best_rate(accuracies: Mapping[Any, Sequence[float]]) -> float:
     """The learning rate with the highest mean validation accuracy over seeds.
 
-    Among equal rates it is the lowest.
+    Among ties, the lowest rate.
     """
 
     def mean_accuracy(rate: float) -> float:

@@ -49,7 +49,7 @@ def _describe(job: Job) -> None:
 @stage
 def search(params: Params) -> Iterator[Cell]:
     """One cell per data set and backbone, for the whole grid (section 4.3)."""
-    # `select_on` decides how the curves are read later, not how they are made.
+    # `select_on` affects how the curves are read later, not how they are computed.
     plan = {"grid": part_of(params.classifier_temperature.search, GridTraining)}
     for data, backbone in params.embedded_pairs():
         inputs = {"embeddings": EMBEDDINGS / data / backbone}
@@ -76,7 +76,7 @@ def rescaling(params: Params) -> Iterator[Cell]:
     figure = paper.rescaling
     inputs = {"embeddings": EMBEDDINGS / figure.dataset / figure.backbone}
     if (figure.dataset, figure.backbone) not in params.embedded_pairs():
-        return  # Its data or weights are missing.
+        return  # The pair's data or weights are missing.
     rates = {"sgd": figure.sgd_lr, "adam": figure.adam_lr}
     for optimizer, loss in product(rates, ("plain", "rescaled")):
         grid = GridTraining(

@@ -140,7 +140,7 @@ def train_segmentation(params: Params) -> Iterator[Cell]:
     root = params.data.root
     if section is None:
         return
-    # The stage notices a changed file on every run.
+    # The digest is computed on every run, so that the stage notices a changed file.
     digest = segmentation_digest(section.dataset, root=Path(root))
     for arm, seed in section.trainings():
         plan = {

@@ -120,7 +120,7 @@ def _norms(job: Job, *, question: Norms, flow: GradientFlow, **start_of: Any) ->
             correlation = problem.correlation(logit_norm, question.inverse_temperature)
         except ValueError as error:
             where = "temperature_check.early_learning.norms"
-            remedy = "Lower the norms, or raise the inverse temperature."
+            remedy = "Lower logit_norms, or raise the inverse temperature."
             raise InputError(str(error), where=where, remedy=remedy) from error
         start = Start(problem, correlation, question.inverse_temperature)
         scales = start.scales

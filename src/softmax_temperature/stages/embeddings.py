@@ -38,7 +38,8 @@ def embed(params: Params) -> Iterator[Cell]:
             "spec": spec,
             "how": params.embed,
             "weights_sha256": digests[name],
-            # One seed for all data sets, so that an untrained backbone is one network.
+            # Use one seed for all data sets, so that an untrained backbone is the same
+            # network in each.
             "seed": seed_of(params.seed, "backbones", name),
         }
         inputs = {"images": PREPARED / data}
@@ -80,9 +81,9 @@ def _embed(
         spec, root=Path(root), seed=seed, pretrained=pretrained
     )
     if weights_sha256 not in (None, provenance["weights_sha256"]):
-        what = "the weights changed during the run"
+        what = "the backbone's weights changed during the run"
         where = f"backbones.{backbone}"
-        raise InputError(what, where=where, remedy="Run it again.")
+        raise InputError(what, where=where, remedy="Run the stage again.")
     precision: Any = resolve_precision(how.precision, job.device)
     total = sum(len(images.labels(split)) for split in images.splits)
     done = 0

@@ -20,7 +20,7 @@ from softmax_temperature.stages import stage
 def fetch(params: Params) -> Iterator[Cell]:
     """One cell per data set, without the data sets of unused papers.
 
-    Any fault of a data set is an error of its cell.
+    An error in a data set is reported by its cell.
     """
     root = Path(params.data.root)
     for name, dataset in params.datasets_to_prepare().items():
@@ -57,7 +57,7 @@ def sources_digest(sources: list[str], root: Path) -> str | None:
 def _digest_to_plan(sources: list[str], root: Path) -> str | None:
     """The digest of the sources.
 
-    None if they have a fault, which the cell will report.
+    None if the sources are invalid, which the cell will report.
     """
     with suppress(InputError):
         return sources_digest(sources, root)
@@ -86,9 +86,9 @@ def _fetch(
     raw = joined(parts)
     if rules.pop("pool"):
         if raw.form == "images":
-            what = "is for texts: images keep their source's parts"
+            what = "applies to texts only; images keep their source's parts"
             where = f"datasets.{dataset}.pool"
-            raise InputError(what, where=where, remedy="Leave it out.")
+            raise InputError(what, where=where, remedy="Remove it.")
         raw = raw.pooled()
     prepare(
         raw,

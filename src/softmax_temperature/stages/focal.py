@@ -52,7 +52,7 @@ def train_focal(params: Params) -> Iterator[Cell]:
         task = paper.tasks[name]
         arm = paper.arm_of(name, arm_name)
         network = params.networks[task.network]
-        # Refuses wrong options before any training.
+        # This refuses wrong options before any training.
         make_loss(arm.loss, arm.options)
         vectors_sha256 = None
         if task.embeddings:
@@ -61,7 +61,8 @@ def train_focal(params: Params) -> Iterator[Cell]:
         noise_archive = None
         source = params.datasets[task.dataset].source or task.dataset
         if task.gaussian_noise and source == "cifar10":
-            # CIFAR-10-C if it is next to the data sets, else our own noise.
+            # The noise comes from CIFAR-10-C if it is present, else from our own
+            # generator.
             noise_archive = archive_digest(root)
         plan = {
             "task": part_of(task, TaskTraining),

@@ -36,7 +36,7 @@ TENSORS = "linear.safetensors"
 def focal_linear(params: Params) -> Iterator[Cell]:
     """One cell per loss and seed.
 
-    The losses of one seed see the same data, so that their differences are paired.
+    The losses of one seed use the same data, so that their differences are paired.
     There are no cells if the parameters leave the section out.
     """
     linear = params.focal.linear
@@ -72,11 +72,13 @@ def train_translation(params: Params) -> Iterator[Cell]:
     if section is None:
         return
     if PROCESSES > 1:
-        what = "batches of sentences differ in size and are not divided among processes"
+        what = (
+            "batches of sentences differ in size and cannot be divided among processes"
+        )
         where = "train_translation under torchrun"
         raise InputError(what, where=where, remedy="Run it without torchrun.")
     languages = (section.source, section.target)
-    # The stage notices a changed file on every run.
+    # The digest is computed on every run, so that the stage notices a changed file.
     digest = translation_digest(section.dataset, languages, root=Path(root))
     for arm, seed in section.trainings():
         plan = {
@@ -111,7 +113,7 @@ def _train_translation(
     `vocabulary.json` for the library tokenizers and, unless the training diverged, the
     results of `scores.evaluate`.
     """
-    # Needs an optional package.
+    # This import needs an optional package.
     from softmax_temperature.training.translation.vocabulary import Vocabulary
 
     languages = (task.source, task.target)

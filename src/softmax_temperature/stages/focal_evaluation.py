@@ -49,7 +49,7 @@ def evaluate_focal(params: Params) -> Iterator[Cell]:
             "bootstrap": paper.evaluation.bootstrap,
             "select": paper.tasks[task].select,
         }
-        # The task's seed, so that all arms are evaluated on the same resamples.
+        # Use the task's seed, so that all arms are evaluated on the same resamples.
         plan["resampling_seed"] = (
             seed_of(params.seed, "focal", "evaluation", task) % 2**32
         )
@@ -115,7 +115,7 @@ def _scaled(sets: Sets, scaling: str) -> tuple[Sets, dict[str, Any]]:
 
 
 def _test_row(sets: Sets, settings: dict[str, int]) -> dict[str, Any]:
-    """The metrics on test data, of all and of confident predictions (appendix H)."""
+    """The metrics on test data, for all and for confident predictions (appendix H)."""
     test, labels = sets["test"].for_evaluation()
     report = metrics.calibration_report(test, labels, **settings)
     confident = metrics.confident_report(test, labels, threshold=CONFIDENT, **settings)
@@ -139,7 +139,7 @@ def _compared(
     """Rows of comparisons of the test data, by file.
 
     Test data are compared with the reference arm's logits, with shifted data sets, and
-    with data sets outside the distribution.
+    with out-of-distribution data sets.
     """
     rows: dict[str, Rows] = {"differences": [], "ood": [], "roc": [], "shift": []}
     test, labels = sets["test"].for_evaluation()

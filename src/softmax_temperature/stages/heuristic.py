@@ -21,7 +21,7 @@ def heuristic(params: Params) -> Iterator[Cell]:
     paper = params.classifier_temperature
     pairs = params.embedded_pairs()
     if not pairs:
-        return  # All data or weights are missing.
+        return  # The data or weights of all pairs are missing.
     inputs = {}
     for data, backbone in pairs:
         inputs[f"statistics {data} {backbone}"] = describe.output / data / backbone
@@ -59,7 +59,7 @@ def _heuristic(
         rows.append(keys | {"weights": weights[backbone]} | optimum | statistics)
     table = pd.DataFrame(rows)
     runs = pd.concat(curves, ignore_index=True)
-    # All searches have one grid.
+    # All searches use one grid.
     grid = test.inverse_temperatures
     clear = identified(table, max_share=max_plateau, grid=grid)
     scores = score_rules(table, runs)

@@ -1,8 +1,8 @@
-"""The user's files that cells read: which exist, and what runs without the others.
+"""The user's files that cells read, and the parameters without the missing ones.
 
-Missing files are downloaded if this is allowed. The remaining missing files are known
-before anything runs and stop only what needs them: programs, `plan` and `collect` all
-take their parameters from `without_missing`.
+Missing files are downloaded if `data.download` is true. The remaining missing files are
+known before anything runs and stop only what needs them: programs, `plan` and `collect`
+all take their parameters from `without_missing`.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def input_items(params: Params) -> list[Item]:
 def missing_items(
     params: Params, *, to_come: bool = False
 ) -> list[tuple[Item, MissingInput]]:
-    """The missing items, with what to do.
+    """The missing items, with the remedy for each.
 
     With `to_come`, items that the run downloads first do not count.
     """
@@ -108,7 +108,7 @@ def missing_lines(params: Params, *, to_come: bool = False) -> list[str]:
 
 
 def download_missing(params: Params, program: str | None = None) -> list[str]:
-    """Download missing items if this is allowed.
+    """Download missing items if `data.download` is true.
 
     Args:
         params: The parameters.
@@ -230,8 +230,8 @@ def _data_sets(params: Params) -> Iterator[Item]:
             yield Item(
                 kind="data set",
                 key=key,
-                # Named in a file of its own, so that `fetch` restarts when a data set
-                # comes or goes.
+                # A separate file names it, so that `fetch` restarts when a data set is
+                # added or removed.
                 name=key if name == key else f"{key} ({name})",
                 source=name,
                 program="fetch",
@@ -308,7 +308,7 @@ def _focal_files(params: Params) -> Iterator[Item]:
             )
         source = params.datasets[task.dataset].source or task.dataset
         if task.gaussian_noise and source == "cifar10":
-            # Generated if missing, so it is not required.
+            # This one is generated if missing, so it is not required.
             yield Item(
                 kind="noise",
                 key="CIFAR-10-C",

@@ -28,9 +28,8 @@ from softmax_temperature.training.pretraining import (
 from softmax_temperature.training.run import TrainingRun
 
 HELD_OUT = 0.1
-"""The share of each class's images that measures the accuracy in the record.
-
-Nothing is chosen by it.
+"""The share of each class's images that is held out to measure the accuracy in the
+record. Nothing is selected by it.
 """
 
 
@@ -44,7 +43,7 @@ def pretrain(params: Params) -> Iterator[Cell]:
     for name in sorted(backbones, key=lambda name: -backbones[name].embedding):
         spec = backbones[name]
         if spec.weights == "pretrain":
-            # The project's seed, so that all backbones see the same images.
+            # Use the project's seed, so that all backbones see the same images.
             plan = {"spec": spec, "how": params.pretrain, "data_seed": params.seed}
             yield Cell(name, _pretrain, plan)
 
@@ -77,7 +76,7 @@ def _pretrain(job: Job, *, spec: Backbone, how: Pretrain, data_seed: int) -> Non
     )
     training.run()
     if not training.finite:
-        remedy = f"Lower it: it is {how.lr:g}."
+        remedy = f"Lower it; it is {how.lr:g}."
         raise InputError("the training diverged", where="pretrain.lr", remedy=remedy)
     logits, _ = training.trainer.evaluate(images[held_out])
     right = int((logits.argmax(1) == labels[held_out]).sum())

@@ -191,7 +191,7 @@ def confirm(job: Job, *, rates: dict[str, float], **plan: Any) -> None:
 
 
 def _accuracy(training: Artifact) -> float:
-    """The validation accuracy; a diverged training counts as guessing."""
+    """The validation accuracy; a diverged training counts as a random guess."""
     record = training.json("record.json")
     if record["diverged"]:
         return 1 / float(record["classes"])
@@ -202,7 +202,7 @@ def _accuracy(training: Artifact) -> float:
 def _statistics(trainer: Trainer, sample: Samples) -> dict[str, float] | None:
     """Statistics of the features that the last layer reads from training samples.
 
-    None if too large a learning rate has silenced all units: features of 0 are a result
+    None if too large a learning rate has set all units to 0: such features are a result
     but have no direction to describe.
     """
     batches = [features for _, features in trainer.outputs(sample.inputs)]

@@ -1,4 +1,4 @@
-"""Advice whether to scale the logits of a classifier, in one sentence.
+"""Advice on whether to scale a classifier's logits, in one sentence.
 
 The text report, the HTML page and the JSON file all take the advice from here.
 """
@@ -65,7 +65,7 @@ def advise(evidence: Evidence) -> Advice:
     if doubts:
         reason = "; ".join(doubts)
         if not may_be_one:
-            # The likelihood detects what the ECE of so few rows does not show.
+            # With so few rows, the likelihood can detect what the ECE does not show.
             reason = f"by NLL, T = {temperature}, but {reason}; more rows may decide"
         return Advice(scale=False, sentence=f"{_LEAVE}: {reason}.")
     state = "Overconfident" if evidence.temperature > 1 else "Underconfident"

@@ -36,13 +36,13 @@ Arrays = dict[str, NDArray[Any]]
 Rows = tuple[Tensor, Tensor]
 SAMPLE = Path(__file__).with_name("sample_logits.npz")
 KINDS = ("logits", "probs")
-SAY_PROBS = "Say so: kind='probs', or --probs on the command line."
+SAY_PROBS = "Pass kind='probs', or --probs on the command line."
 # float64 represents all integers up to here exactly.
 LARGEST_LABEL = 2**53
-# Two tables are not of different samples if they share more than this part of the
-# smaller one's rows.
+# Two tables hold the same samples if they share more than this fraction of the smaller
+# one's rows.
 SHARED = 0.5
-# Other names for the arrays that the commands ask for.
+# Other names that files may use for the arrays that commands need.
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "logits": ("outputs", "preds", "predictions", "y_pred", "scores"),
     "probs": ("probabilities", "probability", "prob", "proba", "y_prob", "y_proba"),
@@ -121,17 +121,17 @@ def read_rows(
         if other_rows:
             held = " and ".join(f"{other}_{name}" for name in other_rows)
             raise InputError(
-                f"holds {held}, and {other_path} gives the {other} rows too",
+                f"holds {held}, but {other_path} also gives {other} rows",
                 where=str(path),
-                remedy=f"Leave --{other} out, or save the other arrays alone.",
+                remedy=f"Omit --{other}, or save this file without its {other} arrays.",
             )
         return arrays, _read_pair(matrix, other_path, other_labels, (), columns)
     if len(other_rows) == 1 or other_labels:
         absent = "labels" if matrix in other_rows else matrix
         raise InputError(
-            f"{other} rows lack their {absent}",
+            f"{other} rows have no {absent}",
             where=str(path),
-            remedy=f"Give {' and '.join(within)}.",
+            remedy=f"Save both {' and '.join(within)}.",
         )
     return arrays, other_rows or None
 
@@ -155,9 +155,9 @@ def _read_pair(
     for name in own:
         if name in arrays:
             raise InputError(
-                f"holds {name}, and {labels} gives the labels too",
+                f"holds {name}, but {labels} also gives labels",
                 where=str(path),
-                remedy=f"Leave {labels.name} out, or save the {matrix} alone.",
+                remedy=f"Omit {labels.name}, or save only the {matrix} in this file.",
             )
     return arrays | read_arrays(labels, matrix, required=("labels",))
 
@@ -178,15 +178,17 @@ def read_arrays(
     content = read_content(path)
     if path.suffix.lower() in TABLE_ENDINGS:
         if not len(content):
-            raise InputError("has no rows", where=str(path), remedy="Save it again.")
+            raise InputError(
+                "has no rows", where=str(path), remedy="Give a file with rows."
+            )
         content = arrays_of(
             content, matrix, where=str(path), required=required, columns=columns
         )
     elif columns and matrix in required:
         raise InputError(
-            f"is no table, so that it has no columns {', '.join(columns)}",
+            f"is not a table, so it has no columns {', '.join(columns)}",
             where=str(path),
-            remedy="Leave --columns out, or give a csv or parquet file.",
+            remedy="Omit --columns, or give a csv or parquet file.",
         )
     with user_data(path, "Save plain arrays."):
         arrays = _by_name(content, required[0] if len(required) == 1 else matrix)
@@ -221,7 +223,7 @@ def _other_name(name: str, arrays: Arrays, path: Path) -> str | None:
         others = [other for other in logits if other in arrays]
     if len(others) > 1:
         raise InputError(
-            f"holds {' and '.join(others)}, each of which may be the {name}",
+            f"holds {' and '.join(others)}, and each could be the {name}",
             where=str(path),
             remedy=f"Save one of them as {name}.",
         )
@@ -245,7 +247,7 @@ def _absent(
     remedy = f"Save {' and '.join(required)} under these names."
     probs = [name for name in arrays if name in ("probs", *OTHER_NAMES["probs"])]
     if "logits" in absent and probs:
-        remedy = "If these are probabilities, say so: --probs."
+        remedy = "If these are probabilities, pass --probs."
     elif "labels" in absent and len(required) > 1:
         remedy += " Or give the labels in a file of their own: --labels."
     return InputError(
@@ -261,9 +263,9 @@ def as_numpy(value: Any) -> NDArray[Any]:
         value = _dense(value)
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ArgumentError(
-            f"an array of shape {value.shape} has masked entries, whose mask would be "
-            "lost",
-            "Leave their rows out: array[~mask.any(axis=1)].data.",
+            f"an array of shape {value.shape} has masked entries, and masks are not "
+            "supported",
+            "Remove their rows: array[~mask.any(axis=1)].data.",
         )
     try:
         array = np.asarray(value)
@@ -281,7 +283,7 @@ def as_numpy(value: Any) -> NDArray[Any]:
 
 
 def check_dense(tensor: Tensor) -> None:
-    """Refuse a tensor whose numbers are not stored one by one."""
+    """Refuse a sparse, quantised or meta tensor."""
     if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta:
         raise ArgumentError(
             f"a tensor of shape {tuple(tensor.shape)} is sparse, quantised or without "
@@ -291,7 +293,7 @@ def check_dense(tensor: Tensor) -> None:
 
 
 def _dense(tensor: Tensor) -> Tensor:
-    """A tensor on the CPU whose type and layout NumPy has."""
+    """A tensor on the CPU, of a type and layout that NumPy supports."""
     check_dense(tensor)
     tensor = tensor.detach().cpu()
     # NumPy has neither bfloat16 nor types of eight bits.
@@ -320,27 +322,27 @@ def check_frame(values: Any, labels: Any, name: str) -> None:
         foreign += [column for column in columns if column not in numbered + foreign]
     if foreign:
         raise ArgumentError(
-            f"{name} has the columns {', '.join(map(repr, foreign[:5]))} beside the "
-            "scores",
-            "Leave these columns out, or give a matrix of the others.",
+            f"{name} has columns that are not scores: "
+            f"{', '.join(map(repr, foreign[:5]))}",
+            "Remove these columns, or give a matrix of the others.",
         )
     keys = [numbered_key(column) for column in columns]
     if len({prefix for prefix, _ in keys}) == 1 and keys != sorted(keys):
         raise ArgumentError(
             f"{name} has its columns in the order {', '.join(columns[:5])}, ..., not "
-            "that of their numbers",
+            "in numerical order",
             "Sort them, or give a matrix without names.",
         )
     both = _is_of_pandas(values) and _is_of_pandas(labels)
     if both and _is_reordered(values.index, labels.index):
         raise ArgumentError(
-            f"{name} and the labels have the same index in another order",
-            "Bring them into one: labels.loc[logits.index].",
+            f"{name} and the labels have the same index in different orders",
+            "Reorder the labels: labels.loc[logits.index].",
         )
 
 
 def check_same_columns(values: Any, others: Any, name: str) -> None:
-    """Refuse two data frames of classes whose columns are not the same, in one order.
+    """Refuse two data frames of classes whose columns or their order differ.
 
     Args:
         values: The first, or something that has no names of columns.
@@ -352,7 +354,7 @@ def check_same_columns(values: Any, others: Any, name: str) -> None:
     if columns is None or found is None or columns == found:
         return
     raise ArgumentError(
-        f"{name} have the columns {', '.join(found[:5])}, the others "
+        f"{name} have the columns {', '.join(found[:5])}, but the others have "
         f"{', '.join(columns[:5])}",
         "Give the same columns in the same order, or matrices without names.",
     )
@@ -388,7 +390,7 @@ def _is_reordered(index: Any, other: Any) -> bool:
 def check_other_rows(
     held_out: Tensor, others: Tensor, *, names: tuple[str, str], remedy: str
 ) -> None:
-    """Refuse tables of which one holds most rows of the other, in any order.
+    """Refuse two tables if one holds most rows of the other, in any order.
 
     Numbers that agree in float32 are equal. Rows that occur several times in a table do
     not count: a tree, for instance, gives many samples the same scores.
@@ -396,7 +398,7 @@ def check_other_rows(
     Args:
         held_out: Shape (n, dim).
         others: Shape (m, dim).
-        names: Of the two tables in messages.
+        names: Names of the two tables, for messages.
         remedy: What to do.
     """
     own = _keys_of_single_rows(held_out)
@@ -405,7 +407,7 @@ def check_other_rows(
     if shared > SHARED * fewer:
         raise ArgumentError(
             f"{names[0]} ({len(held_out)} rows) and {names[1]} ({len(others)}) have "
-            f"{shared} rows in common, which flatters the result",
+            f"{shared} rows in common, which makes the result too optimistic",
             remedy,
         )
 
@@ -413,14 +415,15 @@ def check_other_rows(
 def _keys_of_single_rows(table: Tensor) -> Tensor:
     """A number, int64, for each row that occurs once in a table (n, dim).
 
-    Equal rows have equal numbers, and different rows different ones but for a chance of
-    2^-64: sums, modulo 2^64, of products with random factors.
+    Equal rows have equal numbers; different rows have different ones, except with
+    probability 2^-64. A number is the sum, modulo 2^64, of the products with random
+    factors.
     """
     factors = torch.from_numpy(
         np.random.default_rng(0).integers(-(2**63), 2**63, table.shape[1])
     )
     pieces = [
-        # Adding 0 makes 0 of -0.
+        # Adding 0 turns -0 into 0.
         ((piece.float() + 0.0).view(torch.int32) * factors).sum(dim=1)
         for piece in table.split(max(1, CHUNK // table.shape[1]))
     ]
@@ -504,7 +507,7 @@ def checked_logits(
     check_logits(table, name=f"{name}{kind}", masked=True)
     if classes.dtype.kind == "b" and classes.ndim == 1 and table.shape[1] > 2:
         raise ArgumentError(
-            f"{name}labels are true or false, and there are {table.shape[1]} classes",
+            f"{name}labels are true or false, but there are {table.shape[1]} classes",
             "Give the class of each row, not whether its prediction was right.",
         )
     numbers = class_numbers(classes, table.shape, f"{name}labels")
@@ -551,7 +554,7 @@ def class_numbers(
     if len(wrong):
         raise ArgumentError(
             f"{name} must be one-hot, got {int(ones[wrong[0]])} ones in row {wrong[0]}",
-            "Give one class for each row; rows with several or none have no label.",
+            "Give exactly one class for each row.",
         )
     return torch.from_numpy(labels.argmax(axis=1))
 
@@ -570,7 +573,7 @@ def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
         raise ArgumentError(
             f"{name} must be whole numbers, got {values[wrong].flat[0]} "
             f"({values.dtype})",
-            "Number the classes from 0, and leave rows without a class out.",
+            "Number the classes from 0, and remove rows without a class.",
         )
     return torch.from_numpy(values.astype(np.int64))
 
@@ -605,7 +608,7 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
         raise ArgumentError(
             f"{name} must be finite, got {table[row, column]} in row {row}, "
             f"class {column}",
-            "Leave such rows out.",
+            "Remove such rows.",
         )
     return table
 
@@ -623,9 +626,9 @@ def _refuse_decisions(values: NDArray[Any], name: str) -> None:
 
 def _decisions(name: str) -> ArgumentError:
     return ArgumentError(
-        f"{name} must be numbers of shape (n, classes), got what looks like predicted "
+        f"{name} must be numbers of shape (n, classes), but they look like predicted "
         "classes",
-        "Give what the classes were predicted from.",
+        "Give the scores that the classes were predicted from.",
     )
 
 
@@ -643,8 +646,8 @@ def _refuse_rounded_zeros(
     decimals = rounded_decimals(torch.from_numpy(values))
     if decimals is not None:
         raise ArgumentError(
-            f"{name} are rounded to {decimals} decimals, and 0 for the label "
-            f"in row {zeros[0]}",
+            f"{name} are rounded to {decimals} decimals, so the label in row "
+            f"{zeros[0]} has probability 0",
             "Save them with all digits.",
         )
 
@@ -671,9 +674,9 @@ def _prob_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
     if bool(wrong.any()):
         row = int(wrong.int().argmax())
         raise ArgumentError(
-            f"{name} must be rows of numbers in [0, 1] that sum to one, got a least "
-            f"one of {exact[row].min():.6g} and a sum of {exact[row].sum():.6g} "
-            f"in row {row}",
-            "If these are logits, leave kind='probs' (--probs) out.",
+            f"{name} must be rows of numbers in [0, 1] that sum to one, got a minimum "
+            f"of {exact[row].min():.6g} and a sum of {exact[row].sum():.6g} in row "
+            f"{row}",
+            "If these are logits, omit kind='probs' (--probs).",
         )
     return exact

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Kind = Literal["logits", "probs"]
-# Rows of the table: label, metric, and factor from fractions or nats.
+# Rows of the table: label, metric, and the factor that multiplies fractions or nats.
 ROWS = (
     ("accuracy (%)", "accuracy", 100),
     ("top-5 accuracy (%)", "top5_accuracy", 100),
@@ -314,7 +314,7 @@ def calibrate(
     for purpose, (_, classes) in purposes.items():
         if len(classes) < bins:
             raise ArgumentError(
-                f"{kind}: there are {len(classes)} rows {purpose}, fewer than {bins} "
+                f"{kind}: only {len(classes)} rows {purpose}, fewer than the {bins} "
                 "bins",
                 "Give more rows, or fewer bins.",
             )
@@ -328,12 +328,12 @@ def _check_validation(validation: Any, fit_on: str) -> None:
     if not isinstance(validation, tuple | list) or len(validation) != 2:
         raise ArgumentError(
             f"validation must be (logits, labels), got {type(validation).__name__}",
-            "Give the two in a tuple.",
+            "Pass both in a tuple.",
         )
     if fit_on == "all":
         raise ArgumentError(
-            "fit_on is 'all', and there are validation rows to fit on",
-            "Leave one of them out.",
+            "fit_on='all' cannot be combined with validation rows",
+            "Omit one of them.",
         )
 
 
@@ -375,9 +375,9 @@ def calibrate_files(
     )
     if held_out and "fit_on" in options:
         raise InputError(
-            f"holds validation_{kind}, and --fit-on says what else to fit on",
+            f"holds validation_{kind}, which cannot be combined with --fit-on",
             where=str(logits),
-            remedy="Leave --fit-on out, or save the other arrays alone.",
+            remedy="Omit --fit-on, or save this file without its validation arrays.",
         )
     own = (held_out[kind], held_out["labels"]) if held_out else None
     paths = (logits, labels, validation, validation_labels)
@@ -449,15 +449,15 @@ def _given_rows(
     others = fitted[0]
     if others.shape[1] != values.shape[1]:
         raise ArgumentError(
-            f"validation {kind} have {others.shape[1]} classes, "
-            f"{kind} {values.shape[1]}",
-            "Give the same classes in both.",
+            f"validation {kind} have {others.shape[1]} classes, but {kind} have "
+            f"{values.shape[1]}",
+            "Use the same classes in both.",
         )
     check_other_rows(
         others,
         values,
         names=(f"validation {kind}", f"{kind} to report on"),
-        remedy="Give other rows; or say so: fit_on='all', --fit-on all.",
+        remedy="Give other rows, or pass fit_on='all' (--fit-on all).",
     )
     return fitted, reported
 
@@ -481,7 +481,8 @@ def _halves(
         fitted = _rows((images[~half], maps[~half]), kind, ignore_index)
         reported = _rows((images[half], maps[half]), kind, ignore_index)
         return fitted, reported
-    # The undivided rows, large for a language model, are freed on return.
+    # On return, this frees the rows before the split, which are large for a language
+    # model.
     return split_rows(_rows((logits, labels), kind, ignore_index), 0.5, generator)
 
 

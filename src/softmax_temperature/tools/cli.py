@@ -27,8 +27,8 @@ from softmax_temperature.tools.options import (
 )
 
 EXIT_CODES = (
-    "Exit codes: 0, done; 1, damaged or not reproduced; 2, wrong input: one line says "
-    "what is wrong, where, and what to do."
+    "Exit codes: 0, done; 1, damaged or not reproduced; 2, wrong input: one line names "
+    "what is wrong, where, and the remedy."
 )
 TABLE = (
     "npz, npy, safetensors, pt, csv or parquet. A table has a column label, and "
@@ -51,7 +51,7 @@ DATA = (
     "Embeddings (n, dim) and labels, optionally test_embeddings and test_labels: "
     f"{TABLE} Or a folder with one folder of images per class."
 )
-NO_VALIDATION = "there are no validation rows, --validation"
+NO_VALIDATION = "it needs validation rows (--validation)"
 EPOCHS = 300
 LR = 3.0
 # Typer does not export the base class of its usage errors.
@@ -174,15 +174,15 @@ def calibrate(
     """
     if (logits is None) is not sample:
         raise InputError(
-            "needs either a file or --sample",
+            "give either a file or --sample",
             where="LOGITS",
             remedy="Give your logits' path.",
         )
     if sample:
         unused = {"--labels": labels, "--columns": columns, "--probs": probs}
-        refuse_unused(unused, "the sample has logits and labels of its own")
+        refuse_unused(unused, "--sample provides logits, labels and columns")
     if validation is not None:
-        refuse_unused({"--fit-on": fit_on}, "--validation says what to fit on")
+        refuse_unused({"--fit-on": fit_on}, "--validation provides the rows to fit on")
     else:
         refuse_unused({"--validation-labels": validation_labels}, NO_VALIDATION)
     if html is not None and html.is_dir():
@@ -233,7 +233,7 @@ def suggest(
         bool, typer.Option("--download", help="Let the library download its weights.")
     ] = False,
     heuristic: Annotated[
-        Path | None, typer.Option(help="A heuristic.json to use in place of ours.")
+        Path | None, typer.Option(help="A heuristic.json to use instead of ours.")
     ] = None,
     columns: Columns = "",
     verify: Annotated[
@@ -313,7 +313,7 @@ def suggest(
 def _refuse_unused_by_suggest(
     data: Path, options: dict[str, Any], *, verify: bool
 ) -> None:
-    """Refuse options that `suggest` does not use for such data."""
+    """Refuse options that `suggest` does not use for this kind of data."""
     if not data.exists():
         raise InputError(
             "no such file or folder", where=str(data), remedy="Correct the path."
@@ -322,14 +322,14 @@ def _refuse_unused_by_suggest(
     of_images = ["--backbone", "--download"]
     of_search = ["--test", "--epochs", "--lr"]
     if data.is_dir():
-        reason = f"{data} is a folder of images, whose labels are in it"
+        reason = f"{data} is a folder of images, whose subfolders are the labels"
         refuse_unused({name: options[name] for name in of_files}, reason)
     else:
-        reason = f"{data} is no folder of images"
+        reason = f"{data} is not a folder of images"
         refuse_unused({name: options[name] for name in of_images}, reason)
         of_search.append("--device")
     if not verify:
-        reason = "nothing is searched without --verify"
+        reason = "only --verify searches"
         refuse_unused({name: options[name] for name in of_search}, reason)
 
 
@@ -383,7 +383,7 @@ def scorecard(
     if write is None:
         print(verdicts.scorecard_text(papers=papers or ()))
         return
-    refuse_unused({"PAPER": papers or None}, "--write writes all papers")
+    refuse_unused({"PAPER": papers or None}, "--write always writes all papers")
     verdicts.write_scorecard(write)
 
 
@@ -393,7 +393,7 @@ def profile(name: Annotated[str, typer.Argument(help=_profiles())]) -> None:
     from softmax_temperature.runner.artifacts import write_text
     from softmax_temperature.tools.profiles import render_profile
 
-    # An invalid profile raises before anything is written.
+    # An invalid profile raises an error before anything is written.
     text, _ = render_profile(name)
     write_text(Path("params.yaml"), text)
     print(f"params.yaml is now profile {name}.")
@@ -459,7 +459,7 @@ def compare(
         ),
     ] = None,
 ) -> None:
-    """Say whether the results in this folder are those of a commit.
+    """Check whether the results in this folder are those of a commit.
 
     Counts the files that are equal, and names the largest relative difference of a
     number and every verdict that differs. Exits with 1 if it is not a reproduction.
@@ -482,7 +482,7 @@ def verify(as_json: Json = False) -> None:
     """Compare artifacts with their manifests."""
     from softmax_temperature.tools import project
 
-    # In another folder there are no artifacts, and none would be found damaged.
+    # Another folder holds no artifacts, so this check would pass for no reason.
     if not Path("dvc.yaml").is_file():
         raise InputError(
             "no such file",
@@ -508,9 +508,9 @@ def rejudge(
 ) -> None:
     """Rewrite tables and verdicts from the records in results/.
 
-    For use after a change of a paper's tables or claims. It writes the tables,
-    claims.json and metrics.json in results/PROFILE/PAPER, needs no data/, and prints
-    every verdict that changed. Deviations stay those of the run.
+    Use it after changing a paper's tables or claims. It writes the tables, claims.json
+    and metrics.json in results/PROFILE/PAPER, needs no data/, and prints every verdict
+    that changed. Deviations stay those of the run.
     """
     from softmax_temperature.tools import verdicts
 
@@ -522,8 +522,8 @@ def rejudge(
 def register() -> None:
     """Add new and changed claims to data/registered_claims.csv.
 
-    For use before a study runs, and after a change of a claim, each with its line in
-    docs/protocol.md: it prints the digest that the line must name.
+    Use it before a study runs and after changing a claim. Each change needs a line in
+    docs/protocol.md; this command prints the digest that the line must name.
     """
     from softmax_temperature.tools import verdicts
 
@@ -543,7 +543,7 @@ def main() -> None:
     except UsageError as error:
         line = error.format_message()
         if "\n" in line:
-            # Without arguments the error is the help.
+            # Without arguments, typer raises the help as an error.
             error.show()
             sys.exit(error.exit_code)
         line = line.replace("Value error, ", "")

@@ -17,11 +17,11 @@ from softmax_temperature.papers.shared.sources import RECORDS
 from softmax_temperature.runner.errors import InputError
 
 CLOSE = 1e-6
-"""The largest relative difference that last bits of sums account for."""
+"""The largest relative difference that rounding in sums can explain."""
 NEGLIGIBLE = 1e-12
-"""Values below this are zero: their relative difference says nothing."""
+"""Smaller values count as zero, because their relative difference is meaningless."""
 SHOWN = 10
-"""Lines of a kind that the text shows."""
+"""Maximum number of lines of each kind in the text."""
 
 _ENVIRONMENT = PurePosixPath("environment.json")
 _DIGEST = re.compile(r"^\.cells\[\d+\]\.(fingerprint$|inputs\.|result$)")
@@ -46,7 +46,7 @@ class Difference:
 
     @property
     def relative(self) -> float:
-        """Their distance, relative to the larger one in size."""
+        """Their difference, divided by the larger absolute value."""
         size = max(abs(self.first), abs(self.second))
         if size < NEGLIGIBLE:
             return 0.0
@@ -107,7 +107,7 @@ class Comparison:
             head = "Reproduced"
         elif self.processors is not None:
             kinds = " and ".join(self.processors)
-            head = f"Not comparable bit by bit, for they ran on {kinds}"
+            head = f"Not comparable bit by bit, because they ran on {kinds}"
         elif self.verdicts or self.missing:
             head = "Not reproduced"
         else:
@@ -205,7 +205,7 @@ def _compare_file(
     values = dict(_values(name, first))
     other_values = dict(_values(name, second))
     if values.keys() != other_values.keys():
-        result.texts.append(f"{name}: other rows, columns or keys")
+        result.texts.append(f"{name}: different rows, columns or keys")
         return
     for place, value in values.items():
         other = other_values[place]
@@ -227,7 +227,7 @@ def _is_about_time(name: PurePosixPath) -> bool:
 
 
 def _depends_on_bits(name: PurePosixPath, place: str) -> bool:
-    """Whether a text is a digest of results, which the last bits of a processor change.
+    """Whether a text is a digest of results, which changes with their last bits.
 
     The results themselves are compared as numbers, in the other files.
     """
@@ -314,12 +314,12 @@ def _files_of_commit(revision: str, folder: Path) -> dict[PurePosixPath, bytes]:
 
 def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     file = tar.extractfile(member)
-    assert file is not None, "a regular file of an archive has a content"
+    assert file is not None, "a regular file in an archive has content"
     return file.read()
 
 
 def _ignored(folder: Path) -> set[PurePosixPath]:
-    """Files that Git ignores, such as the report, which no commit has."""
+    """Files that Git ignores and no commit has, such as the report."""
     listed = _git(
         "ls-files",
         "-z",
@@ -337,7 +337,7 @@ def _git(*arguments: str) -> bytes:
         done = subprocess.run(["git", *arguments], capture_output=True, check=True)  # noqa: S603, S607
     except FileNotFoundError:
         raise InputError(
-            "there is no Git to read a commit with",
+            "Git is not installed, so no commit can be read",
             where="git",
             remedy="Install it, or name two studies: --study A --with B.",
         ) from None

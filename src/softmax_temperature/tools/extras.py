@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from softmax_temperature.params import Params, read_params
 from softmax_temperature.tools.programs import PARAMS, ParamsFile, run_program
 
-# For each extra, a package whose presence shows that it is installed.
+# One package per extra; if it is present, the extra is installed.
 PACKAGES = {"ray": "ray", "translation": "sacrebleu"}
 
 

@@ -64,7 +64,7 @@ def read_content(path: Path) -> Any:
         return read(path)
     except ImportError as error:  # Parquet needs pyarrow, which is optional.
         raise InputError(
-            "cannot be read (that needs the package pyarrow)",
+            "cannot be read without the package pyarrow",
             where=str(path),
             remedy="Install it: pip install pyarrow.",
         ) from error
@@ -146,8 +146,8 @@ def _is_row_of_numbers(cells: Sequence[Any]) -> bool:
 def _single_column(path: Path) -> pd.DataFrame:
     """A one-column table whose first cell is 0, a value or the column's number.
 
-    It is the column's number if the other cells are not all whole numbers and so cannot
-    be labels.
+    It is the column's number if the other cells are not all whole numbers, because then
+    they cannot be labels.
     """
     import pandas as pd
 
@@ -168,7 +168,7 @@ def _npz(path: Path) -> dict[str, NDArray[Any]]:
     with path.open("rb") as file:
         archive = np.load(file, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise UnpicklingError("an npy file with another ending")
+            raise UnpicklingError("is an npy file with the wrong ending")
         return dict(archive)
 
 

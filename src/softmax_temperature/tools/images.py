@@ -72,7 +72,7 @@ def rows_of_images(
         files = class_files(place.parent, place.name)
         if len(files) < 2:
             raise InputError(
-                f"has {len(files)} class folders with images",
+                f"needs at least 2 class folders with images, has {len(files)}",
                 where=str(folder),
                 remedy=_LAYOUT,
             )
@@ -146,8 +146,7 @@ def _of_library(name: str, others: Sequence[str]) -> Backbone:
             tag, size = _torchvision_weights(architecture, tag)
     except (KeyError, AttributeError) as error:
         raise InputError(
-            f"{holder} has no such weights, or does not say how their images are "
-            "prepared",
+            f"{holder} has no such weights, or does not describe their preprocessing",
             where=name,
             remedy="Describe it in params.yaml, under `backbones`.",
         ) from error

@@ -1,7 +1,7 @@
 """Digests of the user's files that each program reads, as dependencies of DVC's stages.
 
-DVC would have to hash all of data.root, which may hold much that no cell reads and need
-not exist. So the stage `inputs`, which always runs, lists exactly the files that the
+DVC would have to hash all of data.root, which may be missing or hold many files that no
+cell reads. So the stage `inputs`, which always runs, lists exactly the files that the
 parameters name, with the digests that are in the cells' fingerprints.
 """
 
@@ -17,10 +17,10 @@ from softmax_temperature.stages.inputs import Item, input_items
 INPUTS = Path("data/inputs")
 MISSING = "missing"
 PROGRAMS = ("fetch", "embed", "train_focal", "train_cooling")
-"""The programs in `pipeline/` that read files of the user's."""
+"""The programs in `pipeline/` that read the user's files."""
 
 Digests = dict[str, str]
-"""By item: a sha256, "missing", "built in", or the fault of the files."""
+"""By item: a sha256, "missing", "built in", or the error in the files."""
 
 
 def input_digests(params: Params) -> dict[str, Digests]:
@@ -59,5 +59,6 @@ def _shown(item: Item) -> str:
     except MissingInput:
         return MISSING
     except InputError as error:
-        # The cell that reads the files reports it. Repaired files give another text.
+        # The cell that reads the files reports this error. Repaired files change the
+        # text.
         return f"{error.where}: {error.what}"

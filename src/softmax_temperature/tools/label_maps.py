@@ -45,8 +45,8 @@ def labelled_rows(
         return values, classes
     if void.all():
         raise ArgumentError(
-            f"{name}labels are all {ignore_index}, which stands for no class",
-            "Give rows that have one, or another ignore_index.",
+            f"{name}labels are all {ignore_index}, the ignored label",
+            "Give rows that have a class, or another ignore_index.",
         )
     return values[~void], classes[~void]
 

@@ -1,12 +1,12 @@
 """Print the lines of requirements.lock that some extras of the project need.
 
-It runs before anything is installed, so it uses the standard library alone:
+It runs before anything is installed, so it uses only the standard library:
 
     python src/softmax_temperature/tools/locked.py EXTRA...
 
 A package of the lock is needed if pyproject.toml names it for the library, its build or
 one of the extras, or if a needed package requires it, according to the comments `#
-via`. If a CPU build of the pinned torch is installed, it stays, and CUDA is left out.
+via`. If a CPU build of the pinned torch is installed, it is kept and CUDA is left out.
 """
 
 import re
@@ -41,7 +41,9 @@ def read_pins(lock: str) -> list[Pin]:
     for text in re.findall(r"^[^\s#].*\n(?:[ ].*\n)*", lock, re.MULTILINE):
         pin = _PIN.match(text)
         if pin is None:
-            raise SystemExit(f"requirements.lock: not a pin: {text.splitlines()[0]}")
+            raise SystemExit(
+                f"requirements.lock: this line is not a pin: {text.splitlines()[0]}"
+            )
         parents = frozenset(map(_normal, _PARENT.findall(text)))
         pins.append(Pin(_normal(pin[1]), pin[2], parents, text))
     return pins

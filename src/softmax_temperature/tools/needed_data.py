@@ -76,9 +76,9 @@ def checked(item: Item, root: Path) -> str | None:
     published = _published(item)
     if published and published.sha256 and digest != published.sha256:
         raise InputError(
-            f"its sha256 is {digest}, that of the published file {published.sha256}",
+            f"its sha256 is {digest}, but the published file has {published.sha256}",
             where=str(root / item.source),
-            remedy=f"Get {published.url} again.",
+            remedy=f"Download {published.url} again.",
         )
     return digest
 
@@ -93,7 +93,7 @@ def fetch(url: str, path: Path, sha256: str) -> None:
     Raises:
         InputError: If the download fails, or the content has another sha256.
     """
-    remedy = f"Put the file of the sha256 {sha256}, unpacked, at {path}."
+    remedy = f"Put the file with sha256 {sha256}, unpacked, at {path}."
     try:
         with urlopen(url, timeout=60) as answer:  # noqa: S310  (an address of the catalogue)
             content = answer.read()
@@ -106,7 +106,7 @@ def fetch(url: str, path: Path, sha256: str) -> None:
     downloaded = sha256_of(content).hexdigest()
     if downloaded != sha256:
         raise InputError(
-            f"changed: its sha256 is {downloaded}", where=url, remedy=remedy
+            f"has changed: its sha256 is {downloaded}", where=url, remedy=remedy
         )
     with atomic_file(path) as file:
         file.write(content)

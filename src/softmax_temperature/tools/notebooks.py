@@ -40,7 +40,7 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
             written.
     """
     notebook = _executed(source, parameters)
-    # papermill repeats the tagged cell with the actual values. One copy is enough.
+    # papermill repeats the tagged cell with the actual values, so drop the original.
     notebook.cells = [
         cell
         for cell in notebook.cells
@@ -60,14 +60,14 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
 
 
 def without_empty_sections(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
-    """The cells without those that show nothing, and without their text.
+    """Drop the cells that show nothing, together with their text.
 
-    A section begins with a heading. It goes if it has code and none of its code shows
-    anything; of the others, code that shows nothing goes with the words above it. Code
-    that imports or reads something, tagged "setup", always stays.
+    A section begins with a heading. It is dropped if it has code and none of its code
+    shows anything. In other sections, code that shows nothing is dropped with the text
+    above it. Code that imports or reads something, tagged "setup", always stays.
 
-    If the section tagged "main" goes, that tagged "instead" takes its place: a study
-    of something else shows that first.
+    If the section tagged "main" is dropped, the section tagged "instead" replaces it,
+    so that a study of something else shows that first.
     """
     kept = []
     for section in _in_order(_begun(cells, _is_heading)):
@@ -133,7 +133,7 @@ def _shows(cell: NotebookNode) -> bool:
 
 
 def write_notice(source: Path, target: Path, text: str) -> None:
-    """Write a notebook with another one's title and a text, without figures."""
+    """Write a notebook with another notebook's title and a text, without figures."""
     title = nbformat.read(source, as_version=4).cells[0].source
     cells = [new_markdown_cell(title), new_markdown_cell(text)]
     for number, cell in enumerate(cells):
@@ -144,9 +144,9 @@ def write_notice(source: Path, target: Path, text: str) -> None:
 
 
 def _executed(source: Path, parameters: Mapping[str, Any]) -> NotebookNode:
-    # An empty folder of settings, so that the user's own have no effect.
+    # Use an empty folder of settings, so that the user's own have no effect.
     with tempfile.TemporaryDirectory() as settings:
-        # The log would tell readers about the kernel's port and its end.
+        # The log would show the kernel's port and shutdown to readers.
         options = [f"--ipython-dir={settings}", "--log-level=CRITICAL"]
         try:
             notebook: NotebookNode = papermill.execute_notebook(
@@ -163,7 +163,7 @@ def _executed(source: Path, parameters: Mapping[str, Any]) -> NotebookNode:
             )
         except (papermill.PapermillExecutionError, TimeoutError, RuntimeError) as error:
             raise InputError(
-                f"did not run to its end ({_reason(error)})",
+                f"did not finish ({_reason(error)})",
                 where=str(source),
                 remedy=(
                     "Run it in Jupyter to see the whole trace, with more memory if its "

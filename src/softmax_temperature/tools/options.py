@@ -19,9 +19,7 @@ def refuse_unused(options: Mapping[str, object], reason: str) -> None:
         if value is not None and value is not False and value != ""
     ]
     if unused:
-        raise InputError(
-            f"is not used: {reason}", where=unused[0], remedy="Leave it out."
-        )
+        raise InputError(f"is not used: {reason}", where=unused[0], remedy="Omit it.")
 
 
 def checked_device(device: str) -> str:
@@ -32,7 +30,7 @@ def checked_device(device: str) -> str:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise InputError(
-            "is no device that torch can use here",
+            "is not a device that torch can use here",
             where=f"--device {device}",
             remedy="Use cpu.",
         ) from error
@@ -43,6 +41,8 @@ def checked_lr(lr: float) -> float:
     """The learning rate, or InputError unless it is finite and positive."""
     if not 0 < lr < math.inf:
         raise InputError(
-            "is no learning rate", where=f"--lr {lr}", remedy="Give a number above 0."
+            "is not a valid learning rate",
+            where=f"--lr {lr}",
+            remedy="Give a number above 0.",
         )
     return lr

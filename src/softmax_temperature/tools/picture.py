@@ -43,7 +43,7 @@ _RULES = {
     "chosen on validation": "search on\nvalidation data",
     "ridge of the logarithm (ours)": "predicted from\nstatistics (ours)",
 }
-_SCHEDULES = {  # From no schedule to the smoothest.
+_SCHEDULES = {  # Ordered from no schedule to the smoothest.
     "none": "constant\nrate",
     "piecewise": "piecewise",
     "exponential_slow": "exponential,\nslow",

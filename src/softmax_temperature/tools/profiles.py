@@ -24,7 +24,7 @@ PROFILES = Path("profiles")
 # Columns that ruamel fills, and columns per level.
 _WIDTH = 78
 _INDENT = 2
-# Comments are moved once to where ruamel reads them.
+# Comments move only once to the place where ruamel reads them.
 _MOST_DUMPS = 5
 DEFAULTS = "defaults"
 HEADING = (
@@ -52,7 +52,7 @@ def render_profile(name: str, folder: Path = PROFILES) -> tuple[str, Params]:
     names = profile_names(folder)
     if not names:
         raise InputError(
-            "no such folder, or no profile in it",
+            "no profiles found",
             where=str(folder),
             remedy="Run this in the project's root folder.",
         )
@@ -64,9 +64,9 @@ def render_profile(name: str, folder: Path = PROFILES) -> tuple[str, Params]:
     top = read_yaml(folder / f"{name}.yaml", kind="rt") or CommentedMap()
     if not isinstance(top, CommentedMap):
         raise InputError(
-            "is no mapping of parameters to values",
+            "is not a mapping of parameters to values",
             where=str(folder / f"{name}.yaml"),
-            remedy="Write it as profiles/mini.yaml.",
+            remedy="Write it like profiles/mini.yaml.",
         )
     _overlay(merged, top)
     merged["profile"] = name

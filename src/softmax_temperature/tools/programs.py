@@ -47,7 +47,7 @@ def stage_program(
         if only is not None:
             require_choice("--only", only, names)
         parameters = read_params(params)
-        # Without DVC, nothing else has downloaded them.
+        # Without DVC, no other stage has downloaded them.
         for line in download_missing(parameters, program):
             say(f"not run: data missing: {line}")
         parameters = without_missing(parameters)
@@ -136,7 +136,7 @@ def exit_code(work: Callable[[], None]) -> int:
     received = [signal.SIGINT]
 
     def interrupt(number: int, _: FrameType | None) -> None:
-        # A second signal must not interrupt the cleanup.
+        # A second signal must not interrupt cleaning up.
         signal.signal(number, signal.SIG_IGN)
         received.append(signal.Signals(number))
         raise KeyboardInterrupt

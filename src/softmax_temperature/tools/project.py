@@ -116,7 +116,7 @@ def plan(params: Params) -> list[StagePlan]:
 
 
 def _note(error: InputError, params: Params) -> str:
-    """Why a stage's cells cannot be listed, without advice to set what is set."""
+    """The reason why a stage's cells cannot be listed, without an unneeded remedy."""
     if isinstance(error, NotDownloadedError) and params.data.download:
         return f"{error.where}: {error.what}; the run downloads them"
     return str(error)
@@ -128,7 +128,7 @@ def _require_package_of_this_folder() -> None:
     imported = Path(__file__).parents[1]
     if here.is_dir() and not here.samefile(imported):
         raise InputError(
-            f"is not the package that is imported, which is {imported}",
+            f"is not the imported package, which is {imported}",
             where=str(here),
             remedy="Run `PYTHONPATH=src softmax-temperature plan`.",
         )
@@ -242,7 +242,7 @@ def verify() -> Verified:
         except ArtifactError as error:
             differences = [f"{error.where}: {error.what}"]
         if differences and WORK in folder.parents:
-            # Without its manifest the cell is run again.
+            # Without its manifest, the cell runs again.
             set_aside(folder / MANIFEST)
         problems += differences
     checkpoints = sorted(find_files(WORK, CHECKPOINT))
@@ -253,5 +253,7 @@ def verify() -> Verified:
             problems.append(f"{error.where}: {error.what}")
         else:
             if not is_whole:
-                problems.append(f"{path}: damaged (its own sha256 differs)")
+                problems.append(
+                    f"{path}: damaged (its sha256 is not the one it records)"
+                )
     return Verified(len(folders), len(checkpoints), problems)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from softmax_temperature.metrics import ReliabilityBins
 from softmax_temperature.papers.shared.figures import HUES, WIDTH, style
 
-# Inches per panel, so that a single panel is not stretched over the page.
+# Inches per panel; a single panel must not be stretched over the page.
 MOST_WIDTH = 3.4
 # Inches for the labels on the left.
 AXIS_WIDTH = 0.6
@@ -116,7 +116,7 @@ def _reliability(upper: Axes, lower: Axes, table: ReliabilityBins) -> None:
     filled = (table.counts > 0).numpy()
     right = table.accuracy.numpy()[filled]
     low, high = _wilson(right, table.counts.numpy()[filled])
-    # Rounding may put the end on the wrong side of 0 or 1.
+    # Rounding may move an end just outside 0 or 1.
     reach = 100 * np.stack([right - low, high - right]).clip(min=0)
     look = {
         "fmt": "none",

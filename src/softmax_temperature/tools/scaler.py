@@ -34,7 +34,7 @@ from softmax_temperature.scaling import check_two_classes, search_temperature
 from softmax_temperature.tools.arrays import check_dense, check_frame, checked_logits
 from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
 
-# Masked classes have infinite logits, so `_check_values` checks values in place of
+# Masked classes have infinite logits, so `_check_values` checks values instead of
 # scikit-learn.
 ARRAYS: dict[str, Any] = {
     "dtype": [np.float64, np.float32],
@@ -218,14 +218,14 @@ class TemperatureScaler(
 
 
 def _check_scores(values: Any) -> None:
-    """Refuse logits that are complex, sparse, or true and false as decisions are."""
+    """Refuse logits that are complex, sparse or booleans."""
     _check_real(values, "X")
     if isinstance(values, Tensor):
         check_dense(values)
     if str(getattr(values, "dtype", "")) in ("bool", "torch.bool"):
         raise ArgumentError(
-            f"X must be logits, got true or false in shape {tuple(values.shape)}",
-            "Give what was compared, not whether it is larger.",
+            f"X must be logits, got booleans of shape {tuple(values.shape)}",
+            "Give the scores, not the result of comparing them.",
         )
 
 
@@ -256,8 +256,8 @@ def _check_values(logits: Any) -> None:
     # The product is a copy, because torch warns about read-only arrays.
     if not all_finite(torch.as_tensor(logits * 1).amax(1)):
         raise ValueError(
-            "X must be finite, got a row that holds NaN or inf, or nothing but "
-            "-inf, which masks a class"
+            "X must be finite, got a row with NaN or inf, or with -inf (a masked "
+            "class) in every column"
         )
 
 
@@ -307,7 +307,7 @@ class TemperatureScaled(nn.Module):
         self.network = network
         self._classes = classes
         check_positive(temperature, "temperature", torch.get_default_dtype())
-        # Outputs that have been checked not to be probabilities.
+        # Number of outputs that were checked and are not probabilities.
         self._judged_rows = 0
         self.register_buffer("temperature", torch.tensor(float(temperature)))
 
@@ -326,13 +326,13 @@ class TemperatureScaled(nn.Module):
         return logits / self.temperature
 
     def _check_classes(self, shape: tuple[int, ...]) -> None:
-        """Refuse logits of other classes than the temperature was fitted on."""
+        """Refuse logits unless their number of classes is that of the fit."""
         # A binary classifier may drop the dimension of its only logit.
         squeezed = self._classes == 1 and len(shape) < 2
         known = self._classes is None or squeezed
         if not known and self._classes not in (*shape[1:2], *shape[-1:]):
             raise ArgumentError(
-                f"the network's logits have shape {shape}, and the temperature was "
+                f"the network's logits have shape {shape}, but the temperature was "
                 f"fitted on {self._classes} columns",
                 "Fit the temperature on logits of this network.",
             )

@@ -42,16 +42,16 @@ from softmax_temperature.tools.arrays import (
 
 # Fraction of the rows for measuring accuracy if there are no test rows.
 HELD_OUT = 0.25
-# Percentage points in a fraction of 1.
+# Percentage points per fraction.
 POINTS = 100
 SMALLEST_BATCH = 32
-# Directions in float32 that lie on a line miss it by less.
+# float32 directions on one line deviate from it by less than this.
 ON_LINE = 1e-6
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """The inverse temperature to use, and the accuracy that it is expected to lose.
+    """The suggested inverse temperature, and the accuracy that it is expected to lose.
 
     A loss is the accuracy of the best inverse temperature minus the accuracy of the
     suggested one, in percentage points.
@@ -221,16 +221,17 @@ def checked_rows(
     raw_labels = as_numpy(labels)
     if raw_labels.shape == (values.shape[1],) != (len(values),):
         raise ArgumentError(
-            f"{name}embeddings {tuple(values.shape)} look transposed: there are "
-            f"{len(raw_labels)} labels",
+            f"{name}embeddings of shape {tuple(values.shape)} look transposed, "
+            f"because there are {len(raw_labels)} labels",
             "Give one row per sample, (n, dim).",
         )
     numbers = class_numbers(raw_labels, values.shape, f"{name}labels")
-    # -1 is a class only beside 1; otherwise it stands for no class, as -100 does.
+    # -1 is a class only if the other label is 1; otherwise it means no class, like
+    # -100.
     if bool((numbers < 0).any()) and numbers.unique().tolist() != [-1, 1]:
         raise ArgumentError(
             f"{name}labels must not be negative, got {int(numbers.min())}",
-            "Leave rows without a class out.",
+            "Remove rows without a class.",
         )
     if classes is None:
         classes = numbers.unique()
@@ -239,7 +240,7 @@ def checked_rows(
         raise ArgumentError(
             f"{name}labels hold {min(unknown)}, a class that the training rows do not "
             "have",
-            "Leave its rows out, or number the classes alike.",
+            "Remove its rows, or number the classes the same way.",
         )
     indices = torch.searchsorted(classes, numbers)
     check_classes(indices, len(values), f"{name}labels")
@@ -247,17 +248,17 @@ def checked_rows(
 
 
 def _check_directions(embeddings: torch.Tensor) -> None:
-    """Refuse embeddings that lie on one line, as constant ones and single numbers do.
+    """Refuse embeddings on one line, such as constant rows or single numbers.
 
-    Their cosines are 1 and -1, of which no inverse temperature makes a classifier.
+    Their cosines are 1 and -1, which no inverse temperature turns into a classifier.
     """
     units = normalise(embeddings)
     first = units[0]
     from_line = torch.addr(units, units @ first, first, alpha=-1)
     if from_line.abs_().max().item() < ON_LINE:
         raise ArgumentError(
-            f"embeddings {tuple(embeddings.shape)} all lie on one line, so that their "
-            "cosines do not tell classes apart",
+            f"embeddings of shape {tuple(embeddings.shape)} all lie on one line, so "
+            "their cosines cannot separate classes",
             "Give the outputs of a trained layer, at least two numbers per sample.",
         )
 
@@ -273,15 +274,16 @@ def checked_parts(train: Arrays, test: Arrays | None) -> tuple[Rows, Rows | None
     test_dimensions = test_rows[0].shape[1]
     if test_dimensions != train_dimensions:
         raise ArgumentError(
-            f"test embeddings have {test_dimensions} dimensions, the others "
-            f"{train_dimensions}",
+            f"test embeddings have {test_dimensions} dimensions, but training "
+            f"embeddings have {train_dimensions}",
             "Embed both with the same network.",
         )
     check_other_rows(
         test_rows[0],
         train_rows[0],
         names=("test embeddings", "embeddings to train on"),
-        remedy="Give other rows; or none, and a quarter is held out.",
+        remedy="Give other test rows, or none; then a quarter of the training rows is "
+        "held out.",
     )
     return train_rows, test_rows
 
@@ -319,8 +321,9 @@ def searched(
         train, test = split_rows(train, HELD_OUT, generator, every_class=True)
         if not len(test[1]):
             raise ArgumentError(
-                "labels: no class has a second row to measure accuracy on",
-                "Give more rows, or test rows.",
+                "labels: every class has only one row, so none can be held out to "
+                "measure accuracy",
+                "Give more rows per class, or separate test rows.",
             )
     batch = max(SMALLEST_BATCH, len(train[1]) // 10)
     settings: dict[str, Any] = {

@@ -75,17 +75,17 @@ def arrays_of(
     if "labels" in required:
         if len(labels) > 1:
             raise InputError(
-                f"has columns {' and '.join(labels)}, each of which may be the label",
+                f"has columns {' and '.join(labels)}, and each could be the label",
                 where=where,
-                remedy="Leave one.",
+                remedy="Keep one.",
             )
         if labels:
             arrays["labels"] = _label_column(table, labels[0], where)
     elif labels and not columns:
         raise InputError(
-            f"has a column {labels[0]!r}, and --labels gives the labels too",
+            f"has a column {labels[0]!r}, but --labels also gives labels",
             where=where,
-            remedy="Leave --labels or the column out, or name the classes: --columns.",
+            remedy="Omit --labels, remove the column, or name the classes: --columns.",
         )
     if matrix not in required:
         return arrays or {"labels": _labels_alone(table, names, where)}
@@ -109,9 +109,9 @@ def _labels_alone(
     if all(name.isdigit() for name in names):
         return _numbers(table, _numbered(table, names, "labels", where), where)
     raise InputError(
-        f"has no column label (its columns: {_listed(names)})",
+        f"has no column named label (its columns: {_listed(names)})",
         where=where,
-        remedy="Call the column of the labels label.",
+        remedy="Name the column of labels `label`.",
     )
 
 
@@ -136,7 +136,7 @@ def _chosen(others: Sequence[str], columns: Sequence[str], where: str) -> list[s
         matches = [name for name in others if fnmatchcase(name, pattern)]
         if not matches:
             raise InputError(
-                f"has no column {pattern!r} beside the label (--columns)",
+                f"has no column {pattern!r} other than the label (--columns)",
                 where=where,
                 remedy=nearest(pattern, others),
             )
@@ -173,7 +173,7 @@ def _numbered(
         else:
             unnumbered.append(name)
     _refuse_index(table, others, where)
-    _numbers(table, others, where)  # Refuses text, which no name explains.
+    _numbers(table, others, where)  # This refuses text, which no column name allows.
     _refuse_others(groups, unnumbered, matrix, where)
     if not others:
         return []
@@ -193,9 +193,10 @@ def _single(name: str, matrix: str, where: str) -> list[str]:
     """The column of a binary classifier, refused if its name does not say so."""
     if name != "0" and name.lower() not in SINGLE_NAMES[matrix]:
         raise InputError(
-            f"has one column, {name[:40]!r}, which does not say that it holds {matrix}",
+            f"has one column, {name[:40]!r}, whose name does not show that it holds "
+            f"{matrix}",
             where=where,
-            remedy="Call it logit (of class 1); or separate columns by commas.",
+            remedy="Name it logit (for class 1), or separate columns by commas.",
         )
     return [name]
 
@@ -212,7 +213,7 @@ def _refuse_index(table: pd.DataFrame, others: Sequence[str], where: str) -> Non
     )
     if counted or first.startswith("Unnamed:"):
         raise InputError(
-            f"has a column {first!r}, which looks like the index of a data frame",
+            f"has a column {first!r} that looks like the index of a data frame",
             where=where,
             remedy="Write the table with index=False.",
         )
@@ -233,14 +234,14 @@ def _refuse_others(
             f"columns {_listed(unnumbered)} are neither the label nor numbered "
             f"{matrix} ({matrix}_0, {matrix}_1, ...)",
             where=where,
-            remedy=f"Leave them out, or name the classes: --columns{example}.",
+            remedy=f"Remove them, or name the classes with --columns{example}.",
         )
     if len(groups) > 1:
         raise InputError(
-            f"has several groups of numbered columns, "
+            "has several groups of numbered columns: "
             f"{_listed([f'{prefix}*' for prefix in groups])}",
             where=where,
-            remedy=f"Leave one, or choose it: --columns {pattern!r}.",
+            remedy=f"Keep one group, or choose it with --columns {pattern!r}.",
         )
 
 
@@ -253,7 +254,7 @@ def _numbers(
             raise InputError(
                 f"column {name!r} is not numeric",
                 where=where,
-                remedy="Leave it out, or write plain numbers, separated by commas.",
+                remedy="Remove it, or write plain numbers, separated by commas.",
             )
     return table[list(chosen)].to_numpy(np.float64, na_value=np.nan)
 

@@ -64,7 +64,7 @@ def scorecard_text(results: Path = RESULTS, papers: Collection[str] = ()) -> str
     for paper in papers:
         if paper not in PAPERS:
             raise InputError(
-                f"no paper {paper!r}", where="PAPER", remedy=nearest(paper, PAPERS)
+                f"unknown paper {paper!r}", where="PAPER", remedy=nearest(paper, PAPERS)
             )
     parts = []
     for paper, claims in evidence(results).items():
@@ -147,7 +147,7 @@ def write_scorecard(path: Path, results: Path = RESULTS) -> None:
     _, closed, after = rest.partition(CLOSE)
     if not closed:
         raise InputError(
-            "no scorecard markers",
+            "has no scorecard markers",
             where=str(path),
             remedy=f"Put {OPEN} and {CLOSE} where the scorecard belongs.",
         )
@@ -178,7 +178,7 @@ def rejudge(profiles: Sequence[str] = ()) -> list[str]:
     with_results = results.profiles_with_results()
     for profile in set(profiles).difference(with_results):
         raise InputError(
-            f"no results of {profile!r}",
+            f"no results of profile {profile!r}",
             where=str(results.RESULTS),
             remedy=nearest(profile, with_results),
         )

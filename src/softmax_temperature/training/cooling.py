@@ -25,15 +25,11 @@ MOST_PIXELS = 200_000
 class CoolingCallback(Callback):
     """Cools a network on held-out samples, once per epoch or per `period` batches.
 
-    For a period in batches, `after_batch` belongs among the trainer's (see
+    If the period is in batches, add `after_batch` to the trainer's list (see
     `TrainingRun.run`). Each Cooling adds a row to `temperatures`: `cooling` and `epoch`
     (from 1), `applied` (the factor that divided the logits), `total` (the product of
     all factors so far) and `at_bound` (whether there was no best temperature, so that
     nothing changed).
-
-    Each Cooling adds a row to `temperatures`: `cooling` and `epoch` (from 1), `applied`
-    (the logits were divided by it), `total` (the product of all so far) and `at_bound`
-    (there was no best temperature, so nothing happened).
 
     Raises LeakError for test data, and Diverged if a logit or temperature is not
     finite.
@@ -117,7 +113,8 @@ class PixelCoolingCallback(Callback):
         rows = (labels != void).nonzero().squeeze(1)
         if not len(rows):
             raise ValueError(
-                f"images must have a pixel with a class, got {len(labels)} void ones"
+                f"images must have a pixel with a class, but all {len(labels)} pixels "
+                "are void"
             )
         if len(rows) > most:
             generator = torch.Generator().manual_seed(seed)
@@ -155,6 +152,6 @@ def _cooled(cooling: Cooling, logits: Tensor, labels: Tensor, **options: Any) ->
     try:
         return cooling.cool(logits, labels, **options)
     except ValueError as error:
-        # With a valid batch and policy, the only possible fault is a temperature that
-        # no float can hold.
+        # The batch and the policy are valid, so only a temperature beyond float's range
+        # can raise this error.
         raise Diverged(str(error)) from error

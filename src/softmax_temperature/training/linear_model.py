@@ -55,8 +55,8 @@ def fit(
     Norms are per epoch; everything else is from the last epoch.
     """
     train, test = make_data(task.train, task.test, seed=seed)
-    # On the CPU even if there is a GPU, because a step is only four thousand products
-    # of pairs.
+    # This runs on the CPU even if there is a GPU, because a step is only four thousand
+    # products of pairs.
     path = train_logistic(*train.for_fitting(), gamma, epochs=task.epochs, lr=task.lr)
     points, labels = test.for_evaluation()
     weights = path[-1].clone()

@@ -12,7 +12,7 @@ from softmax_temperature.training.trainer import Trainer
 
 
 def build_start(spec: Network, start: str, *, classes: int, seed: int) -> nn.Module:
-    """A network, or the pair of networks for the starts "pair-c" and "norm-n".
+    """A network, or for the starts "pair-c" and "norm-n" a pair of networks.
 
     See `params.temperature_check.Training`.
     """

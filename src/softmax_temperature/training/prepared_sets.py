@@ -50,8 +50,12 @@ def training_sets(
         images = {split: _images(data, split) for split in SPLITS}
         return TrainingSets(images, data.classes)
     if text is None:
-        remedy = "Give the task `text`: {vocabulary, length, keep}."
-        raise InputError("holds texts", where=f"data set {data.name}", remedy=remedy)
+        remedy = "Set the task's `text`: {vocabulary, length, keep}."
+        raise InputError(
+            "holds texts, but the task has no `text`",
+            where=f"data set {data.name}",
+            remedy=remedy,
+        )
     return _numbered(prepared.folder, prepared.digest, text)
 
 
@@ -67,8 +71,10 @@ def image_set(
 
 def _images(data: PreparedData, split: SplitName, size: int | None = None) -> ImageSet:
     if not data.one_size:
-        what = "images differ in size, and a network that is trained on them needs one"
-        remedy = "Supply it as NAME.npz, resized."
+        what = (
+            "its images differ in size, but a network needs training images of one size"
+        )
+        remedy = "Resize them and save them as NAME.npz."
         raise InputError(what, where=f"data set {data.name}", remedy=remedy)
     part = data.part(split)
     return ImageSet.of_part(replace(part, data=to_rgb(part.data, size)))

@@ -1,11 +1,11 @@
 """One training in several processes, one per GPU, which divide every batch.
 
-`torchrun` starts them. Each computes the logits of its share of a batch and receives
-the other shares', so that all compute the loss of the whole batch, even if the loss
-couples samples. The gradients of the shares are added up. Batches, steps and weights
-equal a single process's up to the rounding of sums; dropout draws other masks. Batch
-norm needs the statistics of the whole batch, which torch gathers only on GPUs: without
-GPUs a network with batch norm is refused.
+`torchrun` starts them. Each process computes the logits of its share of a batch and
+receives those of the other shares, so that every process computes the loss of the whole
+batch, even if the loss couples samples. The gradients of the shares are added up.
+Batches, steps and weights equal a single process's up to the rounding of sums; dropout
+draws other masks. Batch norm needs the statistics of the whole batch, which torch
+gathers only on GPUs: without GPUs a network with batch norm is refused.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from softmax_temperature.runner.distributed import PROCESSES, join_group
 class Processes:
     """`count` processes that train together, of which this one is number `rank`.
 
-    Process 0 writes. A single process changes nothing.
+    Only process 0 writes files. A single process trains as usual.
     """
 
     def __init__(self, count: int, rank: int) -> None:
@@ -52,7 +52,7 @@ class Processes:
         for norm in norms:
             if "weight" in dict(norm.named_buffers(recurse=False)):
                 raise ValueError(
-                    "network must have no frozen batch norm, as correlated pairs have, "
+                    "network must have no frozen batch norm (as in correlated pairs) "
                     f"{trained}"
                 )
         if norms and not next(network.parameters()).is_cuda:

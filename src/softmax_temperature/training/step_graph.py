@@ -18,7 +18,7 @@ WARM_UP = 3
 
 
 class _Unknown:
-    """The position while a step is captured; a loss that reads it can't replay."""
+    """The position during capture; a step that reads it cannot be replayed."""
 
     def __repr__(self) -> str:
         return "an unknown one"
@@ -57,7 +57,8 @@ class StepGraph:
             input_table.copy_(table)
             graph.replay()
             return loss.clone()
-        # On a separate stream, as the warm-up before capturing requires.
+        # These steps use a separate stream, which the warm-up before a capture
+        # requires.
         self._steps += 1
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):

@@ -24,15 +24,15 @@ _DEVICE_SETTINGS = ("fused", "foreach", "capturable")
 
 
 class Diverged(ArithmeticError):
-    """The loss, a weight or a logit is no longer finite: a result, no fault."""
+    """The loss, a weight or a logit is no longer finite: a result, not an error."""
 
 
 class Trainer:
     """A network with a `classifier`, trained in place by a recipe, and its optimizer.
 
-    The order of the samples, their augmentation and dropout depend on the seed and the
-    number of the epoch alone. `loss` is the mean over the samples of the last epoch,
-    NaN before the first.
+    The order of the samples, their augmentation and dropout depend only on the seed and
+    the number of the epoch. `loss` is the mean over the samples of the last epoch, NaN
+    before the first.
 
     `after_batch` are functions called after each step, while its gradients still exist.
     They may change the network, the optimizer and the state of a callback, and leave
@@ -84,7 +84,7 @@ class Trainer:
     def capture_steps(self) -> str | None:
         """Replay steps as a CUDA graph from now on.
 
-        Returns None, or the reason why a GPU takes plain steps, after printing it.
+        Returns None. If the GPU cannot capture steps, prints the reason and returns it.
         """
         if self.device == "cpu":
             return None
@@ -246,8 +246,8 @@ class Trainer:
 
     def _compute(self, table: Tensor, label_rows: Tensor, position: float) -> Tensor:
         """Take a step; `table` holds the samples' rows, then their random numbers."""
-        # For the whole batch, so that a sample's random numbers do not depend on its
-        # process.
+        # Random numbers are for the whole batch, so that a sample's do not depend on
+        # its process.
         batch = self.samples.batch(table[0], table[1:], self.recipe)
         share, _ = self.forward(self._processes.share(batch), self._shared)
         logits = self._processes.all_logits(share)

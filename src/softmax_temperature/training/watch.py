@@ -25,7 +25,7 @@ from softmax_temperature.training.trainer import (
 
 # Edges of the bins of gradient norms. The outer bins also hold values beyond them.
 NORM_EDGES = tuple(10 ** (power / 4) for power in range(-24, 9))
-RELIABILITY_BINS = 25  # Figure A.1.
+RELIABILITY_BINS = 25  # The number of bins in Figure A.1.
 # Samples per batch of gradient norms, because a loss that couples samples compares all
 # pairs.
 _BATCH = 500
@@ -60,7 +60,9 @@ class Watch(Callback):
         super().__init__()
         for name, samples in splits.items():
             if name != samples.split:
-                raise ValueError(f"splits must not name {samples.split} data {name!r}")
+                raise ValueError(
+                    f"splits: {samples.split} data must not be named {name!r}"
+                )
         self._splits = splits
         self._every = every
         self._final = final
@@ -149,7 +151,7 @@ class BestEpoch(Callback):
         self._score = score
 
     def after_epoch(self, trainer: Trainer) -> None:
-        """Keep the network's weights if it is better than all before."""
+        """Keep the network's weights if its score is the best so far."""
         score = self._score(self._scores.validation_row())
         if score > self.best:
             self.best = score

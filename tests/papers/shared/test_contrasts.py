@@ -356,7 +356,7 @@ def test_cells_are_those_of_the_compared_runs_without_seeds() -> None:
 
 
 def test_a_predicate_on_a_factor_that_runs_lack_is_an_error() -> None:
-    with pytest.raises(ValueError, match="temperature: not a factor"):
+    with pytest.raises(ValueError, match="temperature is not a factor"):
         two_losses().select(where(temperature=1))
 
 

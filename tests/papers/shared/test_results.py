@@ -109,7 +109,7 @@ def test_pictures_read_back_have_equal_bytes_and_no_file_where_there_are_none(
 
 
 def test_a_missing_table_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"t\.csv: no such table"):
+    with pytest.raises(InputError, match=r"t\.csv: table not found"):
         read_csv(tmp_path / "t.csv")
 
 

@@ -84,8 +84,8 @@ def test_missing_values_do_not_count_as_values() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"run": 7}, "values without a run"),
-        ({"epoch": 3}, "accuracy is there twice"),
+        ({"run": 7}, "has values but no row"),
+        ({"epoch": 3}, "duplicate value for 'accuracy'"),
     ],
 )
 def test_values_without_a_run_and_duplicate_values_are_refused(
@@ -197,7 +197,7 @@ def test_a_training_that_ran_on_two_devices_is_one_training(tmp_path: Path) -> N
     runs = runs_of([ROWS[0] | {"device": "cpu"}, ROWS[0] | {"device": None}])
     cells = runs.table["cell"].iloc[0]
     write_runs(tmp_path, Runs(runs.table.assign(cell=cells), runs.measurements))
-    with pytest.raises(InputError, match="two runs with equal factors"):
+    with pytest.raises(InputError, match="two runs have the same factors"):
         read_runs(tmp_path)
 
 

@@ -1,9 +1,9 @@
 """The sentences of the cosine-classifier paper, as claims.
 
-Section 3.1 and Figure 2 speak of rescaling, section 4.3 with Figures 3 and 4 and Table 1
-of correlations. The pairs of one data set share its classes and samples: a data set
+Section 3.1 and Figure 2 speak of rescaling, section 4.3 with Figures 3 and 4 and Table
+1 of correlations. The pairs of one data set share its classes and samples: a data set
 counts once, and intervals are over data sets, by the jackknife where a correlation is
-over pairs. An untrained backbone is no extractor of the paper's, and is left out.
+over pairs. The paper uses no untrained backbones, so they are left out.
 """
 
 from __future__ import annotations

@@ -310,7 +310,8 @@ def cost_of_rules(runs: Runs) -> Figure:
         ax=axes,
     )
     rows = order.get_indexer(pd.Index(table["rule"]))
-    # Seeded, unlike seaborn's jitter, so that the file is the same on every run.
+    # This jitter is seeded, unlike seaborn's, so that the file is the same on every
+    # run.
     jitter = np.random.default_rng(0).uniform(-0.25, 0.25, len(table))
     axes.scatter(table["points"], rows + jitter, s=5, alpha=0.6, zorder=3)
     axes.set(

@@ -135,7 +135,7 @@ def _accuracy(first: Where, second: Where, among: Where) -> Difference:
 
 
 def gain_on_each_schedule(mode: str) -> Parts:
-    """The gain of a mode of Cooling on each schedule by itself."""
+    """The gain of a mode of Cooling on each schedule separately."""
     return Parts(
         {
             display.SCHEDULES[name]: _gain(mode, among=where(schedule=name))
@@ -250,7 +250,7 @@ def _against_schedules() -> Parts:
 
 
 def _against_other_modes() -> Parts:
-    """Last layer Cooling against each other mode, each schedule by itself."""
+    """Last layer Cooling against each other mode, on each schedule separately."""
     others = {"distributed": DISTRIBUTED, "periodic": PERIODIC}
     return Parts(
         {
@@ -267,7 +267,7 @@ def _against_other_modes() -> Parts:
 
 
 def _equal_trainings(_: Runs, chosen: pd.DataFrame) -> str:
-    """The trainings with periodic Cooling that are last layer Cooling."""
+    """Note: the trainings with periodic Cooling that equal last layer Cooling."""
     equal = NOT_REDISTRIBUTED.mask(chosen).sum()
     if not equal:
         return ""
@@ -330,7 +330,7 @@ def _under_each_change() -> Parts:
 
 
 def _overflows(runs: Runs, chosen: pd.DataFrame) -> str:
-    """How many trainings with last layer Cooling overflowed, beside those chosen."""
+    """Note: the number of trainings with last layer Cooling that overflowed."""
     rows = (TABLES_1_AND_2 & LAST_LAYER).select(runs.table)
     rows = rows[rows["dataset"].isin(chosen["dataset"])]
     if rows.empty:
@@ -367,7 +367,7 @@ def _cost(runs: Runs) -> Measurement:
 
 
 def _idle(runs: Runs, chosen: pd.DataFrame) -> str:
-    """How often Cooling found no best temperature and did nothing."""
+    """Note: the number of fits without a best temperature."""
     rows = runs.measured("at_bound", split="validation")
     at_bound = rows[rows["run"].isin(chosen.index)]["value"]
     if not at_bound.any():
@@ -653,7 +653,7 @@ CLAIMS: tuple[Claim, ...] = (
         criterion=below(CHEAP),
         published=CHEAP,
         primary=_STUDY,
-        # Measured, and measured again.
+        # The times were measured twice.
         looks={_STUDY: 2},
         same_everywhere=True,
     ),

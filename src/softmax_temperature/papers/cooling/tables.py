@@ -116,7 +116,7 @@ def _profiles(dataset: str, _: str) -> tuple[str, ...]:
 def _with_images(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
     """The table with the number of images for runs on a subset of the paper's data.
 
-    Such a run is still shown beside the printed value, but without a difference.
+    Such a run is still shown with the printed value, but without a difference.
     """
     is_named = runs.table["printed_model"] != ""
     parts = runs.table[is_named & ~runs.table["is_printed"]]

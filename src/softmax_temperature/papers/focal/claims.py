@@ -2,8 +2,8 @@
 
 Sections 3 and 4 with Figures 1 to 3 speak of training, section 5 with Tables 1 to 3 of
 calibration, the appendices of a linear model (C), confident predictions (H), norms (I),
-early stopping (J) and translation (K). Every claim on classifiers looks at the main
-recipe alone, not at its variants, and at the runs that did not diverge.
+early stopping (J) and translation (K). Claims on classifiers use only runs of the main
+recipe, not of its variants, that did not diverge.
 """
 
 from collections.abc import Mapping
@@ -215,7 +215,7 @@ def _least_ratio(first: Where, second: Where, of: Metric) -> LeastRatio:
 def _in_the_end(
     first: Where, second: Where, of: Metric, among: Where = MAIN
 ) -> BesideSelected:
-    """A difference after the last epoch, with that at the selected epoch beside it."""
+    """A difference after the last epoch; its note has that at the selected epoch."""
     difference = _difference(first, second, of, among)
     return BesideSelected(difference=difference, selected=at_selected_epoch(of))
 
@@ -290,7 +290,7 @@ def _by_every_criterion() -> Parts:
 
 
 def _price_of_stopping_by_ece() -> Parts:
-    """What cross-entropy gains in ECE and loses in error, against its last epoch."""
+    """ECE gain and error cost of early stopping for cross-entropy."""
     stopped = stopped_at_any_epoch(ECE, "ece")
     gain = Difference(
         of=ECE,
@@ -306,7 +306,7 @@ def _price_of_stopping_by_ece() -> Parts:
 
 
 def _by_ece_instead_of_nll() -> Evaluated:
-    """The mean over the baselines, within a seed, of what the choice by ECE changes."""
+    """Change due to the choice by ECE: the mean over the baselines within a seed."""
     baselines = any_of(BASELINES)
     return Evaluated(
         Difference(
@@ -353,7 +353,7 @@ def _norms_of_linear_models() -> Parts:
 
 
 def _share_of_trainings(losses: list[str], condition: Where) -> Parts:
-    """The share of translation models with some losses that are as a predicate says."""
+    """The share of translation models with some losses that satisfy a predicate."""
     return Parts(
         {
             name: Proportion(
@@ -962,8 +962,8 @@ CLAIMS: tuple[Claim, ...] = (
         "temperatures at which they obtain low ECE.",
         compares="Share of the seeds where, for all losses, the temperatures of highest "
         "test BLEU and of least validation ECE are at most 0.2 apart.",
-        # The three losses of one seed start alike: a seed counts once, and only if all
-        # its losses agree.
+        # The three losses of one seed start from the same weights, so a seed counts
+        # once, and only if all its losses agree.
         contrast=Proportion(
             of=Having("trainings", _WITHIN_0_2),
             among=TRANSLATION,

@@ -108,7 +108,7 @@ def collect(params: Params, folder: Path) -> None:
     diverged = CLASSIFICATION.select(runs.table)["diverged"]
     if len(diverged) and diverged.all():
         raise InputError(
-            "every training diverged: there is nothing to tabulate",
+            "every training diverged, so no table can be made",
             where=str(train_focal.output),
             remedy="Lower focal.recipe.lr.",
         )

@@ -83,7 +83,7 @@ class BesideSelected(Contrast):
 
 @dataclass(frozen=True)
 class BesideScaled(Contrast):
-    """A contrast before scaling, with numbers after scaling shown beside its own.
+    """A contrast before scaling; its remark shows the numbers after scaling.
 
     Attributes:
         contrast: The contrast that is judged.

@@ -434,8 +434,8 @@ def figure_c2(runs: Runs) -> Figure | None:
     grid = figure.add_gridspec(2, len(weights), height_ratios=(1, 1.2))
     above = figure.add_subplot(grid[0, :])
     below = [figure.add_subplot(grid[1, column]) for column in range(len(weights))]
-    # Shares of each loss's own mistakes, because the losses make different numbers of
-    # mistakes.
+    # Show shares of each loss's own mistakes, because the losses make different numbers
+    # of mistakes.
     for loss, confidence in mistakes.groupby("arm", sort=False)["confidence"]:
         share = PERCENT * np.histogram(confidence, _EDGES)[0] / len(confidence)
         above.stairs(share, _EDGES, fill=True, color=COLOURS[str(loss)], alpha=0.25)

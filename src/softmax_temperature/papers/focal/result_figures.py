@@ -426,7 +426,7 @@ def _areas(axes: Axes, areas: Any) -> None:
         handlelength=0.7,
         labelspacing=0.15,
         borderpad=0.1,
-        # Curves may pass behind it.
+        # Curves may pass behind the legend.
         frameon=True,
         framealpha=0.8,
         edgecolor="none",
@@ -484,7 +484,7 @@ def _bar(axes: Axes, x: float, runs: pd.DataFrame, metric: str, **look: Any) -> 
     values = PERCENT * runs[[metric, f"{metric}_low", f"{metric}_high"]]
     mean, low, high = values.mean()
     axes.bar(x, mean, 0.38, **look)
-    # White around it makes it visible on dark bars too.
+    # A white outline makes the interval visible on dark bars too.
     for color, width in (("white", 2.2), (_LINE, 1)):
         axes.vlines(x, low, high, color=color, linewidth=width)
         axes.hlines([low, high], x - 0.07, x + 0.07, color=color, linewidth=width)

@@ -302,7 +302,7 @@ def _other_sets(runs: Runs, metric: Metric, among: Where) -> list[str]:
 def placeholders(runs: Runs) -> list[str]:
     """The experiments that a translation study trains only to fill its tables.
 
-    They have one loss and so compare nothing, and readers do not see them.
+    They have only one loss and so compare nothing; readers do not see them.
     """
     main = runs.select(MAIN)
     if runs.select(TRANSLATION).empty or main.empty:

@@ -383,7 +383,7 @@ _RELEASED = [
 
 
 def _main_table(name: str, *numbers: Number, **about: Any) -> LossTable:
-    """A table of Table 1's losses and of those that the paper does not have."""
+    """A table of Table 1's losses, then those that the paper does not have."""
     return LossTable(
         name=name,
         losses=TABLE_1_LOSSES,

@@ -64,7 +64,7 @@ _PAGES.globals |= {
     "directions_only": DIRECTIONS_ONLY,
     "slugs": stored.PAPERS,
 }
-# Sections of a notebook that the pages show in another way.
+# Sections of a notebook that the pages show in their own way.
 _ELSEWHERE = ("Claims", "Deviations")
 # Tag of cells that explain the notebook itself.
 _OF_NOTEBOOK = "notebook"
@@ -165,7 +165,7 @@ _MATHML_ATTRIBUTES = frozenset(
         "xmlns",
     }
 )
-# Characters that no text has, around the number of a formula.
+# Characters that no text contains; they enclose the number of a formula.
 _OPEN = "\ue000"
 _CLOSE = "\ue001"
 
@@ -316,7 +316,8 @@ def _read_paper(
 def about(section: dict[str, Any]) -> str:
     """Data sets and networks of a paper, from its section of `params.yaml`, in words.
 
-    A study of translation names no task that it trains with one loss, for its tables.
+    A study of translation omits tasks that it trains with one loss only to fill its
+    tables.
     """
     parts = [
         part
@@ -335,7 +336,7 @@ def about(section: dict[str, Any]) -> str:
     if translation:
         data.append(dataset_label(translation["dataset"]))
         networks.append("Transformer")
-    # Not commas, which are in the names.
+    # Do not join with commas, because names contain them.
     return "; ".join(
         f"{kind}: {' · '.join(dict.fromkeys(values))}"
         for kind, values in (("data", data), ("networks", networks))
@@ -460,7 +461,7 @@ def _html(text: str) -> str:
     def formula_or_tag(match: re.Match[str]) -> str:
         return formulas[int(match[1])] if match[1] else match[0]
 
-    # Not within a tag.
+    # Do not replace within a tag.
     pattern = rf"<[^>]*>|{_OPEN}(\d+){_CLOSE}"
     return re.sub(pattern, formula_or_tag, _sanitised(html))
 
@@ -478,7 +479,7 @@ def _formula(match: re.Match[str]) -> str:
     for element in root.iter():
         if element.tag not in _MATHML:
             element.tag = "mtext"
-        # The converter escapes some characters, and leaves others.
+        # The converter escapes only some characters.
         element.text = unescape(element.text or "")
         for name in set(element.attrib) - _MATHML_ATTRIBUTES:
             del element.attrib[name]

@@ -75,7 +75,7 @@ def where(**factors: Any) -> Where:
         chosen = pd.Series(True, index=runs.index)
         for name, asked in conditions.items():
             if name not in runs:
-                raise ValueError(f"{name}: not a factor of these runs ({text})")
+                raise ValueError(f"{name} is not a factor of these runs ({text})")
             chosen &= asked.test(runs[name])
         return chosen
 
@@ -115,7 +115,7 @@ def between(low: float, high: float) -> Condition:
 
 
 def dataset_in(names: Collection[str]) -> Where:
-    """The runs on one of some data sets, on a part or on the whole of one.
+    """The runs on one of the given data sets, on a part of one, or on the whole of one.
 
     "cifar10-5000" is a part of "cifar10", and "newsgroups20_all" the whole of
     "newsgroups20".
@@ -127,7 +127,7 @@ def dataset_in(names: Collection[str]) -> Where:
 
 
 def is_part(dataset: str, of: Collection[str]) -> bool:
-    """Whether a data set is one of some, a part of one, or the whole of one."""
+    """Whether a data set is a given one, a part of one, or the whole of one."""
     whole = dataset.partition("-")[0].removesuffix("_all")
     return whole in of
 

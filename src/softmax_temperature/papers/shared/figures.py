@@ -227,7 +227,8 @@ def over_epochs(
     distances = np.diff(lines.index.to_numpy(float))
     usual = 1.0
     if len(distances):
-        # Of two middle distances the smaller one: with three epochs these are all.
+        # With two middle distances, take the smaller one; three epochs have only these
+        # two.
         usual = float(np.quantile(distances, 0.5, method="lower"))
     breaks = np.flatnonzero(distances > WIDE_GAP * usual) + 1
     look = {"linewidth": 1.2, **look}
@@ -314,14 +315,14 @@ def seeds(
 
 
 MANY = 12
-"""The most titles or entries of a legend that a figure's words name."""
+"""Maximum number of titles or legend entries that the alt text names."""
 
 
 def described(figure: Figure) -> str:
-    """What is seen in a figure, in a sentence each, for those who do not see it.
+    """Alt text of a figure, one sentence per element.
 
-    It names the title, the panels, the axes with their places that have names, and the
-    entries of legends.
+    It names the title, the panels, the axes with their named ticks, and the entries of
+    legends.
     """
     panels = [axes for axes in figure.axes if axes.get_visible()]
     titles = _distinct(axes.get_title() for axes in panels)
@@ -332,7 +333,7 @@ def described(figure: Figure) -> str:
         for axes in panels
         for tick in (*axes.get_yticklabels(), *axes.get_xticklabels())
     ]
-    # Not numbers, which may be formulas.
+    # Skip numbers, which may be formulas.
     places = _distinct(text for text in ticks if text[:1].isalpha())
     legends = [*figure.legends, *(axes.get_legend() for axes in panels)]
     texts = [text for one in legends if one is not None for text in one.get_texts()]
@@ -380,7 +381,8 @@ def encoded(figure: Figure, ending: str) -> bytes:
     """
     metadata = _METADATA[ending]
     buffer = BytesIO()
-    # Not `style`, because ticks that are created now have matplotlib's own sizes.
+    # Do not use `style` here, because ticks that are created now have matplotlib's own
+    # sizes.
     with _settings(_SAVED):
         figure.savefig(buffer, format=ending, metadata=metadata)
     return _png(Image.open(buffer)) if ending == "png" else buffer.getvalue()
@@ -399,7 +401,7 @@ def encoded_untrimmed(figure: Figure) -> dict[str, bytes]:
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
         picture = Image.fromarray(np.asarray(canvas.buffer_rgba()))
-        # Artists stay where the first drawing put them.
+        # Artists keep their positions from the first drawing.
         figure.set_layout_engine("none")
         FigureCanvasSVG(figure).print_svg(svg, metadata=_METADATA["svg"])
     return {"png": _png(picture), "svg": svg.getvalue()}

@@ -21,7 +21,7 @@ Processors differ in the last bits of sums, some 1e-7 of a float32 number and 1e
 float64 number; no conclusion rests on the seventh digit.
 """
 ZERO = 1e-12
-"""Numbers below this in size are written as 0: they are what sums leave of 0."""
+"""Numbers with a smaller absolute value are written as 0: they are rounding errors."""
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:
@@ -53,7 +53,7 @@ def round_again(path: Path) -> None:
         write_results(path, json.loads(path.read_text(encoding="utf-8")))
         return
     try:
-        # As texts, so that nothing else changes.
+        # Cells are read as text, so that nothing else changes.
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
     except pd.errors.EmptyDataError:
         return
@@ -72,7 +72,7 @@ def read_csv(path: Path) -> pd.DataFrame:
     """
     if not path.is_file():
         raise InputError(
-            "no such table",
+            "table not found",
             where=str(path),
             remedy="Run `dvc repro`, or check the profile's name.",
         )

@@ -132,7 +132,7 @@ class Factor:
 class Average:
     """The mean of several metrics of each run, for instance over two test sets.
 
-    A run without one of them has no value, because its mean would be over fewer.
+    A run without one of them has no value, because its mean would cover fewer metrics.
     """
 
     measures: Sequence[Measure]
@@ -179,7 +179,7 @@ def lost_text(table: pd.DataFrame, *, counted: str = "") -> str:
 
     Args:
         table: Runs, with their arms' labels in the column `arm`.
-        counted: What a lost run counts as; the text then says so.
+        counted: The value that a lost run counts as, for the text.
     """
     texts = []
     for arm, rows in table.groupby("arm", sort=False):

@@ -79,7 +79,7 @@ class Opened:
         view: The study, and the part of it to show.
         folder: The paper's folder of results.
         every_run: All runs of the study.
-        hidden: The tasks that no table shows, from the runs of a study.
+        hidden: Function that takes the runs and returns the tasks to hide from tables.
     """
 
     paper: str
@@ -133,7 +133,7 @@ class Opened:
     def _written(self, name: str) -> pd.DataFrame:
         if not self.view.arms:
             return _without(self._hidden, _read(self.folder, name))
-        # Through a text, so that its types are those of a file.
+        # Pass through text, so that the types are those of a file.
         made = self._tables[name].make(self.runs).map(rounded)
         made = _without(self._hidden, made)
         if made.empty:
@@ -153,7 +153,7 @@ class Opened:
         other = _without(hidden, _read(folder, name))
         if other.empty:
             return own
-        # Links lead only to the records of the first study.
+        # Links lead only to the first study's records.
         other = lay_out(other).drop(columns=CELLS, errors="ignore")
         other = other.map(lambda value: str(value) if type(value) is Linked else value)
         parts = [
@@ -284,8 +284,8 @@ def opened(
         study: The folder below `results/`.
         level: The level of the intervals, as in `views.View`.
         arms: The factors of the runs to show; all runs if empty.
-        beside: The study that stands beside it, if any.
-        hidden: The tasks that no table shows, from the runs of a study.
+        beside: A second study to show, if any.
+        hidden: Function that takes the runs and returns the tasks to hide from tables.
 
     Raises:
         InputError: If the study has no results of the paper.
@@ -302,7 +302,7 @@ def opened(
 
 
 def _without(tasks: Collection[str], table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a table that are of no such task."""
+    """The rows of a table without those of the hidden tasks."""
     if not tasks or "task" not in table:
         return table
     return table[~table["task"].isin(tasks)]

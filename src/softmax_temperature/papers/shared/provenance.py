@@ -44,8 +44,8 @@ def provenance(
     Args:
         outputs: The output folders of the paper's stages.
         recorded: The previous content of `records.json`.
-        cells: The cells that the paper's runs come from. Cells that are not here stay
-            as another machine recorded them.
+        cells: The cells that the paper's runs come from. Cells that are not on this
+            machine keep the rows that another machine recorded.
     """
     artifacts = [
         open_artifact(folder) for output in outputs for folder in find_artifacts(output)
@@ -118,7 +118,7 @@ def record_run(
     Both are next to the papers' folders. Times and machines differ between runs with
     equal results, so they are written only if `records.json` has changed: a rerun with
     equal results changes no file. If `records.json` still has another machine's cells,
-    that machine and its minutes stay.
+    that machine and its minutes are kept.
 
     Args:
         profile: The study.

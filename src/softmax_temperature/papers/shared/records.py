@@ -86,7 +86,7 @@ def write_study(
 
 
 def write_nothing(folder: Path, paper: str, profile: str, runs: Runs) -> None:
-    """Write the folder of a paper of which nothing ran because all data are missing.
+    """Write the folder of a paper that ran nothing because all its data are missing.
 
     It lists the experiments that were not run, and its claims are not tested.
     """
@@ -129,8 +129,8 @@ def _write_claims(folder: Path, rows: list[dict[str, Any]]) -> None:
 def metrics_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """The numbers of claims that hold, fail (are contradicted) and are open.
 
-    `dvc metrics show` prints a column for every name in the files of all papers: with
-    one name per claim no screen would be wide enough. The values are in `claims.json`.
+    `dvc metrics show` prints a column for every name in the files of all papers: one
+    name per claim would be too wide for any screen. The values are in `claims.json`.
     """
     verdicts = [row["verdict"] for row in rows]
     return {
@@ -167,7 +167,7 @@ def deviations(modules: Iterable[str]) -> pd.DataFrame:
     names = {
         name for module in modules for name in import_closure(module, excluded=excluded)
     }
-    # A registry imports its classes only when a cell names them.
+    # Include these modules: a registry imports its classes only when a cell names them.
     for registry, table in REGISTRIES.items():
         if registry in names:
             for reference in table.values():
@@ -182,7 +182,7 @@ def deviations(modules: Iterable[str]) -> pd.DataFrame:
 
 
 def write_pixels(path: Path, arrays: Mapping[str, NDArray[np.uint8]]) -> None:
-    """Write pictures by name, in a form whose bytes depend on nothing else.
+    """Write pictures by name; equal pictures give equal bytes.
 
     Without pictures there is no file.
     """

@@ -30,7 +30,7 @@ COLUMNS = ("paper", "claim", "study", "n", "looks", "digest", "result")
 KEY = ["paper", "claim", "study"]
 Row = Mapping[str, Any]
 WITHDRAWN = "withdrawn"
-"""The digest of a claim that is no longer there, or no longer judged in a study."""
+"""The digest of a claim that was withdrawn, or is no longer judged in a study."""
 _DIGITS = 12
 
 
@@ -51,7 +51,8 @@ def design_digest(claim: Claim, study: str) -> str:
         "looks": claim.looks_at(study),
         "n": claim.n.get(study),
     }
-    # Few claims have it, and an empty entry would change the digest of the others.
+    # Few claims have this field, and an empty entry would change the digest of the
+    # others.
     if study in claim.looks_of_parts:
         design["looks_of_parts"] = described(claim.looks_of_parts[study])
     return digest_of_text(canonical_json(design))[:_DIGITS]
@@ -75,7 +76,7 @@ def described(value: Any) -> Any:
         TypeError: If a value of this type has no description.
     """
     if not is_dataclass(value) or isinstance(value, type):
-        raise TypeError(f"no description of a {type(value).__name__}: {value!r}")
+        raise TypeError(f"cannot describe a {type(value).__name__}: {value!r}")
     own = {
         one.name: described(getattr(value, one.name))
         for one in fields(value)
@@ -166,7 +167,7 @@ def current_row(claim: Claim, paper: str, study: str, row: Row | None) -> Row:
 
 
 def _looks_text(claim: Claim, study: str) -> str:
-    """The number of looks; of parts that were looked at more often beside it."""
+    """The number of looks, and the higher numbers of single parts."""
     more = claim.looks_of_parts.get(study, {})
     texts = [f"{name}: {count}" for name, count in more.items()]
     return "; ".join([str(claim.looks_at(study)), *texts])

@@ -28,9 +28,9 @@ ENVIRONMENT = "environment.json"
 # Folder next to the papers' folders, with the contents of the report.
 SHOWN = "shown"
 ARCHIVED = ("cifar10_cpu_cooling",)
-"""Studies that no profile declares any more, and that stay as evidence."""
+"""Studies that no profile declares any more; we keep them as evidence."""
 PILOTS = ("focal_pilot",)
-"""Profiles that choose a network for a study, and judge nothing."""
+"""Profiles that only choose a network for a study; they judge no claim."""
 STAND_IN = "on stand-in data"
 _OPPOSITE = {HOLDS: CONTRADICTED, CONTRADICTED: HOLDS}
 

@@ -34,7 +34,7 @@ LONG = [*KEYS, "metric", "value"]
 NOT_RUN = "not_run"
 """The table of experiments without runs.
 
-It has their factors and the reason as columns, and is there only if something is not
+It has their factors and the reason as columns, and exists only if an experiment was not
 run.
 """
 REASON = "reason"
@@ -90,12 +90,12 @@ FACTORS = (
 """The names of factors, common to all papers; a file has those that its paper varies.
 
 `gamma` is a number, or the policy by which it depends on the sample or on the epoch,
-with `milestones` between the epochs. `mmce_form` is "released" or "written": MMCE as
-the authors' code has it, or their text. `options` are those of a user's own loss.
-`mode`, `factor` and the five after them are those of Cooling. `start` says which
-logits a network starts with, `start_norm` their norm where it is set, `correlation` how
-those of a pair are correlated. `dynamics` says whether a network itself is followed, or
-its linearisation. `weights` says where a backbone's weights come from.
+with `milestones` between the epochs. `mmce_form` is "released" or "written": MMCE as in
+the authors' code, or as in their text. `options` are those of a user's own loss.
+`mode`, `factor` and the five after them are those of Cooling. `start` names the logits
+that a network starts with, `start_norm` is their norm if it is set, `correlation` is
+that of a pair. `dynamics` tells a network from its linearisation. `weights` is the
+source of a backbone's weights.
 """
 
 
@@ -216,21 +216,21 @@ def check(runs: Runs, where: str) -> None:
     twice = runs.table[runs.table.duplicated(names)]
     if len(twice):
         raise InputError(
-            f"{twice[CELL].iloc[0]}: two runs with equal factors",
+            f"{twice[CELL].iloc[0]}: two runs have the same factors",
             where=where,
             remedy="Run `dvc repro`.",
         )
     unknown = set(runs.measurements[RUN]) - set(runs.table.index)
     if unknown:
         raise InputError(
-            f"run {min(unknown)}: values without a run",
+            f"run {min(unknown)}: has values but no row in runs.csv",
             where=where,
             remedy="Run `dvc repro`.",
         )
     if runs.measurements.duplicated(LONG[:-1]).any():
         row = runs.measurements[runs.measurements.duplicated(LONG[:-1])].iloc[0]
         raise InputError(
-            f"run {row[RUN]}: {row['metric']} is there twice",
+            f"run {row[RUN]}: duplicate value for {row['metric']!r}",
             where=where,
             remedy="Run `dvc repro`.",
         )

@@ -1,8 +1,8 @@
 """Provenance of values: names of cells, which lead to rows in `records.json`.
 
-Claims, tables and notebooks give the names of cells beside their values: the stage,
-then the cell's name in it. A name stands for all cells whose names begin with it; the
-common name of several seeds omits the seed.
+Claims, tables and notebooks name the cells behind their values: the stage, then the
+cell's name in it. A name stands for all cells whose names begin with it; the common
+name of several seeds omits the seed.
 """
 
 import re

@@ -45,7 +45,7 @@ DRAW_SEED = 0
 NO_LINE = "no seed of this study has two points where the prediction speaks"
 """The reason why a slope is missing."""
 _FEWEST_SPREADS = 3
-"""Two points are on a line whatever they are."""
+"""Any two points are on a line, so two points do not test a power law."""
 
 
 @dataclass(frozen=True)
@@ -353,7 +353,7 @@ class Slope(Declared):
 
 
 def line_of_logarithms(x: pd.Series[float], y: pd.Series[float]) -> tuple[float, float]:
-    """The slope of logarithms, and the largest factor by which a point is off."""
+    """The slope of logarithms, and the largest factor by which points miss the line."""
     across = np.log(x.to_numpy(float))
     up = np.log(y.to_numpy(float))
     line = np.polyfit(across, up, 1)
@@ -410,7 +410,7 @@ class Correlation(Declared):
         absolute: Whether the sign of r does not matter.
         minus: A metric whose |r| is subtracted; the contrast is then a difference of
             |r|.
-        fewest: The least number of groups.
+        fewest: The minimum number of groups.
     """
 
     against: Measure
@@ -497,7 +497,7 @@ def _check_one_task(chosen: pd.DataFrame, tasks: Sequence[str]) -> None:
     if len(places) > 1:
         names = ["/".join(map(str, place)) for place in places.to_numpy()]
         raise InputError(
-            f"one line is fitted to runs of several tasks: {', '.join(names)}",
+            f"cannot fit one line to runs of several tasks: {', '.join(names)}",
             where=str(chosen[CELL].iloc[0]),
-            remedy="Give the contrast a part for each of them.",
+            remedy="Give the contrast one part per task.",
         )

@@ -203,7 +203,7 @@ def without_data(runs: Runs, of: Where) -> pd.DataFrame:
     try:
         return filled[of.mask(table)]
     except ValueError:
-        return pd.DataFrame()  # None of them has a factor of the table.
+        return pd.DataFrame()  # None of these experiments has a factor of the table.
 
 
 def means_over_seeds(
@@ -361,7 +361,7 @@ def mean_and_sd(name: str, column: str | None = None) -> dict[str, tuple[str, st
 def lost_seeds(diverged: int, stuck: int, runs: int) -> str:
     """The lost seeds, as "1 of 3 diverged, 1 of 3 stuck".
 
-    The word alone if all were lost in one way; empty if none was lost.
+    If all were lost in one way, only the word; empty if none was lost.
     """
     if runs == diverged:
         return DIVERGED

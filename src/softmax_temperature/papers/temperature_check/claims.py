@@ -1,10 +1,9 @@
 """The sentences of the abstract, and the predictions of the theory, as claims.
 
-Only the abstract of the paper was there to be read: each of its sentences about
-generalisation is a claim, and none has a printed number. Networks are compared with one
-another on the same data alone. Inverse temperatures are
-chosen on the validation data of the other seeds, so that choosing makes nothing look
-better.
+We had only the paper's abstract: each of its sentences about generalisation is a claim,
+and none has a printed number. Networks are compared only on the same data. Inverse
+temperatures are chosen on the validation data of the other seeds, so that the choice
+does not bias the result.
 """
 
 import pandas as pd
@@ -131,8 +130,8 @@ GAIN_BELOW_1 = _accuracy(Choice(among=BELOW_1), Choice(among=FROM_1), TEMPERATUR
 
 
 def _best_temperatures(runs: Runs, _: pd.DataFrame) -> str:
-    """The best inverse temperature of each architecture on test data, or why it has
-    none.
+    """Note: the best inverse temperature of each architecture on test data, or the
+    reason why it has none.
     """
     best = PLACE_OF_THE_BEST.best_values(runs)
     others = PLACE_OF_THE_BEST.without_best(runs)

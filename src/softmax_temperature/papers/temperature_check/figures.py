@@ -230,7 +230,8 @@ def confidence(runs: Runs) -> Figure | None:
     for axes, rows in panels:
         for column, look in SCALING.items():
             figures.band(axes, rows, "inverse_temperature", column, **look)
-        # Only here, because the table's means are arithmetic.
+        # Set the log scale only now, so that the bands use arithmetic means like the
+        # table.
         axes.set_yscale("log")
         low, high = axes.get_ylim()
         is_wide = high > 4 * low
@@ -255,7 +256,7 @@ def spread(runs: Runs) -> Figure | None:
         spreads = _spreads(rows)
         if spreads.empty:
             continue
-        # Side by side, so that all bars are visible.
+        # Draw sweeps side by side, so that all bars are visible.
         shift = 1.06 ** (place - (len(sweeps) - 1) / 2)
         axes.errorbar(
             spreads.index * shift,

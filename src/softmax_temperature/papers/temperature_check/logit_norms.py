@@ -79,7 +79,7 @@ class MinusHalf(ChosenDifference):
 
 
 def why_one_regime(chosen: pd.DataFrame, over: str) -> str:
-    """Why the starts show only one regime of the theory; "" if they show both."""
+    """Reason why the starts show only one regime of the theory; "" if both."""
     norms = chosen.groupby(over)["initial_logit_norm"].mean()
     if norms.min() <= SMALLEST and norms.max() >= LARGEST:
         return ""

@@ -161,7 +161,7 @@ def translate(
 
 @torch.no_grad()
 def _steps(network: TranslationTransformer, sources: Tensor) -> Step:
-    """The next token's logits.
+    """The logits of the next token.
 
     Prefixes are recomputed each time, which is simple and no slower for short
     sentences.
@@ -222,7 +222,8 @@ def beam_search(
         vocabulary = totals.shape[2]
         longest = prefixes.take_along_dim((chosen // vocabulary)[:, :, None], dim=1)
         prefixes = torch.cat([longest, (chosen % vocabulary)[:, :, None]], dim=2)
-        # Scores only fall and penalties only grow, so no prefix can end above this.
+        # Log-probabilities only fall and the penalty only grows, so this bounds every
+        # prefix's score.
         bound = scores[:, 0] / ((5 + limits[sentences]) / 6) ** length_penalty
         on = (bound > best[sentences]) & (limits[sentences] > length)
         sentences = sentences[on]

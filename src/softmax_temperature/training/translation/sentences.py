@@ -93,7 +93,7 @@ class SentencePairs:
         """
         is_short = self.lengths <= length
         if not is_short.any():
-            what = f"{length}, no training pair is so short"
+            what = f"{length}, but every training pair is longer"
             where = "focal.translation.longest"
             raise InputError(what, where=where, remedy="Raise it, or the vocabulary.")
         sources = self.sources.kept(is_short)
