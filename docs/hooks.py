@@ -2,6 +2,7 @@
 
 import html
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from posixpath import normpath, relpath
 from typing import Any
@@ -19,6 +20,10 @@ STUDIES = "studies"
 SIDE = re.compile(
     r"^(holds|contradicted|inconclusive|not tested) \((.*?)\): ", re.DOTALL
 )
+# What fits a phone, in characters; the space between two columns counts as three.
+PHONE = 48
+# A cell with more is running text, which no narrow column should hold.
+LONG = 80
 LINK = re.compile(r"(?<=\]\()[^)#\s]+")
 
 
@@ -55,9 +60,9 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 def on_page_content(html_text: str, page: Page, **_: Any) -> str:
     """Draw $`...`$ as formulas, and name the columns of tables that become cards."""
     drawn = re.sub(r"\$<code>([^<]+)</code>\$", _inline, html_text)
-    if page.file.src_uri not in CARDS:
-        return drawn
-    return re.sub(r"<table>.*?</table>", _as_cards, drawn, flags=re.DOTALL)
+    if page.file.src_uri in CARDS:
+        drawn = re.sub(r"<table>.*?</table>", _as_cards, drawn, flags=re.DOTALL)
+    return re.sub(r"<table>.*?</table>", _stacked, drawn, flags=re.DOTALL)
 
 
 def _outside(link: str, page: str) -> str | None:
@@ -93,6 +98,45 @@ def _as_cards(table: re.Match[str]) -> str:
         ]
         cards.append(f"<tr>{''.join(labelled)}</tr>")
     return f'<table class="cards"><tbody>{"".join(cards)}</tbody></table>'
+
+
+def _stacked(table: re.Match[str]) -> str:
+    """A table whose cells carry their columns, if a phone is too narrow for it."""
+    names = [_plain(name) for name in re.findall(r"<th\b.*?</th>", table[0], re.DOTALL)]
+    rows = re.findall(r"<tr>(?:(?!</?tr>).)*?<td\b.*?</tr>", table[0], re.DOTALL)
+    cells = [re.findall(r"<td\b.*?</td>", row, re.DOTALL) for row in rows]
+    if not _is_wide(names, [[_plain(cell) for cell in row] for row in cells]):
+        return table[0]
+    stacked = []
+    for row in cells:
+        named = [_named(name, cell) for name, cell in zip(names, row, strict=True)]
+        stacked.append(f"<tr>{''.join(named)}</tr>")
+    head = re.search(r"<thead>.*?</thead>", table[0], re.DOTALL)
+    assert head is not None, "Markdown writes no table without a head"
+    body = f"<tbody>{''.join(stacked)}</tbody>"
+    return f'<table data-stacked="">{head[0]}{body}</table>'
+
+
+def _named(name: str, cell: str) -> str:
+    """A cell that carries the name of its column."""
+    start, _, content = cell.removesuffix("</td>").partition(">")
+    label = html.escape(name)
+    return f'{start} data-column="{label}"><span>{content}</span></td>'
+
+
+def _plain(cell: str) -> str:
+    """The text of a cell."""
+    return html.unescape(re.sub(r"<.*?>", "", cell)).strip()
+
+
+def _is_wide(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a phone is too narrow for the columns' longest words, or for a text."""
+    if len(names) < 3:
+        return False
+    columns = zip(names, *rows, strict=True)
+    width = sum(3 + max(map(len, " ".join(cells).split())) for cells in columns)
+    longest = max(len(cell) for row in rows for cell in row)
+    return width > PHONE or longest > LONG
 
 
 def _labelled(name: str, text: str) -> str:

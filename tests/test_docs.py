@@ -4,6 +4,7 @@ Their code runs unchanged and prints what is shown, their commands exist, their 
 work, every page is linked, and the site reads from disk.
 """
 
+import ast
 import math
 import os
 import re
@@ -271,3 +272,21 @@ def test_commands_and_their_options_exist(page: str) -> None:
             assert re.search(
                 rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE
             ), line
+
+
+def test_no_docstring_has_bare_tags_or_an_example_outside_its_section(
+    project_root: Path,
+) -> None:
+    """The API pages would swallow the one, and print the other as running text."""
+    wrong = []
+    for path in sorted((project_root / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                continue
+            text = ast.get_docstring(node) or ""
+            name = f"{path.stem}.{getattr(node, 'name', '')}"
+            prose = re.sub(r"`[^`]*`|^ *>>>.*$", "", text, flags=re.MULTILINE)
+            wrong += [f"{name}: {tag}" for tag in re.findall(r"<\w[^>\n]*>", prose)]
+            if ">>>" in text and "Examples:" not in text:
+                wrong.append(f"{name}: no section Examples")
+    assert wrong == []

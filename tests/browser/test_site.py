@@ -23,12 +23,20 @@ PAGES = (
     "questions.html",
     "glossary.html",
     "comparison.html",
+    "costs.html",
+    "calibration_intervals.html",
+    "reliability.html",
     "api/losses.html",
     "CHANGELOG.html",
 )
 BEYOND = """
 const page = document.documentElement;
 return [page.scrollWidth - page.clientWidth, innerWidth];
+"""
+WIDE_TABLES = """
+return [...document.querySelectorAll(".md-typeset__scrollwrap")]
+  .filter((box) => box.scrollWidth > box.clientWidth + 1)
+  .map((box) => box.innerText.slice(0, 60));
 """
 
 
@@ -42,6 +50,7 @@ def test_a_page_is_quiet_and_no_wider_than_the_window(
     messages = [row for row in browser.get_log("browser") if row["level"] != "INFO"]
     assert messages == []
     assert browser.execute_script(BEYOND) == [0, width]
+    assert browser.execute_script(WIDE_TABLES) == []
     images = browser.execute_script(
         "return [...document.images]"
         ".map((image) => image.complete && image.naturalWidth)"

@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 from scipy.stats import t
 
+from softmax_temperature.papers.cooling.figures import COLOURS
 from softmax_temperature.papers.focal import study as focal
+from softmax_temperature.papers.shared import figures
+from softmax_temperature.papers.shared.display import MODES
 from softmax_temperature.papers.temperature_check import study as temperature_check
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools import picture
@@ -76,3 +80,22 @@ def test_accuracies_are_those_of_the_table_with_students_interval_over_seeds(
         reach = t.ppf(0.95, row["runs"] - 1) * row["test_sd"] / row["runs"] ** 0.5
         ends = (row["test"] - reach, row["test"] + reach)
         assert estimate.ends == pytest.approx(ends, abs=1e-5)
+
+
+def test_cooling_has_the_colours_of_its_own_figures_and_says_what_it_trained(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Figure] = []
+    monkeypatch.setattr(figures, "save", lambda figure, *_: drawn.append(figure))
+    picture.draw(results, tmp_path)
+    assert len(drawn) == 2, "wide and tall"
+    for figure in drawn:
+        (panel,) = (axes for axes in figure.axes if "Cooling" in axes.get_title("left"))
+        assert "10,000 images, half width" in panel.get_title("left")
+        handles, labels = panel.get_legend_handles_labels()
+        shown = dict(zip(labels, handles, strict=True))
+        for mode, label in MODES.items():
+            if mode == "none":
+                continue
+            dots = shown[label.lower()]
+            assert dots.lines[0].get_color() == COLOURS[mode]

@@ -9,8 +9,14 @@ from typing import Any
 
 import pytest
 
-from softmax_temperature.papers.shared.results import evidence
+from softmax_temperature.papers.shared.results import (
+    PAPERS,
+    STUDIES,
+    evidence,
+    studies_with_results,
+)
 from softmax_temperature.runner.errors import InputError
+from softmax_temperature.tools.cli import app
 from softmax_temperature.tools.verdicts import (
     scorecard,
     scorecard_text,
@@ -24,6 +30,7 @@ ROW: dict[str, Any] = {
     "where": "Table 1",
     "statement": "A beats B.",
     "note": "",
+    "level": 0.9,
     "compares": "A minus B.",
     "kind": "superiority",
     "region": [0.0, None],
@@ -52,6 +59,8 @@ ROW: dict[str, Any] = {
 OPEN = {"verdict": "inconclusive", "low": -0.1, "n": 9}
 AGAINST = {"verdict": "contradicted", "value": -0.25, "low": -0.4, "high": -0.1}
 OF_ECE = "points of ECE"
+OF_5 = "(n = 5 seeds, interval at 90 %)"
+OF_9 = "(n = 9 seeds, interval at 90 %)"
 UNTESTED = {
     "verdict": "not tested",
     "value": None,
@@ -91,9 +100,10 @@ def test_a_row_has_the_verdict_of_the_primary_study_and_names_the_others(
     row = cells(results)
     assert row[0] == "**holds**"
     assert row[3].split("<br>") == [
-        f"holds (two, primary): 25.00 ± 10.00 [10.00, 40.00] {OF_ECE} (n = 5 seeds)",
-        f"inconclusive (one): 25.00 ± 10.00 [-10.00, 40.00] {OF_ECE} (n = 9 seeds)",
+        f"holds (two, primary): 25.00 ± 10.00 [10.00, 40.00] {OF_ECE} {OF_5}",
+        f"inconclusive (one): 25.00 ± 10.00 [-10.00, 40.00] {OF_ECE} {OF_9}",
     ]
+    assert row[2] == "Table 1<br>`a`"
     assert row[4:] == ["above 0", "50", "detects 15; 50 needs n = 3"]
 
 
@@ -171,9 +181,30 @@ def test_a_row_says_over_how_many_tasks_of_the_part_shown_its_interval_is(
     ]
     tasks = [{"part": part, "task": task, "pooled": own} for part, task, own in of]
     write(tmp_path, "two", {**OPEN, "unit": "ECE, against A", "tasks": tasks})
-    assert "points of ECE, against A (n = 9 seeds of these 2 tasks) |" in scorecard(
-        tmp_path
+    shown = (
+        "points of ECE, against A (n = 9 seeds of these 2 tasks, interval at 90 %) |"
     )
+    assert shown in scorecard(tmp_path)
+
+
+def test_a_row_has_the_level_of_its_interval_and_names_in_words(tmp_path: Path) -> None:
+    write(tmp_path, "two", {"level": 0.96667, "unit": "|r|, cifar10-10000"})
+    of_page = "&#124;r&#124;, CIFAR-10, 10,000 images (n = 5 seeds, interval at 96.7 %)"
+    assert of_page in cells(tmp_path)[3]
+    shown = " ".join(scorecard_text(tmp_path).split())
+    assert "|r|, CIFAR-10, 10,000 images (n = 5 seeds, interval at 96.7 %)" in shown
+
+
+def test_studies_are_named_in_words_once(tmp_path: Path) -> None:
+    write(tmp_path, "focal_cifar10", {"primary": "focal_cifar10"})
+    words = "focal loss on CIFAR-10, 10,000 images"
+    assert scorecard(tmp_path).splitlines()[2] == f"- `focal_cifar10`: {words}"
+    assert scorecard_text(tmp_path).count(f"\nfocal_cifar10: {words}\n") == 1
+
+
+def test_every_committed_study_has_words(project_root: Path) -> None:
+    shown = studies_with_results(project_root / "results")
+    assert set(shown) <= set(STUDIES)
 
 
 def test_decided_claims_come_before_open_ones_and_these_before_untested(
@@ -200,11 +231,21 @@ def test_the_terminal_shows_every_claim_within_80_columns(project_root: Path) ->
 
 
 def test_the_terminal_shows_a_claim_with_its_numbers(results: Path) -> None:
-    _, _, first, *_ = scorecard_text(results).split("\n\n")
+    counts, legend, hint, _, _, first, *_ = scorecard_text(results).split("\n\n")
+    assert counts.splitlines() == [
+        "Classifier temperature: no study",
+        "Focal: 1 hold, 1 inconclusive, 1 not tested",
+        "Cooling: no study",
+        "Temperature check: no study",
+    ]
+    assert len(legend.splitlines()) == 5
+    assert hint == "One paper: softmax-temperature scorecard focal"
     assert first.splitlines() == [
-        "HOLDS: A beats B. (Table 1)",
-        f"  holds (two, primary): 25.00 ± 10.00 [10.00, 40.00] {OF_ECE} (n = 5 seeds)",
-        f"  inconclusive (one): 25.00 ± 10.00 [-10.00, 40.00] {OF_ECE} (n = 9 seeds)",
+        "HOLDS: A beats B. (Table 1; a)",
+        f"  holds (two, primary): 25.00 ± 10.00 [10.00, 40.00] {OF_ECE} (n = 5 seeds,",
+        "      interval at 90 %)",
+        f"  inconclusive (one): 25.00 ± 10.00 [-10.00, 40.00] {OF_ECE} (n = 9 seeds,",
+        "      interval at 90 %)",
         "  must lie: above 0",
         "  printed:  50",
         "  power:    detects 15; 50 needs n = 3",
@@ -212,7 +253,10 @@ def test_the_terminal_shows_a_claim_with_its_numbers(results: Path) -> None:
 
 
 def test_the_terminal_shows_one_paper_and_refuses_an_unknown_one(results: Path) -> None:
-    assert scorecard_text(results, ["focal"]).startswith("Focal: 1 hold")
+    of_focal = scorecard_text(results, ["focal"])
+    assert of_focal.startswith("The verdict is the primary study's;")
+    assert of_focal.count("Focal: 1 hold") == 1
+    assert "Cooling" not in of_focal
     assert "A beats B." not in scorecard_text(results, ["cooling"])
     with pytest.raises(InputError, match=r"unknown paper 'focl'.*focal"):
         scorecard_text(results, ["focl"])
@@ -236,3 +280,11 @@ def test_the_page_shows_the_committed_results(project_root: Path) -> None:
     page = (project_root / "docs" / "scorecard.md").read_text()
     shown = scorecard(project_root / "results")
     assert f"<!-- scorecard -->\n{shown}\n<!-- /scorecard -->" in page
+
+
+def test_help_names_the_papers(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        app(["scorecard", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    for paper in PAPERS:
+        assert paper in shown

@@ -82,7 +82,7 @@ def predicted_last_layer_gradients(
 ) -> dict[str, Tensor]:
     """Gradients of the mean cross-entropy of a held network, by name of the parameter.
 
-    Proposition 3.5, equation 3.1: <softmax(z / T) - y, dz/dw> / T, where z are the
+    Proposition 3.5, equation 3.1: `<softmax(z / T) - y, dz/dw> / T`, where z are the
     logits in front of the division by the temperature T, and y is one-hot.
     """
     temperature = last_layer_temperature(model)

@@ -48,8 +48,9 @@ class BrierLoss(SampleLoss):
     Labels are class indices, taken as one-hot vectors, or probabilities. Arguments and
     shapes as in `FocalLoss`.
 
-    >>> BrierLoss()(torch.zeros(1, 2), torch.tensor([1]))  # 0.5 ** 2 + 0.5 ** 2
-    tensor(0.5000)
+    Examples:
+        >>> BrierLoss()(torch.zeros(1, 2), torch.tensor([1]))  # 0.5 ** 2 + 0.5 ** 2
+        tensor(0.5000)
     """
 
     def losses(

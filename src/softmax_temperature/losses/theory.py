@@ -48,11 +48,12 @@ def gradient_ratio(true_probs: Tensor, gamma: float | Tensor) -> Tensor:
 
 
 def gamma_star(p0: float | Tensor) -> Tensor:
-    """The smallest gamma for which g(p, gamma) <= 1 at every p >= p0.
+    """The smallest gamma for which `g(p, gamma) <= 1` at every `p >= p0`.
 
-    Proposition 2 of the focal paper: gamma* = a/b + W_-1(-(a^(1 - a/b) / b) log a) /
-    log a, with a = 1 - p0, b = p0 log p0, and W_-1 the lower branch of Lambert's
-    function. Then g(p0, gamma*) = 1.
+    Proposition 2 of the focal paper:
+    `gamma* = a/b + W_-1(-(a^(1 - a/b) / b) log a) / log a`, with `a = 1 - p0`,
+    `b = p0 log p0`, and `W_-1` the lower branch of Lambert's function. Then
+    `g(p0, gamma*) = 1`.
 
     Args:
         p0: Probabilities in (0, 0.5), of any shape; at 0.5 gamma* is 0.

@@ -363,7 +363,9 @@ def scorecard(
     papers: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PAPER", help="As its folder in results/PROFILE. Default: all."
+            metavar="PAPER",
+            help="classifier_temperature, focal, cooling or temperature_check. "
+            "Default: all four.",
         ),
     ] = None,
     write: Annotated[
@@ -401,23 +403,6 @@ def profile(name: Annotated[str, typer.Argument(help=_profiles())]) -> None:
 
 
 @command
-def plan(
-    params: Annotated[Path, typer.Option(help="The parameter file.")] = Path(
-        "params.yaml"
-    ),
-    as_json: Json = False,
-) -> None:
-    """List what dvc repro would run, and the minutes of the last run."""
-    from softmax_temperature.params import read_params
-    from softmax_temperature.tools import project
-
-    parameters = read_params(params)
-    plans = project.plan(parameters)
-    summary = project.summary(plans, parameters)
-    _show(as_json, [asdict(stage) for stage in plans], summary)
-
-
-@command
 def convert(
     name: Annotated[str, typer.Argument(help="The data set: imdb, ade20k, ...")],
     archives: Annotated[
@@ -439,6 +424,23 @@ def convert(
     counts = write(name, archives, root)
     parts = ", ".join(f"{count:,} {part}" for part, count in counts.items())
     print(f"{root / name}: {parts}")
+
+
+@command
+def plan(
+    params: Annotated[Path, typer.Option(help="The parameter file.")] = Path(
+        "params.yaml"
+    ),
+    as_json: Json = False,
+) -> None:
+    """List what dvc repro would run, and the minutes of the last run."""
+    from softmax_temperature.params import read_params
+    from softmax_temperature.tools import project
+
+    parameters = read_params(params)
+    plans = project.plan(parameters)
+    summary = project.summary(plans, parameters)
+    _show(as_json, [asdict(stage) for stage in plans], summary)
 
 
 @command

@@ -128,7 +128,7 @@ class Comparison:
 
 
 def compare_with_commit(profile: str, revision: str = "HEAD") -> Comparison:
-    """Compare results/<profile> in this folder with a commit of it.
+    """Compare results/PROFILE in this folder with a commit of it.
 
     Args:
         profile: The name of the study.

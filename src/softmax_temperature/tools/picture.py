@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from softmax_temperature.papers.classifier_temperature import study as collection
 from softmax_temperature.papers.cooling import study as cooling
 from softmax_temperature.papers.cooling.claims import gain_on_each_schedule
+from softmax_temperature.papers.cooling.figures import COLOURS
 from softmax_temperature.papers.cooling.tables import printed_table_1
 from softmax_temperature.papers.focal import study as focal
 from softmax_temperature.papers.shared import figures
@@ -110,7 +111,10 @@ def _losses(axes: Axes, runs: Runs) -> None:
         dots = [parts.get((scaling, loss)) for loss in losses]
         _dots(axes, dots, shift, label=scaling, color=figures.HUES[hue])
         _crosses(axes, [crosses[metric, loss] for loss in losses], shift)
-    title = f"Focal loss: calibration error by loss\nCIFAR-10, {_seeds(parts)}"
+    title = (
+        "Focal loss: calibration error by loss\n"
+        f"CIFAR-10, 10,000 images, {_seeds(parts)}"
+    )
     unit = "expected calibration error (%)"
     _finish(axes, losses, unit, title, "printed: ResNet-50")
     axes.set_xlim(left=0)
@@ -176,11 +180,14 @@ def _modes(axes: Axes, runs: Runs) -> None:
             [parts.get((mode, SCHEDULES[name])) for name in schedules],
             shift,
             label=MODES[mode].lower(),
-            color=figures.HUES[number],
+            color=COLOURS[mode],
         )
         _crosses(axes, gained.loc[[*schedules], mode].tolist(), shift)
     axes.axvline(0, color=figures.BLACK, linewidth=0.7)
-    title = f"Cooling: accuracy gained on each schedule\nCIFAR-10, {_seeds(parts)}"
+    title = (
+        "Cooling: accuracy gained on each schedule\n"
+        f"CIFAR-10, 10,000 images, half width, {_seeds(parts)}"
+    )
     shown = [_SCHEDULES[name] for name in schedules]
     _finish(axes, shown, "accuracy gained (points)", title, "printed")
 

@@ -4,23 +4,24 @@ All three read `results/`; the register holds what must not change.
 """
 
 import textwrap
-from collections.abc import Collection, Sequence
-from itertools import product
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain, product
 from pathlib import Path
 
 import pandas as pd
 
 from softmax_temperature.papers.shared import registry, results
-from softmax_temperature.papers.shared.claims import texts
 from softmax_temperature.papers.shared.files import round_again, write_csv
 from softmax_temperature.papers.shared.records import claims_of, write_derived
 from softmax_temperature.papers.shared.results import (
     PAPERS,
     RESULTS,
+    STUDIES,
     Evidence,
     evidence,
     study_label,
     tally,
+    texts_in_words,
 )
 from softmax_temperature.runner.artifacts import write_text
 from softmax_temperature.runner.errors import InputError, nearest
@@ -32,12 +33,28 @@ WIDTH = 80
 _COLUMNS = ["verdict", "claim", "where", "studies", "must lie", "printed", "power"]
 _BREAK = "<br>"
 _EMPTY = "–"
+# A bar in a cell would end it.
+_BAR = "&#124;"
+_HOW_TO_READ = (
+    "The verdict is the primary study's; what each study measured stands below it.",
+    "8.6 ± 4.7 [5.3, 11.9]: effect ± standard deviation of the n values, [interval].",
+    "must lie: where the interval has to lie; printed: the paper's own number.",
+    "power: the distance from the bound that the design finds four times in five.",
+    "Stand-in data replace the paper's; our derivations are no claims of a paper.",
+)
+"""How to read a claim in a terminal; docs/scorecard.md says more."""
+_HINT = "One paper: softmax-temperature scorecard focal"
 
 
 def scorecard(results: Path = RESULTS) -> str:
-    """A Markdown table for each paper, with one row per claim."""
+    """The studies in words, and a Markdown table for each paper, a row per claim."""
+    of_papers = evidence(results)
     parts = []
-    for paper, claims in evidence(results).items():
+    named = _named_studies(chain.from_iterable(of_papers.values()))
+    if named:
+        parts.append("The studies:")
+        parts.append("\n".join(f"- `{study}`: {words}" for study, words in named))
+    for paper, claims in of_papers.items():
         parts.append(f"### {_heading(paper, claims)}")
         if not claims:
             continue
@@ -45,14 +62,18 @@ def scorecard(results: Path = RESULTS) -> str:
         for claim in claims:
             fields = _fields(claim)
             fields["verdict"] = f"**{fields['verdict']}**"
+            fields["where"] += f"{_BREAK}`{claim.primary['id']}`"
             fields["studies"] = _BREAK.join(_sides(claim))
-            lines.append([fields[column].replace("|", "/") for column in _COLUMNS])
+            lines.append([fields[column].replace("|", _BAR) for column in _COLUMNS])
         parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
     return "\n\n".join(parts)
 
 
 def scorecard_text(results: Path = RESULTS, papers: Collection[str] = ()) -> str:
-    """The scorecard for a terminal: a paragraph per claim, at most 80 columns wide.
+    """The scorecard for a terminal, at most 80 columns wide.
+
+    The counts of all papers and how to read a claim come first, then a paragraph per
+    claim.
 
     Args:
         results: The folder of all studies.
@@ -66,14 +87,41 @@ def scorecard_text(results: Path = RESULTS, papers: Collection[str] = ()) -> str
             raise InputError(
                 f"unknown paper {paper!r}", where="PAPER", remedy=nearest(paper, PAPERS)
             )
+    of_papers = {
+        paper: claims
+        for paper, claims in evidence(results).items()
+        if not papers or paper in papers
+    }
     parts = []
-    for paper, claims in evidence(results).items():
-        if papers and paper not in papers:
-            continue
+    if len(of_papers) > 1:
+        counts = [_heading(paper, claims) for paper, claims in of_papers.items()]
+        parts.append(_wrapped(counts))
+    named = _named_studies(chain.from_iterable(of_papers.values()))
+    parts.append(_wrapped(_HOW_TO_READ))
+    parts.append(_wrapped(f"{study}: {words}" for study, words in named))
+    if not papers:
+        parts.append(_HINT)
+    for paper, claims in of_papers.items():
         lines = textwrap.wrap(_heading(paper, claims), WIDTH)
         parts.append("\n".join([*lines, "=" * max(map(len, lines))]))
-        parts += [_paragraph(_fields(claim), _sides(claim)) for claim in claims]
-    return "\n\n".join(parts)
+        parts += map(_paragraph, claims)
+    return "\n\n".join(filter(None, parts))
+
+
+def _wrapped(lines: Iterable[str]) -> str:
+    """Lines of a terminal; what does not fit into one goes on below it, indented."""
+    wrapper = textwrap.TextWrapper(
+        WIDTH, subsequent_indent="  ", break_on_hyphens=False
+    )
+    return "\n".join(map(wrapper.fill, lines))
+
+
+def _named_studies(claims: Iterable[Evidence]) -> list[tuple[str, str]]:
+    """The studies that claims name and that have words, each with its words."""
+    names = {
+        row["profile"] for claim in claims for row in (claim.primary, *claim.others)
+    }
+    return [(name, STUDIES[name]) for name in sorted(names) if name in STUDIES]
 
 
 def _heading(paper: str, claims: Sequence[Evidence]) -> str:
@@ -89,9 +137,9 @@ def _fields(claim: Evidence) -> dict[str, str]:
     study that does.
     """
     primary = claim.primary
-    fields = texts(primary)
+    fields = texts_in_words(primary)
     if primary["n"] is None and claim.sides:
-        first = texts(claim.sides[0])
+        first = texts_in_words(claim.sides[0])
         fields["must lie"] = first["must lie"]
         fields["printed"] = first["printed"]
     if claim.disputed_by:
@@ -109,7 +157,7 @@ def _sides(claim: Evidence) -> list[str]:
         rows = [claim.primary, *rows]
     lines = []
     for row in rows:
-        said = texts(row)
+        said = texts_in_words(row)
         study = study_label(row["profile"])
         if row["profile"] == row["primary"]:
             study += ", primary"
@@ -118,17 +166,19 @@ def _sides(claim: Evidence) -> list[str]:
     return lines
 
 
-def _paragraph(fields: dict[str, str], sides: Sequence[str]) -> str:
+def _paragraph(claim: Evidence) -> str:
     """Verdict and claim, then each study's result, then the bound, all indented."""
+    fields = _fields(claim)
     verdict, comma, dispute = fields["verdict"].partition(", ")
-    claim = f"{verdict.upper()}{comma}{dispute}: {fields['claim']} ({fields['where']})"
+    place = f"{fields['where']}; {claim.primary['id']}"
+    head = f"{verdict.upper()}{comma}{dispute}: {fields['claim']} ({place})"
     wrapper = textwrap.TextWrapper(
         WIDTH, subsequent_indent="  ", break_on_hyphens=False
     )
-    lines = wrapper.wrap(claim)
+    lines = wrapper.wrap(head)
     wrapper.initial_indent = "  "
     wrapper.subsequent_indent = " " * 6
-    for side in sides:
+    for side in _sides(claim):
         lines += wrapper.wrap(side)
     wrapper.subsequent_indent = " " * 12
     for column in ("must lie", "printed", "power"):

@@ -55,6 +55,7 @@ CLAIM |= {
     "planned": -0.25,
     "n_for_power": 2,
     "verdict": "holds",
+    "level": 0.9,
     "note": "",
 }
 CLAIM |= {
@@ -345,20 +346,33 @@ def test_the_first_page_has_the_picture_the_counts_and_every_claim(
     assert "img" not in page(results, "index.html").tags
     (results.parent / "docs" / "images").mkdir(parents=True)
     (results.parent / "docs" / "images" / "summary.png").write_bytes(b"drawn")
+    (results.parent / "docs" / "images" / "summary-tall.png").write_bytes(b"tall")
     found = page(results, "index.html")
     assert ("src", "data:image/png;base64,ZHJhd24=") in found.attributes
+    assert ("srcset", "data:image/png;base64,dGFsbA==") in found.attributes
     for said in (
         "better calibrated networks. 1 hold, 1 inconclusive, 1 not tested. toy",
         *(
             "✓ holds",
             "≈ inconclusive",
-            "-12.50 ± 1.00 [-15.00, -10.00] points of ECE (n = 3 seeds)",
+            "[-15.00, -10.00] points of ECE (n = 3 seeds, interval at 90 %)",
             "-25",
         ),
         "1 claim that no study tests, and why It is fast. Table 1: no run",
         "focal: 1 hold, 1 inconclusive, 1 not tested",
     ):
         assert said in found.text
+
+
+def test_a_page_of_a_study_tells_its_verdicts_from_the_projects(results: Path) -> None:
+    (results / "other" / "focal").mkdir(parents=True)
+    against = CLAIM | {"verdict": "contradicted", "profile": "other"}
+    (results / "other" / "focal" / "claims.json").write_text(json.dumps([against]))
+    of_project = "1 disputed, 1 inconclusive, 1 not tested."
+    for name in ("other/index.html", "other/pages/focal.html"):
+        shown = page(results, name).text
+        assert "Verdicts of this study alone: 1 contradicted. The project's" in shown
+        assert f"is that of its primary study; all studies: {of_project}" in shown
 
 
 def test_another_study_that_decides_the_opposite_is_shown_unfolded(

@@ -486,10 +486,8 @@ def test_every_claim_has_a_row_in_its_order() -> None:
     assert len({frozenset(row) for row in rows}) == 1, "rows have different keys"
     table = claims_table(rows)
     assert "verdict (directions only)" in table
-    assert table["ours"].tolist() == [
-        "50.00 ± 10.00 [33.14, 66.86] points of accuracy (n = 3 seeds)",
-        "–",
-    ]
+    shown = "50.00 ± 10.00 [33.14, 66.86] points of accuracy"
+    assert table["ours"].tolist() == [f"{shown} (n = 3 seeds, interval at 90 %)", "–"]
     assert table["must lie"].tolist() == ["above 0", "–"]
 
 
@@ -519,8 +517,37 @@ def test_a_reader_sees_shares_in_points_and_other_numbers_as_they_are() -> None:
     ):
         assert f" {shown} (n" in texts(row | {"unit": unit})["ours"]
     said = texts(row | {"unit": "nats, part 0"})
-    assert said["ours"] == "0.500 ± 0.100 [0.331, 0.669] nats, part 0 (n = 3 seeds)"
+    assert said["ours"] == (
+        "0.500 ± 0.100 [0.331, 0.669] nats, part 0 (n = 3 seeds, interval at 90 %)"
+    )
     assert (said["printed"], said["must lie"]) == ("0.5", "above 0.01")
+
+
+def test_a_small_number_shows_its_side_of_zero_and_zero_has_no_sign() -> None:
+    row = judged(above(), seeds(0.5)) | {"unit": "nats"}
+    small = {"value": -0.00012, "sd": 0.00031, "low": -0.0004, "high": 0.00021}
+    assert "-0.0001 ± 0.0003 [-0.0004, 0.0002] nats" in texts(row | small)["ours"]
+    equal = {"value": -0.0, "sd": 0.0, "low": -0.0, "high": 0.0}
+    assert "0.000 ± 0.000 [0.000, 0.000] nats" in texts(row | equal)["ours"]
+    wide = {"value": -0.0001, "sd": 1.0, "low": -1.5, "high": 1.5}
+    assert "] nats" in texts(row | wide)["ours"]
+    assert texts(row | wide)["ours"].startswith("0.000 ± 1.000 [-1.500, 1.500]")
+
+
+def test_names_that_say_nothing_to_a_reader_are_put_in_words() -> None:
+    row = judged(above(), seeds(0.5))
+    logits = texts(row | {"id": "accuracy-depends-weakly-on-logit-norm"})["ours"]
+    assert (
+        "points of accuracy beyond half of what the inverse temperature changes (n"
+        in logits
+    )
+    of_right = row | {
+        "unit": "nats, right, sign reversed",
+        "note_template": "right, sign reversed {}",
+        "note": "right, sign reversed +0.500",
+    }
+    assert " nats, fall of the right ones' NLL (n" in texts(of_right)["ours"]
+    assert texts(of_right)["note"] == "fall of the right ones' NLL +0.500"
 
 
 @pytest.mark.parametrize(

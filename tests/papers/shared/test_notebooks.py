@@ -43,6 +43,19 @@ def test_numbers_of_a_table_are_equal_in_each_run_and_none_is_shown_as_0() -> No
     assert shown(table[:0], "t") is None
 
 
+def test_what_all_rows_share_stands_above_the_table_once() -> None:
+    shared = {"dataset": "cifar10-10000", "network": "<net>", "status": np.nan}
+    table = pd.DataFrame([shared | {"metric": name} for name in ("ece", "nll")])
+    caption, _, rows = shown(table, "t").data.partition("</p>")
+    words = "CIFAR-10, 10,000 images; network &lt;net&gt;."
+    assert caption == f"<p>All rows: dataset {words}"
+    assert "CIFAR-10" not in rows
+    assert ">status<" not in rows
+    assert "<p>" not in shown(table[:1], "t").data, "one row keeps its columns"
+    table.loc[1, "dataset"] = "mnist"
+    assert ">dataset<" in shown(table, "t").data
+
+
 def test_names_and_headings_are_escaped() -> None:
     data = shown(
         pd.DataFrame({"<b>": ["<script>alert(1)</script>"], "n": [1]}), "t"
@@ -146,6 +159,7 @@ def test_claims_name_data_in_words_and_the_file_keeps_its_names() -> None:
     html = study.verdicts().data
     assert "IMDb, 9,000 texts" in html
     assert "imdb-9000" not in html
+    assert html.startswith("<p><strong>Verdicts of this study alone.</strong> The ")
 
 
 @pytest.mark.usefixtures("in_project")

@@ -42,6 +42,7 @@ from softmax_temperature.runner.artifacts import (
 
 # Relative to the folder that holds results/.
 PICTURE = Path("docs/images/summary.png")
+TALL_PICTURE = Path("docs/images/summary-tall.png")
 _PAGES = Environment(
     loader=PackageLoader(__name__),
     autoescape=True,
@@ -495,11 +496,12 @@ def write_report(results: Path) -> list[Path]:
     profiles = [
         read_profile(results / name) for name in stored.profiles_with_results(results)
     ]
+    everything = stored.evidence(results)
     for profile in profiles:
         for paper in profile.papers:
-            _write_paper(results / profile.name / "pages", paper, profile)
+            folder = results / profile.name / "pages"
+            _write_paper(folder, paper, profile, everything[paper.slug])
     papers: dict[str, dict[str, Any]] = {}
-    everything = stored.evidence(results)
     for slug, claims in everything.items():
         studies = _studies_by_paper(profiles).get(slug)
         if studies:
@@ -509,15 +511,12 @@ def write_report(results: Path) -> list[Path]:
                 "claims": claims,
                 "studies": studies,
             }
-    picture_file = results.parent / PICTURE
-    picture = ""
-    if picture_file.is_file():
-        picture = base64.b64encode(picture_file.read_bytes()).decode()
     overview = _write(
         results / "index.html",
         "overview",
         papers=papers,
-        picture=picture,
+        picture=_encoded(results.parent / PICTURE),
+        tall=_encoded(results.parent / TALL_PICTURE),
         profiles=profiles,
     )
     pages = [
@@ -529,11 +528,19 @@ def write_report(results: Path) -> list[Path]:
                 paper.slug: stored.in_study(paper.claims, everything[paper.slug])
                 for paper in profile.papers
             },
+            everything=everything,
             studies=_studies_by_paper(profiles),
         )
         for profile in profiles
     ]
     return [overview, *pages]
+
+
+def _encoded(picture: Path) -> str:
+    """A picture's bytes in base64; "" if there is no such file."""
+    if not picture.is_file():
+        return ""
+    return base64.b64encode(picture.read_bytes()).decode()
 
 
 def _studies_by_paper(profiles: Sequence[Profile]) -> dict[str, dict[str, Paper]]:
@@ -545,8 +552,17 @@ def _studies_by_paper(profiles: Sequence[Profile]) -> dict[str, dict[str, Paper]
     return studies
 
 
-def _write_paper(folder: Path, paper: Paper, profile: Profile) -> None:
-    """Write the page of a paper and the page of its records."""
+def _write_paper(
+    folder: Path, paper: Paper, profile: Profile, everything: list[stored.Evidence]
+) -> None:
+    """Write the page of a paper and the page of its records.
+
+    Args:
+        folder: The folder of the pages.
+        paper: The paper in the profile.
+        profile: The profile.
+        everything: The paper's claims in all studies.
+    """
     records = f"{paper.slug}-records.html"
     lists: dict[str, list[Group]] = {}
 
@@ -568,6 +584,7 @@ def _write_paper(folder: Path, paper: Paper, profile: Profile) -> None:
         paper=paper,
         profile=profile,
         content=content,
+        everything=everything,
         sections=sections,
     )
 

@@ -45,6 +45,13 @@ DIRECTIONS_ONLY = ("smoke", "mini")
 of an effect, not its size.
 """
 _NOTHING_SHOWN = "–"
+_QUANTITIES = {
+    "accuracy-depends-weakly-on-logit-norm": "points of accuracy beyond half of what the "
+    "inverse temperature changes",
+}
+"""What the number of a claim is, by the claim, where its unit alone does not say it."""
+_PARTS_IN_WORDS = {"right, sign reversed": "fall of the right ones' NLL"}
+"""The parts of claims whose names a reader cannot guess."""
 
 Printed = float | Mapping[str, float] | None
 """A printed number, or those of the parts by their names."""
@@ -746,18 +753,26 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
         shown["note"] = in_note(row["note_template"], row["note_values"], points=True)
         rule = region.sentence(scale, f" {unit.partition(',')[0]}", level=level)
         shown["criterion"] = f"{row['compares']} {rule}"
+    unit = _in_words(_QUANTITIES.get(row["id"], unit))
     shown["power"] = _power_text(row, scale)
     extra = (shown["note"], _stand_in(row) if points else "", _not_counted(row))
-    shown["note"] = "; ".join(filter(None, extra))
-    counts = f"n = {row['n']} {row['each']}"
-    if task_count(row) > 1:
-        counts += f" of these {task_count(row)} tasks"
-    remarks = "; ".join([counts, *_remarks(row, scale)])
+    shown["note"] = _in_words("; ".join(filter(None, extra)))
+    remarks = "; ".join([_counts_text(row), *_remarks(row, scale)])
     shown["ours"] = f"{_estimate_text(row, scale)} {unit} ({remarks})"
     shown["must lie"] = region.where(scale)
     if row["published"] is not None:
         shown["printed"] = f"{scale * row['published']:g}"
     return shown
+
+
+def _counts_text(row: dict[str, Any]) -> str:
+    """What n counts, and the level of the interval."""
+    text = f"n = {row['n']} {row['each']}"
+    if task_count(row) > 1:
+        text += f" of these {task_count(row)} tasks"
+    if row["low"] is not None:
+        text += f", interval at {percent(row['level'])}"
+    return text
 
 
 def _remarks(row: dict[str, Any], scale: int) -> list[str]:
@@ -769,7 +784,8 @@ def _remarks(row: dict[str, Any], scale: int) -> list[str]:
     remarks = [row["remark"]] if row["remark"] else []
     if row["some"] and row["parts"]:
         each = [
-            f"{part['part']} {part['verdict']}, {_estimate_text(part, scale)}"
+            f"{part['part']} {part['verdict']}, {_estimate_text(part, scale)} "
+            f"at {percent(part['level'])}"
             for part in row["parts"]
         ]
         remarks.append(f"each by itself: {'; '.join(each)}")
@@ -779,6 +795,13 @@ def _remarks(row: dict[str, Any], scale: int) -> list[str]:
             f"judged: {judged or 'what is shown'}; not run: {_listed(row['not_run'])}"
         )
     return remarks
+
+
+def _in_words(text: str) -> str:
+    """A text in which the names of parts are words for a reader."""
+    for name, words in _PARTS_IN_WORDS.items():
+        text = text.replace(name, words)
+    return text
 
 
 def _listed(parts: Sequence[str]) -> str:
@@ -799,8 +822,8 @@ def _power_text(row: dict[str, Any], scale: float) -> str:
     if not is_margin and row["bounds"] != [0]:
         text += " beyond the bound"
     if row["planned"] is not None:
-        needs = row["n_for_power"] or "> 1,000"
-        text += f"; {_short(scale * row['planned'])} needs n = {needs}"
+        needs = f"= {row['n_for_power']}" if row["n_for_power"] else "> 1,000"
+        text += f"; {_short(scale * row['planned'])} needs n {needs}"
     return text
 
 
@@ -823,15 +846,25 @@ def _not_counted(row: dict[str, Any]) -> str:
 
 
 def _estimate_text(row: dict[str, Any], scale: int) -> str:
-    """The value ± its sd with its interval; shares with two digits after the point."""
-    digits = 2 if scale == 100 else 3
+    """The value ± its sd with its interval; shares with two digits after the point.
 
-    def number(name: str) -> str:
-        return f"{scale * row[name]:.{digits}f}"
+    Up to two more digits show on which side of 0 a small number lies.
+    """
+    names = ("value", "sd", "low", "high")
+    numbers = {name: scale * row[name] for name in names if row[name] is not None}
+    fewest = 2 if scale == 100 else 3
+    spread = [number for name, number in numbers.items() if name != "value" and number]
+    digits = fewest
+    while digits < fewest + 2 and any(round(number, digits) == 0 for number in spread):
+        digits += 1
 
-    text = number("value")
-    if row["sd"] is not None:
-        text += f" ± {number('sd')}"
-    if row["low"] is not None:
-        text += f" [{number('low')}, {number('high')}]"
-    return text
+    def text(name: str) -> str:
+        # Adding 0 turns a negative zero into a positive one.
+        return f"{round(numbers[name], digits) + 0.0:.{digits}f}"
+
+    words = text("value")
+    if "sd" in numbers:
+        words += f" ± {text('sd')}"
+    if "low" in numbers:
+        words += f" [{text('low')}, {text('high')}]"
+    return words

@@ -55,6 +55,12 @@ from softmax_temperature.papers.shared.views import View, of_arms
 from softmax_temperature.runner.errors import InputError
 
 SCREEN_WIDTH = 760  # CSS pixels of a figure as wide as a page
+THIS_STUDY_ALONE = (
+    "The project's verdict of a claim is that of its primary study; see "
+    "docs/scorecard.md."
+)
+_COMMON = ("dataset", "network", "embeddings", "differs", "runs", "status")
+"""The columns that stand above a table if all of its rows have the same."""
 SIGNS = {"holds": "✓", "contradicted": "✗", "inconclusive": "≈", NOT_TESTED: "○"}
 
 
@@ -240,7 +246,10 @@ class Opened:
                 f"<p>{count} other claims of the paper need runs that this study does "
                 "not have; docs/scorecard.md names the studies.</p>"
             )
-        return HTML(_html(pd.DataFrame(lines), "claims") + rest)  # type: ignore[no-untyped-call]
+        head = (
+            f"<p><strong>Verdicts of this study alone.</strong> {THIS_STUDY_ALONE}</p>"
+        )
+        return HTML(head + _html(pd.DataFrame(lines), "claims") + rest)  # type: ignore[no-untyped-call]
 
     def follows(self, *places: str) -> Markdown | None:
         """The claims of some places of the paper, with their verdicts.
@@ -351,7 +360,7 @@ def shown(
     Missing values are a dash, text is escaped, and names of parameters are in words.
     Printed numbers that were not run are left out, unless their data are missing: their
     files have them. A column `cells` is not shown: numbers link to the records of these
-    cells.
+    cells. The data set, network and the like that all rows share stand above the table.
 
     Args:
         table: The table.
@@ -388,7 +397,8 @@ def shown(
         ]
     words = words.rename(columns={column: f"{column} (%)" for column in percent})
     words = words.rename(columns=lambda column: str(column).replace("_", " "))
-    return HTML(_html(words, name))  # type: ignore[no-untyped-call]
+    caption, words = _without_common(words)
+    return HTML(caption + _html(words, name))  # type: ignore[no-untyped-call]
 
 
 def drawn(figure: Figure | None, results: Path, name: str) -> Image | None:
@@ -404,6 +414,20 @@ def drawn(figure: Figure | None, results: Path, name: str) -> Image | None:
     picture = encoded(figure, "png")
     alt = described(figure)
     return Image(picture, format="png", width=width, alt=alt)  # type: ignore[no-untyped-call]
+
+
+def _without_common(texts: pd.DataFrame) -> tuple[str, pd.DataFrame]:
+    """What all rows of a table share, as a paragraph of HTML, and the other columns."""
+    if len(texts) < 2:
+        return "", texts
+    shared = {
+        column: str(texts[column].iloc[0])
+        for column in _COMMON
+        if column in texts and len(set(texts[column])) == 1
+    }
+    said = [f"{name} {text}" for name, text in shared.items() if text != MISSING]
+    caption = f"<p>All rows: {'; '.join(said)}.</p>" if said else ""
+    return caption, texts.drop(columns=[*shared])
 
 
 def _html(texts: pd.DataFrame, name: str) -> str:

@@ -31,6 +31,24 @@ ARCHIVED = ("cifar10_cpu_cooling",)
 """Studies that no profile declares any more; we keep them as evidence."""
 PILOTS = ("focal_pilot",)
 """Profiles that only choose a network for a study; they judge no claim."""
+STUDIES = {
+    "cifar10_cpu_cooling": "Cooling on CIFAR-10, 10,000 images, the whole width; "
+    "no profile runs it any more",
+    "collection": "inverse temperatures of a cosine classifier, 21 data sets",
+    "cooling_ablations": "Cooling with other optimizers and weight decay, CIFAR-10, "
+    "10,000 images, half of the network's width",
+    "cooling_cifar10": "Cooling on CIFAR-10, 10,000 images, half of the network's "
+    "width; segmentation of CamVid",
+    "cooling_full": "Cooling on all of CIFAR-10, as printed, without a schedule",
+    "focal_cifar10": "focal loss on CIFAR-10, 10,000 images",
+    "focal_cifar100": "focal loss on CIFAR-100, 16,000 images",
+    "focal_full": "focal loss on all of CIFAR-10",
+    "temperature_check": "inverse temperatures and logit norms, CIFAR-10, 10,000 "
+    "images, and IMDb, 9,000 texts",
+    "text": "focal loss on 20 Newsgroups, SST and IMDb",
+    "translation_multi30k": "focal loss for a Transformer, Multi30k",
+}
+"""The studies in a person's words."""
 STAND_IN = "on stand-in data"
 _OPPOSITE = {HOLDS: CONTRADICTED, CONTRADICTED: HOLDS}
 
