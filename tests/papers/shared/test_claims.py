@@ -438,7 +438,7 @@ def test_a_part_that_was_looked_at_more_often_has_a_level_of_its_own() -> None:
     ("part", "remark"),
     [
         (
-            replace(seeds(0.5), left_out=True, each="data sets"),
+            replace(seeds(0.5), left_out=True, counted="data sets"),
             (
                 "Student's interval, widened after Nadeau and Bengio for folds that "
                 "share training data"

@@ -227,26 +227,27 @@ def level_after(looks: int) -> float:
 
 @dataclass(frozen=True)
 class Judged:
-    """The fields of `claims.json` that the runs decide; numbers are None if nothing was
-    measured.
+    """The verdict on a claim with its evidence: what the runs of a study decide.
+
+    Numbers are None if nothing was measured.
 
     Attributes:
-        note: Remarks, with their numbers.
+        note: Text for the notes column, with its numbers as fractions.
         n: The number of values behind the interval.
-        each: What n counts.
+        counted: Plural name of what n counts; `each` in the file.
         counts: The number of values of each part.
         level: The level of the interval.
-        parts: Each part of a claim that has several, with its own verdict, and the
+        parts: For a claim with several parts, each part with its own verdict, and its
             interval at the level of that verdict.
-        not_run: The parts that the claim does not require, and that were not run.
-        remark: Words that belong to the numbers wherever they are shown.
-        detectable: The distance of the true value from the bound, or of a margin from
-            0, that the design detects with 80 % power.
-        planned: The effect that `n_for_power` is about: the printed one if there is
-            one, no effect where the claim is that there is none, else the measured one.
-        n_for_power: The n with which the planned effect is detected with 80 % power.
+        not_run: The parts that were not run, and that the claim does not require.
+        qualifier: Text without which the numbers mislead, shown wherever they are;
+            `remark` in the file.
+        detectable: The smallest distance from the bound that the design detects with
+            80 % power; for an equivalence, the smallest margin around 0.
+        planned: The effect behind `n_for_power`, see `_planned_effect`.
+        n_for_power: The smallest n that detects the planned effect with 80 % power.
         note_template: The note with {} for each number.
-        note_values: The numbers of the note.
+        note_values: The numbers in the note.
         tasks: The estimate of each task of each part.
     """
 
@@ -258,11 +259,11 @@ class Judged:
     high: float | None = None
     level: float | None = None
     n: int | None = None
-    each: str | None = None
+    counted: str | None = None
     counts: list[int] = field(default_factory=list)
     parts: list[dict[str, Any]] = field(default_factory=list)
     not_run: list[str] = field(default_factory=list)
-    remark: str = ""
+    qualifier: str = ""
     detectable: float | None = None
     planned: float | None = None
     n_for_power: int | None = None
@@ -271,6 +272,13 @@ class Judged:
     note_values: list[float] = field(default_factory=list)
     cells: list[str] = field(default_factory=list)
     tasks: list[dict[str, Any]] = field(default_factory=list)
+
+    def row(self) -> dict[str, Any]:
+        """The fields of `claims.json`, by the names that the file has for them."""
+        fields = asdict(self)
+        fields["each"] = fields.pop("counted")
+        fields["remark"] = fields.pop("qualifier")
+        return fields
 
 
 def judge_all(
@@ -326,7 +334,7 @@ def _row(claim: Claim, paper: str, profile: str, judged: Judged) -> dict[str, An
         "derived": claim.derived,
         "digest": design_digest(claim, profile),
     }
-    return about | claim.criterion.row(claim.level(profile)) | asdict(judged)
+    return about | claim.criterion.row(claim.level(profile)) | judged.row()
 
 
 def judge(
@@ -372,8 +380,8 @@ def judge(
         reason = f"judged as a whole, and {_absent(measurement)}"
     if elsewhere:
         reason = f"{reason}; profile {elsewhere} would test it"
-    remark = in_note(measurement.note, measurement.beside)
-    return Judged(note="; ".join(filter(None, (reason, remark))), tasks=tasks)
+    note = in_note(measurement.note, measurement.note_values)
+    return Judged(note="; ".join(filter(None, (reason, note))), tasks=tasks)
 
 
 def _absent(measurement: Measurement) -> str:
@@ -512,11 +520,11 @@ def _decided(
         verdict=verdict,
         **asdict(estimates[name]),
         level=shown_levels[name],
-        each=part.each,
+        counted=part.counted,
         counts=[estimate.n for estimate in estimates.values()],
         parts=each if len(parts) > 1 else [],
         not_run=list(measurement.not_run),
-        remark="; ".join(filter(None, (part.remark, measurement.remark))),
+        qualifier="; ".join(filter(None, (part.qualifier, measurement.qualifier))),
         unit=unit,
         note=in_note(template, numbers),
         note_template=template,
@@ -620,7 +628,7 @@ def _note(
     """
     level, shown_level = levels
     notes = [measurement.note]
-    numbers = list(measurement.beside)
+    numbers = list(measurement.note_values)
     if len(values) > 1:
         notes.append(", ".join(f"{name} {{}}" for name in values))
         numbers += values.values()
