@@ -267,9 +267,7 @@ UNITS = {
     "of the seeds stayed finite": "% of the seeds stayed finite",
     "of an epoch": "% of an epoch",
 }
-"""The units of claims that are shares, in words for a reader. A comma in a unit is
-followed by the name of a part of the claim.
-"""
+"""The units of claims that are shares, in words for a reader."""
 
 _AFTER = "_after_scaling"
 _LAST = "_last_epoch"
@@ -495,11 +493,8 @@ def _when(metric: str) -> tuple[str, str]:
 
 
 def in_points(unit: str) -> str | None:
-    """The unit of a share for a reader; None for another unit."""
-    name, comma, part = unit.partition(",")
-    if name not in UNITS:
-        return None
-    return UNITS[name] + comma + part
+    """The unit of a share in points or percent; None if the unit is not of a share."""
+    return UNITS.get(unit)
 
 
 def _plain(value: Any) -> str:
