@@ -1,8 +1,8 @@
 """The check for probabilities that were passed as logits.
 
 It is used wherever users pass logits. It judges a table by the share of rows that look
-like probabilities, so that a few odd rows do not hide the rest. It refuses only on
-evidence that logits do not show by chance.
+like probabilities, so that a few odd rows do not hide the rest. It refuses a table only
+for a pattern that logits do not show by chance.
 """
 
 import torch
@@ -12,35 +12,36 @@ from softmax_temperature.metrics.checks import PROBABILITY_TOLERANCE, ArgumentEr
 
 # A table holds probabilities if more than this share of its rows sum to one.
 SUM_SHARE = 0.5
-# Sums of probabilities rounded to three digits differ from one by less.
+# Sums of probabilities that are rounded to three decimals differ from one by less.
 SUM_TOLERANCE = 1e-2
 # Rows of small tables have to sum to one more closely. A single row is never judged,
 # because two small logits can sum to one by chance.
 FEW_ROWS = 20
 SUM_TOLERANCE_OF_FEW = 1e-4
-# Sums of rows of probabilities and their names in a message, also for probabilities
-# stored as bytes or in parts of a thousand.
+# What the rows of a table of probabilities may sum to, with the table's name in a
+# message. Probabilities may be stored as bytes or in parts of a thousand.
 WHOLES = {
     1: "probabilities",
     100: "percentages",
     255: "probabilities times 255",
     1000: "probabilities times 1000",
 }
-# Rows whose sums are equal have at least so many different largest numbers.
-FEWEST_FORMS = 5
-# A table of at least `FEW_ROWS` rows is one of sigmoids if this share of them lie in
-# [0, 1], on both sides of 0.5 and this far apart. Logits of an untrained network are
-# close to each other.
+# Logits with few distinct rows, as in a toy example, may have equal sums by chance. So
+# rows with equal sums count only if their largest numbers take this many values.
+FEWEST_DISTINCT_MAXIMA = 5
+# A table of at least `FEW_ROWS` rows holds sigmoids if this share of the rows lies in
+# [0, 1], and their numbers lie on both sides of 0.5 and span this range. Logits of an
+# untrained network span less.
 SIGMOID_SHARE = 0.95
 SIGMOID_RANGE = 0.3
 # Numbers of decimals to which users round probabilities.
 DECIMALS = (1, 2, 3)
 # Error of a rounded number in float32, in units of its last decimal.
 ROUNDING = 1e-4
-# The largest distance of a sum from one that rounding may explain.
+# The largest distance of a row's sum from one that is taken for a rounding error.
 LARGEST_MISS = 0.5
 
-# Rounding can make probabilities computed as one minus a sum negative by this much.
+# A probability computed as one minus a sum can fall this far below 0 by rounding.
 LOWEST = -PROBABILITY_TOLERANCE
 
 LOGITS_INSTEAD = "Give logits from before the softmax, or the logarithms (torch.log)."
@@ -68,7 +69,7 @@ def check_not_probs(
         return
     rows = logits.detach()
     low = rows.amin(dim=1)
-    # No rule applies if most rows have a negative logit.
+    # Rows of probabilities have no negative number.
     if (low >= LOWEST).double().mean().item() <= SUM_SHARE:
         return
     high = rows.amax(dim=1)
@@ -76,7 +77,7 @@ def check_not_probs(
         inside = (low >= LOWEST) & (high <= whole * (1 + PROBABILITY_TOLERANCE))
         if inside.double().mean().item() <= SUM_SHARE:
             continue
-        share = _share_of_sums(rows, inside, whole)
+        share = _share_summing_to(whole, rows, inside)
         if share > SUM_SHARE:
             raise ArgumentError(
                 f"{name} are {noun}: {100 * share:.0f} % of the rows lie in "
@@ -84,7 +85,7 @@ def check_not_probs(
                 remedy if whole == 1 else f"Divide by {whole}. {remedy}",
             )
     total = _sums(rows).median().item()
-    share = _share_of_shares(rows, low, high, total)
+    share = _share_with_constant_sum(total, rows, low, high)
     if share > SUM_SHARE:
         raise ArgumentError(
             f"{name} are probabilities times {total:.6g}: {100 * share:.0f} % of the "
@@ -114,7 +115,7 @@ def check_no_softmax_at_end(network: nn.Module, name: str) -> None:
 
 
 def sum_tolerance(probs: Tensor, rows: int) -> float:
-    """Largest distance of a row's sum from one that rounding explains.
+    """Largest distance of a row's sum from one that rounding explains, as a fraction.
 
     Args:
         probs: Rows to judge, shape (n, classes).
@@ -138,13 +139,19 @@ def rounded_decimals(probs: Tensor) -> int | None:
     return None
 
 
-def _share_of_sums(rows: Tensor, inside: Tensor, whole: int) -> float:
-    """Share of the rows that sum to `whole` and that the mask `inside` admits.
+def _share_summing_to(whole: int, rows: Tensor, inside: Tensor) -> float:
+    """Share of the rows that sum to `whole`, up to rounding.
 
     Rows of zeros and ones do not count, because they may be logits of a toy example or
     saturated probabilities.
+
+    Args:
+        whole: The sum to look for, such as 1 or 100.
+        rows: All rows, shape (n, classes).
+        inside: Mask of the rows in [0, whole], shape (n,). Other rows cannot sum to
+            `whole` as probabilities do.
     """
-    # Sums alone exclude most tables, without copying their rows.
+    # For most tables the sums alone settle this, without a copy of the rows.
     near = inside & ((_sums(rows) / whole - 1).abs() <= LARGEST_MISS)
     if not bool(near.any()):
         return 0.0
@@ -158,24 +165,33 @@ def _share_of_sums(rows: Tensor, inside: Tensor, whole: int) -> float:
     return to_one / judged
 
 
-def _share_of_shares(rows: Tensor, low: Tensor, high: Tensor, whole: float) -> float:
-    """Share of the rows that are at least 0 and sum to `whole`, whichever that is.
+def _share_with_constant_sum(
+    total: float, rows: Tensor, low: Tensor, high: Tensor
+) -> float:
+    """Share of the rows that have no negative number and sum to `total`.
 
-    Votes of an ensemble do, and sums of its members' probabilities. Only rounding may
-    part them, because logits that were shifted far above 0 have sums that are nearly
-    the same, too.
+    This is how an ensemble's votes look, and the sums of its members' probabilities.
+    The sums must be equal up to rounding, because logits shifted far above 0 also have
+    sums that are nearly equal.
+
+    Args:
+        total: The median of the rows' sums.
+        rows: All rows, shape (n, classes).
+        low: The smallest number of each row, shape (n,).
+        high: The largest number of each row, shape (n,).
     """
     sums = _sums(rows)
-    # Rows of one value, or of one number beside zeros, may be a toy example's logits.
+    # Rows of equal numbers, and rows with one number and zeros, may be logits of a toy
+    # example.
     judged = (low < 0) | ((high > low) & (high < sums))
     if int(judged.sum()) < FEW_ROWS:
         return 0.0
-    misses = (sums - whole).abs()
-    shares = judged & (low >= 0) & (misses <= SUM_TOLERANCE_OF_FEW * (high - low))
-    # So may rows that take a few forms.
-    if len(high[shares].unique()) < FEWEST_FORMS:
+    misses = (sums - total).abs()
+    tolerance = SUM_TOLERANCE_OF_FEW * (high - low)
+    constant = judged & (low >= 0) & (misses <= tolerance)
+    if len(high[constant].unique()) < FEWEST_DISTINCT_MAXIMA:
         return 0.0
-    return int(shares.sum()) / int(judged.sum())
+    return int(constant.sum()) / int(judged.sum())
 
 
 def _sums(rows: Tensor) -> Tensor:

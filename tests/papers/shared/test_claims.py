@@ -29,6 +29,7 @@ from softmax_temperature.papers.shared.claims import (
     most,
     not_tested,
     not_worse,
+    task_count,
     texts,
 )
 from softmax_temperature.papers.shared.contrasts import Computed, Parts
@@ -161,6 +162,29 @@ def test_the_part_that_decides_is_shown_at_the_level_that_decides() -> None:
     row = judged(above(), seeds(-0.17), *[seeds(0.5)] * 3)
     assert (row["unit"], row["level"]) == ("accuracy, part 0", pytest.approx(0.975))
     assert row["low"] < 0 < row["high"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "parts", "shown"),
+    [
+        ("nats", {"all": (0.5, 0.4)}, ""),
+        ("nats, top 5", {"all": (0.5, 0.4)}, ""),
+        ("nats, top 5", {"FL-2": (0.5, 0.4), "FL-3": (0.6,)}, "FL-2"),
+        ("nats", {"FL-2": (0.6,), "norm, FL-2": (0.5, 0.4)}, "norm, FL-2"),
+    ],
+)
+def test_a_row_has_the_name_of_the_part_that_is_shown_after_its_unit(
+    unit: str, parts: dict[str, tuple[float, ...]], shown: str
+) -> None:
+    published = {"": 0.1, "FL-2": 0.2, "norm, FL-2": 0.3}
+    quantities = {name: seeds(*centers) for name, centers in parts.items()}
+    asked = replace(claim(above(), Measurement(quantities, unit)), published=published)
+    (row,) = judge_all("focal", [asked], 0, profile="paper")
+    assert row["unit"] == (f"{unit}, {shown}" if shown else unit)
+    assert "part" not in row
+    assert row["published"] == published[shown]
+    assert task_count(row) == 2, "the shown part has two tasks"
+    assert f"] {row['unit']} (n = 6 seeds" in texts(row)["ours"]
 
 
 def test_a_row_says_what_its_design_detects_and_what_its_effect_needs() -> None:
@@ -443,7 +467,7 @@ def test_a_part_that_was_looked_at_more_often_has_a_level_of_its_own() -> None:
     ("part", "remark"),
     [
         (
-            replace(seeds(0.5), left_out=True, each="data sets"),
+            replace(seeds(0.5), left_out=True, counted="data sets"),
             (
                 "Student's interval, widened after Nadeau and Bengio for folds that "
                 "share training data"

@@ -83,7 +83,7 @@ def test_a_part_for_each_value_of_a_factor() -> None:
         value = 0.5 + gamma / 10
         rows.append({"loss": "focal", "gamma": gamma, "seed": 0, "value": value})
     contrast = Difference(
-        of=ACCURACY, first=where(loss="focal"), second=CE, each="gamma"
+        of=ACCURACY, first=where(loss="focal"), second=CE, split_by="gamma"
     )
     parts = contrast.measure(runs_of(rows)).parts
     values = {name: part.estimate().value for name, part in parts.items()}
@@ -97,7 +97,7 @@ def test_parts_of_a_categorical_factor_keep_its_order() -> None:
         for loss in ("ce", "focal")
     )
     contrast = Difference(
-        of=ACCURACY, first=where(loss="focal"), second=CE, each="place"
+        of=ACCURACY, first=where(loss="focal"), second=CE, split_by="place"
     )
     assert list(contrast.measure(runs).parts) == ["first", "second"]
     places = pd.Categorical(runs.table["place"], categories=["second", "first"])
@@ -161,9 +161,9 @@ def test_a_row_names_the_values_of_a_factor_over_which_it_is_an_average() -> Non
     ]
     contrasts = {"focal": Difference(of=ACCURACY, first=where(loss="focal"), second=CE)}
     some = Parts(contrasts, averaged={"schedule": schedules}).measure(runs_of(rows))
-    assert some.remark == "judged with schedule None; not run: Cosine, Linear"
+    assert some.qualifier == "judged with schedule None; not run: Cosine, Linear"
     everything = Parts(contrasts, averaged={"schedule": ("none",)})
-    assert everything.measure(runs_of(rows)).remark == ""
+    assert everything.measure(runs_of(rows)).qualifier == ""
 
 
 def test_if_no_part_was_run_the_reason_is_its_own() -> None:
@@ -189,7 +189,7 @@ def test_runs_with_another_recipe_are_not_compared() -> None:
     runs = two_losses()
     rates = runs.table["loss"].map({"ce": 0.1, "focal": 0.5})
     other = Runs(runs.table.assign(learning_rate=rates), runs.measurements)
-    with pytest.raises(InputError, match=r"learning_rate, too: 0\.5 and 0\.1"):
+    with pytest.raises(InputError, match=r"learning_rate: 0\.5 and 0\.1"):
         FOCAL_AGAINST_CE.measure(other)
 
 
@@ -270,11 +270,13 @@ def test_a_lost_run_of_two_parts_is_named_once() -> None:
 
 def test_another_number_of_the_same_runs_is_shown_next_to_it() -> None:
     last_epochs = Metric("accuracy", epochs=mean_of_last_epochs, label="last epochs")
-    beside = {"mean of the last epochs": last_epochs}
-    contrast = Difference(of=ACCURACY, first=FOCAL_3, second=CE, beside=beside)
+    note_metrics = {"mean of the last epochs": last_epochs}
+    contrast = Difference(
+        of=ACCURACY, first=FOCAL_3, second=CE, note_metrics=note_metrics
+    )
     measurement = contrast.measure(two_losses())
     assert measurement.note == "mean of the last epochs {}"
-    assert measurement.beside == pytest.approx((0.02,))
+    assert measurement.note_values == pytest.approx((0.02,))
 
 
 def test_a_share_counts_seeds_with_which_every_run_is_so() -> None:
@@ -286,7 +288,7 @@ def test_a_share_counts_seeds_with_which_every_run_is_so() -> None:
     contrast = Proportion(
         of=Having("diverged", where(diverged=True)),
         among=where(gamma=more_than(0)),
-        each="dataset",
+        split_by="dataset",
     )
     measurement = contrast.measure(runs_of(rows))
     assert measurement.parts == {"cifar10": Share(1, 2)}
@@ -330,7 +332,7 @@ def test_values_that_a_choice_made_have_a_wider_interval() -> None:
     wide = only_part(chosen, runs).estimate()
     narrow = only_part(FOCAL_AGAINST_CE, runs).estimate()
     assert wide.low < narrow.low
-    assert only_part(chosen, runs).each == "folds"
+    assert only_part(chosen, runs).counted == "folds"
 
 
 def test_an_average_leaves_out_a_run_that_lacks_one_of_its_numbers() -> None:

@@ -16,6 +16,7 @@ from softmax_temperature.papers.shared.metrics import Metric, at_epoch, last_epo
 from softmax_temperature.papers.shared.registry import (
     WITHDRAWN,
     changed,
+    described,
     design_digest,
     needing_history,
     registered,
@@ -71,6 +72,17 @@ def test_changes_outside_the_design_keep_the_digest() -> None:
     )
     assert design_digest(other, "study") == DIGEST
     assert design_digest(CLAIM, "another") != DIGEST
+
+
+def test_a_renamed_field_keeps_the_name_that_it_was_registered_with() -> None:
+    split = replace(
+        CLAIM.contrast, split_by="gamma", note_metrics={"NLL": Metric("nll")}
+    )
+    renamed = {"split_by", "note_metrics"}
+    described_split = described(split)
+    assert described_split["each"] == "gamma"
+    assert described_split["beside"] == [["NLL", described(Metric("nll"))]]
+    assert renamed.isdisjoint(described_split)
 
 
 def test_every_claim_has_a_digest_of_its_own_in_every_study() -> None:

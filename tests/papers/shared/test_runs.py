@@ -173,7 +173,7 @@ def test_a_study_grows_by_the_cells_of_another_machine(
     assert runs.table["seed"].tolist() == [0, 1, 2]
     assert runs.measurements["value"].tolist() == [0.5, 1.5, 2.5]
     assert runs.tables["bins"].to_numpy().tolist() == [[0, 0], [1, 1], [2, 2]]
-    said = "1 runs from cells on this machine, 2 recorded before, from another machine"
+    said = "1 from cells on this machine, 2 from rows that another machine recorded"
     assert said in capsys.readouterr().err
 
 
@@ -241,14 +241,14 @@ def test_a_run_with_other_factors_or_parameters_does_not_stand_for_the_declared_
 
 
 def sweep(stage: Any, factors: list[float]) -> list[DeclaredRun]:
-    each = [{"factor": factor, "seed": None} for factor in factors]
-    return [DeclaredRun(stage, "sweep/0", {"loss": "focal"}, {}, each)]
+    variants = [{"factor": factor, "seed": None} for factor in factors]
+    return [DeclaredRun(stage, "sweep/0", {"loss": "focal"}, {}, variants)]
 
 
 def read_sweep(run: DeclaredRun, _: Any) -> MeasuredRun:
     rows = [
         {"run": number, "split": "test", "epoch": 1, "accuracy": factors["factor"]}
-        for number, factors in enumerate(run.each)
+        for number, factors in enumerate(run.variants)
     ]
     return MeasuredRun({"epochs_done": 1}, rows)
 
@@ -354,7 +354,7 @@ def test_an_arm_that_was_declared_after_the_study_was_recorded_is_not_run(
     assert runs.tables[NOT_RUN].to_dict("records") == [
         {"loss": "focal", "gamma": 5.0, "reason": "not trained"}
     ]
-    assert "2 runs are declared and not trained" in capsys.readouterr().err
+    assert "declared runs not trained yet: 2" in capsys.readouterr().err
     # Another seed of a recorded arm would change the seeds of its mean.
     with pytest.raises(InputError, match=r"1 of 5 runs are .* recorded: FL-3/2\."):
         gathered(folder, [*declared(other, 3), *new_arm])

@@ -156,7 +156,7 @@ def test_a_value_that_was_lost_with_all_other_seeds_cannot_be_chosen() -> None:
 def test_a_network_each_is_a_part_each() -> None:
     rows = swept(TEST, VALIDATION_NUMBERS)
     rows += swept({0.1: (0.5, 0.6), 1.0: (0.6, 0.8)}, network="gru", own=False)
-    parts = replace(GAP, each="network").measure(runs_of(rows)).parts
+    parts = replace(GAP, split_by="network").measure(runs_of(rows)).parts
     values = {name: part.estimate().value for name, part in parts.items()}
     assert values == pytest.approx({"gru": 0.15, "vgg": 0.2})
     assert parts["gru"].of_paper() is None
@@ -265,7 +265,7 @@ def test_draws_follow_the_residuals_of_a_table_by_hand() -> None:
 def test_sweeps_weigh_the_same_in_their_mean_whatever_their_seeds() -> None:
     flat = {0.1: (0.5,) * 5, 1.0: (0.6,) * 5}
     rows = swept(flat) + swept({0.1: (0.5, 0.5), 1.0: (0.9, 0.9)}, network="gru")
-    whole = MeanOverSweeps(replace(GAP, each="network"))
+    whole = MeanOverSweeps(replace(GAP, split_by="network"))
     part = only_part(whole, runs_of(rows))
     # The gains are 0.1 and 0.4; their mean over runs would be 0.19.
     assert part.estimate().value == pytest.approx(0.25)
@@ -275,7 +275,7 @@ def test_sweeps_weigh_the_same_in_their_mean_whatever_their_seeds() -> None:
 
 def test_a_sweep_without_a_choice_is_missing_in_the_mean() -> None:
     rows = swept(TEST) + swept({1.0: (0.5, 0.6)}, network="gru")
-    whole = MeanOverSweeps(replace(GAP, each="network"))
+    whole = MeanOverSweeps(replace(GAP, split_by="network"))
     assert whole.measure(runs_of(rows)).missing == {"gru": "too few runs"}
     (reason,) = whole.measure(runs_of(rows[9:])).missing.values()
     assert reason == "too few runs"
@@ -350,7 +350,7 @@ def test_one_line_is_not_fitted_to_two_tasks() -> None:
     rows = powers((-1.0,)) + powers((-0.5,), network="gru")
     with pytest.raises(InputError, match="several tasks: cifar10/vgg, cifar10/gru"):
         AGAINST_BETA.measure(runs_of(rows))
-    parts = replace(AGAINST_BETA, each="network").measure(runs_of(rows)).parts
+    parts = replace(AGAINST_BETA, split_by="network").measure(runs_of(rows)).parts
     values = {name: part.estimate().value for name, part in parts.items()}
     assert values == pytest.approx({"gru": 0.5, "vgg": 0.0}, abs=1e-9)
 
@@ -358,7 +358,7 @@ def test_one_line_is_not_fitted_to_two_tasks() -> None:
 # The slope of a spread. ---------------------------------------------------------------
 
 SPREAD = SlopeOfSpread(of=ACCURACY, over=BETA, compared=INSIDE)
-SPREAD_OF_EACH = replace(SPREAD, each="network")
+SPREAD_OF_EACH = replace(SPREAD, split_by="network")
 SPREADS = {
     "vgg": {0.1: 0.04, 1.0: 0.02, 10.0: 0.02},
     "gru": {0.01: 0.3, 0.1: 0.1, 1.0: 0.05},
@@ -458,7 +458,7 @@ def test_a_correlation_is_pearsons_with_a_data_set_left_out_in_turn() -> None:
     ]
     pseudo = [5 * pearson(rows) - 4 * r for r in without]
     assert numbers_of(STRENGTH, runs_of(rows)) == pytest.approx(pseudo)
-    assert (part.each, STRENGTH.unit) == ("data sets", "r")
+    assert (part.counted, STRENGTH.unit) == ("data sets", "r")
 
 
 def test_a_difference_is_of_absolute_correlations() -> None:

@@ -110,7 +110,7 @@ def over_data_sets(
         if not is_own.all():
             drawn = _task("generated data sets", values[~is_own], own=False)
             tasks.append(drawn)
-    return OverTasks(tuple(tasks), each="data sets", left_out=left_out)
+    return OverTasks(tuple(tasks), counted="data sets", left_out=left_out)
 
 
 def _task(name: str, values: pd.Series[float], *, own: bool) -> Task:

@@ -117,7 +117,7 @@ def _gain(mode: str, *, among: Where) -> Difference:
         second=NO_COOLING,
         among=TABLE_1 & among,
         tasks=_OVER_SCHEDULES,
-        beside={"last epoch alone": LAST_ACCURACY},
+        note_metrics={"last epoch alone": LAST_ACCURACY},
         lost_as="guessing",
     )
 
@@ -296,7 +296,7 @@ def _helps_with_factors(among: Where) -> Difference:
         first=FACTOR_UP_TO_1,
         second=NO_COOLING,
         among=among,
-        each="factor",
+        split_by="factor",
         lost_as="guessing",
     )
 
@@ -306,7 +306,7 @@ def _diverges_with_factors(among: Where) -> Proportion:
     return Proportion(
         of=Having("diverged", DIVERGED),
         among=among & FACTOR_ABOVE_1,
-        each="dataset",
+        split_by="dataset",
         note=_idle,
     )
 
@@ -361,9 +361,9 @@ def _cost(runs: Runs) -> Measurement:
     parts = {}
     for device, shares in cost.groupby("device", sort=False)["share"]:
         task = Task(str(device), tuple(shares))
-        parts[str(device)] = OverTasks((task,), each="modes")
+        parts[str(device)] = OverTasks((task,), counted="modes")
     note = "measured by `make bench`, whatever the profile"
-    return Measurement(parts, "of an epoch", note, remark=_MODES_ARE_NO_SEEDS)
+    return Measurement(parts, "of an epoch", note, qualifier=_MODES_ARE_NO_SEEDS)
 
 
 def _idle(runs: Runs, chosen: pd.DataFrame) -> str:
@@ -496,7 +496,7 @@ CLAIMS: tuple[Claim, ...] = (
             first=FACTOR_BELOW_1,
             second=LAST_LAYER,
             among=FIGURE_1 & ~ON_CIFAR100,
-            each="factor",
+            split_by="factor",
             lost_as="guessing",
         ),
         criterion=equivalent(NEGLIGIBLE),
@@ -534,7 +534,7 @@ CLAIMS: tuple[Claim, ...] = (
         contrast=Proportion(
             of=Having("diverged", DIVERGED),
             among=TABLE_2 & CRELU & NO_COOLING,
-            each="mode",
+            split_by="mode",
         ),
         criterion=most(),
         primary=_STUDY,
@@ -549,7 +549,7 @@ CLAIMS: tuple[Claim, ...] = (
         contrast=Proportion(
             of=Having("trained", TRAINED),
             among=TABLE_2 & CRELU & (DISTRIBUTED | PERIODIC | LAST_LAYER),
-            each="mode",
+            split_by="mode",
         ),
         criterion=most(),
         primary=_STUDY,

@@ -78,7 +78,7 @@ class BesideSelected(Contrast):
         note = f"at the epoch of best validation accuracy: {texts}"
         if measurement.note:
             note = f"{note}; {measurement.note}"
-        return replace(measurement, note=note, beside=tuple(means.tolist()))
+        return replace(measurement, note=note, note_values=tuple(means.tolist()))
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class BesideScaled(Contrast):
     scaled: Mapping[str, Declared]
 
     def measure(self, runs: Runs) -> Measurement:
-        """The contrast's measurement, with the scaled numbers in its remark."""
+        """The contrast's measurement, with the scaled numbers in its qualifier."""
         measurement = self.contrast.measure(runs)
         texts = []
         for name, number in self.scaled.items():
@@ -104,8 +104,8 @@ class BesideScaled(Contrast):
                     texts.append(f"{name} {_in_points(own.estimate())}")
         if not measurement.parts or not texts:
             return measurement
-        remark = f"points of ECE after scaling: {', '.join(texts)}"
-        return replace(measurement, remark=remark)
+        qualifier = f"points of ECE after scaling: {', '.join(texts)}"
+        return replace(measurement, qualifier=qualifier)
 
 
 def _in_points(estimate: Estimate) -> str:

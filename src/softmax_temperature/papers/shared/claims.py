@@ -1,20 +1,19 @@
-"""Claims: sentences of a paper, each with a contrast and the criterion it is judged by.
+"""Claims: sentences of a paper, each with a contrast and a criterion to judge it by.
 
 A claim holds if the interval of its contrast lies in the region that its criterion
 names, is contradicted if the interval lies outside, and is inconclusive if the interval
-lies across a bound. Where nothing was measured it is not tested. Every claim of a paper
-has a row in `claims.json`: none is silently absent.
+crosses a bound. A claim without a measurement is not tested. Every claim of a paper has
+a row in `claims.json`, so that none is silently absent.
 
-Each claim names its primary study, whose verdict is the claim's, and how often the data
-of a study were looked at before they were judged: data that were looked at k times are
-judged at the level 1 - 0.10 / k. docs/protocol.md has the rules, `registry` what is
-registered.
+Each claim names its primary study, whose verdict is the claim's, and the number of looks
+at each study's data: after k looks, data are judged at the level 1 - 0.10 / k.
+docs/protocol.md has the rules; `registry` compares the claims with the registered ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence, Sized
+from dataclasses import asdict, dataclass, field
 from math import inf, isfinite
 from typing import Any, Self
 
@@ -30,6 +29,7 @@ from softmax_temperature.papers.shared.registry import design_digest
 from softmax_temperature.papers.shared.statistics import (
     LEVEL,
     Ends,
+    Estimate,
     Quantity,
 )
 
@@ -54,7 +54,7 @@ _PARTS_IN_WORDS = {"right, sign reversed": "fall of the right ones' NLL"}
 """The parts of claims whose names a reader cannot guess."""
 
 Printed = float | Mapping[str, float] | None
-"""A printed number, or those of the parts by their names."""
+"""A printed number, or one for each part, by the part's name."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Criterion:
         kind: The name of the test: superiority, equivalence, ...
         low: The lower end of the region.
         high: The upper end of the region.
-        some: Whether one part in the region is enough; else all must lie there.
+        some: Whether one part in the region is enough; otherwise all must lie in it.
     """
 
     kind: str
@@ -99,15 +99,15 @@ class Criterion:
         return self.low < ends[0] and ends[1] < self.high
 
     def excludes(self, ends: Ends) -> bool:
-        """Whether the whole interval lies outside, a bound included."""
+        """Whether the whole interval lies outside the region, or touches its bound."""
         return ends[1] <= self.low or ends[0] >= self.high
 
     def margin(self, value: float) -> float:
-        """The distance of a value from the nearest bound; negative outside."""
+        """The distance of a value from the nearest bound; negative if it is outside."""
         return min(value - self.low, self.high - value)
 
     def distances(self, value: float) -> list[float]:
-        """The distance of a value inside from each finite bound."""
+        """The distance of a value in the region from each finite bound."""
         ends = (value - self.low, self.high - value)
         return [distance for distance in ends if isfinite(distance)]
 
@@ -117,7 +117,7 @@ class Criterion:
         return [bound for bound in (self.low, self.high) if isfinite(bound)]
 
     def where(self, scale: float = 1) -> str:
-        """The region in words, its ends in units of 1 / scale."""
+        """The region in words, its ends multiplied by `scale`."""
         if len(self.bounds) == 2:
             side = "between"
         elif isfinite(self.low):
@@ -129,7 +129,7 @@ class Criterion:
     def sentence(
         self, scale: float = 1, unit: str = "", *, level: float = LEVEL
     ) -> str:
-        """The rule, with the region as in `where`."""
+        """The criterion as a sentence, with the region as in `where`."""
         interval = f"the {percent(level)} interval"
         if self.some:
             interval = "some part's interval, at a level corrected for their number,"
@@ -138,7 +138,7 @@ class Criterion:
 
 
 def above(bound: float = 0.0, *, some: bool = False) -> Criterion:
-    """Superiority: more than a bound."""
+    """Superiority: greater than a bound."""
     return Criterion("superiority", low=bound, some=some)
 
 
@@ -148,22 +148,22 @@ def below(bound: float = 0.0) -> Criterion:
 
 
 def not_worse(margin: float) -> Criterion:
-    """Non-inferiority: not lower by the margin or more."""
+    """Non-inferiority: above minus the margin."""
     return Criterion("non-inferiority", low=-margin)
 
 
 def not_higher(margin: float) -> Criterion:
-    """Non-superiority: not higher by the margin or more."""
+    """Non-superiority: below the margin."""
     return Criterion("non-superiority", high=margin)
 
 
 def equivalent(margin: float) -> Criterion:
-    """Equivalence: neither lower nor higher by the margin, by two one-sided tests."""
+    """Equivalence: within the margin on both sides of 0, by two one-sided tests."""
     return within(-margin, margin)
 
 
 def within(low: float, high: float) -> Criterion:
-    """Equivalence to something between two values."""
+    """Equivalence to a range: between two values."""
     return Criterion("equivalence", low, high)
 
 
@@ -183,19 +183,19 @@ class Claim:
         compares: The contrast in words, for a reader of the scorecard.
         contrast: The runs that are compared, and the number they are compared by.
         criterion: The region in which the contrast's interval must lie.
-        published: The printed number that the contrast corresponds to; by part, where
-            each part has one of its own.
-        primary: The study whose verdict is the claim's: the nearest to the paper's
+        published: The printed number that corresponds to the contrast, or one for each
+            part.
+        primary: The study whose verdict is the claim's: the one nearest to the paper's
             setting, whatever its numbers.
-        looks: How often the data of a study had been looked at, when more were added,
-            before they were judged; 1 where nothing is said.
-        looks_of_parts: The same for single parts of a claim, by study, where other
-            parts of it were looked at less often.
-        n: The number of values that a study is registered with before it has run.
-        stand_in: The data that stand in for the paper's, by the study that has them.
+        looks: The number of looks at a study's data, by study: one for each time that
+            data were added after a look, and one for the verdict. 1 by default.
+        looks_of_parts: The number of looks at single parts, by study and part, if they
+            were looked at more often than the others.
+        n: The planned number of values, by study, registered before the study runs.
+        stand_in: The data that stand in for the paper's, by study.
         derived: Whether the sentence is our own derivation, not the paper's.
-        same_everywhere: Whether all studies have the same data for it: then the
-            primary study alone shows them.
+        same_everywhere: Whether all studies have the same data for the claim. Then only
+            the primary study shows them.
     """
 
     id: str
@@ -214,46 +214,50 @@ class Claim:
     same_everywhere: bool = False
 
     def looks_at(self, study: str) -> int:
-        """How often the data of a study were looked at."""
+        """The number of looks at a study's data."""
         return self.looks.get(study, 1)
 
     def level(self, study: str) -> float:
-        """The level at which a study is judged, of a claim with one part."""
+        """The level at which a study is judged, before the correction for parts."""
         return level_after(self.looks_at(study))
 
     def levels_of_parts(self, study: str) -> dict[str, float]:
-        """The level of the parts that were looked at more often than the others."""
+        """The level of each part that was looked at more often than the others."""
         looks = self.looks_of_parts.get(study, {})
         return {name: level_after(count) for name, count in looks.items()}
 
 
 def level_after(looks: int) -> float:
-    """The level at which data are judged that were looked at so often."""
+    """The level at which data are judged after this number of looks."""
     return 1 - (1 - LEVEL) / looks
 
 
 @dataclass(frozen=True)
 class Judged:
-    """The fields of `claims.json` that the runs decide; numbers are None if nothing was
-    measured.
+    """The verdict on a claim with its evidence: what the runs of a study decide.
+
+    Numbers are None if nothing was measured.
 
     Attributes:
-        note: Remarks, with their numbers.
+        note: Text for the notes column, with its numbers as fractions.
         n: The number of values behind the interval.
-        each: What n counts.
+        counted: Plural name of what n counts; `each` in the file.
         counts: The number of values of each part.
         level: The level of the interval.
-        parts: Each part of a claim that has several, with its own verdict, and the
+        parts: For a claim with several parts, each part with its own verdict, and its
             interval at the level of that verdict.
-        not_run: The parts that the claim does not require, and that were not run.
-        remark: Words that belong to the numbers wherever they are shown.
-        detectable: The distance of the true value from the bound, or of a margin from
-            0, that the design detects with 80 % power.
-        planned: The effect that `n_for_power` is about: the printed one if there is
-            one, no effect where the claim is that there is none, else the measured one.
-        n_for_power: The n with which the planned effect is detected with 80 % power.
+        not_run: The parts that were not run, and that the claim does not require.
+        qualifier: Text without which the numbers mislead, shown wherever they are;
+            `remark` in the file.
+        detectable: The smallest distance from the bound that the design detects with
+            80 % power; for an equivalence, the smallest margin around 0.
+        planned: The effect behind `n_for_power`, see `_planned_effect`.
+        n_for_power: The smallest n that detects the planned effect with 80 % power.
+        unit: The unit of the numbers.
+        part: The part whose numbers are shown; "" for a claim with one part. The file
+            has it after the unit: "accuracy, FL-3 against FL-2".
         note_template: The note with {} for each number.
-        note_values: The numbers of the note.
+        note_values: The numbers in the note.
         tasks: The estimate of each task of each part.
     """
 
@@ -265,19 +269,65 @@ class Judged:
     high: float | None = None
     level: float | None = None
     n: int | None = None
-    each: str | None = None
+    counted: str | None = None
     counts: list[int] = field(default_factory=list)
     parts: list[dict[str, Any]] = field(default_factory=list)
     not_run: list[str] = field(default_factory=list)
-    remark: str = ""
+    qualifier: str = ""
     detectable: float | None = None
     planned: float | None = None
     n_for_power: int | None = None
     unit: str | None = None
+    part: str = ""
     note_template: str | None = None
     note_values: list[float] = field(default_factory=list)
     cells: list[str] = field(default_factory=list)
     tasks: list[dict[str, Any]] = field(default_factory=list)
+
+    def row(self) -> dict[str, Any]:
+        """The fields of `claims.json`, by the names that the file has for them."""
+        fields = asdict(self)
+        fields["each"] = fields.pop("counted")
+        fields["remark"] = fields.pop("qualifier")
+        part = fields.pop("part")
+        if self.unit is not None:
+            fields["unit"] = self.unit + _after_unit(part)
+        return fields
+
+
+def _after_unit(part: str) -> str:
+    """The name of the shown part as the file has it after the unit."""
+    return f", {part}" if part else ""
+
+
+def _shown_part(row: Mapping[str, Any]) -> str:
+    """The part whose numbers a row of `claims.json` shows; "" if it has one part."""
+    names = [part["part"] for part in row["parts"]]
+    fitting = [name for name in names if row["unit"].endswith(_after_unit(name))]
+    # The name of a part within a part may end with the name of another part.
+    return max(fitting, key=len, default="")
+
+
+@dataclass(frozen=True)
+class JudgedPart:
+    """One part of a claim with its own verdict.
+
+    Attributes:
+        name: The name of the part.
+        verdict: HOLDS, CONTRADICTED or INCONCLUSIVE, for this part alone.
+        level: The level of the interval behind the verdict.
+        estimate: The estimate, with this interval.
+    """
+
+    name: str
+    verdict: str
+    level: float
+    estimate: Estimate
+
+    def row(self) -> dict[str, Any]:
+        """The fields of a part in `claims.json`."""
+        about = {"part": self.name, "verdict": self.verdict, "level": self.level}
+        return about | asdict(self.estimate)
 
 
 def judge_all(
@@ -285,8 +335,8 @@ def judge_all(
 ) -> list[dict[str, Any]]:
     """The rows of `claims.json`: every claim with its evidence and verdict, in order.
 
-    Tasks that the paper does not have are pooled in the profiles that show directions
-    only, and nowhere else.
+    Tasks that the paper does not have are pooled only in the profiles in
+    `DIRECTIONS_ONLY`.
     """
     return [_judged_row(paper, claim, runs, profile) for claim in claims]
 
@@ -314,7 +364,7 @@ def _judged_row(paper: str, claim: Claim, runs: Any, profile: str) -> dict[str, 
 
 
 def untested_row(claim: Claim, paper: str, profile: str, reason: str) -> dict[str, Any]:
-    """The row of `claims.json` of a claim that no run is about."""
+    """The row of `claims.json` for a claim that no run of the study can test."""
     return _row(claim, paper, profile, Judged(note=reason))
 
 
@@ -324,7 +374,7 @@ def _row(claim: Claim, paper: str, profile: str, judged: Judged) -> dict[str, An
         "where": claim.where,
         "statement": claim.statement,
         "compares": claim.compares,
-        "published": _printed(claim.published, judged.unit),
+        "published": _printed(claim.published, judged.part),
         "paper": paper,
         "profile": profile,
         "primary": claim.primary,
@@ -333,7 +383,7 @@ def _row(claim: Claim, paper: str, profile: str, judged: Judged) -> dict[str, An
         "derived": claim.derived,
         "digest": design_digest(claim, profile),
     }
-    return about | claim.criterion.row(claim.level(profile)) | asdict(judged)
+    return about | claim.criterion.row(claim.level(profile)) | judged.row()
 
 
 def judge(
@@ -351,91 +401,88 @@ def judge(
     Args:
         criterion: The region in which the intervals must lie.
         measurement: The estimates of the parts.
-        all_tasks: Whether tasks that the paper does not have are pooled, too.
-        elsewhere: A study that could decide what this one does not test.
-        level: The level of the interval of a claim with one part.
-        levels_of_parts: The level of the parts that have another.
-        published: The printed number, or those of the parts.
+        all_tasks: Whether tasks that the paper does not have are pooled as well.
+        elsewhere: A study that would test the claim if this one does not; "" if none.
+        level: The level at which a part is judged, before the correction for several.
+        levels_of_parts: The levels of the parts for which it is another.
+        published: The printed number, or one for each part.
     """
     tasks = _task_rows(measurement, level)
-    parts = {}
-    for name, part in measurement.parts.items():
-        pooled = part if all_tasks else part.of_paper()
-        if pooled is not None:
-            parts[name] = pooled
+    parts = _pooled_parts(measurement, all_tasks=all_tasks)
     is_partial = measurement.whole and bool(measurement.missing)
     if parts:
-        levels = dict.fromkeys(parts, level) | {
-            name: of_part
-            for name, of_part in (levels_of_parts or {}).items()
-            if name in parts
-        }
-        judged = _decided(criterion, parts, measurement, tasks, levels)
+        own_levels = levels_of_parts or {}
+        levels = {name: own_levels.get(name, level) for name in parts}
+        judged = _decided(criterion, parts, measurement, tasks, levels, published)
         if not is_partial or judged.verdict == CONTRADICTED:
-            return replace(judged, **_planning(criterion, parts, judged, published))
+            return judged
     reasons = list(dict.fromkeys(measurement.missing.values()))
     reason = "; ".join(reasons) or "none of the paper's own tasks is in this profile"
     if parts and is_partial:
         reason = f"judged as a whole, and {_absent(measurement)}"
     if elsewhere:
         reason = f"{reason}; profile {elsewhere} would test it"
-    remark = in_note(measurement.note, measurement.beside)
-    return Judged(note="; ".join(filter(None, (reason, remark))), tasks=tasks)
+    note = in_note(measurement.note, measurement.note_values)
+    return Judged(note="; ".join(filter(None, (reason, note))), tasks=tasks)
+
+
+def _pooled_parts(measurement: Measurement, *, all_tasks: bool) -> dict[str, Quantity]:
+    """The parts of a measurement, over all tasks or only over the paper's own."""
+    parts = {}
+    for name, part in measurement.parts.items():
+        pooled = part if all_tasks else part.of_paper()
+        if pooled is not None:
+            parts[name] = pooled
+    return parts
 
 
 def _absent(measurement: Measurement) -> str:
-    """The parts that a measurement lacks, in words."""
+    """The missing parts of a measurement, in words."""
     missing = list(measurement.missing)
     count = len(missing) + len(measurement.parts)
     return f"{len(missing)} of {count} parts are missing: {', '.join(missing)}"
 
 
-def _count_of_parts(judged: int, measurement: Measurement) -> int:
-    """The number of parts that can contradict a claim, now or once they are there."""
-    return judged + (len(measurement.missing) if measurement.whole else 0)
+def _count_of_parts(measurement: Measurement, judged: Sized) -> int:
+    """The number of parts that can decide a claim, now or once they have been run."""
+    missing = len(measurement.missing) if measurement.whole else 0
+    return len(judged) + missing
 
 
 def _planning(
     criterion: Criterion,
-    parts: Mapping[str, Quantity],
-    judged: Judged,
-    published: Printed,
+    part: Quantity,
+    shown: JudgedPart,
+    printed: float | None,
 ) -> dict[str, Any]:
-    """What the design of the part that is shown can detect with 80 % power."""
-    name = _shown_part(judged.unit)
-    part = parts[name] if len(parts) > 1 else next(iter(parts.values()))
-    # Of the two tests at a level: both must succeed, or the one that decides.
-    level = judged.level or LEVEL
+    """Smallest detectable effect and required n of the shown part, at 80 % power."""
+    # An equivalence needs both one-sided tests to succeed; other criteria need one.
     sides = len(criterion.bounds)
-    printed = _printed(published, judged.unit)
-    planned = _planned_effect(criterion, judged.value, printed)
+    planned = _planned_effect(criterion, shown.estimate.value, printed)
     n_for_power = None
     if planned is not None:
-        n_for_power = part.n_for(criterion.distances(planned), level)
+        n_for_power = part.n_for(criterion.distances(planned), shown.level)
     return {
-        "detectable": part.detectable(level, sides=sides),
+        "detectable": part.detectable(shown.level, sides=sides),
         "planned": planned,
         "n_for_power": n_for_power,
     }
 
 
-def _printed(published: Printed, unit: str | None) -> float | None:
-    """The printed number of the part that is shown."""
+def _printed(published: Printed, part: str) -> float | None:
+    """The printed number for a part; `part` is "" if the claim has one part."""
     if isinstance(published, Mapping):
-        return published.get(_shown_part(unit))
+        return published.get(part)
     return published
-
-
-def _shown_part(unit: str | None) -> str:
-    """The part that a unit names; "" if it names none."""
-    return (unit or "").partition(", ")[2]
 
 
 def _planned_effect(
     criterion: Criterion, value: float | None, published: float | None
 ) -> float | None:
-    """The effect that a study of the claim should find; None if the claim speaks of no
-    size, and the measured one speaks against it.
+    """The effect that a study of the claim should detect.
+
+    It is the first of these that meets the criterion: the printed effect, the centre of
+    a region with two bounds, and the measured effect. None if none of them does.
     """
     known = [published, value]
     if len(criterion.bounds) == 2:
@@ -447,7 +494,7 @@ def _planned_effect(
 
 
 def _task_rows(measurement: Measurement, level: float) -> list[dict[str, Any]]:
-    """The estimate of each task of each part; a single part has no name."""
+    """The estimate of each task of each part; the name of a single part is left out."""
     several = len(measurement.parts) > 1
     rows = []
     for name, part in measurement.parts.items():
@@ -462,69 +509,36 @@ def _decided(
     measurement: Measurement,
     tasks: list[dict[str, Any]],
     levels: Mapping[str, float],
+    published: Printed,
 ) -> Judged:
-    """The verdict on all parts, with the numbers of the part that decides it or is
-    farthest from being decided.
+    """The verdict on all parts, with the numbers of one part.
+
+    This is a part that decides the verdict or, if none does, a part that leaves it open.
     """
-    # One of many intervals lies somewhere by chance. Where one part is enough, its
-    # level is corrected for their number.
-    count = _count_of_parts(len(parts), measurement)
-    corrected = {name: 1 - (1 - level) / count for name, level in levels.items()}
-    inside_levels: Mapping[str, float] = levels
-    outside_levels: Mapping[str, float] = corrected
-    if criterion.some:
-        inside_levels = corrected
-        outside_levels = levels
-    inside = _lying(parts, criterion.contains, criterion.excludes, inside_levels)
-    outside = _lying(parts, criterion.excludes, criterion.contains, outside_levels)
-    verdict, candidates = _verdict(criterion, parts, measurement, inside, outside)
-
-    values = {name: float(part.estimate().value) for name, part in parts.items()}
-
-    def margin(name: str) -> float:
-        return criterion.margin(values[name])
-
-    shown_levels = {
-        name: (outside_levels if _is_excluded(criterion, part) else inside_levels)[name]
-        for name, part in parts.items()
-    }
-    # The best part shows a claim that one part decides, the worst part any other.
-    name = (
-        max(candidates, key=margin) if criterion.some else min(candidates, key=margin)
+    judged = _judged_parts(
+        criterion, parts, levels, _count_of_parts(measurement, parts)
     )
-    part = parts[name]
-    estimates = {
-        name: part.estimate(shown_levels[name]) for name, part in parts.items()
-    }
-    unit = measurement.unit
-    if len(parts) > 1:
-        unit = f"{unit}, {name}"
-    template, numbers = _note(
-        measurement,
-        values,
-        (levels[name], shown_levels[name]),
-        has_interval=estimates[name].ends is not None,
+    verdict, candidates = _verdict(
+        criterion, judged, is_complete=not measurement.missing
     )
-    template = "; ".join(
-        filter(None, (template, _disagreement(criterion, parts, levels)))
-    )
-    verdicts = dict.fromkeys(parts, INCONCLUSIVE)
-    verdicts |= dict.fromkeys(inside, HOLDS) | dict.fromkeys(outside, CONTRADICTED)
-    each = [
-        {"part": one, "verdict": verdicts[one], "level": shown_levels[one]}
-        | asdict(estimate)
-        for one, estimate in estimates.items()
-    ]
+    shown = _most_telling(criterion, candidates)
+    part = parts[shown.name]
+    shown_name = shown.name if len(parts) > 1 else ""
+    template, numbers = _note(measurement, judged, shown, levels[shown.name])
+    disagreement = _disagreement(criterion, parts, levels)
+    template = "; ".join(filter(None, (template, disagreement)))
     return Judged(
         verdict=verdict,
-        **asdict(estimates[name]),
-        level=shown_levels[name],
-        each=part.each,
-        counts=[estimate.n for estimate in estimates.values()],
-        parts=each if len(parts) > 1 else [],
+        **asdict(shown.estimate),
+        **_planning(criterion, part, shown, _printed(published, shown_name)),
+        level=shown.level,
+        counted=part.counted,
+        counts=[one.estimate.n for one in judged],
+        parts=[one.row() for one in judged] if len(judged) > 1 else [],
         not_run=list(measurement.not_run),
-        remark="; ".join(filter(None, (part.remark, measurement.remark))),
-        unit=unit,
+        qualifier="; ".join(filter(None, (part.qualifier, measurement.qualifier))),
+        unit=measurement.unit,
+        part=shown_name,
         note=in_note(template, numbers),
         note_template=template,
         note_values=numbers,
@@ -533,12 +547,129 @@ def _decided(
     )
 
 
-def _is_excluded(criterion: Criterion, part: Quantity) -> bool:
-    """Whether a part lies outside: then the level that matters is that of a
-    contradiction, else that of a part that holds or is closest to holding.
+def _judged_parts(
+    criterion: Criterion,
+    parts: Mapping[str, Quantity],
+    levels: Mapping[str, float],
+    count: int,
+) -> list[JudgedPart]:
+    """Each part with its own verdict.
+
+    With several parts, one of them may hold or contradict the claim by chance. So where
+    a single part is enough to decide, its level is corrected for their number.
+
+    Args:
+        criterion: The claim's criterion.
+        parts: The parts.
+        levels: The level of each part, before the correction.
+        count: The number of parts to correct for.
+    """
+    judged = []
+    for name, part in parts.items():
+        level = levels[name]
+        corrected = 1 - (1 - level) / count
+        if criterion.some:
+            one = _judged_part(
+                criterion, name, part, holds_at=corrected, contradicts_at=level
+            )
+        else:
+            one = _judged_part(
+                criterion, name, part, holds_at=level, contradicts_at=corrected
+            )
+        judged.append(one)
+    return judged
+
+
+def _judged_part(
+    criterion: Criterion,
+    name: str,
+    part: Quantity,
+    *,
+    holds_at: float,
+    contradicts_at: float,
+) -> JudgedPart:
+    """A part with its verdict, by the interval at the level for that verdict.
+
+    A part whose interval at `LEVEL` lies outside the region can only contradict the
+    claim, and any other part can only hold: the two levels are at least `LEVEL`, so
+    their intervals contain that one.
+
+    Args:
+        criterion: The claim's criterion.
+        name: The name of the part.
+        part: The part.
+        holds_at: The level at which the part is judged to hold.
+        contradicts_at: The level at which it is judged to contradict the claim.
     """
     ends = part.estimate().ends
-    return ends is not None and criterion.excludes(ends)
+    if ends is not None and criterion.excludes(ends):
+        possible = CONTRADICTED
+        level = contradicts_at
+        contains = criterion.excludes
+        contradicts = criterion.contains
+    else:
+        possible = HOLDS
+        level = holds_at
+        contains = criterion.contains
+        contradicts = criterion.excludes
+    decides = _decides(part, level, contains=contains, contradicts=contradicts)
+    verdict = possible if decides else INCONCLUSIVE
+    return JudgedPart(name, verdict, level, part.estimate(level))
+
+
+def _decides(
+    part: Quantity,
+    level: float,
+    *,
+    contains: Callable[[Ends], bool],
+    contradicts: Callable[[Ends], bool],
+) -> bool:
+    """Whether a part's interval lies in a region, and no task's in the opposite one.
+
+    Args:
+        part: The part.
+        level: The level of the intervals.
+        contains: Whether an interval lies in the region.
+        contradicts: Whether an interval lies in the opposite region.
+    """
+    ends = part.estimate(level).ends
+    if ends is None or not contains(ends):
+        return False
+    return not any(map(contradicts, part.alone(level)))
+
+
+def _verdict(
+    criterion: Criterion, judged: Sequence[JudgedPart], *, is_complete: bool
+) -> tuple[str, Sequence[JudgedPart]]:
+    """The verdict on all parts, and the parts that decide it or leave it open.
+
+    One part is enough to contradict a claim about all parts, and to support a claim
+    about some part. The opposite verdict needs all parts.
+    """
+    by_one, by_all = CONTRADICTED, HOLDS
+    if criterion.some:
+        by_one, by_all = HOLDS, CONTRADICTED
+    deciding = [part for part in judged if part.verdict == by_one]
+    if deciding:
+        return by_one, deciding
+    undecided = [part for part in judged if part.verdict == INCONCLUSIVE]
+    if not undecided and is_complete:
+        return by_all, judged
+    return INCONCLUSIVE, undecided or judged
+
+
+def _most_telling(criterion: Criterion, candidates: Sequence[JudgedPart]) -> JudgedPart:
+    """The part whose numbers are shown.
+
+    If one part is enough, this is the best part; otherwise the worst.
+    """
+
+    def margin(part: JudgedPart) -> float:
+        return criterion.margin(part.estimate.value)
+
+    if criterion.some:
+        return max(candidates, key=margin)
+    return min(candidates, key=margin)
 
 
 def _disagreement(
@@ -555,56 +686,8 @@ def _disagreement(
     return "its tasks decide differently"
 
 
-def _verdict(
-    criterion: Criterion,
-    parts: Mapping[str, Quantity],
-    measurement: Measurement,
-    inside: list[str],
-    outside: list[str],
-) -> tuple[str, list[str]]:
-    """The verdict, and the parts that decide it or leave it open."""
-    everything = list(parts)
-    is_complete = not measurement.missing
-    if criterion.some:
-        if inside:
-            return HOLDS, inside
-        if outside == everything and is_complete:
-            return CONTRADICTED, outside
-        return INCONCLUSIVE, _others(everything, outside)
-    if outside:
-        return CONTRADICTED, outside
-    if inside == everything and is_complete:
-        return HOLDS, inside
-    return INCONCLUSIVE, _others(everything, inside)
-
-
-def _others(everything: list[str], decided: list[str]) -> list[str]:
-    """The parts that are not decided, or all if there are none."""
-    return [name for name in everything if name not in decided] or everything
-
-
-def _lying(
-    parts: Mapping[str, Quantity],
-    there: Callable[[Ends], bool],
-    opposite: Callable[[Ends], bool],
-    levels: Mapping[str, float],
-) -> list[str]:
-    """The parts whose interval, each at its level, lies there.
-
-    A mean over several tasks decides nothing where one of them by itself decides the
-    opposite.
-    """
-    names = []
-    for name, part in parts.items():
-        level = levels[name]
-        ends = part.estimate(level).ends
-        if ends and there(ends) and not any(map(opposite, part.alone(level))):
-            names.append(name)
-    return names
-
-
 def _disagree(criterion: Criterion, part: Quantity, level: float) -> bool:
-    """Whether one task of a part holds by itself, and another contradicts."""
+    """Whether one task of a part alone would hold, and another one contradict."""
     alone = part.alone(level)
     holds = any(map(criterion.contains, alone))
     return holds and any(map(criterion.excludes, alone))
@@ -612,38 +695,36 @@ def _disagree(criterion: Criterion, part: Quantity, level: float) -> bool:
 
 def _note(
     measurement: Measurement,
-    values: Mapping[str, float],
-    levels: tuple[float, float],
-    *,
-    has_interval: bool,
+    judged: Sequence[JudgedPart],
+    shown: JudgedPart,
+    level: float,
 ) -> tuple[str, list[float]]:
-    """The remarks beside the numbers: a template, and the numbers for its places.
+    """The note's template, with {} for each number, and these numbers.
 
     Args:
-        measurement: What was measured.
-        values: The value of each part.
-        levels: The level of the claim, and that of the interval that is shown.
-        has_interval: Whether it has one.
+        measurement: The measurement.
+        judged: Its parts.
+        shown: The part whose numbers are shown.
+        level: The level of this part, before the correction for several parts.
     """
-    level, shown_level = levels
     notes = [measurement.note]
-    numbers = list(measurement.beside)
-    if len(values) > 1:
-        notes.append(", ".join(f"{name} {{}}" for name in values))
-        numbers += values.values()
+    numbers = list(measurement.note_values)
+    if len(judged) > 1:
+        notes.append(", ".join(f"{part.name} {{}}" for part in judged))
+        numbers += [float(part.estimate.value) for part in judged]
     if measurement.missing:
         reasons = "; ".join(map(": ".join, measurement.missing.items()))
         notes.append(f"not judged: {reasons}")
-    if not has_interval:
+    if shown.estimate.ends is None:
         notes.append("one value has no interval")
     causes = []
     if level != LEVEL:
         looks = round((1 - LEVEL) / (1 - level))
         causes.append(f"{looks} looks at the data")
-    if shown_level != level:
-        causes.append(f"{_count_of_parts(len(values), measurement)} parts")
+    if shown.level != level:
+        causes.append(f"{_count_of_parts(measurement, judged)} parts")
     if causes:
-        notes.append(f"interval of {percent(shown_level)}, for {' and '.join(causes)}")
+        notes.append(f"interval of {percent(shown.level)}, for {' and '.join(causes)}")
     return "; ".join(filter(None, notes)), numbers
 
 
@@ -653,7 +734,7 @@ def percent(level: float) -> str:
 
 
 def in_note(template: str, values: Sequence[float], *, points: bool = False) -> str:
-    """A note with its numbers, as they are or in points."""
+    """A note with its numbers filled in, unchanged or in points."""
     if points:
         return template.format(*(f"{100 * value:+.1f}" for value in values))
     return template.format(*(f"{value:+.3f}" for value in values))
@@ -664,23 +745,20 @@ def at_level(
 ) -> dict[str, Any]:
     """A row of `claims.json` with its interval at another level.
 
-    Verdict and power stay as they were judged. An interval that is wider than `LEVEL`
-    asks for, for several looks or parts, stays wider by the same factor of its error.
+    The verdict and the power do not change. If several looks or parts raised the row's
+    level, they raise the new level as well: the error 1 - level is divided by the same
+    number.
 
     Args:
         row: The row.
-        measurement: What its contrast measures on the runs of its study.
+        measurement: The measurement of its contrast on the runs of its study.
         level: The level that takes the place of `LEVEL`.
     """
     if row["low"] is None or level == LEVEL:
         return row
-    parts = {}
-    for name, part in measurement.parts.items():
-        pooled = part if row["profile"] in DIRECTIONS_ONLY else part.of_paper()
-        if pooled is not None:
-            parts[name] = pooled
-    shown = _shown_part(row["unit"])
-    part = parts[shown] if shown in parts else next(iter(parts.values()))
+    parts = _pooled_parts(measurement, all_tasks=row["profile"] in DIRECTIONS_ONLY)
+    name = _shown_part(row)
+    part = parts[name] if name in parts else next(iter(parts.values()))
     new_level = 1 - (1 - row["level"]) * (1 - level) / (1 - LEVEL)
     low, high = part.estimate(new_level).ends or (None, None)
     old, new = (f"interval of {percent(of)}" for of in (row["level"], new_level))
@@ -696,7 +774,7 @@ def at_level(
 
 def task_count(row: dict[str, Any]) -> int:
     """The number of tasks behind the number in a row of `claims.json`."""
-    part = _shown_part(row["unit"])
+    part = _shown_part(row)
     pooled = [task for task in _pooled(row) if part in {"", task["part"]}]
     return len({task["task"] for task in pooled})
 
@@ -708,9 +786,7 @@ def _pooled(row: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """The rows of `claims.json` for a reader: one line per claim, numbers as text,
-    fractions in points.
-    """
+    """The rows of `claims.json` for a reader: one line per claim, with `texts`."""
     columns = ["claim", "where", "printed", "ours", "must lie", "verdict", "note"]
     table = pd.DataFrame(map(texts, rows))[columns]
     if rows and rows[0]["profile"] in DIRECTIONS_ONLY:
@@ -719,11 +795,10 @@ def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
 
 
 def texts(row: dict[str, Any]) -> dict[str, str]:
-    """The texts that a reader sees of a row of `claims.json`.
+    """The texts of a row of `claims.json` for a reader.
 
-    Shares and their differences are in points, other numbers as they are. The bound
-    and the printed number of a claim that was not tested have no unit, and are left
-    out.
+    Shares and their differences are in points; other numbers are unchanged. A claim that
+    was not tested has no unit, so its bound and its printed number are left out.
     """
     region = Criterion.of(row)
     level = 1 - (1 - LEVEL) / row["looks"]
@@ -744,21 +819,22 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
             shown["verdict"] += " (stand-in data)"
     if row["value"] is None:
         return shown
-    unit = row["unit"]
+    part = _shown_part(row)
+    unit = row["unit"].removesuffix(_after_unit(part))
     scale = 1
     points = in_points(unit)
     if points:
         unit = points
         scale = 100
         shown["note"] = in_note(row["note_template"], row["note_values"], points=True)
-        rule = region.sentence(scale, f" {unit.partition(',')[0]}", level=level)
+        rule = region.sentence(scale, f" {unit}", level=level)
         shown["criterion"] = f"{row['compares']} {rule}"
-    unit = _in_words(_QUANTITIES.get(row["id"], unit))
+    unit = _in_words(_QUANTITIES.get(row["id"], unit) + _after_unit(part))
     shown["power"] = _power_text(row, scale)
     extra = (shown["note"], _stand_in(row) if points else "", _not_counted(row))
     shown["note"] = _in_words("; ".join(filter(None, extra)))
-    remarks = "; ".join([_counts_text(row), *_remarks(row, scale)])
-    shown["ours"] = f"{_estimate_text(row, scale)} {unit} ({remarks})"
+    qualifiers = "; ".join([_counts_text(row), *_qualifiers(row, scale)])
+    shown["ours"] = f"{_estimate_text(row, scale)} {unit} ({qualifiers})"
     shown["must lie"] = region.where(scale)
     if row["published"] is not None:
         shown["printed"] = f"{scale * row['published']:g}"
@@ -766,7 +842,7 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
 
 
 def _counts_text(row: dict[str, Any]) -> str:
-    """What n counts, and the level of the interval."""
+    """The numbers of values and tasks, and the level of the interval."""
     text = f"n = {row['n']} {row['each']}"
     if task_count(row) > 1:
         text += f" of these {task_count(row)} tasks"
@@ -775,26 +851,27 @@ def _counts_text(row: dict[str, Any]) -> str:
     return text
 
 
-def _remarks(row: dict[str, Any], scale: int) -> list[str]:
-    """What belongs to the numbers of a row wherever they are shown.
+def _qualifiers(row: dict[str, Any], scale: int) -> list[str]:
+    """Texts that are shown wherever a row's numbers are.
 
-    Of a claim that some part decides, each part has its own verdict; of one with parts
-    that it does not require, both lists are named if a part was not run.
+    If one part is enough for the claim, they give each part's own verdict. If a part
+    that the claim does not require was not run, they list the parts that were judged and
+    the parts that were not run.
     """
-    remarks = [row["remark"]] if row["remark"] else []
+    qualifiers = [row["remark"]] if row["remark"] else []
     if row["some"] and row["parts"]:
         each = [
             f"{part['part']} {part['verdict']}, {_estimate_text(part, scale)} "
             f"at {percent(part['level'])}"
             for part in row["parts"]
         ]
-        remarks.append(f"each by itself: {'; '.join(each)}")
+        qualifiers.append(f"each by itself: {'; '.join(each)}")
     if row["not_run"]:
         judged = _listed([part["part"] for part in row["parts"]])
-        remarks.append(
+        qualifiers.append(
             f"judged: {judged or 'what is shown'}; not run: {_listed(row['not_run'])}"
         )
-    return remarks
+    return qualifiers
 
 
 def _in_words(text: str) -> str:
@@ -805,14 +882,14 @@ def _in_words(text: str) -> str:
 
 
 def _listed(parts: Sequence[str]) -> str:
-    """The names of parts in a list; a part of a part has a comma of its own."""
+    """The names of parts in a list, without the commas within the names."""
     return ", ".join(name.replace(", ", " ") for name in parts)
 
 
 def _power_text(row: dict[str, Any], scale: float) -> str:
-    """What the design detects with 80 % power, and the n that the planned effect needs.
+    """Detectable effect and required n at 80 % power, as text.
 
-    It is in the unit of the effect: the margin, or the distance from the bound.
+    The detectable effect is a margin or a distance from the bound, in the claim's unit.
     """
     if row["detectable"] is None:
         return ""
@@ -837,7 +914,7 @@ def _stand_in(row: dict[str, Any]) -> str:
 
 
 def _not_counted(row: dict[str, Any]) -> str:
-    """The tasks that are shown and not pooled, in words."""
+    """The tasks that are shown but not pooled, in words."""
     pooled = _pooled(row)
     others = {task["task"] for task in row["tasks"]} - {task["task"] for task in pooled}
     if not pooled or not others:

@@ -1,8 +1,8 @@
-"""Collect the runs of a study from the cells here and from recorded rows.
+"""Collect the runs of a study from this machine's cells and from recorded rows.
 
-A study grows: a run recorded in the paper's folder and still declared by the parameters
-stays if this machine does not have its cell. So rows from a GPU and from a CPU form one
-table.
+A run that is recorded in the paper's folder and still declared by the parameters is
+kept even if this machine does not have its cell. So a study can grow on several
+machines, and rows from a GPU and from a CPU form one table.
 """
 
 from __future__ import annotations
@@ -52,22 +52,23 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class DeclaredRun:
-    """A run that the parameters declare, or all runs that share a cell.
+    """A run that the parameters declare, or several runs that share a cell.
 
     Attributes:
-        stage: The stage that computes it.
-        cell: The name of its cell in the stage. Several runs may share one.
-        factors: Its factors, and other facts from the parameters.
-        parameters: The parameters of the cell, if they are known without its inputs.
-        each: The other factors of each run, if one declaration describes several. Their
-            measurements then have a column `run`, the index of the run in `each`.
+        stage: The stage that computes the cell.
+        cell: The name of the cell in the stage.
+        factors: The factors that all these runs share, and other facts from the
+            parameters.
+        parameters: The parameters of the cell; None if they depend on its inputs.
+        variants: The other factors of each run, if one declaration describes several.
+            Their measurements then have a column `run`, the index in `variants`.
     """
 
     stage: Stage
     cell: str
     factors: Row
     parameters: Row | None = None
-    each: Sequence[Row] = ({},)
+    variants: Sequence[Row] = ({},)
 
     @property
     def name(self) -> str:
@@ -81,7 +82,7 @@ class MeasuredRun:
 
     Attributes:
         facts: The run's columns that are not factors: outcome, epochs done, sizes.
-        rows: The values, in rows of split, epoch, optionally scaled, and metrics.
+        rows: The values, in rows of split, epoch, optionally `scaled`, and metrics.
         tables: Rows of measured tables, by file name.
     """
 
@@ -104,13 +105,14 @@ def gather_study(
 ) -> Runs | None:
     """The runs of a study that the parameters declare (see `gather`).
 
-    If nothing ran because all data are missing, the paper's folder says so.
+    If nothing ran because all data are missing, this writes a folder that lists the
+    missing experiments.
 
     Args:
         folder: The paper's folder.
         paper: Its slug.
         params: The parameters.
-        declare: Returns the runs that given parameters declare.
+        declare: Returns the runs that some parameters declare.
         read: Reads a run from its cell.
         tables: As in `gather`.
 
@@ -140,10 +142,10 @@ def gather(
 ) -> Runs:
     """The declared runs, in their order.
 
-    Runs whose data or weights are missing stay as another machine recorded them. The
-    others are in the table `NOT_RUN`, one row per experiment, without seeds. So are
-    experiments that were declared after another machine recorded the study and that
-    were not trained yet.
+    Runs whose data or weights are missing here are taken from the rows that another
+    machine recorded. If there are none, the table `NOT_RUN` lists their experiments,
+    one row each, without seeds. It also lists experiments that were declared after
+    another machine recorded the study and have not been trained yet.
 
     Args:
         folder: The paper's folder, which may hold another machine's runs.
@@ -154,9 +156,9 @@ def gather(
         tables: The columns of the measured tables that belong to runs, by file name.
 
     Raises:
-        InputError: If a run that lacks nothing is neither in a cell here nor recorded
-            in the folder, although other seeds of its experiment are, or nothing is
-            recorded.
+        InputError: If a run whose data are available is neither in a cell here nor
+            recorded in the folder, and either other seeds of its experiment are, or no
+            run is taken from the recorded rows.
     """
     shapes = tables or {}
     recorded = _recorded(folder, list(shapes))
@@ -179,22 +181,22 @@ def gather(
         if is_here and run.name not in division.recorded:
             cell = run.stage.result(run.cell)
             parts.append(_as_runs(run, read(run, cell), shapes, device_of(cell)))
-            counts["here"] += len(run.each)
+            counts["here"] += len(run.variants)
         elif recorded is not None and run.name in still:
             parts.append(_rows_of(recorded, run))
-            counts["recorded"] += len(run.each)
+            counts["recorded"] += len(run.variants)
         else:
             missing.append(run)
     untrained = _untrained(declared, missing) if counts["recorded"] else []
     _require_no_others(missing, untrained, declared)
     if untrained:
         say(
-            f"{folder}: {_count(untrained)} runs are declared and not trained, in "
+            f"{folder}: declared runs not trained yet: {_count(untrained)}, listed in "
             f"tables/{NOT_RUN}.csv; `dvc repro` trains them"
         )
     say(
-        f"{folder}: {counts['here']} runs from cells on this machine, "
-        f"{counts['recorded']} recorded before, from another machine"
+        f"{folder}: runs collected: {counts['here']} from cells on this machine, "
+        f"{counts['recorded']} from rows that another machine recorded"
     )
     runs = _checked(folder, parts, shapes)
     return _with_left_out(runs, left_out, untrained)
@@ -203,9 +205,10 @@ def gather(
 def _untrained(
     declared: Sequence[DeclaredRun], missing: Sequence[DeclaredRun]
 ) -> list[DeclaredRun]:
-    """The missing runs of experiments without any seed.
+    """The missing runs of experiments of which every seed is missing.
 
-    If single seeds were missing, means would be over fewer seeds.
+    An experiment of which only some seeds are missing is not among them, because its
+    means would be over fewer seeds.
     """
     absent = {run.name for run in missing}
     begun = {_experiment(run) for run in declared if run.name not in absent}
@@ -217,7 +220,7 @@ def _require_no_others(
     untrained: Sequence[DeclaredRun],
     declared: Sequence[DeclaredRun],
 ) -> None:
-    """Raise InputError if runs are missing beside the untrained experiments."""
+    """Raise InputError if a run is missing whose experiment is not untrained."""
     names = {run.name for run in untrained}
     others = [run for run in missing if run.name not in names]
     if not others:
@@ -241,7 +244,7 @@ def _experiment(run: DeclaredRun) -> str:
 def _checked(
     folder: Path, parts: Sequence[Runs], shapes: Mapping[str, Sequence[str]]
 ) -> Runs | None:
-    """The runs of all parts, if there are any."""
+    """The runs of all parts; None if there are no parts."""
     if not parts:
         return None
     runs = _together(parts, shapes)
@@ -254,9 +257,9 @@ def _with_left_out(
     left_out: Sequence[DeclaredRun],
     untrained: Sequence[DeclaredRun],
 ) -> Runs:
-    """The runs, and the table of experiments that did not run, if there are any."""
+    """The runs, with the table of experiments that did not run, if there are any."""
     if left_out:
-        say(f"{_count(left_out)} runs are not there: {DATA_MISSING}")
+        say(f"declared runs left out ({DATA_MISSING}): {_count(left_out)}")
     parts = [
         _experiments(left_out).assign(**{REASON: DATA_MISSING}),
         _experiments(untrained).assign(**{REASON: NOT_TRAINED}),
@@ -269,18 +272,18 @@ def _with_left_out(
         return Runs(nothing, pd.DataFrame(columns=LONG), {NOT_RUN: not_run})
     if not_run.empty:
         return runs
-    # Runs of another kind may lack factors of those that are left out.
+    # The experiments that did not run may have factors that no other run has.
     columns = list(dict.fromkeys([*runs.table, *factors]))
     table = runs.table.reindex(columns=columns)
     return replace(runs, table=table, tables={**runs.tables, NOT_RUN: not_run})
 
 
 class _Division(NamedTuple):
-    """Declared runs.
+    """Declared runs, divided by the availability of their data.
 
     Attributes:
         chosen: The runs to gather.
-        recorded: The recorded cells that used more files than are here.
+        recorded: Names of recorded cells that read files which this machine lacks.
         left_out: The runs whose data or weights are missing.
     """
 
@@ -292,13 +295,13 @@ class _Division(NamedTuple):
 def _divided(
     declared: Sequence[DeclaredRun], possible: Sequence[DeclaredRun], still: Set[str]
 ) -> _Division:
-    """Divide the declared runs by availability.
+    """Divide the declared runs by the availability of their data.
 
     Args:
         declared: All declared runs.
-        possible: The runs that the available files allow. Their parameters may differ
-            if they should have read several files.
-        still: The recorded cells that are still declared.
+        possible: The runs that the available files allow. A run that reads several
+            files, of which some are missing, has other parameters than in `declared`.
+        still: Names of the recorded cells that are still declared.
     """
     asked = _by_name(declared)
     here = _by_name(possible)
@@ -322,7 +325,7 @@ def _by_name(runs: Iterable[DeclaredRun]) -> dict[str, list[DeclaredRun]]:
 
 
 def _experiments(runs: Iterable[DeclaredRun]) -> pd.DataFrame:
-    """The factors of some runs without their seeds, each once."""
+    """The distinct factors of some runs, without their seeds."""
     table = pd.DataFrame([run.factors for run in runs])
     table = table.drop(columns=SEED, errors="ignore")
     return table.drop_duplicates(ignore_index=True)
@@ -331,7 +334,7 @@ def _experiments(runs: Iterable[DeclaredRun]) -> pd.DataFrame:
 def device_of(cell: Artifact) -> str | None:
     """The device that a cell ran on: "cpu", or the accelerator's name.
 
-    None if the cell's timing is not on this machine.
+    None if the cell has no timing on this machine.
     """
     timing = timing_of(cell.about)
     if timing is None:
@@ -349,7 +352,7 @@ def _recorded(folder: Path, tables: Sequence[str]) -> Runs | None:
         runs = read_runs(folder, tables)
     except InputError:
         return None
-    # The table of experiments that did not run is computed anew.
+    # The table of experiments that did not run is made again.
     kept = {name: table for name, table in runs.tables.items() if name != NOT_RUN}
     return replace(runs, tables=kept)
 
@@ -371,7 +374,7 @@ def _still_declared(
         for run in declared
         if run.name in cells
         and _same_parameters(run, parameters.get(run.name))
-        and len(_rows_of(recorded, run).table) >= len(run.each)
+        and len(_rows_of(recorded, run).table) >= len(run.variants)
     }
 
 
@@ -383,10 +386,10 @@ def _same_parameters(run: DeclaredRun, recorded: Row | None) -> bool:
 
 
 def _agree(declared: Any, recorded: Any) -> bool:
-    """Whether parameters are equal where both have them.
+    """Whether the parameters that both sides have are equal.
 
-    A parameter that only one of them has came or went with the code, not with the
-    profile.
+    A parameter missing on one side was added or removed by a code change, so it is
+    ignored.
     """
     if not isinstance(declared, Mapping) or not isinstance(recorded, Mapping):
         return bool(declared == recorded)
@@ -400,8 +403,8 @@ def _rows_of(recorded: Runs, run: DeclaredRun) -> Runs:
     for name, value in run.factors.items():
         if name in table:
             table = table[_equals(table[name], value)]
-    if any(run.each):
-        table = _in_order(table, run.each)
+    if any(run.variants):
+        table = _in_order(table, run.variants)
     chosen = table.index
     measurements = recorded.measurements
     return Runs(
@@ -413,19 +416,19 @@ def _rows_of(recorded: Runs, run: DeclaredRun) -> Runs:
     )
 
 
-def _in_order(table: pd.DataFrame, each: Sequence[Row]) -> pd.DataFrame:
-    """The recorded runs of one cell that are declared, in the declared order."""
-    names = list(each[0])
+def _in_order(table: pd.DataFrame, variants: Sequence[Row]) -> pd.DataFrame:
+    """The recorded runs of one cell that are still declared, in the declared order."""
+    names = list(variants[0])
     recorded = {
         tuple(map(_key, values)): run
         for run, *values in table[names].itertuples(name=None)
     }
-    keys = [tuple(_key(factors[name]) for name in names) for factors in each]
+    keys = [tuple(_key(factors[name]) for name in names) for factors in variants]
     return table.loc[[recorded[key] for key in keys if key in recorded]]
 
 
 def _key(value: Any) -> str:
-    """A factor's value as text, equal if files cannot distinguish the values."""
+    """A factor's value as text; values that a file does not distinguish are equal."""
     if pd.isna(value):
         return ""
     if isinstance(value, int | float):
@@ -435,7 +438,7 @@ def _key(value: Any) -> str:
 
 def _count(declared: Iterable[DeclaredRun]) -> int:
     """The number of declared runs."""
-    return sum(len(run.each) for run in declared)
+    return sum(len(run.variants) for run in declared)
 
 
 def _equals(column: pd.Series[Any], value: Any) -> pd.Series[bool]:
@@ -443,7 +446,7 @@ def _equals(column: pd.Series[Any], value: Any) -> pd.Series[bool]:
         return column.isna()
     if is_numeric_dtype(column) and not is_bool_dtype(column):
         number = pd.to_numeric(str(value), errors="coerce")
-        # Files have fewer digits than parameters.
+        # Files have fewer digits than the parameters.
         return (column - number).abs() <= 10.0 ** (1 - DIGITS) * abs(number)
     return column.astype(str) == str(value)
 
@@ -457,7 +460,7 @@ def _as_runs(
     """The measured runs of a declaration, numbered from 0 in its order."""
     rows = [
         {**run.factors, **factors, DEVICE: device, **measured.facts, CELL: run.name}
-        for factors in run.each
+        for factors in run.variants
     ]
     values = pd.DataFrame([{RUN: 0, "scaled": False, **row} for row in measured.rows])
     if values.empty:
@@ -490,7 +493,7 @@ def _together(parts: Sequence[Runs], shapes: Mapping[str, Sequence[str]]) -> Run
         if len(rows)
     ]
     if not plain:
-        # Every run is lost.
+        # No run has a value.
         plain = measurements[:1]
     return Runs(
         pd.concat(tables, ignore_index=True).rename_axis(index=RUN),

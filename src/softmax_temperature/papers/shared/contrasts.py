@@ -1,10 +1,15 @@
-"""Contrasts: the comparison of a claim, declared as runs selected by factors.
+"""Contrasts: the comparisons behind the claims, declared as runs selected by factors.
 
 `Difference(of=ACCURACY, first=LAST_LAYER, second=NO_COOLING, among=TABLE_1)` is the
-accuracy with last-layer Cooling minus the accuracy without, over pairs of runs that
-share everything except Cooling. A contrast gives an estimate with an interval for each
-of its parts; a claim about one thing has one part. `sweeps` has the contrasts along a
+accuracy with last-layer Cooling minus the accuracy without Cooling, over pairs of runs
+that share everything else. A contrast gives an estimate with an interval for each of
+its parts; a claim about one thing has one part. `sweeps` has the contrasts along a
 swept factor: the best value, slopes and correlations.
+
+Three kinds of footnote accompany a number. A `note` is text for the notes column, with
+{} for each number; `note_values` are these numbers, kept separately so that a reader
+can see them in points; a `qualifier` is text without which the number misleads, such as
+a correction of its interval, and is shown wherever the number is.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ import pandas as pd
 from softmax_temperature.papers.shared.display import value_label
 from softmax_temperature.papers.shared.factors import ALL, Where, where
 from softmax_temperature.papers.shared.metrics import Measure, lost_text
+from softmax_temperature.papers.shared.registry import REGISTERED_AS
 from softmax_temperature.papers.shared.runs import (
     CELL,
     RECIPE,
@@ -37,12 +43,12 @@ from softmax_temperature.papers.shared.statistics import (
 from softmax_temperature.runner.errors import InputError
 
 TASK = ("dataset", "network")
-"""The factors that two trainings with one seed share if they begin alike."""
+"""The factors for which two trainings with the same seed start from the same weights."""
 OWN = "own"
 """Column of `Runs.table`: whether the paper has the run's data set."""
 
 Note = Callable[[Runs, pd.DataFrame], str]
-"""Makes a remark from the runs of a study and the rows of those behind a contrast."""
+"""Writes a note from the runs of a study and the rows of the runs behind a contrast."""
 Cells = Callable[[pd.DataFrame], tuple[str, ...]]
 """Names the cells behind some rows of `Runs.table`."""
 
@@ -54,14 +60,14 @@ class Measurement:
     Attributes:
         parts: The estimate of each part, by its name.
         unit: The unit of all parts.
-        note: A remark for the reader, with {} for each value in `beside`.
-        missing: Why the other parts cannot be judged.
+        note: Text for the notes column, with {} for each number in `note_values`.
+        missing: The reason why each other part cannot be judged.
         cells: The cells that the values come from, see `sources`.
-        beside: The values in the note, in the same unit.
-        whole: Whether the claim is about all parts together: if one part is missing, it
-            can be contradicted but otherwise is not tested.
-        not_run: The parts that the claim does not require, and that were not run.
-        remark: Words that belong to the numbers wherever they are shown.
+        note_values: The numbers in the note, in the same unit.
+        whole: Whether the claim is about all parts together. If a part is missing, such
+            a claim can be contradicted, but otherwise is not tested.
+        not_run: The parts that were not run, and that the claim does not require.
+        qualifier: Text without which the numbers mislead; shown wherever they are.
     """
 
     parts: Mapping[str, Quantity]
@@ -69,10 +75,10 @@ class Measurement:
     note: str = ""
     missing: Mapping[str, str] = field(default_factory=dict)
     cells: tuple[str, ...] = ()
-    beside: tuple[float, ...] = ()
+    note_values: tuple[float, ...] = ()
     whole: bool = False
     not_run: tuple[str, ...] = ()
-    remark: str = ""
+    qualifier: str = ""
 
 
 def not_tested(reason: str) -> Measurement:
@@ -90,7 +96,11 @@ class Contrast(ABC):
 
 @dataclass(frozen=True)
 class Computed(Contrast):
-    """A contrast that a function of its own measures."""
+    """A contrast that a given function measures.
+
+    Attributes:
+        by: Returns the measurement of a study's runs.
+    """
 
     by: Callable[[Any], Measurement]
 
@@ -103,12 +113,12 @@ class Computed(Contrast):
 class Evidence:
     """The estimates of some parts, why others are missing, and the runs behind them.
 
-    The two arms of a part are compared on the seeds that both have. Parts are judged
-    each on its own seeds: an arm of one part takes no seed from another part.
+    The two arms of a part are compared on the seeds that both have. Each part has its
+    own common seeds, so a seed missing in one part stays in the others.
 
     Attributes:
-        parts: The estimates.
-        missing: Why other parts have none.
+        parts: The estimate of each part.
+        missing: The reason why each other part has no estimate.
         runs: The runs behind the estimates.
     """
 
@@ -127,10 +137,11 @@ class Declared(Contrast):
         tasks: The factors that define a task. The mean of each task is one value, and
             all tasks have equal weight.
         averaged_over: Factors over which the values of one task and seed are averaged.
-        each: A factor (or its label); each of its values is a separate part.
-        beside: Other metrics of the same runs for the note, by name.
-        lost_as: What a lost run counts as, in words, if `of` gives it a value.
-        note: A remark on the runs.
+        split_by: A factor (or its label); each of its values is a separate part.
+        note_metrics: Other metrics of the same runs whose values the note gives, by the
+            name that the note uses.
+        lost_as: Words for the value that `of` gives to a lost run, if it gives one.
+        note: Writes a note about the runs.
         counted: Plural name of a task's values.
         left_out: Whether each value comes from a choice or a fit on the others, which
             widens the interval.
@@ -144,8 +155,10 @@ class Declared(Contrast):
     among: Where = ALL
     tasks: Sequence[str] = TASK
     averaged_over: Sequence[str] = ()
-    each: str | None = None
-    beside: Mapping[str, Measure] = field(default_factory=dict)
+    split_by: str | None = field(default=None, metadata={REGISTERED_AS: "each"})
+    note_metrics: Mapping[str, Measure] = field(
+        default_factory=dict, metadata={REGISTERED_AS: "beside"}
+    )
     lost_as: str = ""
     note: Note | None = None
     counted: str = "seeds"
@@ -160,18 +173,18 @@ class Declared(Contrast):
         return self.unit_as or self.of.unit
 
     def measure(self, runs: Runs) -> Measurement:
-        """The estimates, with the lost runs and the other metrics in the note."""
+        """The estimates, with the lost runs and `note_metrics` in the note."""
         evidence = self.evidence(runs)
         if not evidence.parts:
             return not_tested(reasons(evidence.missing))
         notes = []
         numbers = []
-        for name, measure in self.beside.items():
-            other = replace(self, of=measure, beside={}).evidence(runs)
+        for name, measure in self.note_metrics.items():
+            other = replace(self, of=measure, note_metrics={}).evidence(runs)
             for part in other.parts.values():
                 notes.append(f"{name} {{}}")
                 numbers.append(float(part.estimate().value))
-        notes += self.remarks(runs, evidence.runs)
+        notes += self.notes(runs, evidence.runs)
         name_cells = self.cells or cells_of_runs
         return Measurement(
             evidence.parts,
@@ -182,8 +195,13 @@ class Declared(Contrast):
             tuple(numbers),
         )
 
-    def remarks(self, runs: Runs, behind: pd.DataFrame) -> list[str]:
-        """The lost runs and the contrast's own note, if any."""
+    def notes(self, runs: Runs, behind: pd.DataFrame) -> list[str]:
+        """Notes without numbers to fill in: the lost runs, and the contrast's own note.
+
+        Args:
+            runs: All runs of the study.
+            behind: The rows of the runs behind the contrast.
+        """
         texts = [lost_text(behind, counted=self.lost_as)]
         if self.note is not None:
             texts.append(self.note(runs, behind))
@@ -191,16 +209,16 @@ class Declared(Contrast):
 
     def evidence(self, runs: Runs) -> Evidence:
         """The estimate of each part."""
-        if self.each is None:
+        if self.split_by is None:
             return self._whole(runs)
-        groups = self._sides(runs)[0][self.each].dropna()
+        groups = self._sides(runs)[0][self.split_by].dropna()
         parts: dict[str, Quantity] = {}
         missing: dict[str, str] = {}
         behind = []
         # A categorical column defines the order of its values.
         for value in groups.drop_duplicates().sort_values():
-            whole = self._restricted(where(**{self.each: value})).evidence(runs)
-            name = value_label(self.each, value)
+            whole = self._restricted(where(**{self.split_by: value})).evidence(runs)
+            name = value_label(self.split_by, value)
             behind.append(whole.runs)
             for inner, part in whole.parts.items():
                 parts[joined(name, inner)] = part
@@ -212,20 +230,21 @@ class Declared(Contrast):
 
     @abstractmethod
     def _whole(self, runs: Runs) -> Evidence:
-        """The estimate if there are no parts."""
+        """The estimate over all runs, as a single part."""
 
     def _sides(self, runs: Runs) -> tuple[pd.DataFrame, ...]:
         """The runs of each side of the comparison."""
         return (runs.select(self.among),)
 
     def _restricted(self, to: Where) -> Self:
-        """The same contrast of one part."""
-        return replace(self, among=self.among & to, each=None)
+        """The same contrast on some of its runs, as a single part."""
+        return replace(self, among=self.among & to, split_by=None)
 
     def _over_tasks(self, numbers: pd.Series[float], runs: pd.DataFrame) -> OverTasks:
-        """The mean over tasks of values indexed by the tasks' factors.
+        """The mean over tasks of values that are indexed by the tasks' factors.
 
-        If the index has the seed, tasks on the same data and network share it.
+        If the index contains the seed, tasks on the same data and network are averaged
+        within each seed (see `OverTasks`).
         """
         keys = list(self.tasks)
         about = _about_tasks(runs, keys)
@@ -244,7 +263,7 @@ class Declared(Contrast):
             tasks.append(task)
         return OverTasks(
             tuple(tasks),
-            each=self.counted,
+            counted=self.counted,
             resolution=self.resolution,
             left_out=self.left_out,
         )
@@ -261,15 +280,16 @@ class Declared(Contrast):
 class Difference(Declared):
     """A metric of some runs minus that of others, paired, as a mean over tasks.
 
-    Two runs form a pair if they share the task, `averaged_over` and `paired_by`.
+    Two runs form a pair if they agree in the factors of the task, of `averaged_over` and
+    of `paired_by`.
 
     Attributes:
         first: The runs whose metric is the minuend.
         second: The runs whose metric is subtracted.
         of_second: The metric of the second runs, if it differs.
-        paired_by: Factors that the two runs of a pair share, besides the task's.
-        sharing: Factors in which the two runs of a pair must not differ; an InputError
-            reports a difference.
+        paired_by: Factors in which the two runs of a pair agree, besides the task's.
+        sharing: Factors in which the two runs of a pair must not differ. A difference is
+            an InputError.
     """
 
     first: Where
@@ -282,8 +302,7 @@ class Difference(Declared):
         """The differences, indexed by task, `averaged_over` and `paired_by`.
 
         Raises:
-            InputError: If the two runs of a pair differ in more than the comparison
-                allows.
+            InputError: If the two runs of a pair differ in a factor in `sharing`.
         """
         first, second = self._sides(runs)
         minuend = self._numbers(runs, first, self.of)
@@ -306,7 +325,7 @@ class Difference(Declared):
                 pair = pairs[differ].iloc[0]
                 cells = f"{pair[f'{CELL} of first']} and {pair[f'{CELL} of second']}"
                 raise InputError(
-                    f"runs that are compared differ in {name}, too: "
+                    f"two runs to compare also differ in {name}: "
                     f"{first[differ].iloc[0]} and {second[differ].iloc[0]}",
                     where=cells,
                     remedy=f"Train both with the same {name}.",
@@ -331,14 +350,14 @@ class Difference(Declared):
         return self.first.select(chosen), self.second.select(chosen)
 
     def _restricted(self, to: Where) -> Self:
-        return replace(self, first=self.first & to, each=None)
+        return replace(self, first=self.first & to, split_by=None)
 
     def _numbers(
         self, runs: Runs, chosen: pd.DataFrame, measure: Measure
     ) -> pd.DataFrame:
-        """The values of one side, by the shared factors of a pair.
+        """The values of one side, indexed by the factors in which a pair agrees.
 
-        Each value comes with its cell and the factors that both sides must share.
+        Other columns are the run's cell and the factors in `sharing`.
         """
         keys = [*self.tasks, *self.averaged_over, *self.paired_by]
         common = [name for name in self.sharing if name in chosen and name not in keys]
@@ -378,7 +397,7 @@ class Mean(Declared):
     """A metric as a mean over tasks.
 
     Attributes:
-        by: The factors that distinguish the values of a task.
+        by: The factors that distinguish the values of one task.
     """
 
     by: Sequence[str] = (SEED,)
@@ -419,41 +438,47 @@ class Proportion(Declared):
             return Evidence({}, {"": self._why_none(runs)}, chosen)
         is_hit = self.of.where.mask(chosen)
         by_trial = is_hit.groupby([chosen[key] for key in self.trials])
-        # A trial without one of the runs is left out.
+        # A trial that lacks one of its runs is left out.
         is_whole = by_trial.size() == by_trial.size().max()
         hits = by_trial.all()[is_whole]
         own = bool(chosen[OWN].iloc[0])
-        share = Share(int(hits.sum()), len(hits), own=own, each=self.counted)
+        share = Share(int(hits.sum()), len(hits), own=own, counted=self.counted)
         return Evidence({"": share}, {}, chosen)
 
 
 @dataclass(frozen=True)
 class Having:
-    """Whether each run satisfies a predicate, with the word for it."""
+    """A predicate of runs, as a measure with the values 0 and 1.
+
+    Attributes:
+        unit: The predicate in words, such as "diverged".
+        where: The predicate.
+    """
 
     unit: str
     where: Where
 
     def of(self, _: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
-        """1 for the runs that satisfy it, 0 for the others."""
+        """1 for each run that satisfies the predicate, 0 for each other run."""
         return self.where.mask(chosen).astype(float)
 
 
 @dataclass(frozen=True)
 class Parts(Contrast):
-    """Several contrasts by name, which are the parts of one claim.
+    """Several named contrasts, which are the parts of one claim.
 
     Attributes:
         contrasts: The contrasts, each with one part or several.
-        required: Whether a part that was not run leaves the claim open. If it does not,
-            the row names the parts that were judged and those that were not run.
-        whole: Whether such a claim is not tested until all parts were run, unless one
+        required: Whether a part that was not run leaves the claim open. If not, the row
+            names the parts that were judged and those that were not run.
+        whole: Whether the claim is not tested until all parts were run, unless a part
             contradicts it.
-        note: A remark on the runs.
-        absent: Why a part is missing, instead of its own reason.
+        absent: The reason why parts are missing, instead of each part's own reason.
         unit_as: The unit, if it differs from the first contrast's.
-        averaged: Factors over whose values each part is averaged as far as they were
-            run, with all values that the paper has: the row names both kinds.
+        note: Writes a note about the runs.
+        averaged: Factors over whose values each part is averaged, with all of the paper's
+            values. If some were not run, the row lists the values that were run and
+            those that were not.
     """
 
     contrasts: Mapping[str, Declared]
@@ -468,10 +493,10 @@ class Parts(Contrast):
         """The parts of all contrasts."""
         evidence = self.evidence(runs)
         if not evidence.parts:
-            # The parts' reasons differ only in the part.
+            # The reasons of the parts differ only in the part's name.
             return not_tested(next(iter(evidence.missing.values())))
         first = next(iter(self.contrasts.values()))
-        notes = first.remarks(runs, evidence.runs)
+        notes = first.notes(runs, evidence.runs)
         if self.note is not None:
             notes.append(self.note(runs, evidence.runs))
         return Measurement(
@@ -482,11 +507,11 @@ class Parts(Contrast):
             cells_of_runs(evidence.runs),
             whole=self.whole,
             not_run=() if self.required else tuple(evidence.missing),
-            remark=self._averaged_over(evidence.runs),
+            qualifier=self._averaged_over(evidence.runs),
         )
 
     def _averaged_over(self, behind: pd.DataFrame) -> str:
-        """The values of the averaged factors that were run, and those that were not."""
+        """The values of averaged factors that were run and not run; "" if all were."""
         texts = []
         for factor, values in self.averaged.items():
             have = set(behind[factor])
@@ -517,11 +542,11 @@ class Parts(Contrast):
 
 
 def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """One run for each value of the keys: two experiments may train the same run.
+    """One run for each value of the keys, because two experiments may share a run.
 
     Raises:
-        InputError: If two runs share the keys but differ in another factor, because the
-            contrast then does not say which one it is about.
+        InputError: If two runs agree in the keys but differ in another factor, because
+            the contrast then does not determine which of them it compares.
     """
     factors = training_factors(chosen)
     distinct = chosen.drop_duplicates(list(dict.fromkeys([*keys, *factors])))
@@ -533,8 +558,8 @@ def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     first, second, *_ = twice[same].index
     differing = [name for name in factors if twice[name][first] != twice[name][second]]
     raise InputError(
-        f"two runs fit one place: they share {', '.join(keys)}, and differ in "
-        f"{', '.join(differing)}",
+        f"two runs with the same {', '.join(keys)} differ in {', '.join(differing)}, so "
+        "the contrast does not determine which one to compare",
         where=f"{chosen['cell'][first]} and {chosen['cell'][second]}",
         remedy="Leave one of them out of the profile, or give it another role.",
     )
@@ -543,9 +568,10 @@ def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
 def _averaged(
     numbers: pd.Series[float], keys: Sequence[str], tasks: Sequence[str]
 ) -> pd.Series[float]:
-    """The mean of the values with the same keys, if they have all of them.
+    """The mean of the values with equal keys, where none of these values is missing.
 
-    A seed with missing values would be compared with a different mean.
+    Otherwise the mean of a seed with missing values would be over other conditions than
+    that of the seed that it is compared with.
     """
     groups = numbers.groupby(list(keys))
     counts = groups.size()
@@ -556,9 +582,9 @@ def _averaged(
 def _about_tasks(
     runs: pd.DataFrame, keys: Sequence[str]
 ) -> dict[tuple[Any, ...], tuple[bool, str]]:
-    """Whether the paper has each task, and the data and network that it shares.
+    """Whether each task is the paper's, and its `Task.shares`.
 
-    A task of several networks shares nothing that has a name.
+    A task with several data sets or networks shares none of them as a whole.
     """
     known = [name for name in TASK if name in runs]
     about = {}
@@ -571,7 +597,7 @@ def _about_tasks(
 
 
 def reasons(missing: Mapping[str, str]) -> str:
-    """Why parts are missing, with the parts' names if the reasons differ."""
+    """The reasons why parts are missing, with the parts' names if the reasons differ."""
     distinct = list(dict.fromkeys(missing.values()))
     if len(distinct) < 2:
         return "; ".join(distinct)
@@ -579,21 +605,21 @@ def reasons(missing: Mapping[str, str]) -> str:
 
 
 def joined(*names: str) -> str:
-    """The name of a part of a part."""
+    """The name of a part within a part."""
     return ", ".join(filter(None, names))
 
 
 def all_runs(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """The runs of several tables, each once."""
+    """The runs of several tables, without duplicates."""
     together = pd.concat(list(tables))
     return together[~together.index.duplicated()].sort_index()
 
 
 def cells_of_runs(table: pd.DataFrame) -> tuple[str, ...]:
-    """The names of the cells of some runs, without the seed, each once."""
+    """The distinct names of the runs' cells, without the seed."""
     return tuple(dict.fromkeys(cell_names(table)))
 
 
 def whole_cells_of_runs(table: pd.DataFrame) -> tuple[str, ...]:
-    """The full names of the cells of some runs, each once for all seeds."""
+    """The distinct full names of the runs' cells, which include the seed."""
     return tuple(dict.fromkeys(table[CELL]))

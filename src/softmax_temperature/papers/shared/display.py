@@ -102,12 +102,12 @@ DATASETS = {
 """The data sets, by their names in the parameters."""
 
 _DRAWN = {"glyphs": "{} glyphs", "glyph-scenes": "scenes of {} glyphs"}
-"""The data sets of drawn characters, whose name ends with the number of classes."""
+"""The data sets of drawn characters; the number of classes follows in their names."""
 
 PERCENT = 100
 
 _TEXTS = ("imdb", "newsgroups20", "phrases")
-"""The data sets whose parts are counted in texts, not in images."""
+"""The data sets whose samples are texts, not images."""
 
 NETWORKS = {
     "convnet": "convolutional network",
@@ -131,10 +131,10 @@ NETWORKS = {
     "wrn-16-4": "Wide-ResNet-16-4",
     "wrn-28-10": "Wide-ResNet-28-10",
 }
-"""The networks, by their names in the parameters without the parts that follow."""
+"""The networks, by their names in the parameters, without the parts in `_PARTS`."""
 
 _SIZES = {"small-": "small ", "wider-": "wider "}
-"""What a network's name may begin with."""
+"""Possible beginnings of a network's name, in words."""
 
 _PARTS = {
     "bn": " with batch norm",
@@ -149,7 +149,7 @@ _PARTS = {
     "tiny": ", tiny",
     "unnormalised": " without batch norm",
 }
-"""What a network's name may end with, and what that says."""
+"""Possible endings of a network's name, in words."""
 
 BACKBONES = {
     "alexnet": "AlexNet",
@@ -175,7 +175,7 @@ BACKBONES = {
 """The backbones, by their names in the parameters."""
 
 _FAMILIES = {"glyphnet": "ResNet of glyphs", "untrained": "untrained ResNet"}
-"""The backbones whose name ends with the number of dimensions."""
+"""The backbones whose names end with their number of dimensions."""
 
 METRICS = {
     "adaptive_ece": "AdaECE",
@@ -191,7 +191,9 @@ METRICS = {
     "top1": "top-1 accuracy",
     "top5": "top-5 accuracy",
 }
-"""The metrics of tables whose name is no word; their end says when they were measured.
+"""Words for metrics of tables, without the endings that tell when they were measured.
+
+Other metrics are shown by their own name.
 """
 
 STATISTICS = {
@@ -222,14 +224,14 @@ STATISTICS = {
 """The statistics of embeddings, by the names of `dataset_statistics`."""
 
 _MAY_BE_NORMALISED = ("vgg", "wide_resnet")
-"""The kinds that are trained with batch norm and without."""
+"""The kinds of networks that are trained both with and without batch norm."""
 
 LABELS: Mapping[str, Mapping[Any, str]] = {
     "mode": MODES,
     "schedule": SCHEDULES,
     "activation": ACTIVATIONS,
 }
-"""The labels of the values of factors, by factor; other values are their own label."""
+"""The labels of factors' values, by factor; a value without one is its own label."""
 
 HUES = {
     "No Cooling": None,
@@ -267,9 +269,7 @@ UNITS = {
     "of the seeds stayed finite": "% of the seeds stayed finite",
     "of an epoch": "% of an epoch",
 }
-"""The units of claims that are shares, in words for a reader. A comma in a unit is
-followed by the name of a part of the claim.
-"""
+"""The units of claims that are shares, in words for a reader."""
 
 _AFTER = "_after_scaling"
 _LAST = "_last_epoch"
@@ -289,13 +289,13 @@ SHARES = {
     "adaptive_ece",
     "classwise_ece",
 }
-"""The metrics of tables that are shares; the end of their names says when they were
+"""The metrics of tables that are shares, without the endings that tell when they were
 measured.
 """
 
 
 def value_label(factor: str, value: Any) -> str:
-    """The label of a factor's value: the paper's word, or the value as it is."""
+    """The label of a factor's value: the paper's word, or the value itself."""
     labels = LABELS.get(factor, {})
     if value in labels:
         return labels[value]
@@ -376,7 +376,7 @@ def spaced(name: str) -> str:
 
 
 def role_label(name: str) -> str:
-    """What runs are for, as "Table 1" for `table_1`."""
+    """The purpose of runs in words: "Table 1" for `table_1`."""
     return spaced(name).capitalize()
 
 
@@ -395,7 +395,7 @@ NAMES: Mapping[str, Callable[[str], str]] = {
 
 
 def with_names(table: pd.DataFrame) -> pd.DataFrame:
-    """A table for a reader: names of data sets, networks and backbones in words."""
+    """A table in which the names of data sets, networks and the like are in words."""
     words = {
         column: [
             label(name) if isinstance(name, str) else name for name in table[column]
@@ -407,13 +407,13 @@ def with_names(table: pd.DataFrame) -> pd.DataFrame:
 
 
 _NAME = re.compile(r"(?<!profile )(?<![\w/-])[a-z]\w*(?:-\w+)*(?![\w/-])")
-"""What may be a name of a parameter in a sentence; a profile keeps its name."""
+"""Possible name of a parameter in a sentence, unless "profile" precedes it."""
 
 
 def in_sentence(text: str) -> str:
     """A sentence in which names of data sets, networks and the like are in words.
 
-    Only names that no word of English is: those with a digit, hyphen or underscore.
+    A name of letters only is left unchanged, because it may be an English word.
     """
 
     def words(match: re.Match[str]) -> str:
@@ -448,7 +448,7 @@ def loss_name(run: Mapping[str, Any] | pd.Series) -> str:
 
 
 def cooling_label(run: Mapping[str, Any] | pd.Series) -> str:
-    """The Cooling paper's name of a mode, with differences from its default."""
+    """The Cooling paper's name of a mode, with its differences from the default."""
     differs = []
     factor = run["factor"]
     if pd.notna(factor) and factor != 1:
@@ -463,7 +463,7 @@ def cooling_label(run: Mapping[str, Any] | pd.Series) -> str:
 
 
 def architecture_label(run: Mapping[str, Any] | pd.Series) -> str:
-    """The name of a kind of network, with its batch norm if others have none."""
+    """A kind of network in words, with or without batch norm if it comes in both."""
     kind = run["architecture"]
     name = ARCHITECTURES.get(kind, str(kind))
     if kind not in _MAY_BE_NORMALISED:
@@ -474,7 +474,7 @@ def architecture_label(run: Mapping[str, Any] | pd.Series) -> str:
 def is_share(metric: str) -> bool:
     """Whether a metric is a share.
 
-    A metric that the authors' notebooks print in percent has the unit in its name.
+    So is a metric with "%" in its name: the authors' notebooks print it in percent.
     """
     return _when(metric)[0] in SHARES or "%" in metric
 
@@ -487,7 +487,7 @@ def metric_label(metric: str) -> str:
 
 
 def _when(metric: str) -> tuple[str, str]:
-    """The name of a metric, and the end that says when it was measured."""
+    """The name of a metric, and its ending, which tells when it was measured."""
     for end in (_AFTER, _LAST):
         if metric.endswith(end):
             return metric.removesuffix(end), end
@@ -495,11 +495,8 @@ def _when(metric: str) -> tuple[str, str]:
 
 
 def in_points(unit: str) -> str | None:
-    """The unit of a share for a reader; None for another unit."""
-    name, comma, part = unit.partition(",")
-    if name not in UNITS:
-        return None
-    return UNITS[name] + comma + part
+    """The unit of a share in points or percent; None if the unit is not of a share."""
+    return UNITS.get(unit)
 
 
 def _plain(value: Any) -> str:

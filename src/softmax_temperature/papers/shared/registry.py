@@ -31,6 +31,12 @@ KEY = ["paper", "claim", "study"]
 Row = Mapping[str, Any]
 WITHDRAWN = "withdrawn"
 """The digest of a claim that was withdrawn, or is no longer judged in a study."""
+REGISTERED_AS = "registered_as"
+"""Key in a field's metadata: the name under which digests contain the field.
+
+A field that was renamed after claims were registered has its first name there, so that
+their digests do not change.
+"""
 _DIGITS = 12
 
 
@@ -70,7 +76,7 @@ def described(value: Any) -> Any:
 
     Functions and predicates are represented by their names and the values that they
     enclose. Fields with their default value are left out, so that a new field changes
-    nothing.
+    nothing. A renamed field keeps its name in `REGISTERED_AS`.
 
     Raises:
         TypeError: If a value of this type has no description.
@@ -78,7 +84,7 @@ def described(value: Any) -> Any:
     if not is_dataclass(value) or isinstance(value, type):
         raise TypeError(f"cannot describe a {type(value).__name__}: {value!r}")
     own = {
-        one.name: described(getattr(value, one.name))
+        one.metadata.get(REGISTERED_AS, one.name): described(getattr(value, one.name))
         for one in fields(value)
         if not _is_default(one, getattr(value, one.name))
     }

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -205,7 +205,7 @@ def texts_in_words(row: Row) -> dict[str, str]:
 def _not_run(row: Row) -> Row:
     """The row of a claim whose primary study has no results yet."""
     study = row["primary"]
-    empty = asdict(Judged(note=f"its primary study, {study}, has not been run"))
+    empty = Judged(note=f"its primary study, {study}, has not been run").row()
     stands = {"profile": study, "stand_in": None, "looks": 1}
     return {**row, **empty, **stands}
 

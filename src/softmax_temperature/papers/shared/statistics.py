@@ -1,6 +1,7 @@
 """Intervals of the quantities that the claims compare.
 
-These are means over seeds and tasks, shares of trainings, and values with draws.
+These are means over seeds and tasks, shares of trainings, regression coefficients and
+values with bootstrap draws.
 """
 
 import math
@@ -17,14 +18,17 @@ from scipy import stats
 LEVEL = 0.90
 """Level of every interval in this package, as in the focal paper's figures."""
 POWER = 0.80
-"""The chance with which a study should find the effect that it is planned for."""
-MOST = 1000
-"""Values per task: a comparison that needs more is not decided by seeds."""
+"""Power with which a study should detect the effect that it is planned for."""
+LARGEST_N = 1000
+"""Largest number of values per task to plan for.
+
+A comparison that needs more cannot be decided by adding seeds.
+"""
 
 CORRECTED = "widened after Nadeau and Bengio"
-"""What is done to the interval of values each of which comes from a fit on the others.
+"""Words for the interval of values that each come from a fit on the others.
 
-Their variance is multiplied by 1 + n / (n - 1).
+Their variance is multiplied by 1 + n / (n - 1), as in Nadeau and Bengio (2003).
 """
 FOLDS_SHARED = "for folds that share training data"
 SEEDS_SHARED = "for choices that share seeds"
@@ -35,10 +39,10 @@ Ends = tuple[float, float]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value to compare with a bound.
+    """An estimate to compare with a bound, with its interval.
 
     Attributes:
-        value: The value.
+        value: The estimate.
         n: The number of values behind it.
         sd: Their standard deviation.
         low: The lower end of its interval, if it has one.
@@ -61,8 +65,8 @@ class Estimate:
 class Quantity(ABC):
     """A quantity with an interval at every level."""
 
-    each: str = "seeds"  # The plural name of the things that n counts.
-    own: bool = True  # Whether the paper has its task.
+    counted: str = "seeds"  # Plural name of what n counts.
+    own: bool = True  # Whether its task is one of the paper's.
 
     @abstractmethod
     def estimate(self, level: float = LEVEL) -> Estimate:
@@ -72,41 +76,41 @@ class Quantity(ABC):
     def power(
         self, distances: Sequence[float], level: float, n: int | None = None
     ) -> float:
-        """The chance that the interval of a study of size n clears its bounds.
+        """Power: the probability that the interval with n values clears its bounds.
 
         Args:
             distances: The distance of the true value from each bound, one or two.
             level: The level of the interval.
-            n: The number of values (per task), with the measured spread; by default the
-                measured number.
+            n: The number of values per task. They have the measured spread. The default
+                is the measured number.
         """
 
     def detectable(self, level: float = LEVEL, *, sides: int = 1) -> float | None:
-        """The smallest distance from the bound that a study of size n detects.
+        """Smallest distance from the bound that this study detects with power `POWER`.
 
-        It detects a true value at this distance, from each bound if there are two, with
-        a chance of `POWER`. None if the values have no spread to judge by.
+        With two bounds the true value has this distance from both. None if the values
+        have no standard error, or if no distance is large enough.
         """
 
-        def found(distance: float) -> float:
+        def power_at(distance: float) -> float:
             return self.power([distance] * sides, level)
 
-        return _least(found)
+        return _smallest_detectable(power_at)
 
     def n_for(self, distances: Sequence[float], level: float = LEVEL) -> int | None:
-        """The smallest n from 2 to `MOST` that detects true values at these distances.
+        """Smallest n with power `POWER` at these distances, in steps of 25 from 100.
 
-        It detects them with a chance of `POWER`. None if there is no such n.
+        None if `LARGEST_N` values are too few, or a distance is not above 0.
         """
         if min(distances, default=0.0) <= 0:
             return None
-        counts = [*range(2, 100), *range(100, MOST + 1, 25)]
+        counts = [*range(2, 100), *range(100, LARGEST_N + 1, 25)]
         return next(
             (n for n in counts if self.power(distances, level, n) >= POWER), None
         )
 
     def alone(self, level: float = LEVEL) -> list[Ends]:  # noqa: ARG002
-        """The interval of each task separately, if there are several."""
+        """The interval of each independent block of tasks, if there are several."""
         return []
 
     def of_paper(self) -> Self | None:
@@ -114,12 +118,15 @@ class Quantity(ABC):
         return self if self.own else None
 
     @property
-    def remark(self) -> str:
-        """A remark on the interval for readers, besides its level; "" if none."""
+    def qualifier(self) -> str:
+        """How the value or its interval was corrected, in words; "" if neither was.
+
+        Readers see it wherever they see the numbers.
+        """
         return ""
 
     def by_task(self, level: float = LEVEL) -> list[dict[str, Any]]:  # noqa: ARG002
-        """Value, sd, interval and n of each task, if the values belong to tasks."""
+        """Value, sd, interval and n of each task; empty if the values have no tasks."""
         return []
 
 
@@ -130,11 +137,11 @@ class Task:
     Attributes:
         name: Its name.
         values: Its values.
-        own: Whether the paper has it; other tasks are shown but not pooled.
+        own: Whether it is one of the paper's tasks; others are shown but not pooled.
         seeds: The seed of each value, if the values belong to seeds.
         shares: The data and network of the task. Tasks with the same data and network
-            have dependent values for equal seeds, because such trainings start alike.
-            "" if the task shares nothing.
+            have dependent values for equal seeds, because such trainings start from the
+            same weights. "" if the task shares nothing.
     """
 
     name: str
@@ -159,37 +166,41 @@ class OverTasks(Quantity):
 
     Tasks that share data, network and seeds (the schedules of one network, say) are
     dependent. They are averaged within each common seed, and these means are the
-    values. Over tasks that share nothing the interval is the fixed effect's: it is
-    about these tasks and says nothing about others. Its variance is the sum of theirs,
-    with Welch's degrees of freedom.
+    values. Over tasks that share nothing, the interval is that of a fixed effect: it
+    describes these tasks and says nothing about others. The squared standard error of
+    the mean of k tasks is the sum of theirs over k², with Welch's degrees of freedom.
     """
 
     tasks: tuple[Task, ...]
-    # Step of the grid of values: their sd is at least that of rounding.
+    # Step of the grid of values. Their sd is at least that of rounding to the grid.
     resolution: float = 0.0
-    # Whether each value comes from a fit on the others: variance as in Nadeau and
-    # Bengio (2003).
+    # Whether each value comes from a fit on the others. Their variance is then
+    # corrected as in Nadeau and Bengio (2003).
     left_out: bool = False
-    # The statistic itself, where the values are pseudo-values of the jackknife: their
-    # mean is the statistic without its bias.
+    # The statistic before bias correction, if the values are jackknife pseudo-values.
+    # Their mean is the bias-corrected statistic.
     uncorrected: float | None = None
 
     @property
-    def remark(self) -> str:
-        """A remark on what widens the interval or corrects the value."""
-        remarks = []
+    def qualifier(self) -> str:
+        """How the interval was widened and the value corrected, in words."""
+        corrections = []
         if self.left_out:
-            shared = SEEDS_SHARED if self.each == "seeds" else FOLDS_SHARED
-            remarks.append(f"Student's interval, {CORRECTED} {shared}")
+            shared = SEEDS_SHARED if self.counted == "seeds" else FOLDS_SHARED
+            corrections.append(f"Student's interval, {CORRECTED} {shared}")
         if self.uncorrected is not None:
-            remarks.append(
+            corrections.append(
                 "bias-corrected by the jackknife, without which it is "
                 f"{self.uncorrected:.3f}"
             )
-        return "; ".join(remarks)
+        return "; ".join(corrections)
 
     def estimate(self, level: float = LEVEL) -> Estimate:
-        """The sd is over tasks that share nothing, or over the seeds of one task."""
+        """The mean over tasks with Student's interval.
+
+        The sd is over the independent blocks of tasks, or over the values of the only
+        block.
+        """
         blocks = self.independent()
         means = np.array([np.mean(values) for values in blocks])
         count = sum(map(len, blocks))
@@ -209,14 +220,14 @@ class OverTasks(Quantity):
     def power(
         self, distances: Sequence[float], level: float, n: int | None = None
     ) -> float:
-        """The power from the non-central t distribution."""
+        """Power from the non-central t distribution."""
         error = self._error(n)
         if error is None:
             return 0.0
         return _power_of_t(distances, *error, level)
 
     def alone(self, level: float = LEVEL) -> list[Ends]:
-        """The interval of each block of tasks that shares nothing with the others."""
+        """The interval of each independent block of tasks, if there are several."""
         blocks = self.independent()
         if len(blocks) < 2:
             return []
@@ -225,9 +236,10 @@ class OverTasks(Quantity):
         return [ends for ends in intervals if ends is not None]
 
     def independent(self) -> list[tuple[float, ...]]:
-        """Blocks of values by what they share.
+        """Blocks of tasks, each averaged by seed to one tuple of values.
 
-        The values of a block are independent, and so are blocks.
+        Tasks in a block share data, network and seeds. Different blocks are
+        independent, and so are the values of a block.
         """
         blocks: dict[str, list[Task]] = {}
         for place, task in enumerate(self.tasks):
@@ -236,9 +248,10 @@ class OverTasks(Quantity):
         return [_averaged_by_seed(tasks) for tasks in blocks.values()]
 
     def _error(self, n: int | None = None) -> tuple[float, float] | None:
-        """The standard error and its degrees of freedom; None if there is none.
+        """Standard error and degrees of freedom; None for a single value.
 
-        If a task has only one value, it is the error of the tasks' means.
+        If a block has only one value, the error comes from the spread of the blocks'
+        means.
         """
         blocks = self.independent()
         sds = [self._sd(values, left_out=self.left_out) for values in blocks]
@@ -257,7 +270,7 @@ class OverTasks(Quantity):
         return replace(self, tasks=own) if own else None
 
     def by_task(self, level: float = LEVEL) -> list[dict[str, Any]]:
-        """A row for each task."""
+        """Value, sd, interval and n of each task, and whether the task is pooled."""
         rows = []
         for task in self.tasks:
             estimate = replace(self, tasks=(task,)).estimate(level)
@@ -279,7 +292,7 @@ def _averaged_by_seed(tasks: Sequence[Task]) -> tuple[float, ...]:
         return tasks[0].values
     seeds = common_seeds(tasks)
     if not seeds:
-        # Nothing is paired: one value without an interval.
+        # No seed is common to all tasks, so the mean is one value without an interval.
         return (float(np.mean([np.mean(task.values) for task in tasks])),)
     by_seed = [dict(zip(task.seeds, task.values, strict=True)) for task in tasks]
     return tuple(float(np.mean([values[seed] for values in by_seed])) for seed in seeds)
@@ -319,7 +332,7 @@ class Share(Quantity):
     def power(
         self, distances: Sequence[float], level: float, n: int | None = None
     ) -> float:
-        """The chance that a share exceeds a bound of one half by the distance."""
+        """Power for a true share that exceeds a bound of one half by the distance."""
         count = n or self.n
         bound = 0.5
         true_share = min(1.0, bound + min(distances))
@@ -345,15 +358,15 @@ class Fitted(Quantity):
     error: float | None  # Its standard error.
     degrees: int
     n: int  # The number of values, such as seeds, that a larger study would increase.
-    corrected: str = ""  # The correction of the error, in words.
+    corrected: str = ""  # How the error was corrected, in words.
 
     @property
-    def remark(self) -> str:
-        """The correction of the error."""
+    def qualifier(self) -> str:
+        """How the error was corrected, in words."""
         return self.corrected
 
     def estimate(self, level: float = LEVEL) -> Estimate:
-        """The coefficient; its sd is that of one of the n values."""
+        """The coefficient with Student's interval; its sd is the error times √n."""
         if self.error is None or self.degrees < 1:
             return Estimate(self.value, self.n)
         half = self.error * _quantile(level, self.degrees)
@@ -363,9 +376,10 @@ class Fitted(Quantity):
     def power(
         self, distances: Sequence[float], level: float, n: int | None = None
     ) -> float:
-        """With n, as if the error fell with its square root.
+        """Power with n values, assuming the standard error scales as 1/√n.
 
-        The degrees of freedom grow with n.
+        The degrees of freedom grow in proportion to n, or are n - 1 if the measured
+        ones are fewer than the measured values.
         """
         if self.error is None or self.degrees < 1:
             return 0.0
@@ -389,7 +403,7 @@ class Drawn(Quantity):
     n: int
 
     def estimate(self, level: float = LEVEL) -> Estimate:
-        """The interval holds the value."""
+        """The value with its percentile interval, widened if needed to contain it."""
         ends = np.quantile(self.draws, [(1 - level) / 2, (1 + level) / 2])
         low = min(float(ends[0]), self.value)
         high = max(float(ends[1]), self.value)
@@ -398,7 +412,7 @@ class Drawn(Quantity):
     def power(
         self, distances: Sequence[float], level: float, n: int | None = None
     ) -> float:
-        """As if the draws were normal and narrowed with the square root of n."""
+        """Power with n values, assuming normal draws whose sd scales as 1/√n."""
         error = float(np.std(self.draws)) * math.sqrt(self.n / (n or self.n))
         return _power_of_t(distances, error, math.inf, level)
 
@@ -406,7 +420,7 @@ class Drawn(Quantity):
 def pooled(
     values: Mapping[str, Sequence[float]], own: Callable[[str], bool] = lambda _: True
 ) -> tuple[Task, ...]:
-    """Tasks from values by task; tasks without values are left out."""
+    """One `Task` per name; names without values are left out."""
     return tuple(
         Task(name, tuple(map(float, some)), own(name))
         for name, some in values.items()
@@ -417,10 +431,9 @@ def pooled(
 def _power_of_t(
     distances: Sequence[float], error: float, degrees: float, level: float
 ) -> float:
-    """The chance that Student's t interval clears bounds.
+    """Power of Student's t interval for bounds at these distances from the true value.
 
-    The bounds lie at some distances from the true value. For two bounds it is a lower
-    bound on the chance that both are cleared.
+    For two bounds it is a lower bound on the probability that both are cleared.
     """
     missed = 0.0
     for distance in distances:
@@ -437,28 +450,35 @@ def _power_of_t(
 
 
 FAR = 5.0
-"""Multiples of the interval's half width: even a study of two values finds an effect of
-this size with near certainty.
+"""Effect size, in half widths of the interval, from which power counts as 1.
+
+Even a study of two values detects an effect of this size almost surely.
 """
 
 
-def _least(found: Callable[[float], float]) -> float | None:
-    """The smallest distance with a chance of `POWER`, to four digits, or None.
+def _smallest_detectable(power_at: Callable[[float], float]) -> float | None:
+    """Smallest distance whose power is at least `POWER`, to four digits.
 
-    Without a spread, the values detect the smallest distance tried.
+    Values without any spread detect the smallest distance that is tried, 1e-9.
+
+    Args:
+        power_at: Returns the power at a distance; it increases with the distance.
+
+    Returns:
+        The distance; None if it exceeds 1e6.
     """
-    least = 1e-9
-    high = least
-    while found(high) < POWER:
+    smallest = 1e-9
+    high = smallest
+    while power_at(high) < POWER:
         high *= 2
         if high > 1e6:
             return None
-    if high == least:
-        return least
+    if high == smallest:
+        return smallest
     low = high / 2
     while high - low > 1e-4 * high:
         middle = (low + high) / 2
-        if found(middle) < POWER:
+        if power_at(middle) < POWER:
             low = middle
         else:
             high = middle

@@ -98,7 +98,7 @@ class ChosenDifference(Declared):
             return Evidence({}, {"": self._why(compared, chosen)}, chosen)
         name = ", ".join(value_label(key, chosen[key].iloc[0]) for key in self.tasks)
         task = Task(name, tuple(differences), bool(chosen[OWN].iloc[0]))
-        mean = OverTasks((task,), each=self.counted, left_out=self.left_out)
+        mean = OverTasks((task,), counted=self.counted, left_out=self.left_out)
         return Evidence({"": mean}, {}, chosen)
 
     def differences(self, runs: Runs, compared: pd.DataFrame) -> list[float]:
@@ -157,7 +157,7 @@ class MeanOverSweeps(Contrast):
         return Measurement(
             {"": replace(sweeps[0], tasks=tuple(tasks))},
             self.of.unit,
-            "; ".join(self.of.remarks(runs, evidence.runs)),
+            "; ".join(self.of.notes(runs, evidence.runs)),
             evidence.missing,
             cells_of_runs(evidence.runs),
         )
@@ -305,7 +305,7 @@ class Slope(Declared):
     """The slope of a metric's logarithm in that of a factor, minus the prediction.
 
     A line is fitted to the runs of each seed, and the slopes are averaged. All runs
-    must be of one task: `each` splits several.
+    must be of one task: `split_by` separates several.
 
     Attributes:
         against: The factor, or another metric of the runs.
@@ -365,8 +365,8 @@ def line_of_logarithms(x: pd.Series[float], y: pd.Series[float]) -> tuple[float,
 class SlopeOfSpread(Declared):
     """The slope of the logarithm of the sd over seeds, per decade of a factor.
 
-    All runs must be of one sweep: `each` splits several. A line over all of them would
-    treat their points as independent.
+    All runs must be of one sweep: `split_by` separates several. A line over all of them
+    would treat their points as independent.
 
     Attributes:
         over: The factor.
@@ -443,7 +443,7 @@ class Correlation(Declared):
         values = jackknife(groups, self._statistic)
         task = Task(self.counted, tuple(values.tolist()))
         part = OverTasks(
-            (task,), each=self.counted, uncorrected=self._statistic(groups)
+            (task,), counted=self.counted, uncorrected=self._statistic(groups)
         )
         return Evidence({"": part}, {}, chosen)
 

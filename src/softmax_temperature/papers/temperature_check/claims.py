@@ -89,7 +89,7 @@ def _accuracy(first: Choice, second: Choice, among: Where) -> ChosenDifference:
         among=among,
         compared=INSIDE,
         tasks=("network_and_data",),
-        each="network_and_data",
+        split_by="network_and_data",
     )
 
 
@@ -104,7 +104,7 @@ EFFECT_ON_SCALED_NLL = ChosenDifference(
     among=TEMPERATURES,
     compared=INSIDE,
     tasks=("network_and_data",),
-    each="network_and_data",
+    split_by="network_and_data",
 )
 EFFECT_OF_NORM = MinusHalf(
     of=ACCURACY,
@@ -114,7 +114,7 @@ EFFECT_OF_NORM = MinusHalf(
     chosen_by=VALIDATION_ACCURACY,
     among=NORMS,
     tasks=("network_and_data",),
-    each="network_and_data",
+    split_by="network_and_data",
     effect=EFFECT_OF_TEMPERATURE,
 )
 EFFECT_OF_NORM_AFTER_50 = OfNorm(
@@ -123,7 +123,7 @@ EFFECT_OF_NORM_AFTER_50 = OfNorm(
     among=NORMS_AFTER_50,
     compared=INSIDE,
     tasks=("network_and_data",),
-    each="network_and_data",
+    split_by="network_and_data",
 )
 GAIN_OVER_1 = _accuracy(BEST, Choice(among=AT_1), TEMPERATURES)
 GAIN_BELOW_1 = _accuracy(Choice(among=BELOW_1), Choice(among=FROM_1), TEMPERATURES)
@@ -157,7 +157,7 @@ SPREAD_OVER_SEEDS = SlopeOfSpread(
     among=TEMPERATURES,
     compared=INSIDE,
     tasks=("network_and_data",),
-    each="network_and_data",
+    split_by="network_and_data",
 )
 
 

@@ -82,7 +82,7 @@ class Prediction:
             among=REGIMES[self.regime] & among,
             predicted=self.slope,
             straight=LINE,
-            each="network_and_data",
+            split_by="network_and_data",
         )
 
 
