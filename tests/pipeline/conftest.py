@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from softmax_temperature.params import Params
-from softmax_temperature.tools.profiles import render_profile
 from tests.conftest import ROOT
 from tests.pipeline.whole_runs import changed, finish, run_paper, slug
+from tests.profiles import profile
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +18,7 @@ def tiny() -> Params:
     """Profile smoke, cut down further: three random backbones, one engine, a handful of
     epochs.
     """
-    _, smoke = render_profile("smoke", ROOT / "profiles")
+    smoke = profile("smoke")
     backbones = smoke.model_dump()["backbones"]
     wider = {
         "embedding": 32,

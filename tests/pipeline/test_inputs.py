@@ -1,9 +1,7 @@
 """`dvc repro` and `plan` notice every file of the user's that a cell reads."""
 
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,10 +15,10 @@ from softmax_temperature.params import Params, read_yaml
 from softmax_temperature.stages import REGISTRY, stages_of
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.tools.inputs import MISSING, input_digests, write_inputs
-from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.tools.project import plan
 from tests.conftest import ROOT
 from tests.pipeline.whole_runs import changed, run
+from tests.profiles import profile, rendered
 
 RAW = Path("data/raw")
 
@@ -28,7 +26,7 @@ RAW = Path("data/raw")
 @pytest.fixture(scope="module")
 def params() -> Params:
     """Profile smoke with a file of the user's of every kind."""
-    _, smoke = render_profile("smoke", ROOT / "profiles")
+    smoke = profile("smoke")
     backbones = smoke.model_dump()["backbones"]
     of_file = backbones["untrained-16"] | {"weights": "file", "file": "net.pt"}
     of_package = backbones["untrained-16"] | {"weights": "package", "package": "net"}
@@ -214,7 +212,7 @@ def test_plan_and_fetch_notice_a_changed_file(
     change: Callable[[], None], name: str
 ) -> None:
     shutil.copy(ROOT / "dvc.yaml", ".")
-    _, smoke = render_profile("smoke", ROOT / "profiles")
+    smoke = profile("smoke")
     own = changed(smoke, {"datasets/": {"birds": {}, "leaves": {}}})
     run(own, fetch)
     before = fetch.result(name).digest
@@ -231,6 +229,7 @@ def planned(params: Params) -> tuple[str, ...]:
     return stage.to_run
 
 
+@pytest.mark.usefixtures("warm_path")
 def test_dvc_runs_what_reads_a_replaced_image_and_nothing_else() -> None:
     graph = read_yaml(ROOT / "dvc.yaml")
     stages = {name: graph["stages"][name] for name in ("inputs", "fetch")}
@@ -238,7 +237,7 @@ def test_dvc_runs_what_reads_a_replaced_image_and_nothing_else() -> None:
         stage["deps"] = [dep for dep in stage["deps"] if not dep.startswith("src/")]
     YAML().dump({"stages": stages}, Path("dvc.yaml"))
     shutil.copytree(ROOT / "pipeline", "pipeline")
-    text, _ = render_profile("smoke", ROOT / "profiles")
+    text, _ = rendered("smoke")
     text = text.replace("\ndatasets:\n", "\ndatasets:\n  leaves: {}\n", 1)
     Path("params.yaml").write_text(text.replace("engine: processes", "engine: serial"))
     dvc("init", "--no-scm", "--quiet")
@@ -260,12 +259,8 @@ def test_dvc_runs_what_reads_a_replaced_image_and_nothing_else() -> None:
 
 
 def dvc(*arguments: str) -> str:
-    environment = os.environ | {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    }
     done = subprocess.run(
-        [sys.executable, "-m", "dvc", *arguments],
-        env=environment,
+        ["dvc", *arguments],  # noqa: S607 - of the tests' environment
         capture_output=True,
         text=True,
         check=False,

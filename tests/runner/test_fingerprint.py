@@ -20,8 +20,8 @@ from softmax_temperature.runner.fingerprint import (
 from softmax_temperature.stages.cooling import train_cooling
 from softmax_temperature.stages.early_learning import early_learning
 from softmax_temperature.stages.focal import train_focal
-from softmax_temperature.tools.profiles import render_profile
 from tests.conftest import ROOT
+from tests.profiles import profile
 
 STAGES = sorted(
     f"{PACKAGE}.stages.{path.stem}"
@@ -199,7 +199,7 @@ def test_a_new_stage_makes_no_cell_of_another_stage_stale(package: Path) -> None
 
 
 def test_an_edited_network_is_code_of_the_cells_that_name_it_alone() -> None:
-    _, smoke = render_profile("smoke", ROOT / "profiles")
+    smoke = profile("smoke")
     vgg = NETWORKS["vgg"]
     for stage in (train_cooling, train_focal, early_learning):
         for cell in stage.cells(smoke):

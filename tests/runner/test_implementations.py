@@ -15,9 +15,9 @@ from softmax_temperature.runner.cells import Cell
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.fingerprint import PACKAGE, project_files
 from softmax_temperature.stages.focal import train_focal
-from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.tools.programs import require_dependencies
 from tests.conftest import ROOT
+from tests.profiles import profile
 
 POLY = {"loss": "my_losses:PolyLoss", "options": {"epsilon": 1.0}}
 DIGESTS = """
@@ -42,7 +42,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def smoke(arms: dict[str, Any]) -> Params:
     """Profile smoke with more arms of the focal paper, on its digits."""
-    _, params = render_profile("smoke", ROOT / "profiles")
+    params = profile("smoke")
     content = params.model_dump()
     content["focal"]["arms"] |= arms
     content["focal"]["tasks"]["digits"]["arms"] = ["CE", *arms]
