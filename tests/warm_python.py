@@ -11,7 +11,6 @@ import json
 import os
 import runpy
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -114,20 +113,27 @@ def serve(address: str) -> None:
             with suppress(ImportError):
                 import_module(name)
         gc.freeze()  # No fork looks for garbage among the libraries.
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Nobody waits for the forks.
         while sys.stdin not in (ready := select.select([server, sys.stdin], [], [])[0]):
             connection, _ = server.accept()
             if os.fork() == 0:
                 break
             connection.close()
+            _bury()
     if sys.stdin in ready:
+        _bury()
         os._exit(0)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     arguments, folder, environment = _receive(connection)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
     _end(_code_of(arguments))
+
+
+def _bury() -> None:
+    """Take the exit codes of forks that have ended."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG) != (0, 0):
+            pass
 
 
 def _receive(connection: socket.socket) -> Any:

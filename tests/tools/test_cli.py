@@ -31,7 +31,7 @@ def _in_a_project(
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_cell_that_has_run_is_up_to_date_and_what_reads_a_pending_one_has_to_run() -> (
+def test_a_cell_that_has_run_is_up_to_date_and_a_reader_of_a_pending_one_is_not() -> (
     None
 ):
     params = profile("smoke")
