@@ -79,12 +79,17 @@ def tiny() -> Params:
 
 
 @pytest.fixture(scope="session")
-def make_project(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Makes a project folder by name: printed numbers, notebooks, and nothing else."""
+def make_project(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Makes a project folder by name: printed numbers, notebooks, and nothing else,
+    unless it has the cells of another project.
+    """
 
-    def make(name: str) -> Path:
+    def make(name: str, cells_of: Path | None = None) -> Path:
         folder = tmp_path_factory.mktemp(f"{name} größer 数")
-        shutil.copytree(ROOT / "data" / "published", folder / "data" / "published")
+        data = ROOT / "data" / "published"
+        shutil.copytree(data, folder / "data" / "published")
+        if cells_of is not None:
+            shutil.copytree(cells_of / "data", folder / "data", dirs_exist_ok=True)
         shutil.copytree(ROOT / "notebooks", folder / "notebooks")
         return folder
 
@@ -93,7 +98,7 @@ def make_project(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pa
 
 @pytest.fixture(scope="module")
 def project(
-    request: pytest.FixtureRequest, make_project: Callable[[str], Path], tiny: Params
+    request: pytest.FixtureRequest, make_project: Callable[..., Path], tiny: Params
 ) -> Path:
     """A folder in which all stages of the module's `PAPER` have run."""
     paper = request.module.PAPER

@@ -246,7 +246,10 @@ def test_the_theory_is_measured_as_predicted() -> None:
 
 
 def test_a_diverging_training_is_a_result(
-    make_project: Callable[[str], Path], tiny: Params, monkeypatch: pytest.MonkeyPatch
+    make_project: Callable[..., Path],
+    project: Path,
+    tiny: Params,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     experiments = tiny.model_dump()["cooling"]["experiments"]
     lost = {
@@ -258,7 +261,7 @@ def test_a_diverging_training_is_a_result(
         "cooling/experiments": lost,
         "cooling/arms/last_layer-1.25/factor": 1e6,
     }  # The temperature does.
-    monkeypatch.chdir(make_project("diverging"))
+    monkeypatch.chdir(make_project("diverging", cells_of=project))
     run_paper(changed(tiny, changes), PAPER)
     runs = read(RESULTS)
     is_lost = where(experiment="digits-vgg-crelu") | ANY_FACTOR & where(factor=1e6)

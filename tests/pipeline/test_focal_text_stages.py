@@ -115,6 +115,7 @@ def params(tiny: Params) -> Params:
             },
         },
         "focal/seeds": 1,
+        "focal/translation": None,
         "focal/watching/every": 9,  # The search for the best epoch must ignore it.
         "focal/tasks": {
             "reviews": reviews,
