@@ -151,12 +151,14 @@ def runs_in(study: str, paper: str) -> Runs:
     return runs
 
 
-def designs(study: str, paper: str) -> list[Design]:
-    """The claims of a study that are about means over seeds, or over data sets."""
+def designs(study: str, paper: str, only: str | None = None) -> list[Design]:
+    """The claims of a study that are about means over seeds, or over data sets, or one
+    of them.
+    """
     module = import_module(f"softmax_temperature.papers.{paper}.claims")
     found = []
     for claim in module.CLAIMS:
-        if claim.id in FROM_RECORDS:
+        if claim.id in FROM_RECORDS or only not in (None, claim.id):
             continue
         parts = claim.contrast.measure(runs_in(study, paper)).parts
         means = {
@@ -204,11 +206,7 @@ SMOOTH = "periodic-gains-nothing-with-smooth-schedule"
 
 
 def smooth_schedules() -> Design:
-    (design,) = (
-        design
-        for design in designs("cooling_cifar10", "cooling")
-        if design.claim.id == SMOOTH
-    )
+    (design,) = designs("cooling_cifar10", "cooling", only=SMOOTH)
     return design
 
 

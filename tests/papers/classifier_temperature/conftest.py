@@ -1,5 +1,6 @@
 """Runs of eight data sets and five backbones, whose verdicts can be worked out."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -14,6 +15,7 @@ from softmax_temperature.papers.classifier_temperature.study import (
     tidied,
 )
 from softmax_temperature.papers.shared.runs import Runs, long_form
+from tests.papers.unchanged import unchanged
 
 DATASETS = [f"set{number}" for number in range(8)]
 BACKBONES = {
@@ -32,8 +34,13 @@ EPOCHS = 10
 RECIPE = {"epochs": EPOCHS, "repeats": 1, "learning_rate": 3.0}
 
 
-@pytest.fixture
-def runs() -> Runs:
+@pytest.fixture(scope="module")
+def runs() -> Iterator[Runs]:
+    with unchanged(_runs()) as made:
+        yield made
+
+
+def _runs() -> Runs:
     """A study in which everything is as the paper says."""
     return made()
 

@@ -2,7 +2,7 @@
 cannot be compared.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +33,7 @@ from tests.papers.cooling.conftest import (
     segmentation,
     study_of,
 )
+from tests.papers.unchanged import unchanged
 
 SEEDS = range(5)
 EPOCHS = 50
@@ -51,8 +52,13 @@ OF_OTHER_STUDIES = (
 """Claims on CIFAR-100 and on the ablations, which this study lacks."""
 
 
-@pytest.fixture
-def runs() -> Runs:
+@pytest.fixture(scope="module")
+def runs() -> Iterator[Runs]:
+    with unchanged(_runs()) as made:
+        yield made
+
+
+def _runs() -> Runs:
     """A study in which everything is as the paper says."""
     names = [
         Run("vgg", schedule, arm, seed)
@@ -367,8 +373,13 @@ def test_an_overflow_with_redistribution_contradicts_and_others_stand_beside(
 ABLATIONS = ("adam", "warm-up", "decay", "augmented")
 
 
-@pytest.fixture
-def ablations() -> Runs:
+@pytest.fixture(scope="module")
+def ablations() -> Iterator[Runs]:
+    with unchanged(_ablations()) as made:
+        yield made
+
+
+def _ablations() -> Runs:
     """A run of profile cooling_ablations in which Cooling gains with every change."""
     pairs = [("vgg", arm) for arm in ("none", "last_layer")]
     pairs += [(name, arm) for name in ABLATIONS for arm in ("none", "last_layer")]

@@ -2,7 +2,7 @@
 they are silent.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,7 @@ from softmax_temperature.papers.shared.printed import published
 from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
 from tests.papers.focal.made_runs import diverged, run, runs_of, shifted, without
+from tests.papers.unchanged import unchanged
 
 ARMS = ("CE", "Brier", "MMCE", "LS-0.1", "LS-0.05", "FL-1", "FL-2", "FL-3", "FLSD-53")
 """The later, the better calibrated, and the smaller the norms in the end."""
@@ -198,8 +199,13 @@ def translation(first: int) -> Parts:
     return table, values, curves
 
 
-@pytest.fixture
-def runs() -> Runs:
+@pytest.fixture(scope="module")
+def runs() -> Iterator[Runs]:
+    with unchanged(_runs()) as made:
+        yield made
+
+
+def _runs() -> Runs:
     """A study in which everything is as the paper says, with a data set that it does
     not have.
     """

@@ -1,6 +1,6 @@
 """Runs of sweeps whose answers are known."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import pytest
 
 from softmax_temperature.papers.shared.runs import Runs, long_form
 from softmax_temperature.papers.temperature_check.study import tidied
+from tests.papers.unchanged import unchanged
 
 TEMPERATURES = (0.01, 0.1, 1.0, 10.0)
 RATES = (0.01, 0.1, 1.0)
@@ -167,8 +168,13 @@ def make_runs(*groups: list[Row]) -> Runs:
     return tidied(runs)
 
 
-@pytest.fixture
-def runs() -> Runs:
+@pytest.fixture(scope="module")
+def runs() -> Iterator[Runs]:
+    with unchanged(_runs()) as made:
+        yield made
+
+
+def _runs() -> Runs:
     """Two architectures: "wrn" is best at 0.1, "gru" at 1.
 
     There are pairs of "wrn" with three logit norms, and one network that is cooled.
