@@ -18,7 +18,7 @@ from softmax_temperature.tools.inputs import MISSING, input_digests, write_input
 from softmax_temperature.tools.project import plan
 from tests.conftest import ROOT
 from tests.pipeline.whole_runs import changed, run
-from tests.profiles import profile, rendered
+from tests.profiles import profile
 
 RAW = Path("data/raw")
 
@@ -188,6 +188,20 @@ def test_an_absent_data_root_is_listed_as_missing(params: Params) -> None:
     assert digests["fetch"]["birds"] == digests["embed"]["untrained-16"] == MISSING
 
 
+def of_digits(**datasets: Any) -> Params:
+    """Profile smoke with one paper, which reads digits, and more data sets."""
+    smoke = profile("smoke")
+    vgg = smoke.cooling.model_dump()["experiments"]["digits-vgg"]
+    changes = {
+        "papers": ["cooling"],
+        "datasets": {"digits": {}, **datasets},
+        "compute/": {"engine": "serial"},
+        "cooling/experiments": {"digits-vgg": vgg},
+        "cooling/segmentation": None,
+    }
+    return changed(smoke, changes)
+
+
 def replace_archive() -> None:
     write_birds(9)
 
@@ -212,8 +226,7 @@ def test_plan_and_fetch_notice_a_changed_file(
     change: Callable[[], None], name: str
 ) -> None:
     shutil.copy(ROOT / "dvc.yaml", ".")
-    smoke = profile("smoke")
-    own = changed(smoke, {"datasets/": {"birds": {}, "leaves": {}}})
+    own = of_digits(birds={}, leaves={})
     run(own, fetch)
     before = fetch.result(name).digest
     assert planned(own) == ()
@@ -237,22 +250,19 @@ def test_dvc_runs_what_reads_a_replaced_image_and_nothing_else() -> None:
         stage["deps"] = [dep for dep in stage["deps"] if not dep.startswith("src/")]
     YAML().dump({"stages": stages}, Path("dvc.yaml"))
     shutil.copytree(ROOT / "pipeline", "pipeline")
-    text, _ = rendered("smoke")
-    text = text.replace("\ndatasets:\n", "\ndatasets:\n  leaves: {}\n", 1)
-    Path("params.yaml").write_text(text.replace("engine: processes", "engine: serial"))
+    own = of_digits(leaves={})
+    YAML().dump(own.model_dump(mode="json"), Path("params.yaml"))
     dvc("init", "--no-scm", "--quiet")
     assert "Running stage 'fetch'" in dvc("repro")
     assert "Running stage 'fetch'" not in dvc("repro")
     replace_image()
     said = dvc("repro")
     assert "changed: leaves" in said
-    assert "prepared: 1 of 5 cells to run" in said
+    assert "prepared: 1 of 2 cells to run" in said
     # The same files in another place run nothing.
     shutil.move(RAW, "other disk")
-    moved = (
-        Path("params.yaml").read_text().replace("root: data/raw", "root: other disk")
-    )
-    Path("params.yaml").write_text(moved)
+    moved = changed(own, {"data/root": "other disk"})
+    YAML().dump(moved.model_dump(mode="json"), Path("params.yaml"))
     said = dvc("repro")
     assert "changed: " not in said
     assert "Running stage 'fetch'" not in said
