@@ -7,11 +7,14 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
 from hypothesis.internal.conjecture import providers
+
+from tests.warm_python import warm_python
 
 ROOT = Path(__file__).resolve().parent.parent
 BROWSERS = (
@@ -59,6 +62,23 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def project_root() -> Path:
     """The checkout's root, for any current folder at the start of the tests."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def warm_programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with `python` and our programs, which have imported their libraries."""
+    with warm_python(tmp_path_factory.mktemp("warm")) as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def warm_path(warm_programs: Path) -> Iterator[None]:
+    """PATH with the warm programs first, then those of the tests' environment."""
+    own = Path(sys.executable).parent
+    folders = [str(warm_programs), str(own), os.environ["PATH"]]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", os.pathsep.join(folders))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -26,9 +26,9 @@ from softmax_temperature.cosine_classifier.products import Products, RoundedProd
 from softmax_temperature.networks.registry import build_network
 from softmax_temperature.params.network import Network
 from softmax_temperature.stages import REGISTRY
-from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.tools.programs import run_program
 from tests.pretended_gpu import pretended_gpu
+from tests.profiles import profile
 
 CPU = torch.device("cpu")
 
@@ -152,9 +152,11 @@ def test_a_program_prints_the_result_of_its_benchmark(
     assert json.loads(capsys.readouterr().out) == {"quick": True}
 
 
-def test_without_a_gpu_its_check_is_one_line(project_root: Path) -> None:
+def test_without_a_gpu_its_check_is_one_line(
+    project_root: Path, warm_programs: Path
+) -> None:
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-    command = [sys.executable, "-m", "benchmarks.gpu_check"]
+    command = [warm_programs / "python", "-m", "benchmarks.gpu_check"]
     done = subprocess.run(
         command,
         cwd=project_root,
@@ -216,9 +218,9 @@ def test_the_check_of_a_gpu_compares_with_what_is_promised(
 
 @pytest.mark.parametrize("name", ["paper", "paper_imagenet64"])
 def test_a_profiles_gpu_hours_are_those_of_the_estimate(
-    name: str, project_root: Path
+    name: str,
 ) -> None:
-    _, params = render_profile(name, project_root / "profiles")
+    params = profile(name)
     sums: dict[str, float] = {}
     for block in gpu_hours.blocks(params):
         sums[block.stage] = sums.get(block.stage, 0) + block.hours

@@ -3,6 +3,7 @@
 Their batch-norm layers have non-trivial running statistics.
 """
 
+import gc
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -187,6 +188,15 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "WideResNet": lambda: WideResNet(8, 1, CLASSES),
     "DenseNet": lambda: DenseNet((2, 2), growth=3, num_classes=CLASSES),
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _only_own_objects_are_searched() -> None:
+    """Cooling asks the garbage collector for compiled networks, once something was
+    compiled. What exists before a module's tests, libraries above all, need not be
+    searched for every network.
+    """
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

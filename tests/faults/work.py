@@ -9,10 +9,9 @@ from softmax_temperature.stages.classifier_temperature import search
 from softmax_temperature.stages.cooling import train_cooling
 from softmax_temperature.stages.embeddings import embed
 from softmax_temperature.stages.fetch import fetch
-from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.tools.programs import exit_code
-from tests.conftest import ROOT
 from tests.pipeline.whole_runs import changed, run
+from tests.profiles import profile
 
 STAGES: dict[str, Any] = {
     "fetch": fetch,
@@ -24,7 +23,7 @@ STAGES: dict[str, Any] = {
 
 def params() -> Params:
     """Profile smoke with one cell of each stage; every epoch has a checkpoint."""
-    _, smoke = render_profile("smoke", ROOT / "profiles")
+    smoke = profile("smoke")
     content = smoke.model_dump()
     vgg = content["cooling"]["experiments"]["digits-vgg"] | {
         "schedules": ["none"],

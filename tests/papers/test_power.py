@@ -1,6 +1,5 @@
-"""Simulated false-positive rate and power of every criterion.
-
-The false-positive rate must be at most 5 %, even after several looks.
+"""No criterion says "holds" more than one time in twenty where there is no effect,
+though data be looked at several times; what it finds where there is one.
 """
 
 import os
@@ -46,22 +45,21 @@ RESULTS = ROOT / "results"
 
 
 def limit(repeats: int) -> float:
-    """Frequency that a true rate of 5 % exceeds once in a thousand simulations."""
+    """The frequency that a rate of 5 % exceeds once in a thousand simulations."""
     return float(ALLOWED + 3.1 * (ALLOWED * (1 - ALLOWED) / repeats) ** 0.5)
 
 
-# Simulation results for docs/scorecard.md. -----------------------------------------
+# What was simulated, for docs/scorecard.md. -------------------------------------------
 
 SIMULATED: dict[tuple[str, int], list[str]] = {}
-"""Findings, by what was simulated and the number of studies."""
+"""What was found, by what was simulated and how often."""
 
 
 def written(
     name: str, columns: Sequence[str], rows: Iterable[Iterable[object]]
 ) -> None:
-    """Write a table between the markers of `name` in the file named by SCORECARD.
-
-    Do nothing if this environment variable is not set.
+    """Put a table between the markers of a name in the file that SCORECARD names, if it
+    is set.
     """
     if path := os.environ.get("SCORECARD"):
         lines = [
@@ -75,24 +73,13 @@ def written(
         Path(path).write_text(f"{before}{found}\n{table}\n{closed}{after}")
 
 
-def folded(found: Sequence[str]) -> str:
-    """What was found of each claim, in a cell; many are behind their range."""
-    if len(found) < 4:
-        return ", ".join(found)
-    shares = sorted(one.rpartition(" ")[2] for one in found)
-    return (
-        f"<details><summary>{shares[0]} to {shares[-1]}, {len(found)} claims</summary>"
-        f"{'<br>'.join(found)}</details>"
-    )
-
-
 @pytest.fixture(scope="module", autouse=True)
 def _table() -> Iterator[None]:
-    """Write the table of simulations after the module's tests."""
+    """Write what was simulated."""
     yield
     if SIMULATED:
         rows = [
-            (said, repeats, folded(found))
+            (said, repeats, ", ".join(found))
             for (said, repeats), found in SIMULATED.items()
         ]
         written(
@@ -110,15 +97,15 @@ SEEDS_AT_LOOKS = {
     ("cooling_cifar10", 2): (4, 15),
     ("translation_multi30k", 2): (3, 6),
     ("temperature_check", 3): (10, 20, 30),
-    # The study is rerun as a whole, as if each run had its own data sets.
+    # It is run again as a whole: as if each run had data sets of its own.
     ("collection", 3): (12, 24, 36),
     ("collection", 4): (12, 24, 36, 57),
-    # The same three modes were measured again.
+    # Measured again, with the same three modes.
     ("cooling_full", 2): (3, 6),
 }
-"""Number of seeds at each look, by study and number of looks (docs/protocol.md).
+"""The seeds at each look, by study and number of looks, as in docs/protocol.md.
 
-If two claims of a study differ, the entry is of the one with the latest last look.
+Where two claims of a study differ, the one whose last look is the latest.
 """
 FROM_RECORDS = (
     "feats-corr-is-strongest",
@@ -128,12 +115,12 @@ FROM_RECORDS = (
     "four-beat-one",
     "prediction-is-significant",
 )
-"""Claims that involve a fit, so whole records are simulated."""
+"""Claims that fit something: they are simulated from whole records."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """A claim in a completed study, with the values that decide it."""
+    """A claim in a study that has run, with the values that it is judged by."""
 
     claim: Claim
     study: str
@@ -141,12 +128,12 @@ class Design:
 
     @property
     def looks(self) -> Sequence[int]:
-        """Number of seeds at each look; empty if there was one look."""
+        """The number of seeds at each look; none if there was one look."""
         looks = self.claim.looks_at(self.study)
         return SEEDS_AT_LOOKS[self.study, looks] if looks > 1 else ()
 
     def false_holds(self, repeats: int) -> float:
-        """Share of studies in which the claim holds if its true value is the bound."""
+        """How often the claim holds with its true value at the bound."""
         return power.chance_of_a_false_hold(
             self.claim.criterion,
             self.parts,
@@ -164,12 +151,14 @@ def runs_in(study: str, paper: str) -> Runs:
     return runs
 
 
-def designs(study: str, paper: str) -> list[Design]:
-    """Claims of a study that are about means over seeds or data sets."""
+def designs(study: str, paper: str, only: str | None = None) -> list[Design]:
+    """The claims of a study that are about means over seeds, or over data sets, or one
+    of them.
+    """
     module = import_module(f"softmax_temperature.papers.{paper}.claims")
     found = []
     for claim in module.CLAIMS:
-        if claim.id in FROM_RECORDS:
+        if claim.id in FROM_RECORDS or only not in (None, claim.id):
             continue
         parts = claim.contrast.measure(runs_in(study, paper)).parts
         means = {
@@ -217,11 +206,7 @@ SMOOTH = "periodic-gains-nothing-with-smooth-schedule"
 
 
 def smooth_schedules() -> Design:
-    (design,) = (
-        design
-        for design in designs("cooling_cifar10", "cooling")
-        if design.claim.id == SMOOTH
-    )
+    (design,) = designs("cooling_cifar10", "cooling", only=SMOOTH)
     return design
 
 
@@ -241,7 +226,7 @@ def test_schedules_that_share_seeds_rarely_pass_for_equivalent() -> None:
     repeats = 500
     design = smooth_schedules()
     assert design.false_holds(repeats) <= limit(repeats)
-    # If they were judged as independent, they would hold about three times too often.
+    # Judged as if they shared nothing they would, three times too often.
     (part,) = design.parts.values()
     generator = np.random.default_rng(1)
     bound = design.claim.criterion.bounds[0]
@@ -255,7 +240,7 @@ def test_schedules_that_share_seeds_rarely_pass_for_equivalent() -> None:
 
 
 def plain(n: int, tasks: int = 1) -> dict[str, OverTasks]:
-    """Values with mean 0, for independent tasks."""
+    """Values with mean 0, of tasks that share nothing."""
     draws = np.random.default_rng(0).normal(size=(tasks, n))
     return {"": OverTasks(tuple(Task("", tuple(row.tolist())) for row in draws))}
 
@@ -278,7 +263,7 @@ def test_looking_again_makes_no_claim_hold_at_the_level_for_so_many_looks(
         )
 
     assert chance(power.level_of(len(looks))) <= limit(repeats)
-    # At the level for one look, the claim would hold too often.
+    # At the level for one look it would hold too often.
     assert chance(power.level_of(1)) > limit(repeats)
 
 
@@ -317,8 +302,8 @@ def test_simulated_studies_are_judged_as_claims_are(
 
 
 def test_power_of_a_paired_comparison_is_that_of_students_test() -> None:
-    # For five differences with mean 1 and sd 1, the one-sided t test at 5 % has a power
-    # of 0.601 (noncentral t).
+    # Of five differences with mean 1 and sd 1: the one-sided t test at 5 % has a power
+    # of 0.601 (non-central t).
     values = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) / 2.5**0.5
     parts = {"": OverTasks((Task("", tuple(values.tolist())),))}
     generator = np.random.default_rng(0)
@@ -330,8 +315,7 @@ def test_power_of_a_paired_comparison_is_that_of_students_test() -> None:
 
 @pytest.mark.parametrize("looks", [(3,), (5,), (10,), (3, 6), (4, 6, 11)])
 def test_shares_at_the_bound_rarely_hold(looks: Sequence[int]) -> None:
-    # Compute exactly: track the probability of each number of hits in studies that
-    # continue.
+    # Exact: the chance of each number of hits, of the studies that go on.
     level = power.level_of(len(looks))
     going_on = {0: 1.0}
     false_holds = 0.0
@@ -363,10 +347,10 @@ def held(
     repeats: int,
     design: str = "",
 ) -> float:
-    """Share of simulated records in which a claim holds in its primary study.
+    """How often a claim holds in its primary study on simulated records.
 
-    `make` returns the runs, or a list with the runs at each look. Its docstring and
-    `design` name the simulation in docs/scorecard.md.
+    `make` returns the runs, or those at each look; what it says of itself and the
+    design describe them.
     """
     (claim,) = (each for each in claims if each.id == name)
     generator = np.random.default_rng(4)
@@ -391,17 +375,17 @@ NUMBERS = (
     ("accuracy", "test", False),
     ("nll", "test", True),
 )
-"""Metric, split and scaling of every number that the claims use."""
+"""Metric, split and whether it is scaled, of every number that the claims look at."""
 
 
 @dataclass(frozen=True)
 class Sweeps:
-    """The judged trainings of some sweeps, whose numbers can be replaced.
+    """The judged trainings of some sweeps, to be given other numbers.
 
     Attributes:
         runs: The trainings, with one value of each of `NUMBERS`.
-        columns: For each sweep, the rows of its values in `runs.measurements`, shape
-            (seeds, inverse temperatures × numbers).
+        columns: By sweep the rows of its values in `runs.measurements`, shape (seeds,
+            inverse temperatures × numbers).
     """
 
     runs: Runs
@@ -409,7 +393,7 @@ class Sweeps:
 
     @classmethod
     def among(cls, chosen: Where) -> "Sweeps":
-        """Sweeps of the trainings that a predicate selects."""
+        """The trainings that a predicate selects."""
         runs = runs_in("temperature_check", "temperature_check").only(chosen)
         named = pd.Index(NUMBERS)
         kept = runs.measurements
@@ -442,10 +426,10 @@ class Sweeps:
         looks: Sequence[int] = (),
         equal_spread: bool = False,
     ) -> list[Runs]:
-        """Simulate the sweeps without an effect of the inverse temperature.
+        """The committed sweeps without an effect of the inverse temperature.
 
-        Numbers of the same seed stay correlated as in the runs. With `looks`, returns
-        the runs of the first seeds at each look.
+        Numbers of one seed are as alike as they are in the runs. With `looks`, the
+        runs of so many seeds each.
         """
         values = self.runs.measurements["value"].to_numpy(float).copy()
         for places in self.columns.values():
@@ -513,7 +497,7 @@ def test_flat_sweeps_rarely_hold_whatever_is_chosen_in_them(name: str) -> None:
 
 
 def numbers_of(runs: Runs, metric: Metric) -> pd.DataFrame:
-    """The GRU's numbers by seed and inverse temperature."""
+    """The numbers of the GRU by seed and inverse temperature."""
     chosen = runs.select(where(network="gru-64"))
     return table_by_seed(runs, chosen, metric, "inverse_temperature")
 
@@ -526,7 +510,7 @@ def test_flat_sweeps_have_the_noise_of_the_runs_and_no_effect() -> None:
     pd.testing.assert_frame_equal(tables[0], tables[-1][:10])
     measured = numbers_of(committed_sweeps().runs, accuracy)
     assert np.ptp(measured.mean()) > 0.1
-    # At two inverse temperatures, the sd over seeds is five points.
+    # Two values have a spread of five points.
     assert np.ptp(tables[-1].mean()) < 0.03
     ratios = tables[-1].std() / measured.std()
     assert ratios.between(0.7, 1.4).all()
@@ -554,9 +538,8 @@ def sweep(
     noise: float = 0.01,
     **start: Any,
 ) -> list[Row]:
-    """A sweep with independent noise per training; the middle rate is the best.
-
-    Validation and test data have separate noise.
+    """A sweep whose best rate is inside, with independent noise of each training on
+    both kinds of held-out data.
     """
     cells = [("tuning", rate, seed) for rate in RATES for seed in range(seeds)]
     cells += [("confirmation", RATES[1], seeds + seed) for seed in range(confirm)]

@@ -12,10 +12,8 @@ from softmax_temperature.params.implementations import LOSSES, NETWORKS
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.implementations import load_class
 from softmax_temperature.stages.classifier_temperature import batch_of
-from softmax_temperature.tools.profiles import render_profile
 from tests.conftest import ROOT
-
-PROFILES = ROOT / "profiles"
+from tests.profiles import rendered
 
 
 @pytest.fixture
@@ -31,7 +29,7 @@ def change(content: Any, path: str, value: Any) -> None:
 
 
 def test_the_committed_parameters_are_profile_mini() -> None:
-    text, params = render_profile("mini", PROFILES)
+    text, params = rendered("mini")
     assert (ROOT / "params.yaml").read_text() == text
     assert read_params(ROOT / "params.yaml") == params
     with pytest.raises(ValueError, match="frozen"):

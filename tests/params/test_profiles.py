@@ -1,6 +1,5 @@
 """Every profile is valid, states its sources, and leaves no figure empty."""
 
-from functools import cache
 from io import StringIO
 from pathlib import Path
 
@@ -9,25 +8,18 @@ from dvc.utils.hydra import apply_overrides
 from ruamel.yaml import YAML
 
 from softmax_temperature.data.farm import FARM
-from softmax_temperature.params import Params
-from softmax_temperature.tools.profiles import profile_names, render_profile
+from softmax_temperature.tools.profiles import profile_names
 from softmax_temperature.training import scaled_epochs
-from tests.conftest import ROOT
+from tests.profiles import PROFILES, profile, rendered
 
-PROFILES = ROOT / "profiles"
 every_profile = pytest.mark.parametrize("name", profile_names(PROFILES))
-
-
-@cache
-def of(name: str) -> tuple[str, Params]:
-    return render_profile(name, PROFILES)
 
 
 @every_profile
 def test_every_number_has_its_source_beside_it(name: str) -> None:
     """A value, or its block, ends with a section of the paper or `ours`."""
     section, covering, bare = "", [], []
-    for line in of(name)[0].splitlines():
+    for line in rendered(name)[0].splitlines():
         code, _, comment = line.partition("#")
         if not code.strip():
             continue
@@ -46,7 +38,7 @@ def test_every_number_has_its_source_beside_it(name: str) -> None:
 
 @every_profile
 def test_the_focal_paper_has_what_it_needs_and_shows(name: str) -> None:
-    params = of(name)[1]
+    params = profile(name)
     paper = params.focal
     # The defaults name parallel texts that few users have, so a profile that does not
     # override them would stop at a missing data set.
@@ -88,7 +80,7 @@ def test_a_profiles_comment_on_a_section_replaces_the_default_comment() -> None:
 def test_dvc_exp_run_with_a_changed_value_changes_no_other_line(
     name: str, tmp_path: Path
 ) -> None:
-    text = of(name)[0]
+    text = rendered(name)[0]
     path = tmp_path / "params.yaml"
     path.write_text(text)
     # These are the overrides of `dvc exp run -S seed=7 -S cooling.recipe.lr=0.5`.
@@ -107,5 +99,5 @@ def test_dvc_exp_run_with_a_changed_value_changes_no_other_line(
 def test_ruamel_leaves_params_yaml_as_it_is(name: str) -> None:
     stream = StringIO()
     yaml = YAML()
-    yaml.dump(yaml.load(of(name)[0]), stream)
-    assert stream.getvalue() == of(name)[0]
+    yaml.dump(yaml.load(rendered(name)[0]), stream)
+    assert stream.getvalue() == rendered(name)[0]

@@ -8,15 +8,17 @@ from typing import Any
 import pytest
 
 from softmax_temperature.params import Params
-from softmax_temperature.tools.profiles import render_profile
 from tests.conftest import ROOT
 from tests.pipeline.whole_runs import changed, finish, run_paper, slug
+from tests.profiles import profile
 
 
 @pytest.fixture(scope="session")
 def tiny() -> Params:
-    """Profile smoke, reduced: three random backbones, one engine, few epochs."""
-    _, smoke = render_profile("smoke", ROOT / "profiles")
+    """Profile smoke, cut down further: three random backbones, one engine, a handful of
+    epochs.
+    """
+    smoke = profile("smoke")
     backbones = smoke.model_dump()["backbones"]
     wider = {
         "embedding": 32,
@@ -46,7 +48,7 @@ def tiny() -> Params:
             "repeats": 2,
             "backbone": "untrained-64",
         },
-        # The shifted data equal the test data, so the expected rows are known.
+        # The shift is none, so that its rows are known.
         "focal/tasks/digits/": {
             "arms": ["CE", "FL-3", "FLSD-53"],
             "shifted": ["digits"],
@@ -66,8 +68,8 @@ def tiny() -> Params:
             "extra_length": 3,
             "sentences": 3,
         },
-        # Slower than in smoke: with a dozen held-out images, a network that is worse
-        # than guessing has no best temperature.
+        # Slower than in smoke: with a dozen held-out images a network that is worse
+        # than guessing has no temperature.
         "cooling/recipe/": {"batch_size": 8, "lr": 0.02},
         "cooling/experiments/digits-vgg/schedules": ["none"],
         "cooling/experiments/digits-vgg-crelu/seeds": 1,
@@ -77,12 +79,17 @@ def tiny() -> Params:
 
 
 @pytest.fixture(scope="session")
-def make_project(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Makes a project folder by name: printed numbers, notebooks, and nothing else."""
+def make_project(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Makes a project folder by name: printed numbers, notebooks, and nothing else,
+    unless it has the cells of another project.
+    """
 
-    def make(name: str) -> Path:
+    def make(name: str, cells_of: Path | None = None) -> Path:
         folder = tmp_path_factory.mktemp(f"{name} größer 数")
-        shutil.copytree(ROOT / "data" / "published", folder / "data" / "published")
+        data = ROOT / "data" / "published"
+        shutil.copytree(data, folder / "data" / "published")
+        if cells_of is not None:
+            shutil.copytree(cells_of / "data", folder / "data", dirs_exist_ok=True)
         shutil.copytree(ROOT / "notebooks", folder / "notebooks")
         return folder
 
@@ -91,7 +98,7 @@ def make_project(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pa
 
 @pytest.fixture(scope="module")
 def project(
-    request: pytest.FixtureRequest, make_project: Callable[[str], Path], tiny: Params
+    request: pytest.FixtureRequest, make_project: Callable[..., Path], tiny: Params
 ) -> Path:
     """A folder in which all stages of the module's `PAPER` have run."""
     paper = request.module.PAPER

@@ -17,9 +17,10 @@ import pytest
 from ruamel.yaml import YAML
 
 from softmax_temperature.params import read_yaml
-from softmax_temperature.tools.profiles import render_profile
 from tests.conftest import ROOT
+from tests.profiles import profile
 
+pytestmark = pytest.mark.usefixtures("warm_path")
 SECONDS = 300
 PLAN = "from softmax_temperature.tools.cli import main; main()"
 TRAIN = "TRAIN = 3000\n"
@@ -42,9 +43,7 @@ def run(folder: Path, *command: str, code: int = 0) -> str:
 
 def environment() -> dict[str, str]:
     """The environment of a user, whose installed package is another checkout's."""
-    bin_folder = str(Path(sys.executable).parent)
     return os.environ | {
-        "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT / "src"),
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_AUTHOR_NAME": "A",
@@ -55,7 +54,7 @@ def environment() -> dict[str, str]:
 
 
 def dvc(folder: Path, *words: str, code: int = 0) -> str:
-    return run(folder, sys.executable, "-m", "dvc", *words, code=code)
+    return run(folder, "dvc", *words, code=code)
 
 
 def git(folder: Path, *words: str) -> str:
@@ -69,7 +68,7 @@ def commit(folder: Path) -> None:
 
 def plan(folder: Path) -> str:
     command = f"import sys; sys.path.insert(0, 'src'); {PLAN}"
-    return run(folder, sys.executable, "-c", command, "plan")
+    return run(folder, "python", "-c", command, "plan")
 
 
 def prepared_sentences(folder: Path) -> int:
@@ -99,7 +98,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def write_params(folder: Path, names: list[str]) -> None:
-    _, params = render_profile("smoke", ROOT / "profiles")
+    params = profile("smoke")
     content = params.model_dump(mode="json")
     # The sentences have their own name, so that no excluded paper uses them.
     source = {"sentences": {"source": "phrases"}}
@@ -166,7 +165,10 @@ def test_an_experiment_runs_the_code_of_its_commit(repository: Path, kind: str) 
 
 
 def begin_repro(folder: Path) -> "subprocess.Popen[str]":
-    """`dvc repro`, once its stage waits in the file `started`."""
+    """`dvc repro`, once its stage waits in the file `started`.
+
+    It is no warm program: signals go to the process itself, and DVC names it.
+    """
     process = subprocess.Popen(
         [sys.executable, "-m", "dvc", "repro"],
         cwd=folder,

@@ -236,9 +236,12 @@ LOST = {"lr": 1e30, "clip_norm": None}
 
 
 def test_a_diverging_arm_is_a_result(
-    make_project: Callable[[str], Path], tiny: Params, monkeypatch: pytest.MonkeyPatch
+    make_project: Callable[..., Path],
+    project: Path,
+    tiny: Params,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.chdir(make_project("diverging"))
+    monkeypatch.chdir(make_project("diverging", cells_of=project))
     task = {"arms": ["CE", "FL-3"], "arm_changes": {"CE": {"recipe": LOST}}}
     run_paper(changed(tiny, {"focal/tasks/digits/": task}), PAPER)
     runs = read(RESULTS)
@@ -254,9 +257,12 @@ def test_a_diverging_arm_is_a_result(
 
 
 def test_nothing_but_divergence_is_said_in_one_line(
-    make_project: Callable[[str], Path], tiny: Params, monkeypatch: pytest.MonkeyPatch
+    make_project: Callable[..., Path],
+    project: Path,
+    tiny: Params,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.chdir(make_project("nothing"))
+    monkeypatch.chdir(make_project("nothing", cells_of=project))
     digits = tiny.model_dump()["focal"]["tasks"]["digits"] | {"arms": ["FL-3"]}
     with pytest.raises(
         InputError, match=r"every training diverged.*Lower focal\.recipe\.lr"

@@ -1,9 +1,7 @@
-"""`dvc repro` and `plan` notice changes to every user file that a cell reads."""
+"""`dvc repro` and `plan` notice every file of the user's that a cell reads."""
 
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,18 +15,18 @@ from softmax_temperature.params import Params, read_yaml
 from softmax_temperature.stages import REGISTRY, stages_of
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.tools.inputs import MISSING, input_digests, write_inputs
-from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.tools.project import plan
 from tests.conftest import ROOT
 from tests.pipeline.whole_runs import changed, run
+from tests.profiles import profile
 
 RAW = Path("data/raw")
 
 
 @pytest.fixture(scope="module")
 def params() -> Params:
-    """Profile smoke with a user's file of every kind."""
-    _, smoke = render_profile("smoke", ROOT / "profiles")
+    """Profile smoke with a file of the user's of every kind."""
+    smoke = profile("smoke")
     backbones = smoke.model_dump()["backbones"]
     of_file = backbones["untrained-16"] | {"weights": "file", "file": "net.pt"}
     of_package = backbones["untrained-16"] | {"weights": "package", "package": "net"}
@@ -112,7 +110,7 @@ def write_birds(pixel: int) -> None:
 def test_a_replaced_or_removed_file_changes_what_its_program_depends_on(
     params: Params, file: str, program: str, item: str
 ) -> None:
-    assert write_inputs(params) == [], "the first call lists no change"
+    assert write_inputs(params) == [], "nothing was listed before"
     first = input_digests(params)
     assert len(first[program][item]) == 64
     write(file, "second\n")
@@ -128,7 +126,7 @@ def test_a_replaced_or_removed_file_changes_what_its_program_depends_on(
 
 
 def parameters_of_cells(params: Params) -> dict[str, dict[str, Any]]:
-    """Parameters of all cells, by the stage's output folder and the cell's name."""
+    """The parameters of all cells, by the stage's output folder and the cell's name."""
     found: dict[str, dict[str, Any]] = {}
     for program in dict.fromkeys(entry.program for entry in REGISTRY):
         for stage in stages_of(program):
@@ -179,7 +177,7 @@ def test_files_of_a_paper_that_is_left_out_are_not_read(params: Params) -> None:
     digests = input_digests(only_cooling)
     assert digests["train_focal"] == digests["embed"] == {}
     assert set(digests["train_cooling"]) == {"camvid"}
-    # Fetch needs Cooling's data sets and those that no paper names.
+    # The data sets of cooling, and those that no paper names.
     assert set(digests["fetch"]) == {"digits", "birds", "leaves", "dtd"}
     assert {cell.name for cell in fetch.cells(only_cooling)} == set(digests["fetch"])
 
@@ -188,6 +186,20 @@ def test_an_absent_data_root_is_listed_as_missing(params: Params) -> None:
     shutil.rmtree(RAW)
     digests = input_digests(params)
     assert digests["fetch"]["birds"] == digests["embed"]["untrained-16"] == MISSING
+
+
+def of_digits(**datasets: Any) -> Params:
+    """Profile smoke with one paper, which reads digits, and more data sets."""
+    smoke = profile("smoke")
+    vgg = smoke.cooling.model_dump()["experiments"]["digits-vgg"]
+    changes = {
+        "papers": ["cooling"],
+        "datasets": {"digits": {}, **datasets},
+        "compute/": {"engine": "serial"},
+        "cooling/experiments": {"digits-vgg": vgg},
+        "cooling/segmentation": None,
+    }
+    return changed(smoke, changes)
 
 
 def replace_archive() -> None:
@@ -214,8 +226,7 @@ def test_plan_and_fetch_notice_a_changed_file(
     change: Callable[[], None], name: str
 ) -> None:
     shutil.copy(ROOT / "dvc.yaml", ".")
-    _, smoke = render_profile("smoke", ROOT / "profiles")
-    own = changed(smoke, {"datasets/": {"birds": {}, "leaves": {}}})
+    own = of_digits(birds={}, leaves={})
     run(own, fetch)
     before = fetch.result(name).digest
     assert planned(own) == ()
@@ -231,6 +242,7 @@ def planned(params: Params) -> tuple[str, ...]:
     return stage.to_run
 
 
+@pytest.mark.usefixtures("warm_path")
 def test_dvc_runs_what_reads_a_replaced_image_and_nothing_else() -> None:
     graph = read_yaml(ROOT / "dvc.yaml")
     stages = {name: graph["stages"][name] for name in ("inputs", "fetch")}
@@ -238,34 +250,27 @@ def test_dvc_runs_what_reads_a_replaced_image_and_nothing_else() -> None:
         stage["deps"] = [dep for dep in stage["deps"] if not dep.startswith("src/")]
     YAML().dump({"stages": stages}, Path("dvc.yaml"))
     shutil.copytree(ROOT / "pipeline", "pipeline")
-    text, _ = render_profile("smoke", ROOT / "profiles")
-    text = text.replace("\ndatasets:\n", "\ndatasets:\n  leaves: {}\n", 1)
-    Path("params.yaml").write_text(text.replace("engine: processes", "engine: serial"))
+    own = of_digits(leaves={})
+    YAML().dump(own.model_dump(mode="json"), Path("params.yaml"))
     dvc("init", "--no-scm", "--quiet")
     assert "Running stage 'fetch'" in dvc("repro")
     assert "Running stage 'fetch'" not in dvc("repro")
     replace_image()
     said = dvc("repro")
     assert "changed: leaves" in said
-    assert "prepared: 1 of 5 cells to run" in said
-    # Moving the same files to another folder reruns nothing.
+    assert "prepared: 1 of 2 cells to run" in said
+    # The same files in another place run nothing.
     shutil.move(RAW, "other disk")
-    moved = (
-        Path("params.yaml").read_text().replace("root: data/raw", "root: other disk")
-    )
-    Path("params.yaml").write_text(moved)
+    moved = changed(own, {"data/root": "other disk"})
+    YAML().dump(moved.model_dump(mode="json"), Path("params.yaml"))
     said = dvc("repro")
     assert "changed: " not in said
     assert "Running stage 'fetch'" not in said
 
 
 def dvc(*arguments: str) -> str:
-    environment = os.environ | {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    }
     done = subprocess.run(
-        [sys.executable, "-m", "dvc", *arguments],
-        env=environment,
+        ["dvc", *arguments],  # noqa: S607 - of the tests' environment
         capture_output=True,
         text=True,
         check=False,

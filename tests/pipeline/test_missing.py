@@ -24,11 +24,11 @@ from softmax_temperature.stages.inputs import (
     without_missing,
 )
 from softmax_temperature.tools import needed_data
-from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.tools.programs import stage_program
 from softmax_temperature.tools.project import plan, summary
 from tests.conftest import ROOT
 from tests.pipeline.whole_runs import changed
+from tests.profiles import profile
 
 NAMES = ["birds", "svhn", "cifar10", "birds.pt", "glove.txt", "wmt14_en_de", "ade20k"]
 
@@ -90,7 +90,7 @@ def with_gaps(smoke: Params) -> Params:
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with params.yaml, and a profile with the same content."""
     folder = tmp_path_factory.mktemp("gaps")
-    _, smoke = render_profile("smoke", ROOT / "profiles")
+    smoke = profile("smoke")
     content = with_gaps(smoke).model_dump(mode="json")
     content["profile"] = "gaps"
     content["notebooks"]["study"] = "gaps"
@@ -184,7 +184,7 @@ def test_a_failed_download_is_listed_first_and_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    _, smoke = render_profile("smoke", ROOT / "profiles")
+    smoke = profile("smoke")
     params = changed(with_gaps(smoke), {"data/download": True})
     YAML().dump(params.model_dump(mode="json"), Path("params.yaml"))
     half_a_network = HalfANetwork()

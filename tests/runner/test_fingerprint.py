@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-import sys
+from collections.abc import Callable
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from shutil import copytree
@@ -20,8 +20,8 @@ from softmax_temperature.runner.fingerprint import (
 from softmax_temperature.stages.cooling import train_cooling
 from softmax_temperature.stages.early_learning import early_learning
 from softmax_temperature.stages.focal import train_focal
-from softmax_temperature.tools.profiles import render_profile
 from tests.conftest import ROOT
+from tests.profiles import profile
 
 STAGES = sorted(
     f"{PACKAGE}.stages.{path.stem}"
@@ -52,35 +52,41 @@ def test_libraries_have_the_names_and_versions_that_are_installed() -> None:
         }, name
 
 
-@pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package that tests may edit."""
-    folder = tmp_path_factory.mktemp("package")
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A copy of the package, to be changed."""
     copytree(
-        source_path(PACKAGE).parent, folder / PACKAGE, ignore=lambda *_: {"__pycache__"}
+        source_path(PACKAGE).parent,
+        tmp_path / PACKAGE,
+        ignore=lambda *_: {"__pycache__"},
     )
-    return folder
+    return tmp_path
 
 
-def _digest(package: Path) -> str:
-    command = [
-        sys.executable,
-        "-c",
-        DIGEST.format(f"{PACKAGE}.stages.classifier_temperature"),
-    ]
-    return subprocess.run(
-        command,
-        env={"PYTHONPATH": str(package)},
-        text=True,
-        capture_output=True,
-        check=True,
-    ).stdout
+Printed = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def printed(warm_programs: Path) -> Printed:
+    """What code prints in a process that imports the package in a folder."""
+
+    def run(package: Path, code: str, *arguments: str) -> str:
+        return subprocess.run(
+            [warm_programs / "python", "-c", code, *arguments],
+            env={"PYTHONPATH": str(package)},
+            text=True,
+            capture_output=True,
+            check=True,
+        ).stdout
+
+    return run
 
 
 def test_science_changes_the_digest_but_not_the_runner_params_or_words(
-    package: Path,
+    package: Path, printed: Printed
 ) -> None:
-    before = _digest(package)
+    code = DIGEST.format(f"{PACKAGE}.stages.classifier_temperature")
+    before = printed(package, code)
     for room in ("runner/cells.py", "params/shared.py", "papers/shared/sources.py"):
         with (package / PACKAGE / room).open("a") as file:
             file.write("\nADDED = 1\n")
@@ -88,9 +94,9 @@ def test_science_changes_the_digest_but_not_the_runner_params_or_words(
     trainer.write_text(
         trainer.read_text().replace('"""Trains', '# Why.\n"""In other words, trains', 1)
     )
-    assert _digest(package) == before
+    assert printed(package, code) == before
     trainer.write_text(f"{trainer.read_text()}\nADDED = 1\n")
-    assert _digest(package) != before
+    assert printed(package, code) != before
 
 
 CELLS = """
@@ -127,24 +133,30 @@ class PolyLoss(SampleLoss):
 ENTRY = '"poly": "softmax_temperature.losses.poly:PolyLoss",'
 
 
-def _cells(package: Path, arms: str = "{}") -> dict[str, str]:
-    """Digests of profile smoke's cells, without the data that they read."""
-    command = [sys.executable, "-c", CELLS, str(ROOT / "profiles"), arms]
-    printed = subprocess.run(
-        command,
-        env={"PYTHONPATH": str(package)},
-        text=True,
-        capture_output=True,
-        check=True,
-    ).stdout
-    content: dict[str, str] = json.loads(printed)
-    return content
+Cells = Callable[..., dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def cells(printed: Printed) -> Cells:
+    """Digests of the cells of profile smoke, without the data that they read."""
+
+    def run(package: Path, arms: str = "{}") -> dict[str, str]:
+        text = printed(package, CELLS, str(ROOT / "profiles"), arms)
+        content: dict[str, str] = json.loads(text)
+        return content
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def before(cells: Cells) -> dict[str, str]:
+    """The digests with the package as it is."""
+    return cells(source_path(PACKAGE).parents[1])
 
 
 def test_a_new_loss_runs_the_cells_of_its_own_arm_and_an_edited_one_those_of_its_arms(
-    package: Path,
+    package: Path, cells: Cells, before: dict[str, str]
 ) -> None:
-    before = _cells(package)
     losses = package / PACKAGE / "losses"
     (losses / "poly.py").write_text(POLY)
     table = package / PACKAGE / "params/implementations.py"
@@ -152,7 +164,7 @@ def test_a_new_loss_runs_the_cells_of_its_own_arm_and_an_edited_one_those_of_its
     table.write_text(text.replace("LOSSES = {", f"LOSSES = {{{ENTRY}", 1))
     with (losses / "mmce_loss.py").open("a") as file:
         file.write("\nADDED = 1\n")
-    after = _cells(package, '{"Poly": {"loss": "poly"}}')
+    after = cells(package, '{"Poly": {"loss": "poly"}}')
     assert len(before) > 150
     assert {name.rpartition("/")[0] for name in after.keys() - before.keys()} == {
         "train_focal/digits/Poly",
@@ -184,8 +196,9 @@ def count(params):
 """
 
 
-def test_a_new_stage_makes_no_cell_of_another_stage_stale(package: Path) -> None:
-    before = _cells(package)
+def test_a_new_stage_makes_no_cell_of_another_stage_stale(
+    package: Path, cells: Cells, before: dict[str, str]
+) -> None:
     stages = package / PACKAGE / "stages"
     (stages / "count.py").write_text(STAGE)
     registry = stages / "__init__.py"
@@ -193,13 +206,11 @@ def test_a_new_stage_makes_no_cell_of_another_stage_stale(package: Path) -> None
     changed = text.replace("REGISTRY = (\n", REGISTERED, 1)
     assert changed != text
     registry.write_text(changed)
-    assert _cells(package) == before
-    registry.write_text(text)
-    (stages / "count.py").unlink()
+    assert cells(package) == before
 
 
 def test_an_edited_network_is_code_of_the_cells_that_name_it_alone() -> None:
-    _, smoke = render_profile("smoke", ROOT / "profiles")
+    smoke = profile("smoke")
     vgg = NETWORKS["vgg"]
     for stage in (train_cooling, train_focal, early_learning):
         for cell in stage.cells(smoke):

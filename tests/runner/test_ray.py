@@ -19,9 +19,9 @@ from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.engines import refuse_sharing_one_gpu, run_tasks
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages import REGISTRY
-from softmax_temperature.tools.profiles import render_profile
 from tests.conftest import ROOT
 from tests.pipeline.whole_runs import digests
+from tests.profiles import profile
 from tests.runner import toy
 
 
@@ -124,7 +124,7 @@ def test_a_cluster_started_as_documented_gives_the_bytes_of_processes(
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_profile_smoke_on_a_cluster_gives_the_bytes_of_processes(cluster: str) -> None:
-    content = render_profile("smoke", ROOT / "profiles")[1].model_dump(mode="json")
+    content = profile("smoke").model_dump(mode="json")
     for engine, address in (("ray", cluster), ("processes", None)):
         folder = Path(engine)
         folder.mkdir()

@@ -17,9 +17,9 @@ from softmax_temperature.runner.cells import WORK, run_cells
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.tools import cli
-from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.tools.project import plan, summary, verify
 from softmax_temperature.tools.verdicts import rejudge
+from tests.profiles import profile
 from tests.serial import SERIAL
 
 
@@ -31,10 +31,10 @@ def _in_a_project(
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_cell_that_has_run_is_up_to_date_and_what_reads_a_pending_one_has_to_run(
-    project_root: Path,
-) -> None:
-    _, params = render_profile("smoke", project_root / "profiles")
+def test_a_cell_that_has_run_is_up_to_date_and_a_reader_of_a_pending_one_is_not() -> (
+    None
+):
+    params = profile("smoke")
     before = {stage.stage: stage for stage in plan(params)}
     assert len(before["fetch"].to_run) == before["fetch"].cells == len(params.datasets)
     run_cells(
@@ -196,8 +196,8 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(
     )
 
 
-def test_minutes_are_those_of_the_cells_that_ran_before(project_root: Path) -> None:
-    _, params = render_profile("smoke", project_root / "profiles")
+def test_minutes_are_those_of_the_cells_that_ran_before() -> None:
+    params = profile("smoke")
     folder = Path("results/smoke")
     (folder / "cooling").mkdir(parents=True)
     environment = {"cooling": {"cell_minutes": {"prepared": 6.0}}}
@@ -220,17 +220,15 @@ def test_minutes_are_those_of_the_cells_that_ran_before(project_root: Path) -> N
     assert "about 2 minutes for the others with 2 at a time" in last
 
 
-def test_a_plan_says_which_stages_have_no_cells(project_root: Path) -> None:
-    _, params = render_profile("smoke", project_root / "profiles")
+def test_a_plan_says_which_stages_have_no_cells() -> None:
+    params = profile("smoke")
     params = params.model_copy(update={"papers": ["focal"]})
     lines = summary(plan(params), params).splitlines()
     assert f"{'search':28} no cells for these parameters" in lines
 
 
-def test_a_plan_shows_estimated_gpu_hours_where_no_run_is_recorded(
-    project_root: Path,
-) -> None:
-    _, params = render_profile("smoke", project_root / "profiles")
+def test_a_plan_shows_estimated_gpu_hours_where_no_run_is_recorded() -> None:
+    params = profile("smoke")
     compute = params.compute.model_copy(
         update={"gpu_hours": {"train_cooling": 7.0, "focal_linear": 2.0}}
     )
@@ -241,10 +239,8 @@ def test_a_plan_shows_estimated_gpu_hours_where_no_run_is_recorded(
     assert "about 9 GPU-hours estimated (docs/costs.md)" in total
 
 
-def test_a_plan_with_the_code_of_another_checkout_is_refused(
-    project_root: Path,
-) -> None:
-    _, params = render_profile("smoke", project_root / "profiles")
+def test_a_plan_with_the_code_of_another_checkout_is_refused() -> None:
+    params = profile("smoke")
     Path("src/softmax_temperature").mkdir(parents=True)
     with pytest.raises(InputError, match="not the imported package"):
         plan(params)

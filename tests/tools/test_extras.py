@@ -7,14 +7,14 @@ import pytest
 
 from softmax_temperature.params import Params
 from softmax_temperature.tools import extras
-from softmax_temperature.tools.profiles import render_profile
 from tests.conftest import ROOT
 from tests.pipeline.whole_runs import changed
+from tests.profiles import profile
 
 
 @pytest.fixture(scope="module")
 def mini() -> Params:
-    return render_profile("mini", ROOT / "profiles")[1]
+    return profile("mini")
 
 
 @pytest.mark.parametrize(

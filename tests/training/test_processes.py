@@ -1,4 +1,6 @@
-"""Two processes train as one does: same batches and, without batch norm, weights."""
+"""Two processes train as one does: the same batches and, without batch norm, the same
+weights.
+"""
 
 import json
 import os
@@ -12,6 +14,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+pytestmark = pytest.mark.usefixtures("warm_path")
 ROOT = Path(__file__).parents[2]
 TRAININGS = """
 import json
@@ -30,7 +33,7 @@ from softmax_temperature.networks.registry import build_network
 from tests.small_trainings import AUGMENTED, RECIPE, images
 
 rank = os.environ.get("RANK", "0")
-output = Path(sys.argv[1]) / rank
+output = Path(rank)
 
 def new_trainer(loss="cross_entropy", batch_norm=False, pair=False, **changes):
     arguments = {"depth": 8, "width": 1, "batch_norm": batch_norm or pair}
@@ -84,8 +87,6 @@ for name, changes in TRAININGS.items():
 (output / "refused.json").write_text(json.dumps(refused))
 """
 STAGE = f"""
-import sys
-from pathlib import Path
 from softmax_temperature.runner.cells import run_cells
 from softmax_temperature.params import validate
 from softmax_temperature.tools.profiles import render_profile
@@ -96,8 +97,7 @@ from softmax_temperature.stages.fetch import fetch
 _, smoke = render_profile("smoke", Path({str(ROOT / "profiles")!r}))
 content = smoke.model_dump()
 content["compute"] |= {{
-    "engine": sys.argv[1],
-    "workers": 2,
+    "engine": "serial",
     "device": "cpu",
     "checkpoint_seconds": 0.0,
 }}
@@ -118,8 +118,10 @@ sys.exit(exit_code(work))
 """
 
 
-def run(program: str, folder: Path, *arguments: str, count: int) -> tuple[int, str]:
-    """Run a program in one process or under torchrun; return exit code and output."""
+def run(program: str, folder: Path, *, count: int) -> tuple[int, str]:
+    """Run a program in one process, or in several under torchrun: its exit code and
+    what it said.
+    """
     folder.mkdir(exist_ok=True)
     (folder / "program.py").write_text(program)
     together = (
@@ -127,7 +129,7 @@ def run(program: str, folder: Path, *arguments: str, count: int) -> tuple[int, s
         if count > 1
         else []
     )
-    words = [sys.executable, *together, "program.py", *arguments]
+    words = ["python", *together, "program.py"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     done = subprocess.run(
         words,
@@ -142,9 +144,10 @@ def run(program: str, folder: Path, *arguments: str, count: int) -> tuple[int, s
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what one process and two processes made of all trainings."""
     folder = tmp_path_factory.mktemp("trained")
     for count in (1, 2):
-        code, said = run(TRAININGS, folder, str(folder / str(count)), count=count)
+        code, said = run(TRAININGS + STAGE, folder / str(count), count=count)
         assert code == 0, said
     return folder
 
@@ -183,7 +186,7 @@ def test_what_would_be_another_training_is_refused(trained: Path) -> None:
         refused = json.loads((trained / "2" / rank / "refused.json").read_text())
         assert "no batch norm" in refused["batch norm"]
         assert (
-            "no frozen batch norm (as in correlated pairs) to be trained by 2 "
+            "no frozen batch norm, as correlated pairs have, to be trained by 2 "
             "processes" in refused["pair"]
         )
         assert (
@@ -192,7 +195,7 @@ def test_what_would_be_another_training_is_refused(trained: Path) -> None:
 
 
 def numbers(value: Any) -> list[float]:
-    """All numbers in a JSON value, in their order."""
+    """All numbers in a JSON value, in its order."""
     if isinstance(value, dict | list):
         return [
             number
@@ -202,13 +205,10 @@ def numbers(value: Any) -> list[float]:
     return [] if isinstance(value, str) or value is None else [float(value)]
 
 
-def test_a_stage_under_torchrun_makes_what_it_makes_alone(tmp_path: Path) -> None:
-    for count in (1, 2):
-        code, said = run(STAGE, tmp_path / str(count), "serial", count=count)
-        assert code == 0, said
+def test_a_stage_under_torchrun_makes_what_it_makes_alone(trained: Path) -> None:
     for arm in ("none", "last_layer"):
         one, two = (
-            tmp_path / count / "data/cooling/training/digits-vgg/none" / arm / "0"
+            trained / count / "data/cooling/training/digits-vgg/none" / arm / "0"
             for count in "12"
         )
         weights = load_file(one / "weights.safetensors")

@@ -1,6 +1,6 @@
 """Small runs with tables and verdicts worked out by hand."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ import pytest
 from softmax_temperature.papers.cooling.study import tidied
 from softmax_temperature.papers.shared.factors import ALL, Where
 from softmax_temperature.papers.shared.runs import Runs, long_form
+from tests.papers.unchanged import unchanged
 
 SEEDS = (0, 1, 2)
 EPOCHS = 6
@@ -166,8 +167,13 @@ COST = pd.DataFrame(
 """Times on one device; distributed Cooling is the most expensive."""
 
 
-@pytest.fixture
-def runs() -> Runs:
+@pytest.fixture(scope="module")
+def runs() -> Iterator[Runs]:
+    with unchanged(_runs()) as made:
+        yield made
+
+
+def _runs() -> Runs:
     names = [Run(*place, seed) for place in ACCURACY for seed in SEEDS]
     lost = [run for run in names if accuracy(run) is None]
     return study_of(names, lost, values, segmentation())

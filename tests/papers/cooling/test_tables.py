@@ -15,7 +15,6 @@ from softmax_temperature.papers.shared.factors import where
 from softmax_temperature.papers.shared.files import write_csv
 from softmax_temperature.papers.shared.printed import published
 from softmax_temperature.papers.shared.runs import Runs
-from softmax_temperature.tools.profiles import render_profile
 from tests.papers.cooling.conftest import (
     SEEDS,
     Rows,
@@ -25,6 +24,7 @@ from tests.papers.cooling.conftest import (
     stuck,
     study_of,
 )
+from tests.profiles import profile
 
 BY_NAME = {table.name: table for table in TABLES}
 TITLES = {"table_1": "Table 1", "table_2": "Table 2", "section_4_4": "Sec. 4.4 text"}
@@ -232,10 +232,8 @@ def test_tables_of_a_profile_in_which_all_diverged(runs: Runs, name: str) -> Non
 
 
 @pytest.mark.parametrize("name", text.PROFILES)
-def test_profiles_declare_every_printed_accuracy_on_cifar_10(
-    name: str, project_root: Path
-) -> None:
-    _, params = render_profile(name, project_root / "profiles")
+def test_profiles_declare_every_printed_accuracy_on_cifar_10(name: str) -> None:
+    params = profile(name)
     declared = set()
     for experiment in params.cooling.experiments.values():
         network = params.networks[experiment.network]

@@ -1,11 +1,13 @@
 """A small study with tables and figures worked out by hand."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from softmax_temperature.papers.shared.runs import Runs
 from tests.papers.focal.made_runs import run, runs_of
+from tests.papers.unchanged import unchanged
 
 CIFAR, DIGITS, MEAN = "cifar10-resnet50", "digits-small", "cifar10-resnet50-mean"
 EPOCHS = 7
@@ -70,8 +72,13 @@ _ABOUT: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture
-def runs() -> Runs:
+@pytest.fixture(scope="module")
+def runs() -> Iterator[Runs]:
+    with unchanged(_runs()) as made:
+        yield made
+
+
+def _runs() -> Runs:
     table = []
     values: list[dict[str, Any]] = []
     tables: dict[str, list[dict[str, Any]]] = {

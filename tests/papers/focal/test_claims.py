@@ -1,6 +1,8 @@
-"""Verdicts follow the runs: they agree, change with them, or stay open."""
+"""Verdicts follow the runs: as the paper has it, turned by turning them, and open where
+they are silent.
+"""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,15 +46,16 @@ from softmax_temperature.papers.shared.printed import published
 from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
 from tests.papers.focal.made_runs import diverged, run, runs_of, shifted, without
+from tests.papers.unchanged import unchanged
 
 ARMS = ("CE", "Brier", "MMCE", "LS-0.1", "LS-0.05", "FL-1", "FL-2", "FL-3", "FLSD-53")
-"""Later arms are better calibrated and have smaller final norms."""
+"""The later, the better calibrated, and the smaller the norms in the end."""
 IMAGES, TEXTS, IMDB = "cifar10-resnet50", "sst-tree-lstm", "imdb-cnn"
 DATASETS = {IMAGES: "cifar10", TEXTS: "sst_trees", IMDB: "imdb"}
 SELECTED = 6
-"""Epoch that the experiments on texts select."""
+"""The epoch that the experiments on texts select."""
 CALIBRATED = 2
-"""Epoch with the lowest ECE, which is a point less accurate."""
+"""The epoch of least ECE, which is a point less accurate."""
 EPOCHS = range(1, 8)
 BLEU = {"CE": 0.24, "LS": 0.25, "FL": 0.27}
 TRANSLATION_ECE = {"CE": 0.06, "LS": 0.03, "FL": 0.01}
@@ -63,7 +66,7 @@ def classifiers() -> list[dict[str, Any]]:
     for experiment, dataset in DATASETS.items():
         about: dict[str, Any] = {"dataset": dataset}
         if experiment == IMAGES:
-            about["classes"] = 100  # Top-5 accuracy needs many classes.
+            about["classes"] = 100  # Top-5 accuracy is judged where there are many.
         if experiment != IMAGES:
             about |= {"select": "best_validation", "selected_epoch": SELECTED}
             about["embeddings"] = "learned"
@@ -78,7 +81,7 @@ def jitter(arm: str, seed: int) -> float:
 
 
 def _share_of_ece(epoch: int) -> float:
-    """The ECE after an epoch, divided by the ECE after the last one."""
+    """The ECE after an epoch, as a share of that after the last."""
     return 0.5 if epoch == CALIBRATED else 0.9 if epoch <= 4 else 1.0
 
 
@@ -104,7 +107,7 @@ def history(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
 
 
 def evaluation(row: dict[str, Any], number: int, arm: str) -> list[dict[str, Any]]:
-    """Values of an evaluation: texts at both epochs, images after the last one."""
+    """Texts are evaluated at both epochs, images after the last one."""
     is_ce = arm == "CE"
     noise = jitter(arm, row["seed"])
     ece = 0.2 * 0.7 ** ARMS.index(arm) + noise
@@ -154,7 +157,7 @@ def gradient_norms(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
 
 
 Parts = tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]
-"""Rows of runs, of their values, and of another table."""
+"""Runs, their values and rows of another table."""
 
 
 def linear(first: int) -> Parts:
@@ -196,9 +199,16 @@ def translation(first: int) -> Parts:
     return table, values, curves
 
 
-@pytest.fixture
-def runs() -> Runs:
-    """A study that agrees with the paper, plus a data set that the paper lacks."""
+@pytest.fixture(scope="module")
+def runs() -> Iterator[Runs]:
+    with unchanged(_runs()) as made:
+        yield made
+
+
+def _runs() -> Runs:
+    """A study in which everything is as the paper says, with a data set that it does
+    not have.
+    """
     table = classifiers()
     values: list[dict[str, Any]] = []
     norms = []
@@ -223,7 +233,7 @@ def runs() -> Runs:
 
 def judged(runs: Runs, name: str) -> dict[str, Any]:
     (claim,) = (claim for claim in CLAIMS if claim.id == name)
-    # Data that are the same in all studies are shown only in the primary one.
+    # The primary study alone shows data that are the same in all of them.
     profile = claim.primary if claim.same_everywhere else "study"
     return judge_all("focal", [claim], runs, profile=profile)[0]
 
@@ -233,7 +243,7 @@ def test_runs_like_the_papers_hold(runs: Runs) -> None:
     assert verdicts == dict.fromkeys((claim.id for claim in CLAIMS), HOLDS)
     row = judged(runs, "flsd-53-detects-outliers")
     assert row["value"] == pytest.approx(0.1), (
-        "sets that the paper lacks are not pooled"
+        "sets that the paper lacks are shown alone"
     )
     assert [task["pooled"] for task in row["tasks"]] == [True, False]
 
@@ -279,7 +289,7 @@ def test_runs_like_the_papers_hold(runs: Runs) -> None:
         ),
         ("ece-rises-late-in-training", "ece", 0.1, {"among": MAIN & CE, "epoch": 4}),
         ("focal-nll-remains-low", "nll", 0.2, {"among": MAIN & FL_3}),
-        # One of seven epochs is enough to contradict a claim about all of them.
+        # One epoch of seven turns what is said of all of them.
         (
             "focal-nll-of-right-is-higher",
             "nll_right",
@@ -292,7 +302,7 @@ def test_runs_like_the_papers_hold(runs: Runs) -> None:
             -0.5,
             {"among": MAIN & FL_3, "epoch": 5},
         ),
-        # The rise changes from 0.45 to 0.95; with cross-entropy it is 1.5.
+        # From 0.45 to 0.95, where cross-entropy rises by 1.5.
         (
             "rise-of-wrong-nll-is-less-severe",
             "nll_wrong",
@@ -399,7 +409,7 @@ def test_scaled_texts_are_judged_at_their_last_epoch_where_it_was_evaluated(
 
 
 def test_early_stopping_never_chooses_an_untrained_network(runs: Runs) -> None:
-    # For CE, epoch 1 is by far the best calibrated, but 40 points less accurate.
+    # Epoch 1 is the best calibrated of CE by far, and 40 points less accurate.
     early = shifted(runs, "accuracy", -0.4, among=MAIN, epoch=1)
     early = shifted(early, "ece", -1.0, among=MAIN & CE, epoch=1)
     assert judged(early, "early-stopping-does-not-save-ce")["verdict"] == HOLDS
@@ -432,7 +442,7 @@ def test_the_paper_chooses_among_all_epochs() -> None:
 
 
 def test_texts_do_not_speak_for_images(runs: Runs) -> None:
-    # On the texts, whose rows in Table 1 are separate, label smoothing is better.
+    # Table 1's own rows of texts have label smoothing ahead.
     texts = MAIN & LS_005 & ~where(embeddings=None)
     turned = shifted(runs, "ece", -0.047, among=texts, epoch=EPOCHS[-1])
     row = judged(turned, "flsd-53-beats-every-baseline")
@@ -457,7 +467,7 @@ def test_a_printed_number_is_that_of_the_part_that_is_shown(
 def test_one_epoch_out_of_order_contradicts_what_is_said_of_all_of_them(
     runs: Runs,
 ) -> None:
-    # The mean over the seven epochs keeps the order: 14.7 < 15.
+    # The mean over the seven epochs keeps the order: 14.7 and 15.
     turned = shifted(runs, "feature_norm", 5, among=MAIN & FL_2, epoch=5)
     row = judged(turned, "feature-norm-order")
     assert row["verdict"] == CONTRADICTED
@@ -465,7 +475,7 @@ def test_one_epoch_out_of_order_contradicts_what_is_said_of_all_of_them(
 
 
 def test_a_run_without_one_of_the_outlier_sets_is_left_out(runs: Runs) -> None:
-    # The first seed of FLSD-53 lacks SVHN and finds noise easier.
+    # Noise is easier for the first seed of FLSD-53 than SVHN, which it lacks.
     first = MAIN & FLSD_53 & where(seed=0)
     easier = shifted(runs, "auroc", 0.2, among=first, split="gaussian-noise")
     values = easier.measurements
@@ -483,7 +493,7 @@ def test_a_run_without_one_of_the_outlier_sets_is_left_out(runs: Runs) -> None:
 
 
 def test_angles_are_between_0_and_180_degrees(runs: Runs) -> None:
-    # The angles 179 and -179 degrees differ by two.
+    # 179 and -179 degrees are two apart.
     turned = runs.measurements.copy()
     for loss, angle in ((CE, 179.0), (FL_1, -179.0)):
         chosen = turned["run"].isin(runs.select(LINEAR & loss).index)
@@ -563,7 +573,7 @@ def test_no_criterion_fails_the_printed_rows_and_quoted_numbers_are_printed(
             estimate = OverTasks(
                 tuple(Task(str(place), (value,)) for place, value in enumerate(numbers))
             ).estimate()
-            # Two rows are too few for an interval.
+            # Two rows have no interval to speak of.
             ends = (
                 estimate.ends if len(numbers) > 2 else (estimate.value, estimate.value)
             )

@@ -16,9 +16,9 @@ from softmax_temperature.papers.shared.factors import ALL, where
 from softmax_temperature.papers.shared.files import read_csv, write_csv
 from softmax_temperature.papers.shared.printed import published
 from softmax_temperature.papers.shared.runs import Runs
-from softmax_temperature.tools.profiles import render_profile
 from tests.papers.focal.conftest import CIFAR, DIGITS, STOPPED
 from tests.papers.focal.made_runs import diverged, shifted, without
+from tests.profiles import profile
 
 OURS = {"dataset": "CIFAR-10", "network": "ResNet-50"}
 ERROR = "difference_in_standard_errors"
@@ -292,17 +292,16 @@ def test_a_translation_that_diverged_says_so(runs: Runs) -> None:
 
 @pytest.mark.parametrize("title", ["Table 1", "Table 2"])
 def test_profiles_declare_the_printed_numbers_that_they_are_named_for(
-    title: str, project_root: Path
+    title: str,
 ) -> None:
     rows = tables.printed_numbers(title)
     for (dataset, network), group in rows.groupby(["dataset", "network"]):
-        for profile in tables.profiles_of(dataset, network):
-            _, params = render_profile(profile, project_root / "profiles")
-            focal = params.focal
+        for name in tables.profiles_of(dataset, network):
+            focal = profile(name).focal
             [task] = [
-                name
-                for name, task in focal.tasks.items()
+                key
+                for key, task in focal.tasks.items()
                 if (task.printed_dataset, task.printed_network) == (dataset, network)
                 and task.variant_of is None
             ]
-            assert set(group["method"]) <= set(focal.arms_of(task)), (profile, task)
+            assert set(group["method"]) <= set(focal.arms_of(task)), (name, task)

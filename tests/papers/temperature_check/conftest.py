@@ -1,6 +1,6 @@
-"""Runs of sweeps with known answers."""
+"""Runs of sweeps whose answers are known."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import pytest
 
 from softmax_temperature.papers.shared.runs import Runs, long_form
 from softmax_temperature.papers.temperature_check.study import tidied
+from tests.papers.unchanged import unchanged
 
 TEMPERATURES = (0.01, 0.1, 1.0, 10.0)
 RATES = (0.01, 0.1, 1.0)
@@ -54,10 +55,10 @@ def training(
     accuracy: float,
     **others: Any,
 ) -> Row:
-    """The row of a training: factors, outcomes and numbers.
+    """A training: its factors, facts and numbers.
 
-    The first word of the sweep's name is the kind of network. A small noise depends
-    only on the seed.
+    The first word of the sweep's name is the kind of its network. A little noise
+    depends on the seed alone.
     """
     accuracy += 0.001 * (seed - 1.5)
     kind = sweep.partition("-")[0]
@@ -98,12 +99,12 @@ def training(
 
 
 def confirmed(row: Row, seed: int) -> Row:
-    """The same training with a fresh seed, as a confirmation run."""
+    """The same training with a fresh seed, as a confirmation."""
     return {**row, "role": "confirmation", "seed": seed}
 
 
 def lost(row: Row) -> Row:
-    """The same training after divergence: without numbers."""
+    """The same training, diverged: it has no numbers."""
     return {**row, "diverged": True, "validation": {}, "test": {}, "scaled": {}}
 
 
@@ -116,9 +117,9 @@ def sweep(
     seed: int = 0,
     **others: Any,
 ) -> list[Row]:
-    """Trainings at four inverse temperatures; one learning rate is the best.
+    """Trainings at four inverse temperatures, best with one learning rate.
 
-    The noise falls as the inverse temperature rises.
+    The noise falls with the inverse temperature.
     """
     generator = np.random.default_rng(seed)
     rows = []
@@ -135,17 +136,17 @@ def sweep(
 
 
 def cell_of(row: Row) -> str:
-    """Name of the cell of a training or of a gradient flow."""
+    """The name of the cell of a training or of a course."""
     folder = "confirmation" if row.get("role") == "confirmation" else row["task"]
     place = f"{row.get('sweep', row['network'])}/{row['inverse_temperature']:g}"
     return f"temperature_check/{folder}/{place}/{row['start']}/{row['seed']}"
 
 
 def make_runs(*groups: list[Row]) -> Runs:
-    """Runs of trainings and of gradient flows.
+    """Runs of trainings and of courses of gradient flow.
 
-    A row has the columns of `COLUMNS`; values in "validation", "test", "scaled" (test
-    data) and "train"; and the moments of its flow in "course".
+    A row has the columns of `COLUMNS`, values in "validation", "test", "scaled" (of the
+    test data) and "train", and the rows of its course in "course".
     """
     table = []
     values = []
@@ -167,11 +168,16 @@ def make_runs(*groups: list[Row]) -> Runs:
     return tidied(runs)
 
 
-@pytest.fixture
-def runs() -> Runs:
-    """Sweeps of two architectures: "wrn" is best at 0.1, "gru" at 1.
+@pytest.fixture(scope="module")
+def runs() -> Iterator[Runs]:
+    with unchanged(_runs()) as made:
+        yield made
 
-    There are also "wrn" pairs with three logit norms, and a network with Cooling.
+
+def _runs() -> Runs:
+    """Two architectures: "wrn" is best at 0.1, "gru" at 1.
+
+    There are pairs of "wrn" with three logit norms, and one network that is cooled.
     """
     pairs = [
         training("wrn-pairs", 1.0, 0.1, seed, 0.75 - 0.01 * place, **start)
@@ -192,7 +198,7 @@ def runs() -> Runs:
 
 
 def pair(correlation: float, *, norm: float) -> Row:
-    """Columns for a network that starts as a pair."""
+    """The start of a pair of networks."""
     return {
         "start": "pair",
         "correlation": correlation,
@@ -201,9 +207,9 @@ def pair(correlation: float, *, norm: float) -> Row:
 
 
 def described(row: Row) -> Row:
-    """A training with a heuristic's prediction, if its inverse temperature is 1.
+    """A training, with a prediction of the heuristic if it is at inverse temperature 1.
 
-    The prediction is 20 with the best learning rate, and 90 with the others.
+    The prediction is 20 with the best learning rate, and 90 with others.
     """
     if row["inverse_temperature"] != 1:
         return row

@@ -7,13 +7,12 @@ from softmax_temperature.papers.temperature_check.collect import (
     declared_runs,
     start_factors,
 )
-from softmax_temperature.tools.profiles import render_profile
-from tests.conftest import ROOT
 from tests.pipeline.whole_runs import changed
+from tests.profiles import profile
 
 
 def test_a_sweep_that_is_called_gru_is_what_it_trains() -> None:
-    _, mini = render_profile("mini", ROOT / "profiles")
+    mini = profile("mini")
     sweep = mini.temperature_check.sweeps["gru"].model_dump()
     mislabelled = {**sweep, "network": "wrn-tiny", "dataset": "digits", "recipe": {}}
     params = changed(

@@ -1,0 +1,26 @@
+"""Made-up studies that the tests of a module share."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pandas as pd
+
+from softmax_temperature.papers.shared.runs import Runs
+
+
+@contextmanager
+def unchanged(runs: Runs) -> Iterator[Runs]:
+    """The runs, for a block that must not change them; that fails at its end."""
+    before = replace(
+        runs,
+        table=runs.table.copy(),
+        measurements=runs.measurements.copy(),
+        tables={name: table.copy() for name, table in runs.tables.items()},
+    )
+    yield runs
+    pd.testing.assert_frame_equal(runs.table, before.table)
+    pd.testing.assert_frame_equal(runs.measurements, before.measurements)
+    assert runs.tables.keys() == before.tables.keys()
+    for name, table in runs.tables.items():
+        pd.testing.assert_frame_equal(table, before.tables[name])

@@ -1,0 +1,20 @@
+"""The committed profiles; reading one takes half a second."""
+
+from functools import cache
+
+from softmax_temperature.params import Params
+from softmax_temperature.tools.profiles import render_profile
+from tests.conftest import ROOT
+
+PROFILES = ROOT / "profiles"
+
+
+@cache
+def rendered(name: str) -> tuple[str, Params]:
+    """The text of a profile's params.yaml, and its parameters, which nobody changes."""
+    return render_profile(name, PROFILES)
+
+
+def profile(name: str) -> Params:
+    """The parameters of a profile."""
+    return rendered(name)[1]
