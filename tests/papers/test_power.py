@@ -1,5 +1,6 @@
-"""No criterion says "holds" more than one time in twenty where there is no effect,
-though data be looked at several times; what it finds where there is one.
+"""Simulated false-positive rate and power of every criterion.
+
+The false-positive rate must be at most 5 %, even after several looks.
 """
 
 import os
@@ -45,21 +46,22 @@ RESULTS = ROOT / "results"
 
 
 def limit(repeats: int) -> float:
-    """The frequency that a rate of 5 % exceeds once in a thousand simulations."""
+    """Frequency that a true rate of 5 % exceeds once in a thousand simulations."""
     return float(ALLOWED + 3.1 * (ALLOWED * (1 - ALLOWED) / repeats) ** 0.5)
 
 
-# What was simulated, for docs/scorecard.md. -------------------------------------------
+# Simulation results for docs/scorecard.md. -----------------------------------------
 
 SIMULATED: dict[tuple[str, int], list[str]] = {}
-"""What was found, by what was simulated and how often."""
+"""Findings, by what was simulated and the number of studies."""
 
 
 def written(
     name: str, columns: Sequence[str], rows: Iterable[Iterable[object]]
 ) -> None:
-    """Put a table between the markers of a name in the file that SCORECARD names, if it
-    is set.
+    """Write a table between the markers of `name` in the file named by SCORECARD.
+
+    Do nothing if this environment variable is not set.
     """
     if path := os.environ.get("SCORECARD"):
         lines = [
@@ -75,7 +77,7 @@ def written(
 
 @pytest.fixture(scope="module", autouse=True)
 def _table() -> Iterator[None]:
-    """Write what was simulated."""
+    """Write the table of simulations after the module's tests."""
     yield
     if SIMULATED:
         rows = [
@@ -97,15 +99,15 @@ SEEDS_AT_LOOKS = {
     ("cooling_cifar10", 2): (4, 15),
     ("translation_multi30k", 2): (3, 6),
     ("temperature_check", 3): (10, 20, 30),
-    # It is run again as a whole: as if each run had data sets of its own.
+    # The study is rerun as a whole, as if each run had its own data sets.
     ("collection", 3): (12, 24, 36),
     ("collection", 4): (12, 24, 36, 57),
-    # Measured again, with the same three modes.
+    # The same three modes were measured again.
     ("cooling_full", 2): (3, 6),
 }
-"""The seeds at each look, by study and number of looks, as in docs/protocol.md.
+"""Number of seeds at each look, by study and number of looks (docs/protocol.md).
 
-Where two claims of a study differ, the one whose last look is the latest.
+If two claims of a study differ, the entry is of the one with the latest last look.
 """
 FROM_RECORDS = (
     "feats-corr-is-strongest",
@@ -115,12 +117,12 @@ FROM_RECORDS = (
     "four-beat-one",
     "prediction-is-significant",
 )
-"""Claims that fit something: they are simulated from whole records."""
+"""Claims that involve a fit, so whole records are simulated."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """A claim in a study that has run, with the values that it is judged by."""
+    """A claim in a completed study, with the values that decide it."""
 
     claim: Claim
     study: str
@@ -128,12 +130,12 @@ class Design:
 
     @property
     def looks(self) -> Sequence[int]:
-        """The number of seeds at each look; none if there was one look."""
+        """Number of seeds at each look; empty if there was one look."""
         looks = self.claim.looks_at(self.study)
         return SEEDS_AT_LOOKS[self.study, looks] if looks > 1 else ()
 
     def false_holds(self, repeats: int) -> float:
-        """How often the claim holds with its true value at the bound."""
+        """Share of studies in which the claim holds if its true value is the bound."""
         return power.chance_of_a_false_hold(
             self.claim.criterion,
             self.parts,
@@ -226,7 +228,7 @@ def test_schedules_that_share_seeds_rarely_pass_for_equivalent() -> None:
     repeats = 500
     design = smooth_schedules()
     assert design.false_holds(repeats) <= limit(repeats)
-    # Judged as if they shared nothing they would, three times too often.
+    # If they were judged as independent, they would hold about three times too often.
     (part,) = design.parts.values()
     generator = np.random.default_rng(1)
     bound = design.claim.criterion.bounds[0]
@@ -240,7 +242,7 @@ def test_schedules_that_share_seeds_rarely_pass_for_equivalent() -> None:
 
 
 def plain(n: int, tasks: int = 1) -> dict[str, OverTasks]:
-    """Values with mean 0, of tasks that share nothing."""
+    """Values with mean 0, for independent tasks."""
     draws = np.random.default_rng(0).normal(size=(tasks, n))
     return {"": OverTasks(tuple(Task("", tuple(row.tolist())) for row in draws))}
 
@@ -263,7 +265,7 @@ def test_looking_again_makes_no_claim_hold_at_the_level_for_so_many_looks(
         )
 
     assert chance(power.level_of(len(looks))) <= limit(repeats)
-    # At the level for one look it would hold too often.
+    # At the level for one look, the claim would hold too often.
     assert chance(power.level_of(1)) > limit(repeats)
 
 
@@ -302,8 +304,8 @@ def test_simulated_studies_are_judged_as_claims_are(
 
 
 def test_power_of_a_paired_comparison_is_that_of_students_test() -> None:
-    # Of five differences with mean 1 and sd 1: the one-sided t test at 5 % has a power
-    # of 0.601 (non-central t).
+    # For five differences with mean 1 and sd 1, the one-sided t test at 5 % has a power
+    # of 0.601 (noncentral t).
     values = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) / 2.5**0.5
     parts = {"": OverTasks((Task("", tuple(values.tolist())),))}
     generator = np.random.default_rng(0)
@@ -315,7 +317,8 @@ def test_power_of_a_paired_comparison_is_that_of_students_test() -> None:
 
 @pytest.mark.parametrize("looks", [(3,), (5,), (10,), (3, 6), (4, 6, 11)])
 def test_shares_at_the_bound_rarely_hold(looks: Sequence[int]) -> None:
-    # Exact: the chance of each number of hits, of the studies that go on.
+    # Compute exactly: track the probability of each number of hits in studies that
+    # continue.
     level = power.level_of(len(looks))
     going_on = {0: 1.0}
     false_holds = 0.0
@@ -347,10 +350,10 @@ def held(
     repeats: int,
     design: str = "",
 ) -> float:
-    """How often a claim holds in its primary study on simulated records.
+    """Share of simulated records in which a claim holds in its primary study.
 
-    `make` returns the runs, or those at each look; what it says of itself and the
-    design describe them.
+    `make` returns the runs, or a list with the runs at each look. Its docstring and
+    `design` name the simulation in docs/scorecard.md.
     """
     (claim,) = (each for each in claims if each.id == name)
     generator = np.random.default_rng(4)
@@ -375,17 +378,17 @@ NUMBERS = (
     ("accuracy", "test", False),
     ("nll", "test", True),
 )
-"""Metric, split and whether it is scaled, of every number that the claims look at."""
+"""Metric, split and scaling of every number that the claims use."""
 
 
 @dataclass(frozen=True)
 class Sweeps:
-    """The judged trainings of some sweeps, to be given other numbers.
+    """The judged trainings of some sweeps, whose numbers can be replaced.
 
     Attributes:
         runs: The trainings, with one value of each of `NUMBERS`.
-        columns: By sweep the rows of its values in `runs.measurements`, shape (seeds,
-            inverse temperatures × numbers).
+        columns: For each sweep, the rows of its values in `runs.measurements`, shape
+            (seeds, inverse temperatures × numbers).
     """
 
     runs: Runs
@@ -393,7 +396,7 @@ class Sweeps:
 
     @classmethod
     def among(cls, chosen: Where) -> "Sweeps":
-        """The trainings that a predicate selects."""
+        """Sweeps of the trainings that a predicate selects."""
         runs = runs_in("temperature_check", "temperature_check").only(chosen)
         named = pd.Index(NUMBERS)
         kept = runs.measurements
@@ -426,10 +429,10 @@ class Sweeps:
         looks: Sequence[int] = (),
         equal_spread: bool = False,
     ) -> list[Runs]:
-        """The committed sweeps without an effect of the inverse temperature.
+        """Simulate the sweeps without an effect of the inverse temperature.
 
-        Numbers of one seed are as alike as they are in the runs. With `looks`, the
-        runs of so many seeds each.
+        Numbers of the same seed stay correlated as in the runs. With `looks`, returns
+        the runs of the first seeds at each look.
         """
         values = self.runs.measurements["value"].to_numpy(float).copy()
         for places in self.columns.values():
@@ -497,7 +500,7 @@ def test_flat_sweeps_rarely_hold_whatever_is_chosen_in_them(name: str) -> None:
 
 
 def numbers_of(runs: Runs, metric: Metric) -> pd.DataFrame:
-    """The numbers of the GRU by seed and inverse temperature."""
+    """The GRU's numbers by seed and inverse temperature."""
     chosen = runs.select(where(network="gru-64"))
     return table_by_seed(runs, chosen, metric, "inverse_temperature")
 
@@ -510,7 +513,7 @@ def test_flat_sweeps_have_the_noise_of_the_runs_and_no_effect() -> None:
     pd.testing.assert_frame_equal(tables[0], tables[-1][:10])
     measured = numbers_of(committed_sweeps().runs, accuracy)
     assert np.ptp(measured.mean()) > 0.1
-    # Two values have a spread of five points.
+    # At two inverse temperatures, the sd over seeds is five points.
     assert np.ptp(tables[-1].mean()) < 0.03
     ratios = tables[-1].std() / measured.std()
     assert ratios.between(0.7, 1.4).all()
@@ -538,8 +541,9 @@ def sweep(
     noise: float = 0.01,
     **start: Any,
 ) -> list[Row]:
-    """A sweep whose best rate is inside, with independent noise of each training on
-    both kinds of held-out data.
+    """A sweep with independent noise per training; the middle rate is the best.
+
+    Validation and test data have separate noise.
     """
     cells = [("tuning", rate, seed) for rate in RATES for seed in range(seeds)]
     cells += [("confirmation", RATES[1], seeds + seed) for seed in range(confirm)]

@@ -15,9 +15,7 @@ from tests.profiles import profile
 
 @pytest.fixture(scope="session")
 def tiny() -> Params:
-    """Profile smoke, cut down further: three random backbones, one engine, a handful of
-    epochs.
-    """
+    """Profile smoke, reduced: three random backbones, one engine, few epochs."""
     smoke = profile("smoke")
     backbones = smoke.model_dump()["backbones"]
     wider = {
@@ -48,7 +46,7 @@ def tiny() -> Params:
             "repeats": 2,
             "backbone": "untrained-64",
         },
-        # The shift is none, so that its rows are known.
+        # The shifted data equal the test data, so the expected rows are known.
         "focal/tasks/digits/": {
             "arms": ["CE", "FL-3", "FLSD-53"],
             "shifted": ["digits"],
@@ -68,8 +66,8 @@ def tiny() -> Params:
             "extra_length": 3,
             "sentences": 3,
         },
-        # Slower than in smoke: with a dozen held-out images a network that is worse
-        # than guessing has no temperature.
+        # Slower than in smoke: with a dozen held-out images, a network that is worse
+        # than guessing has no best temperature.
         "cooling/recipe/": {"batch_size": 8, "lr": 0.02},
         "cooling/experiments/digits-vgg/schedules": ["none"],
         "cooling/experiments/digits-vgg-crelu/seeds": 1,

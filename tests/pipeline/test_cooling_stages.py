@@ -1,6 +1,4 @@
-"""All stages of the Cooling paper, from nothing to its results, on the smallest
-parameters.
-"""
+"""All stages of the Cooling paper, from raw data to results, with tiny parameters."""
 
 import math
 from collections.abc import Callable
@@ -70,8 +68,7 @@ def test_arms_differ_after_the_first_cooling() -> None:
         assert len(
             stored(train_cooling, f"digits-vgg/none/{arm}/0", "temperatures")
         ) == (0 if arm == "none" else 2)
-    # The first epoch is the same for all arms, up to the division behind the last
-    # layer.
+    # All arms have the same first epoch, apart from the division after the last layer.
     for split in ("train", "validation", "test"):
         assert found["none"][1, split] == found["last_layer"][1, split]
     assert found["none"][2, "train"][1] != found["last_layer"][2, "train"][1]
@@ -132,7 +129,7 @@ def test_a_cooling_after_each_batch_counts_all_of_an_epoch() -> None:
     assert coolings.tolist() == [steps, 2 * steps]
     assert len(rows) == 2 * steps
     total = each_batch.measured("temperature")["value"].iloc[-1]
-    # Tables hold six digits.
+    # Tables are rounded to six digits.
     assert total == pytest.approx(math.prod(row["applied"] for row in rows), rel=1e-5)
 
 
@@ -242,7 +239,7 @@ def test_the_theory_is_measured_as_predicted() -> None:
         checks["predicted"].to_numpy(), rel=1e-8
     )
     ratios = checks[~checks["statement"].str.contains("Proposition")]
-    assert not (ratios["predicted"] == 1).any(), "nothing would be shown"
+    assert not (ratios["predicted"] == 1).any(), "a predicted ratio is 1"
 
 
 def test_a_diverging_training_is_a_result(
@@ -254,13 +251,13 @@ def test_a_diverging_training_is_a_result(
     experiments = tiny.model_dump()["cooling"]["experiments"]
     lost = {
         "digits-vgg-crelu": experiments["digits-vgg-crelu"]
-        | {"recipe": {"lr": 1e30}},  # Weights overflow.
+        | {"recipe": {"lr": 1e30}},  # The weights overflow.
         "digits-vgg-factors": experiments["digits-vgg-factors"],
     }
     changes = {
         "cooling/experiments": lost,
         "cooling/arms/last_layer-1.25/factor": 1e6,
-    }  # The temperature does.
+    }  # Here the temperature overflows.
     monkeypatch.chdir(make_project("diverging", cells_of=project))
     run_paper(changed(tiny, changes), PAPER)
     runs = read(RESULTS)

@@ -1,6 +1,4 @@
-"""The stages of the focal paper on documents and parse trees: word vectors, the best
-epoch, and what tables say.
-"""
+"""Focal's stages on documents and trees: word vectors, best epoch, and tables."""
 
 import json
 from collections.abc import Callable
@@ -34,7 +32,7 @@ RESULTS, VECTORS = Path("results/tiny/focal"), Path("raw/vectors.txt")
 WIDTH, WORDS = (
     4,
     ("good", "bad", "film", "plot", "the", "not"),
-)  # The file of vectors has these.
+)  # The file has vectors for these.
 RECIPE: dict[str, Any] = {
     "epochs": 3,
     "planned_epochs": 6,
@@ -53,8 +51,9 @@ pytestmark = pytest.mark.usefixtures("in_project")
 
 
 def write_data() -> None:
-    """48 training, 16 dev and 24 test sentences, plain and parsed, and vectors for most
-    of their words.
+    """Write 48 training, 16 dev and 24 test sentences, plain and parsed.
+
+    Also write word vectors for most of their words.
     """
     VECTORS.parent.mkdir(exist_ok=True)
     texts, trees = [], []
@@ -116,7 +115,7 @@ def params(tiny: Params) -> Params:
         },
         "focal/seeds": 1,
         "focal/translation": None,
-        "focal/watching/every": 9,  # The search for the best epoch must ignore it.
+        "focal/watching/every": 9,  # The best epoch's search must ignore it.
         "focal/tasks": {
             "reviews": reviews,
             "reviews-frozen": reviews
@@ -146,13 +145,11 @@ def test_the_record_counts_words_with_vectors_and_frozen_ones_are_no_parameters(
         record(task)["embeddings"] for task in ("reviews", "reviews-frozen", "parsed")
     )
     assert (learned["file"], learned["covered"]) == (None, None)
-    # the, film, plot, is, bad, good, the comma, the point, and numbers: 18 words in
-    # all, of which five have vectors.
+    # The 18 words are: the, film, plot, is, bad, good, the comma, the full stop, and
+    # numbers. Five of them have vectors.
     assert frozen["words"] == learned["words"] == 18
     assert frozen["covered"] == pytest.approx(5 / 18)
-    assert (
-        5 / 18 < frozen["covered_tokens"] < 1
-    )  # Those five are among the frequent ones.
+    assert 5 / 18 < frozen["covered_tokens"] < 1  # These five are frequent.
     assert (tuned["words"], tuned["covered"]) == (7, pytest.approx(6 / 7))
     assert frozen["sha256"] == digest_of_file(VECTORS)
     still, moved = (

@@ -1,4 +1,4 @@
-"""`dvc repro` and `plan` notice every file of the user's that a cell reads."""
+"""`dvc repro` and `plan` notice changes to every user file that a cell reads."""
 
 import shutil
 import subprocess
@@ -25,7 +25,7 @@ RAW = Path("data/raw")
 
 @pytest.fixture(scope="module")
 def params() -> Params:
-    """Profile smoke with a file of the user's of every kind."""
+    """Profile smoke with a user's file of every kind."""
     smoke = profile("smoke")
     backbones = smoke.model_dump()["backbones"]
     of_file = backbones["untrained-16"] | {"weights": "file", "file": "net.pt"}
@@ -110,7 +110,7 @@ def write_birds(pixel: int) -> None:
 def test_a_replaced_or_removed_file_changes_what_its_program_depends_on(
     params: Params, file: str, program: str, item: str
 ) -> None:
-    assert write_inputs(params) == [], "nothing was listed before"
+    assert write_inputs(params) == [], "the first call lists no change"
     first = input_digests(params)
     assert len(first[program][item]) == 64
     write(file, "second\n")
@@ -126,7 +126,7 @@ def test_a_replaced_or_removed_file_changes_what_its_program_depends_on(
 
 
 def parameters_of_cells(params: Params) -> dict[str, dict[str, Any]]:
-    """The parameters of all cells, by the stage's output folder and the cell's name."""
+    """Parameters of all cells, by the stage's output folder and the cell's name."""
     found: dict[str, dict[str, Any]] = {}
     for program in dict.fromkeys(entry.program for entry in REGISTRY):
         for stage in stages_of(program):
@@ -177,7 +177,7 @@ def test_files_of_a_paper_that_is_left_out_are_not_read(params: Params) -> None:
     digests = input_digests(only_cooling)
     assert digests["train_focal"] == digests["embed"] == {}
     assert set(digests["train_cooling"]) == {"camvid"}
-    # The data sets of cooling, and those that no paper names.
+    # Fetch needs Cooling's data sets and those that no paper names.
     assert set(digests["fetch"]) == {"digits", "birds", "leaves", "dtd"}
     assert {cell.name for cell in fetch.cells(only_cooling)} == set(digests["fetch"])
 
@@ -259,7 +259,7 @@ def test_dvc_runs_what_reads_a_replaced_image_and_nothing_else() -> None:
     said = dvc("repro")
     assert "changed: leaves" in said
     assert "prepared: 1 of 2 cells to run" in said
-    # The same files in another place run nothing.
+    # Moving the same files to another folder reruns nothing.
     shutil.move(RAW, "other disk")
     moved = changed(own, {"data/root": "other disk"})
     YAML().dump(moved.model_dump(mode="json"), Path("params.yaml"))

@@ -54,7 +54,7 @@ def test_libraries_have_the_names_and_versions_that_are_installed() -> None:
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """A copy of the package, to be changed."""
+    """A copy of the package that tests may edit."""
     copytree(
         source_path(PACKAGE).parent,
         tmp_path / PACKAGE,
@@ -138,7 +138,7 @@ Cells = Callable[..., dict[str, str]]
 
 @pytest.fixture(scope="module")
 def cells(printed: Printed) -> Cells:
-    """Digests of the cells of profile smoke, without the data that they read."""
+    """Digests of profile smoke's cells, without the data that they read."""
 
     def run(package: Path, arms: str = "{}") -> dict[str, str]:
         text = printed(package, CELLS, str(ROOT / "profiles"), arms)

@@ -1,4 +1,4 @@
-"""Classes that parameters name, in the package or in a file of the user's own."""
+"""Parameters name classes of the package or of a user's file."""
 
 import re
 import subprocess
@@ -28,7 +28,7 @@ print(code_digest("my_losses"), code_digest("softmax_temperature.losses.focal"))
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with the loss of docs/adding.md, and a module that it imports."""
+    """A project with the loss of docs/adding.md and a module that this file imports."""
     page = (ROOT / "docs/adding.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?class PolyLoss.*?)```", page, re.DOTALL)
     (tmp_path / "my_losses.py").write_text(f"import my_maths\n{example}")
@@ -41,7 +41,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def smoke(arms: dict[str, Any]) -> Params:
-    """Profile smoke with more arms of the focal paper, on its digits."""
+    """Profile smoke with more focal arms on its digits."""
     params = profile("smoke")
     content = params.model_dump()
     content["focal"]["arms"] |= arms
@@ -53,7 +53,7 @@ def smoke(arms: dict[str, Any]) -> Params:
 def test_a_loss_of_the_users_own_file_is_made_by_its_reference() -> None:
     loss = make_loss(POLY["loss"], POLY["options"])
     assert isinstance(loss, Loss)
-    # log 2 + 1 / 2.
+    # The expected value is log 2 + 1 / 2.
     value = loss(torch.zeros(1, 2), torch.tensor([0]), 0.0)
     assert value.item() == pytest.approx(1.1931, abs=1e-4)
 
@@ -77,7 +77,7 @@ def test_a_class_that_is_no_loss_is_refused(
 
 
 def test_params_take_a_reference_and_no_other_unknown_name(tmp_path: Path) -> None:
-    # As docs/adding.md has the line: DVC and this project need the quotes.
+    # Use the line of docs/adding.md: DVC and this project need its quotes.
     page = (ROOT / "docs/adding.md").read_text(encoding="utf-8")
     (arm,) = re.findall(r"`(Poly-1: {loss: .*my_losses.*})`", page)
     path = tmp_path / "arms.yaml"
@@ -107,7 +107,7 @@ def test_the_users_files_are_code_of_the_cells_that_name_them_alone() -> None:
 
 
 def digests(project: Path) -> list[str]:
-    """Of the user's loss and of focal loss, in a process that has not read them yet."""
+    """Digests of the user's loss and of focal loss, from a fresh process."""
     command = [sys.executable, "-c", DIGESTS]
     printed = subprocess.run(
         command, cwd=project, text=True, capture_output=True, check=True
@@ -133,7 +133,7 @@ def test_the_digest_changes_with_the_users_file_and_with_what_it_imports(
 
 def test_a_stage_refuses_a_file_that_dvc_does_not_watch(project: Path) -> None:
     cells = train_focal.cells(smoke({"Poly": POLY}))
-    require_dependencies("train_focal", cells)  # Without dvc.yaml nothing is watched.
+    require_dependencies("train_focal", cells)  # Without dvc.yaml, no check.
     stage = {"cmd": "python pipeline/train_focal.py", "deps": ["src"]}
     write_graph(project, stage)
     with pytest.raises(InputError, match="stage train-focal: does not depend on my_lo"):

@@ -1,6 +1,4 @@
-"""Two processes train as one does: the same batches and, without batch norm, the same
-weights.
-"""
+"""Two processes train as one does: same batches and, without batch norm, weights."""
 
 import json
 import os
@@ -119,9 +117,7 @@ sys.exit(exit_code(work))
 
 
 def run(program: str, folder: Path, *, count: int) -> tuple[int, str]:
-    """Run a program in one process, or in several under torchrun: its exit code and
-    what it said.
-    """
+    """Run a program in one process or under torchrun; return exit code and output."""
     folder.mkdir(exist_ok=True)
     (folder / "program.py").write_text(program)
     together = (
@@ -195,7 +191,7 @@ def test_what_would_be_another_training_is_refused(trained: Path) -> None:
 
 
 def numbers(value: Any) -> list[float]:
-    """All numbers in a JSON value, in its order."""
+    """All numbers in a JSON value, in their order."""
     if isinstance(value, dict | list):
         return [
             number

@@ -1,6 +1,4 @@
-"""Verdicts follow the runs: the last ten epochs, what is lost, schedules and modes that
-cannot be compared.
-"""
+"""Verdicts follow the runs: last ten epochs, lost runs, schedules and modes."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -38,8 +36,9 @@ from tests.papers.unchanged import unchanged
 SEEDS = range(5)
 EPOCHS = 50
 GAINS = {"none": 0.0, "last_layer": 0.045, "periodic": 0.045, "distributed": 0.029}
-"""The gain of each without a schedule; less than half of it with a piecewise one,
-nothing with a smooth one.
+"""Gain of each mode without a schedule.
+
+A piecewise schedule has less than half of this gain, a smooth schedule none.
 """
 FACTORS = ("last_layer-0.5", "last_layer-0.75", "last_layer-1.25")
 LAST_LAYER = where(experiment="vgg", mode="last_layer")
@@ -59,7 +58,7 @@ def runs() -> Iterator[Runs]:
 
 
 def _runs() -> Runs:
-    """A study in which everything is as the paper says."""
+    """A study whose results agree with the paper."""
     names = [
         Run("vgg", schedule, arm, seed)
         for schedule in SCHEDULES
@@ -97,7 +96,7 @@ def _values(run: Run) -> Rows:
     applied = (1.5 if run.arm == "periodic" else 1.2) + 0.01 * run.seed
     rows: Rows = []
     for epoch in range(1, EPOCHS + 1):
-        # The last epoch alone says the opposite of the last ten.
+        # Only in the last epoch, the difference has the opposite sign.
         reached = first + gain * (epoch < EPOCHS)
         rows.append({"split": "test", "epoch": epoch, "accuracy": reached, "ece": ece})
         if run.arm != "none":
@@ -133,7 +132,7 @@ def test_accuracy_is_the_mean_of_the_last_ten_epochs_and_the_last_stands_beside(
 ) -> None:
     row = verdict(runs, "last-layer-helps-without-schedule")
     assert row["value"] == pytest.approx(0.9 * 0.045, abs=0.001), (
-        "nine of ten epochs have the gain"
+        "expected the gain of nine in ten epochs"
     )
     assert row["note"] == "last epoch alone +0.000"
 
@@ -201,7 +200,7 @@ def test_redistribution_below_temperature_1_is_not_comparable(runs: Runs) -> Non
 def test_an_arm_is_judged_by_its_values_and_not_by_its_name(
     runs: Runs, factors: dict[str, Any], name: str
 ) -> None:
-    # The profile still calls it "last_layer", and its cells are named after it.
+    # The profile still calls the arm "last_layer", and its cells have that name.
     runs = runs.only(
         where(role="table_1", schedule="none") & ~where(mode="distributed")
     )
@@ -242,7 +241,7 @@ def test_a_claim_about_all_schedules_is_not_tested_until_all_were_trained(
     row = verdict(fewer, name)
     assert row["verdict"] == NOT_TESTED
     assert "parts are missing: " in row["note"]
-    # One schedule that contradicts is enough.
+    # One schedule with the opposite result is enough to contradict.
     worse = where(schedule="cosine", mode=("distributed", "last_layer"))
     better = where(schedule="cosine", mode="none")
     turned = shifted(shifted(fewer, -0.1, worse), 0.1, better)
@@ -250,7 +249,7 @@ def test_a_claim_about_all_schedules_is_not_tested_until_all_were_trained(
 
 
 def test_a_training_that_collapses_diverges(runs: Runs) -> None:
-    # As with factor 1.25 in our studies: finite, at 24 % after a peak of 80 %.
+    # In our studies, factor 1.25 stays finite but ends at 24 % after a peak of 80 %.
     finite = changed(runs, where(factor=1.25), overflowed=False)
     name = "factors-above-1-diverge"
     assert verdict(finite, name)["verdict"] == CONTRADICTED
@@ -264,7 +263,7 @@ def test_a_training_that_collapses_diverges(runs: Runs) -> None:
 def with_training_accuracy(
     runs: Runs, which: Where, curve: Mapping[int, float]
 ) -> Runs:
-    """The study with the accuracy on training images of some runs, by epoch."""
+    """The study with a given training accuracy by epoch for some runs."""
     rows = [
         {"run": run, "split": "train", "epoch": epoch, "scaled": False, "accuracy": one}
         for run in runs.select(which).index
@@ -277,7 +276,7 @@ def with_training_accuracy(
 def test_smooth_schedules_that_share_seeds_are_averaged_within_a_seed(
     runs: Runs,
 ) -> None:
-    """Five seeds whose gain is the same on four schedules are five values, not 20."""
+    """Five seeds with the same gain on four schedules are five values, not 20."""
     name = "last-layer-gains-nothing-with-smooth-schedule"
     by_seed = (-0.012, -0.006, 0.006, 0.012, 0.016)
     spread = runs
@@ -290,7 +289,7 @@ def test_smooth_schedules_that_share_seeds_are_averaged_within_a_seed(
     assert row["verdict"] == INCONCLUSIVE
     assert row["n"] == 5
     assert row["high"] - row["low"] == pytest.approx(2 * half, rel=0.1)
-    # As 20 independent values they would be equivalent to nothing.
+    # As 20 independent values, they would wrongly pass as equivalent.
     many = pd.Series(by_seed * 4)
     alone = stats.t.ppf(0.95, 19) * many.std() / 20**0.5
     assert abs(many.mean()) + alone < 0.01
@@ -301,7 +300,7 @@ def test_last_layer_is_best_only_if_it_is_within_a_point_on_every_schedule(
 ) -> None:
     name = "last-layer-is-best"
     assert verdict(runs, name)["verdict"] == HOLDS
-    # Two points behind on one schedule, less than half a point on average.
+    # Two points worse on one schedule, but less than half a point on average.
     behind = where(mode="distributed", schedule="piecewise")
     level = {"none": 0.016, "piecewise": 0.0064 + 0.02}
     runs = shifted(runs, level["none"], where(mode="distributed", schedule="none"))
@@ -327,7 +326,7 @@ def test_periodic_cooling_that_never_redistributed_is_named(runs: Runs) -> None:
             where(experiment="crelu", mode="distributed"),
             CONTRADICTED,
         ),
-        # The order with ReLU says nothing of that with CReLU, and the other way.
+        # The order with ReLU implies nothing about CReLU, and vice versa.
         (
             "distributed-is-outperformed-with-crelu",
             0.05,
@@ -381,7 +380,7 @@ def ablations() -> Iterator[Runs]:
 
 
 def _ablations() -> Runs:
-    """A run of profile cooling_ablations in which Cooling gains with every change."""
+    """Runs of profile cooling_ablations in which Cooling gains with every change."""
     pairs = [("vgg", arm) for arm in ("none", "last_layer")]
     pairs += [(name, arm) for name in ABLATIONS for arm in ("none", "last_layer")]
     pairs += [("each-batch", "last_layer-each-batch")]

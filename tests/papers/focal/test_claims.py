@@ -1,6 +1,4 @@
-"""Verdicts follow the runs: as the paper has it, turned by turning them, and open where
-they are silent.
-"""
+"""Verdicts follow the runs: they agree, change with them, or stay open."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -49,13 +47,13 @@ from tests.papers.focal.made_runs import diverged, run, runs_of, shifted, withou
 from tests.papers.unchanged import unchanged
 
 ARMS = ("CE", "Brier", "MMCE", "LS-0.1", "LS-0.05", "FL-1", "FL-2", "FL-3", "FLSD-53")
-"""The later, the better calibrated, and the smaller the norms in the end."""
+"""Later arms are better calibrated and have smaller final norms."""
 IMAGES, TEXTS, IMDB = "cifar10-resnet50", "sst-tree-lstm", "imdb-cnn"
 DATASETS = {IMAGES: "cifar10", TEXTS: "sst_trees", IMDB: "imdb"}
 SELECTED = 6
-"""The epoch that the experiments on texts select."""
+"""Epoch that the experiments on texts select."""
 CALIBRATED = 2
-"""The epoch of least ECE, which is a point less accurate."""
+"""Epoch with the lowest ECE, which is a point less accurate."""
 EPOCHS = range(1, 8)
 BLEU = {"CE": 0.24, "LS": 0.25, "FL": 0.27}
 TRANSLATION_ECE = {"CE": 0.06, "LS": 0.03, "FL": 0.01}
@@ -66,7 +64,7 @@ def classifiers() -> list[dict[str, Any]]:
     for experiment, dataset in DATASETS.items():
         about: dict[str, Any] = {"dataset": dataset}
         if experiment == IMAGES:
-            about["classes"] = 100  # Top-5 accuracy is judged where there are many.
+            about["classes"] = 100  # Top-5 accuracy needs many classes.
         if experiment != IMAGES:
             about |= {"select": "best_validation", "selected_epoch": SELECTED}
             about["embeddings"] = "learned"
@@ -81,7 +79,7 @@ def jitter(arm: str, seed: int) -> float:
 
 
 def _share_of_ece(epoch: int) -> float:
-    """The ECE after an epoch, as a share of that after the last."""
+    """The ECE after an epoch, divided by the ECE after the last one."""
     return 0.5 if epoch == CALIBRATED else 0.9 if epoch <= 4 else 1.0
 
 
@@ -107,7 +105,7 @@ def history(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
 
 
 def evaluation(row: dict[str, Any], number: int, arm: str) -> list[dict[str, Any]]:
-    """Texts are evaluated at both epochs, images after the last one."""
+    """Values of an evaluation: texts at both epochs, images after the last one."""
     is_ce = arm == "CE"
     noise = jitter(arm, row["seed"])
     ece = 0.2 * 0.7 ** ARMS.index(arm) + noise
@@ -157,7 +155,7 @@ def gradient_norms(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
 
 
 Parts = tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]
-"""Runs, their values and rows of another table."""
+"""Rows of runs, of their values, and of another table."""
 
 
 def linear(first: int) -> Parts:
@@ -206,9 +204,7 @@ def runs() -> Iterator[Runs]:
 
 
 def _runs() -> Runs:
-    """A study in which everything is as the paper says, with a data set that it does
-    not have.
-    """
+    """A study that agrees with the paper, plus a data set that the paper lacks."""
     table = classifiers()
     values: list[dict[str, Any]] = []
     norms = []
@@ -233,7 +229,7 @@ def _runs() -> Runs:
 
 def judged(runs: Runs, name: str) -> dict[str, Any]:
     (claim,) = (claim for claim in CLAIMS if claim.id == name)
-    # The primary study alone shows data that are the same in all of them.
+    # Data that are the same in all studies are shown only in the primary one.
     profile = claim.primary if claim.same_everywhere else "study"
     return judge_all("focal", [claim], runs, profile=profile)[0]
 
@@ -243,7 +239,7 @@ def test_runs_like_the_papers_hold(runs: Runs) -> None:
     assert verdicts == dict.fromkeys((claim.id for claim in CLAIMS), HOLDS)
     row = judged(runs, "flsd-53-detects-outliers")
     assert row["value"] == pytest.approx(0.1), (
-        "sets that the paper lacks are shown alone"
+        "sets that the paper lacks are not pooled"
     )
     assert [task["pooled"] for task in row["tasks"]] == [True, False]
 
@@ -289,7 +285,7 @@ def test_runs_like_the_papers_hold(runs: Runs) -> None:
         ),
         ("ece-rises-late-in-training", "ece", 0.1, {"among": MAIN & CE, "epoch": 4}),
         ("focal-nll-remains-low", "nll", 0.2, {"among": MAIN & FL_3}),
-        # One epoch of seven turns what is said of all of them.
+        # One of seven epochs is enough to contradict a claim about all of them.
         (
             "focal-nll-of-right-is-higher",
             "nll_right",
@@ -302,7 +298,7 @@ def test_runs_like_the_papers_hold(runs: Runs) -> None:
             -0.5,
             {"among": MAIN & FL_3, "epoch": 5},
         ),
-        # From 0.45 to 0.95, where cross-entropy rises by 1.5.
+        # The rise changes from 0.45 to 0.95; with cross-entropy it is 1.5.
         (
             "rise-of-wrong-nll-is-less-severe",
             "nll_wrong",
@@ -409,7 +405,7 @@ def test_scaled_texts_are_judged_at_their_last_epoch_where_it_was_evaluated(
 
 
 def test_early_stopping_never_chooses_an_untrained_network(runs: Runs) -> None:
-    # Epoch 1 is the best calibrated of CE by far, and 40 points less accurate.
+    # For CE, epoch 1 is by far the best calibrated, but 40 points less accurate.
     early = shifted(runs, "accuracy", -0.4, among=MAIN, epoch=1)
     early = shifted(early, "ece", -1.0, among=MAIN & CE, epoch=1)
     assert judged(early, "early-stopping-does-not-save-ce")["verdict"] == HOLDS
@@ -442,7 +438,7 @@ def test_the_paper_chooses_among_all_epochs() -> None:
 
 
 def test_texts_do_not_speak_for_images(runs: Runs) -> None:
-    # Table 1's own rows of texts have label smoothing ahead.
+    # On the texts, whose rows in Table 1 are separate, label smoothing is better.
     texts = MAIN & LS_005 & ~where(embeddings=None)
     turned = shifted(runs, "ece", -0.047, among=texts, epoch=EPOCHS[-1])
     row = judged(turned, "flsd-53-beats-every-baseline")
@@ -467,7 +463,7 @@ def test_a_printed_number_is_that_of_the_part_that_is_shown(
 def test_one_epoch_out_of_order_contradicts_what_is_said_of_all_of_them(
     runs: Runs,
 ) -> None:
-    # The mean over the seven epochs keeps the order: 14.7 and 15.
+    # The mean over the seven epochs keeps the order: 14.7 < 15.
     turned = shifted(runs, "feature_norm", 5, among=MAIN & FL_2, epoch=5)
     row = judged(turned, "feature-norm-order")
     assert row["verdict"] == CONTRADICTED
@@ -475,7 +471,7 @@ def test_one_epoch_out_of_order_contradicts_what_is_said_of_all_of_them(
 
 
 def test_a_run_without_one_of_the_outlier_sets_is_left_out(runs: Runs) -> None:
-    # Noise is easier for the first seed of FLSD-53 than SVHN, which it lacks.
+    # The first seed of FLSD-53 lacks SVHN and finds noise easier.
     first = MAIN & FLSD_53 & where(seed=0)
     easier = shifted(runs, "auroc", 0.2, among=first, split="gaussian-noise")
     values = easier.measurements
@@ -493,7 +489,7 @@ def test_a_run_without_one_of_the_outlier_sets_is_left_out(runs: Runs) -> None:
 
 
 def test_angles_are_between_0_and_180_degrees(runs: Runs) -> None:
-    # 179 and -179 degrees are two apart.
+    # The angles 179 and -179 degrees differ by two.
     turned = runs.measurements.copy()
     for loss, angle in ((CE, 179.0), (FL_1, -179.0)):
         chosen = turned["run"].isin(runs.select(LINEAR & loss).index)
@@ -573,7 +569,7 @@ def test_no_criterion_fails_the_printed_rows_and_quoted_numbers_are_printed(
             estimate = OverTasks(
                 tuple(Task(str(place), (value,)) for place, value in enumerate(numbers))
             ).estimate()
-            # Two rows have no interval to speak of.
+            # Two rows are too few for an interval.
             ends = (
                 estimate.ends if len(numbers) > 2 else (estimate.value, estimate.value)
             )

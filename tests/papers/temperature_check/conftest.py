@@ -1,4 +1,4 @@
-"""Runs of sweeps whose answers are known."""
+"""Runs of sweeps with known answers."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -55,10 +55,10 @@ def training(
     accuracy: float,
     **others: Any,
 ) -> Row:
-    """A training: its factors, facts and numbers.
+    """The row of a training: factors, outcomes and numbers.
 
-    The first word of the sweep's name is the kind of its network. A little noise
-    depends on the seed alone.
+    The first word of the sweep's name is the kind of network. A small noise depends
+    only on the seed.
     """
     accuracy += 0.001 * (seed - 1.5)
     kind = sweep.partition("-")[0]
@@ -99,12 +99,12 @@ def training(
 
 
 def confirmed(row: Row, seed: int) -> Row:
-    """The same training with a fresh seed, as a confirmation."""
+    """The same training with a fresh seed, as a confirmation run."""
     return {**row, "role": "confirmation", "seed": seed}
 
 
 def lost(row: Row) -> Row:
-    """The same training, diverged: it has no numbers."""
+    """The same training after divergence: without numbers."""
     return {**row, "diverged": True, "validation": {}, "test": {}, "scaled": {}}
 
 
@@ -117,9 +117,9 @@ def sweep(
     seed: int = 0,
     **others: Any,
 ) -> list[Row]:
-    """Trainings at four inverse temperatures, best with one learning rate.
+    """Trainings at four inverse temperatures; one learning rate is the best.
 
-    The noise falls with the inverse temperature.
+    The noise falls as the inverse temperature rises.
     """
     generator = np.random.default_rng(seed)
     rows = []
@@ -136,17 +136,17 @@ def sweep(
 
 
 def cell_of(row: Row) -> str:
-    """The name of the cell of a training or of a course."""
+    """Name of the cell of a training or of a gradient flow."""
     folder = "confirmation" if row.get("role") == "confirmation" else row["task"]
     place = f"{row.get('sweep', row['network'])}/{row['inverse_temperature']:g}"
     return f"temperature_check/{folder}/{place}/{row['start']}/{row['seed']}"
 
 
 def make_runs(*groups: list[Row]) -> Runs:
-    """Runs of trainings and of courses of gradient flow.
+    """Runs of trainings and of gradient flows.
 
-    A row has the columns of `COLUMNS`, values in "validation", "test", "scaled" (of the
-    test data) and "train", and the rows of its course in "course".
+    A row has the columns of `COLUMNS`; values in "validation", "test", "scaled" (test
+    data) and "train"; and the moments of its flow in "course".
     """
     table = []
     values = []
@@ -175,9 +175,9 @@ def runs() -> Iterator[Runs]:
 
 
 def _runs() -> Runs:
-    """Two architectures: "wrn" is best at 0.1, "gru" at 1.
+    """Sweeps of two architectures: "wrn" is best at 0.1, "gru" at 1.
 
-    There are pairs of "wrn" with three logit norms, and one network that is cooled.
+    There are also "wrn" pairs with three logit norms, and a network with Cooling.
     """
     pairs = [
         training("wrn-pairs", 1.0, 0.1, seed, 0.75 - 0.01 * place, **start)
@@ -198,7 +198,7 @@ def _runs() -> Runs:
 
 
 def pair(correlation: float, *, norm: float) -> Row:
-    """The start of a pair of networks."""
+    """Columns for a network that starts as a pair."""
     return {
         "start": "pair",
         "correlation": correlation,
@@ -207,9 +207,9 @@ def pair(correlation: float, *, norm: float) -> Row:
 
 
 def described(row: Row) -> Row:
-    """A training, with a prediction of the heuristic if it is at inverse temperature 1.
+    """A training with a heuristic's prediction, if its inverse temperature is 1.
 
-    The prediction is 20 with the best learning rate, and 90 with others.
+    The prediction is 20 with the best learning rate, and 90 with the others.
     """
     if row["inverse_temperature"] != 1:
         return row
