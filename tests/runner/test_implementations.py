@@ -65,7 +65,7 @@ def test_a_loss_of_the_users_own_file_is_made_by_its_reference() -> None:
         ("my_losses:Poly", {}, "cannot be imported .*beside params.yaml"),
         ("their_losses:Poly", {}, "cannot be imported .*beside params.yaml"),
         ("torch.nn:CrossEntropyLoss", {}, "Derive it from .*losses.base.Loss"),
-        ("my_losses.PolyLoss", {}, "no such loss.* package.module:Class"),
+        ("my_losses.PolyLoss", {}, "unknown loss.* package.module:Class"),
     ],
 )
 @pytest.mark.usefixtures("project")

@@ -182,7 +182,7 @@ def test_what_would_be_another_training_is_refused(trained: Path) -> None:
         refused = json.loads((trained / "2" / rank / "refused.json").read_text())
         assert "no batch norm" in refused["batch norm"]
         assert (
-            "no frozen batch norm, as correlated pairs have, to be trained by 2 "
+            "no frozen batch norm (as in correlated pairs) to be trained by 2 "
             "processes" in refused["pair"]
         )
         assert (
