@@ -69,7 +69,9 @@ def test_the_focal_paper_has_what_it_needs_and_shows(name: str) -> None:
 
 def test_a_profiles_comment_on_a_section_replaces_the_default_comment() -> None:
     (line,) = [
-        line for line in of("mini")[0].splitlines() if line.startswith("    network:  ")
+        line
+        for line in rendered("mini")[0].splitlines()
+        if line.startswith("    network:  ")
     ]
     assert line.endswith(
         "# ours: a smaller Transformer than Vaswani et al.'s base model"
