@@ -250,6 +250,15 @@ def test_claims_are_cards_with_their_verdicts_as_badges(site_folder: Path) -> No
     assert [text for text in beside if '<b class="verdict ' not in text] == []
 
 
+def test_no_list_runs_on_within_a_paragraph(site_folder: Path) -> None:
+    """A block within a list item is indented by four spaces, or the list ends there."""
+    marker = re.compile(r"\n\s*(?:- |\d+\. )\S.*")
+    for path in sorted(site_folder.rglob("*.html")):
+        text = path.read_text(encoding="utf-8")
+        text = re.sub(r"<(pre|script|style)\b.*?</\1>", "", text, flags=re.DOTALL)
+        assert marker.findall(text) == [], path
+
+
 def test_formulas_are_drawn_without_a_script(site_folder: Path) -> None:
     page = (site_folder / "glossary.html").read_text(encoding="utf-8")
     assert page.count("<math") >= 8

@@ -49,7 +49,8 @@ def clustered(
 def test_the_shipped_heuristic_is_the_fit_of_the_committed_study(
     study: tuple[pd.DataFrame, pd.DataFrame],
 ) -> None:
-    # The shipped fit was made before the committed numbers were rounded to six digits.
+    # The shipped fit was made before the committed numbers were rounded to six digits,
+    # which moves the logarithm of a prediction by about 1e-5.
     fitted, ours = fit_shipped(*study, score_rules(*study)), shipped()
     assert (ours.penalty, ours.constant, ours.datasets) == (
         fitted.penalty,
@@ -59,7 +60,7 @@ def test_the_shipped_heuristic_is_the_fit_of_the_committed_study(
     for _, row in study[0].iterrows():
         statistics = row[list(STATISTICS)].astype(float).to_dict()
         assert ours.predict(statistics).predicted == pytest.approx(
-            fitted.predict(statistics).predicted, rel=1e-5
+            fitted.predict(statistics).predicted, rel=5e-5
         )
     for rule, lost in fitted.lost.items():
         assert ours.lost[rule] == pytest.approx(lost, abs=1e-6), rule

@@ -180,7 +180,9 @@ def test_a_row_says_over_how_many_tasks_of_the_part_shown_its_interval_is(
         ("against B", "v", True),
     ]
     tasks = [{"part": part, "task": task, "pooled": own} for part, task, own in of]
-    write(tmp_path, "two", {**OPEN, "unit": "ECE, against A", "tasks": tasks})
+    parts = [{"part": part} for part in ("against A", "against B")]
+    shown_part = {"unit": "ECE, against A", "tasks": tasks, "parts": parts}
+    write(tmp_path, "two", {**OPEN, **shown_part})
     shown = (
         "points of ECE, against A (n = 9 seeds of these 2 tasks, interval at 90 %) |"
     )
