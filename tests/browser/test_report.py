@@ -19,7 +19,7 @@ PAGES = (
     "mini/pages/focal-records.html",
     *(f"mini/pages/{paper}.html" for paper in SLUGS),
 )
-SCREENS = {420: 40, 1280: 28}
+SCREENS = {420: 40, 1280: 29}
 """Maximum height in screens of a page of claims, by the window's width in pixels.
 
 Each claim shows all studies that tested it, unfolded. With DejaVu Sans the pages have

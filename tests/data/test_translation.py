@@ -51,7 +51,10 @@ def test_a_byte_order_mark_and_empty_lines_at_the_end_are_dropped(
 @pytest.mark.parametrize(
     ("files", "says"),
     [
-        ({"train__de": b"a\nb\nc\n"}, r"letters/train.en: has 2 lines, train.de 3\."),
+        (
+            {"train__de": b"a\nb\nc\n"},
+            r"letters/train.en: has 2 lines, but train.de has 3\.",
+        ),
         ({"train__en": b"a\nb\n \t\n"}, "letters/train.en, line 3: is empty"),
         ({"train__en": b"a\nb\xff\n"}, r"letters/train.en: is not UTF-8 \(byte 3\)"),
         ({"train__en": b""}, "letters/train.en, line 1: is empty"),

@@ -446,6 +446,6 @@ def test_several_processes_are_refused_for_translations(
 ) -> None:
     monkeypatch.setattr("softmax_temperature.stages.focal_appendices.PROCESSES", 2)
     with pytest.raises(
-        InputError, match=r"train_translation under torchrun: .* are not divided"
+        InputError, match=r"train_translation under torchrun: .* cannot be divided"
     ):
         train_translation.cells(tiny)

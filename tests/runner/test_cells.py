@@ -186,7 +186,7 @@ def test_a_damaged_input_fails_the_cell_and_a_missing_one_the_stage() -> None:
     with pytest.raises(CellsFailed, match=r"data/source/source\.json: damaged"):
         run_cells([cell], output=OUTPUT, compute=SERIAL, seed=0)
     Path("data/source/manifest.json").unlink()
-    with pytest.raises(ArtifactError, match="data/source: not there"):
+    with pytest.raises(ArtifactError, match="data/source: missing or incomplete"):
         run_cells([cell], output=OUTPUT, compute=SERIAL, seed=0)
 
 

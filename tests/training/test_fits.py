@@ -67,7 +67,7 @@ def test_samples_keep_their_split_when_rows_or_nodes_are_taken() -> None:
 
 
 def test_samples_under_the_name_of_another_split_are_refused() -> None:
-    with pytest.raises(ValueError, match="must not name test data 'validation'"):
+    with pytest.raises(ValueError, match="test data must not be named 'validation'"):
         Watch({"validation": TEST_IMAGES})
 
 

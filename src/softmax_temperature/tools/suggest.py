@@ -152,9 +152,9 @@ def suggest_temperature(
         >>> from sklearn.datasets import load_digits
         >>> suggestion = suggest_temperature(*load_digits(return_X_y=True))
         >>> suggestion.inverse_temperature, round(suggestion.expected_loss, 1)
-        (35.0, 1.5)
+        (30.0, 1.2)
         >>> suggestion.inside, suggestion.outside
-        (False, ('avg_kurtosis', 'pca_50'))
+        (False, ('pca_50',))
     """
     seed = check_count(seed, "seed", least=0)
     if heuristic is not None and not isinstance(heuristic, RidgeHeuristic):

@@ -87,7 +87,9 @@ def test_the_first_row_as_printed_and_ours(page: str) -> None:
     assert f"| difference in standard errors | {' | '.join(errors)} |" in page
     cooled = rows.loc[list(MODES), "difference_in_standard_errors"]
     assert (cooled.abs() > 3).all()
-    assert "all three cooled cells differ from print by more than three" in page
+    assert (
+        "all three cooled cells differ from the printed ones by more than three" in page
+    )
     runs = read(folder(FULL))
     chosen = runs.select(TABLE_1 & where(schedule="none"))
     means = ECE.of(runs, chosen).groupby(chosen["mode"]).mean()
@@ -149,7 +151,7 @@ def test_three_of_six_gains_miss_the_printed_value(page: str) -> None:
         ("periodic", "none"),
         ("periodic", "piecewise"),
     ]
-    assert "three of these six intervals do not hold the printed value" in page
+    assert "three of the six intervals do not contain the printed value" in page
 
 
 @pytest.mark.parametrize(
@@ -207,9 +209,9 @@ def test_what_collapses_and_what_crelu_ends_at(page: str) -> None:
     curves = rows[rows["run"].isin(chosen.index)].groupby("run")["value"]
     peaks = [f"{100 * one:.0f}" for one in (curves.max().min(), curves.max().max())]
     ends = [f"{100 * one:.0f}" for one in (curves.last().min(), curves.last().max())]
-    assert f"after {' to '.join(peaks)} % of the training" in page
+    assert f"reach a training accuracy of {' to '.join(peaks)} % and then" in page
     assert f"to {' to '.join(ends)} % and the NLL of guessing" in page
     crelu = runs.select(CRELU)
     means = ACCURACY.of(runs, crelu).groupby(crelu["mode"]).mean()
     plain, cooled = points(means["none"]), points(means["last_layer"])
-    assert f"{plain} % without Cooling and at {cooled} % with it" in page
+    assert f"{plain} % without Cooling and {cooled} % with it" in page

@@ -105,7 +105,7 @@ def printed_on(dataset: str) -> dict[tuple[str, str], float]:
     ("study", "dataset", "printed", "heading"),
     [
         ("focal_cifar10", "cifar10-vgg", "CIFAR-10", "last epoch of `focal_cifar10`"),
-        ("text", "newsgroups20-cnn", "20 Newsgroups", "which the paper takes, in %"),
+        ("text", "newsgroups20-cnn", "20 Newsgroups", "which the paper uses, in %"),
         ("text", "sst-tree-lstm", "SST Binary", "| FLSD-53 | 4.1"),
     ],
 )
