@@ -97,7 +97,7 @@ def site_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def browser_program() -> str:
-    """Path of the browser that tests with this marker may start."""
+    """Path of the browser for tests marked `browser`."""
     return next(path for name in BROWSERS if (path := shutil.which(name)))
 
 

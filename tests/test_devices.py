@@ -1,4 +1,4 @@
-"""GPU code stays on one device, has kernels, and does not make the host wait.
+"""GPU code stays on one device, calls existing kernels, and never blocks the host.
 
 Each scenario runs on a simulated GPU (`pretended_gpu.py`) and, with the marker `gpu`,
 on a real one.
