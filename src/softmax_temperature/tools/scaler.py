@@ -123,7 +123,8 @@ class TemperatureScaler(
         rows = checked_logits(logits, labels)
         if len(rows[1].unique()) < 2:
             raise ArgumentError(
-                "y has one class only, which does not identify a temperature",
+                f"labels are all {int(rows[1][0])}, and one class does not identify a "
+                "temperature",
                 "Give rows of at least two classes.",
             )
         fit = search_temperature(*rows, criterion=self.criterion, bins=self.bins)
