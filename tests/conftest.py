@@ -14,8 +14,6 @@ import hypothesis
 import pytest
 from hypothesis.internal.conjecture import providers
 
-from tests.warm_python import warm_python
-
 ROOT = Path(__file__).resolve().parent.parent
 BROWSERS = (
     "chromium",
@@ -64,18 +62,10 @@ def project_root() -> Path:
     return ROOT
 
 
-@pytest.fixture(scope="session")
-def warm_programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with `python` and our programs, which have imported their libraries."""
-    with warm_python(tmp_path_factory.mktemp("warm")) as folder:
-        yield folder
-
-
 @pytest.fixture(scope="module")
-def warm_path(warm_programs: Path) -> Iterator[None]:
-    """PATH with the warm programs first, then those of the tests' environment."""
-    own = Path(sys.executable).parent
-    folders = [str(warm_programs), str(own), os.environ["PATH"]]
+def own_programs() -> Iterator[None]:
+    """PATH with the programs of the tests' environment first."""
+    folders = [str(Path(sys.executable).parent), os.environ["PATH"]]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", os.pathsep.join(folders))
         yield

@@ -160,7 +160,8 @@ def sandwich_interval(
         raise ArgumentError(
             f"the likelihood of the logits is flat at temperature {temperature:g}, so "
             "it gives no interval",
-            "Give the temperature that was fitted on these logits, not at a bound.",
+            "Give a temperature that was fitted on these logits and did not end at a "
+            "bound of the search.",
         )
     quantile = NormalDist().inv_cdf((1 + level) / 2)
     # Half the width on log T, and half the relative width on 1 / T.
@@ -237,8 +238,7 @@ def check_two_classes(labels: Tensor) -> None:
     low, high = torch.aminmax(labels)
     if bool(low == high):
         raise ArgumentError(
-            f"labels are all {int(low)}, but fitting a temperature takes at least two "
-            "classes",
+            f"labels are all {int(low)}, and one class does not identify a temperature",
             "Give rows of at least two classes.",
         )
 

@@ -646,13 +646,13 @@ def test_slopes_of_spreads_of_equal_variance_rarely_hold() -> None:
 
 
 def unrelated(generator: np.random.Generator, *, dim: float = 0.0) -> Any:
-    """Twelve data sets by eight backbones: statistics and optima share data sets, and
-    nothing else.
+    """21 data sets by eleven trained backbones: statistics and optima share data sets,
+    and nothing else.
     """
     names = [
-        (f"set{number}", f"net{other}") for number in range(12) for other in range(8)
+        (f"set{number}", f"net{other}") for number in range(21) for other in range(11)
     ]
-    effects = generator.normal(size=(12, len(STATISTICS) + 1)).repeat(8, axis=0)
+    effects = generator.normal(size=(21, len(STATISTICS) + 1)).repeat(11, axis=0)
     values = 0.5 * effects + generator.normal(size=effects.shape)
     table = pd.DataFrame(values, columns=[*STATISTICS, "inverse_temperature"])
     table["inverse_temperature"] = 100 + 10 * (
@@ -683,7 +683,7 @@ def test_unrelated_statistics_rarely_hold(name: str) -> None:
 @pytest.mark.slow
 def test_a_correlation_on_the_bound_rarely_passes_for_weak() -> None:
     def at_bound(generator: np.random.Generator) -> Any:
-        """Twelve data sets by eight backbones; r of the dimension is 0.3."""
+        """21 data sets by eleven trained backbones; r of the dimension is 0.3."""
         return unrelated(generator, dim=0.3 / (1 - 0.3**2) ** 0.5)
 
     assert held(classifier.CLAIMS, "dimension-is-weak", at_bound, 400) <= limit(400)

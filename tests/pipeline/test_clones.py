@@ -20,7 +20,7 @@ from softmax_temperature.params import read_yaml
 from tests.conftest import ROOT
 from tests.profiles import profile
 
-pytestmark = pytest.mark.usefixtures("warm_path")
+pytestmark = pytest.mark.usefixtures("own_programs")
 SECONDS = 300
 PLAN = "from softmax_temperature.tools.cli import main; main()"
 TRAIN = "TRAIN = 3000\n"
@@ -165,10 +165,7 @@ def test_an_experiment_runs_the_code_of_its_commit(repository: Path, kind: str) 
 
 
 def begin_repro(folder: Path) -> "subprocess.Popen[str]":
-    """`dvc repro`, once its stage waits in the file `started`.
-
-    It is no warm program: signals go to the process itself, and DVC names it.
-    """
+    """`dvc repro`, once its stage waits in the file `started`."""
     process = subprocess.Popen(
         [sys.executable, "-m", "dvc", "repro"],
         cwd=folder,

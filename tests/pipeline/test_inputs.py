@@ -242,7 +242,7 @@ def planned(params: Params) -> tuple[str, ...]:
     return stage.to_run
 
 
-@pytest.mark.usefixtures("warm_path")
+@pytest.mark.usefixtures("own_programs")
 def test_dvc_runs_what_reads_a_replaced_image_and_nothing_else() -> None:
     graph = read_yaml(ROOT / "dvc.yaml")
     stages = {name: graph["stages"][name] for name in ("inputs", "fetch")}

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
@@ -67,12 +68,12 @@ Printed = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def printed(warm_programs: Path) -> Printed:
+def printed() -> Printed:
     """What code prints in a process that imports the package in a folder."""
 
     def run(package: Path, code: str, *arguments: str) -> str:
         return subprocess.run(
-            [warm_programs / "python", "-c", code, *arguments],
+            [sys.executable, "-c", code, *arguments],
             env={"PYTHONPATH": str(package)},
             text=True,
             capture_output=True,

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-pytestmark = pytest.mark.usefixtures("warm_path")
+pytestmark = pytest.mark.usefixtures("own_programs")
 ROOT = Path(__file__).parents[2]
 TRAININGS = """
 import json

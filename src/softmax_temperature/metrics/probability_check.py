@@ -14,8 +14,8 @@ from softmax_temperature.metrics.checks import PROBABILITY_TOLERANCE, ArgumentEr
 SUM_SHARE = 0.5
 # Sums of probabilities that are rounded to three decimals differ from one by less.
 SUM_TOLERANCE = 1e-2
-# Rows of small tables have to sum to one more closely. A single row is never judged,
-# because two small logits can sum to one by chance.
+# In small tables, sums must equal one within a tighter tolerance. A single row is never
+# judged, because two small logits can sum to one by chance.
 FEW_ROWS = 20
 SUM_TOLERANCE_OF_FEW = 1e-4
 # What the rows of a table of probabilities may sum to, with the table's name in a
@@ -26,8 +26,9 @@ WHOLES = {
     255: "probabilities times 255",
     1000: "probabilities times 1000",
 }
-# Logits with few distinct rows, as in a toy example, may have equal sums by chance. So
-# rows with equal sums count only if their largest numbers take this many values.
+# Logits with few distinct rows, as in a toy example, may have equal sums by chance.
+# Rows with equal sums are therefore judged to be probabilities only if their maxima
+# have at least this many distinct values.
 FEWEST_DISTINCT_MAXIMA = 5
 # A table of at least `FEW_ROWS` rows holds sigmoids if this share of the rows lies in
 # [0, 1], and their numbers lie on both sides of 0.5 and span this range. Logits of an

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from softmax_temperature.metrics import ReliabilityBins
 from softmax_temperature.papers.shared.figures import HUES, WIDTH, style
 
-# Inches per panel; a single panel must not be stretched over the page.
-MOST_WIDTH = 3.4
+# Maximum width of a panel in inches, so that a single panel does not fill the page.
+MAX_PANEL_WIDTH = 3.4
 # Inches for the labels on the left.
 AXIS_WIDTH = 0.6
 # Inches of height for titles, labels and the legend.
@@ -38,7 +38,7 @@ def reliability_diagram(
     logarithmic scale, because most samples are in the last bin.
     """
     count = len(tables)
-    width = min(WIDTH, MOST_WIDTH * count)
+    width = min(WIDTH, MAX_PANEL_WIDTH * count)
     with style():
         height = (1 + SHARE_HEIGHT) * (width - AXIS_WIDTH) / count + MARGINS
         figure = Figure(figsize=(width, height), layout="constrained")

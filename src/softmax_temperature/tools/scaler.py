@@ -30,7 +30,7 @@ from softmax_temperature.metrics.probability_check import (
     check_no_softmax_at_end,
     check_not_probs,
 )
-from softmax_temperature.scaling import search_temperature
+from softmax_temperature.scaling import check_two_classes, search_temperature
 from softmax_temperature.tools.arrays import check_dense, check_frame, checked_logits
 from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
 
@@ -121,12 +121,7 @@ class TemperatureScaler(
         if not as_columns and not _are_columns(labels, len(self.classes_)):
             self.classes_, labels = _numbered(labels, len(self.classes_))
         rows = checked_logits(logits, labels)
-        if len(rows[1].unique()) < 2:
-            raise ArgumentError(
-                f"labels are all {int(rows[1][0])}, and one class does not identify a "
-                "temperature",
-                "Give rows of at least two classes.",
-            )
+        check_two_classes(rows[1])
         fit = search_temperature(*rows, criterion=self.criterion, bins=self.bins)
         self.at_bound_ = fit.at_bound
         self.temperature_ = 1.0 if fit.at_bound else fit.temperature

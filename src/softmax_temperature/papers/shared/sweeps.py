@@ -378,7 +378,10 @@ class SlopeOfSpread(Declared):
     unit_as: str = "log spread per decade"
 
     def spreads(self, runs: Runs) -> pd.Series[float]:
-        """The sd over seeds by value of the factor, if it is positive."""
+        """Standard deviation of the metric over seeds, for each value of the factor.
+
+        Values with zero deviation are dropped, because its logarithm is fitted.
+        """
         (chosen,) = self._sides(runs)
         _check_one_task(chosen, self.tasks)
         table = table_by_seed(runs, self.compared.select(chosen), self.of, self.over)
