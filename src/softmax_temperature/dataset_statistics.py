@@ -1,38 +1,36 @@
 """The 23 statistics of a labelled set of embeddings.
 
-classifier_temperature, section 4.2. Every statistic is computed on the L2-normalised
-embeddings, which are all that the cosine classifier sees (section 3.1); only train_mean
-and train_std describe the raw values. docs/classifier_temperature.md lists other
-readings of the paper.
+classifier_temperature, section 4.2. The statistics describe the L2-normalised
+embeddings, which are the cosine classifier's input (section 3.1). Only train_mean and
+train_std describe the raw values. docs/classifier_temperature.md lists other ways to
+read the paper.
 
 - dim: Number of dimensions.
 - n_classes: Number of distinct labels.
 - mean, var: Mean and population variance of all n * dim normalised values.
 - train_mean, train_std: Mean and population standard deviation of all n * dim raw
   values.
-- sb_trace: Trace of the average over classes of the covariance within a class,
-  population form. The paper calls it the intra-class trace, although `b` usually means
-  between.
-- sw_trace: Trace of the average over classes of (m_c - m)(m_c - m)', where m_c is the
-  mean of a class and m the mean of all samples. The paper calls it the inter-class
-  trace.
-- feats_corr: Mean of the dim**2 squared entries of the correlation matrix of the
-  dimensions minus the identity.
-- feats_cos_sim: Mean over pairs of different dimensions of the cosine of their columns,
-  signed, not centred.
+- sb_trace: Trace of the covariance within a class (population form), averaged over
+  classes. The paper calls it the intra-class trace, although `b` usually means between.
+- sw_trace: Trace of (m_c - m)(m_c - m)', averaged over classes, where m_c is the mean
+  of a class and m the mean of all samples. The paper calls it the inter-class trace.
+- feats_corr: Mean squared entry of R - I, where R is the correlation matrix of the
+  dimensions and I the identity.
+- feats_cos_sim: Mean cosine between the columns of two different dimensions, signed and
+  not centred.
 - n_samples: Number of rows.
 - avg_samp_class: n_samples / n_classes.
 - pca_50, pca_75, pca_80, pca_90, pca_95, pca_99: Number of principal components that
   explain this percentage of the variance, divided by dim.
-- avg_kurtosis: Mean over dimensions of the excess (Fisher) kurtosis, biased form; 0 for
-  a normal distribution.
-- avg_normality: Mean over dimensions of Shapiro and Wilk's W, on at most
-  NORMALITY_ROWS rows.
-- silhouette: Mean Euclidean silhouette coefficient of at most SILHOUETTE_ROWS rows
-  among all rows.
-- calinski_harabasz: Calinski and Harabasz's variance ratio, from scikit-learn; 1 if no
-  class has any spread.
-- david_bouldin: Davies and Bouldin's index, from scikit-learn; the name is the paper's
+- avg_kurtosis: Excess (Fisher) kurtosis, biased form, averaged over dimensions; 0 for a
+  normal distribution.
+- avg_normality: The Shapiro-Wilk statistic W of at most NORMALITY_ROWS rows, averaged
+  over dimensions.
+- silhouette: Mean Euclidean silhouette coefficient of at most SILHOUETTE_ROWS rows,
+  each compared with all rows.
+- calinski_harabasz: The Calinski-Harabasz index, from scikit-learn; 1 if no class has
+  any spread.
+- david_bouldin: The Davies-Bouldin index, from scikit-learn; the name is the paper's
   spelling.
 
 feats_corr, feats_cos_sim, avg_kurtosis and avg_normality leave out dimensions that do
@@ -82,21 +80,21 @@ STATISTICS: Final = (
     "calinski_harabasz",
     "david_bouldin",
 )
-# Maximum number of rows whose silhouette is computed, each among all rows.
+# Silhouettes are computed for at most this many rows, each against all rows.
 SILHOUETTE_ROWS: Final = 2_000
 # Royston's approximation of the weights is validated up to this number of rows; scipy
 # warns beyond it.
 NORMALITY_ROWS: Final = 5_000
 
 _EXPLAINED_PERCENTAGES: Final = (50, 75, 80, 90, 95, 99)
-# Differences below this fraction of a value are rounding: float32 embeddings resolve
-# 6e-8, float64 sums err by 1e-15.
+# Differences below this fraction of a value are treated as rounding errors: float32
+# embeddings resolve 6e-8, float64 sums err by 1e-15.
 _ROUNDING: Final = 1e-12
 # scipy's Shapiro-Wilk treats a smaller range as zero, and fourth powers of much smaller
 # values underflow.
 _LEAST_RANGE: Final = 1e-19
-# Numbers in one block of rows, 8 MiB: temporary arrays of this size stay in the
-# processor's cache.
+# Number of float64 values in one block of rows. A block takes 8 MiB, so temporary
+# arrays stay in the processor's cache.
 _BLOCK_NUMBERS: Final = 2**20
 
 Array = NDArray[np.float64]
@@ -104,21 +102,22 @@ Indices = NDArray[np.int64]
 
 
 def describe(embeddings: Tensor, labels: Tensor, *, seed: int = 0) -> dict[str, float]:
-    """The 23 statistics of section 4.2, in the paper's order.
+    """Compute the 23 statistics of section 4.2, in the paper's order.
 
-    Their definitions are in this module's docstring. The order of the rows does not
-    change a single bit of the result. Computed on the CPU in float64, in the memory of
+    This module's docstring defines them. The order of the rows does not change a single
+    bit of the result. The function computes on the CPU in float64 and needs memory for
     about two copies of the embeddings.
 
     Args:
         embeddings: Shape (n, dim), floating point, finite; no row is all zero.
         labels: Shape (n,), int64, not negative; at least two classes, one of them with
             at least two samples.
-        seed: Seed of the drawn rows, for `silhouette` with more than SILHOUETTE_ROWS
-            rows and `avg_normality` with more than NORMALITY_ROWS.
+        seed: Seed for drawing rows: `silhouette` draws if there are more than
+            SILHOUETTE_ROWS rows, `avg_normality` if there are more than NORMALITY_ROWS.
 
     Raises:
-        ValueError: If an argument violates these conditions; the message names it.
+        ValueError: If an argument violates a condition above; the message names the
+            argument.
     """
     _check(embeddings, labels, seed)
     raw, classes = _in_content_order(embeddings, labels)
@@ -148,7 +147,7 @@ def _check(embeddings: Tensor, labels: Tensor, seed: int) -> None:
 
 
 def _in_content_order(embeddings: Tensor, labels: Tensor) -> tuple[Array, Indices]:
-    """A copy of the rows, sorted by their content, and their classes from 0."""
+    """The rows, copied and sorted by content, and their classes, numbered from 0."""
     copied = embeddings.detach().to("cpu", torch.float64, copy=True).contiguous()
     # Rows are sorted by their bytes, so equal numbers must have equal bytes: adding 0.0
     # turns -0.0 into 0.0.
@@ -166,14 +165,14 @@ def _in_content_order(embeddings: Tensor, labels: Tensor) -> tuple[Array, Indice
 
 def _raw_moments(raw: Array) -> dict[str, float]:
     # Deviation: the paper describes mean and train_mean in the same words, and also var
-    # and train_std. We take mean and var from the classifier's input, train_mean and
-    # train_std from the extractor's output.
+    # and train_std. We compute mean and var from the classifier's input, and train_mean
+    # and train_std from the extractor's output.
     train_std, train_mean = torch.std_mean(torch.from_numpy(raw), correction=0)
     return {"train_mean": float(train_mean), "train_std": float(train_std)}
 
 
 def _normalised(raw: Array) -> Array:
-    """The array with rows scaled to length 1, in place to save time."""
+    """Scale the rows to length 1, in place to save time."""
     lengths = np.sqrt(np.einsum("nd,nd->n", raw, raw))
     raw /= lengths[:, None]
     return raw
@@ -209,16 +208,16 @@ def _class_traces(unit: Array, classes: Indices) -> dict[str, float]:
     within = 1 - np.square(means).sum(axis=1)
     between = np.square(means - unit.mean(axis=0)).sum(axis=1)
     # Deviation: sb usually is the scatter between classes, and sw the scatter within.
-    # The paper describes them the other way round, and its Figure 3 uses these names.
-    # That both are averages over classes, in population form, is our reading.
+    # The paper describes them the other way round, and its Figure 3 uses the swapped
+    # names, as we do. We read both as averages over classes, in population form.
     return {"sb_trace": within.mean().clip(min=0.0), "sw_trace": between.mean()}
 
 
 def _varies(columns: Array) -> NDArray[np.bool_]:
-    """Whether each column of normalised rows varies by more than rounding."""
+    """Whether each column of normalised rows varies by more than rounding errors."""
     low = columns.min(axis=0)
     high = columns.max(axis=0)
-    # Normalising the rows may leave rounding in a constant column.
+    # Normalising the rows may leave rounding errors in a constant column.
     rounding = _ROUNDING * np.maximum(np.abs(low), np.abs(high))
     varies: NDArray[np.bool_] = high - low > np.maximum(rounding, _LEAST_RANGE)
     return varies
@@ -275,7 +274,7 @@ def _central_moments(unit: Array) -> tuple[Array, Array]:
 
 
 def _mean_cosine(unit: Array, varying: Indices) -> float:
-    """Mean cosine over pairs of different columns among the varying ones."""
+    """Mean cosine between two different columns, among the columns that vary."""
     count = len(varying)
     if count == 1:
         return 0.0
@@ -293,7 +292,7 @@ def _mean_normality(unit: Array, seed: np.random.SeedSequence) -> float:
     from scipy.stats import shapiro
 
     sample = unit[_drawn_rows(len(unit), NORMALITY_ROWS, seed)]
-    # A column may vary only outside the drawn rows.
+    # A column may be constant on the drawn rows.
     sample = sample[:, _varies(sample)]
     if sample.size == 0:
         return 1.0
@@ -305,7 +304,8 @@ def _explained_shares(covariance: Array, dim: int) -> dict[str, float]:
     explained = np.cumsum(variances) / variances.sum()
     shares: dict[str, float] = {}
     for percentage in _EXPLAINED_PERCENTAGES:
-        # If components explain exactly the percentage, rounding must not add another.
+        # If the first components explain exactly the percentage, a rounding error must
+        # not add another component.
         threshold = percentage / 100 - _ROUNDING
         count = np.searchsorted(explained, threshold) + 1
         shares[f"pca_{percentage}"] = count / dim
@@ -327,15 +327,15 @@ def _separation(
 
 
 def _silhouettes(unit: Array, classes: Indices, rows: Indices) -> Array:
-    """Silhouette coefficients of given rows among all rows.
+    """Silhouette coefficients of the given rows, each compared with all rows.
 
     They equal scikit-learn's `silhouette_samples`.
     """
     # Deviation: the paper does not say whether it sampled. scikit-learn's `sample_size`
     # scores a subset within itself: with 1,000 classes nearly every class of a
-    # 2,000-row subset has one or two members, and the score tends to 0. Drawn rows
-    # scored against all rows estimate the full score without bias, still in time linear
-    # in n.
+    # 2,000-row subset has one or two members, and the score tends to 0. We score the
+    # drawn rows against all rows instead, which estimates the full score without bias,
+    # in time linear in n.
     by_class, counts = _membership(classes)
     sums = _distance_sums(unit, by_class, rows)
     own_class = classes[rows]

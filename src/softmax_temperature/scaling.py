@@ -19,14 +19,15 @@ from softmax_temperature.metrics.checks import (
 )
 from softmax_temperature.metrics.probability_check import check_not_probs
 
-# Bracket of the likelihood search for logits of ordinary scale. For other scales it is
-# multiplied by a power of `BRACKET_STEP`.
+# Bracket of the likelihood search for logits of ordinary scale. For much larger or
+# smaller logits the search multiplies it by a power of `BRACKET_STEP`.
 TEMPERATURE_BOUNDS = (1e-4, 1e4)
 BRACKET_STEP = 1e8
-# Largest ratio of the temperature to the mean margin of the labels. Beyond it the slope
-# at the optimum is lost in the rounding of float64.
+# Largest ratio of the temperature to the mean margin of the labels. At larger ratios,
+# float64 rounding hides the slope at the optimum.
 LARGEST_RATIO = 1e8
-# The inverse of smaller margins, times the bracket, exceeds float64.
+# Smallest accepted margin: the inverse of a smaller one, times the bracket, would
+# exceed float64.
 SMALLEST_MARGIN = 1e-300
 # 0.1, 0.2, ..., 10.0: focal paper, section 5.
 TEMPERATURE_GRID = tuple(tenths / 10 for tenths in range(1, 101))
@@ -44,9 +45,10 @@ class TemperatureFit:
             fraction for "ece".
         at_bound: Whether the search ended at one of its bounds, so that the temperature
             is not an optimum.
-        separable: Whether it ended there because every label has the largest logit of
-            its row, so that the likelihood increases as the temperature falls. If
-            `at_bound` is true and this is false, equal probabilities are most likely.
+        separable: Whether the search ended at the lower bound because every label has
+            the largest logit of its row, so that the likelihood increases as the
+            temperature falls. If `at_bound` is true and `separable` is false, equal
+            probabilities are most likely.
     """
 
     temperature: float
@@ -91,7 +93,7 @@ def fit_temperature(
 def search_temperature(
     logits: Tensor, labels: Tensor, *, criterion: str = "nll", bins: int = 15
 ) -> TemperatureFit:
-    """`fit_temperature` of logits and labels that have been checked."""
+    """`fit_temperature` for logits and labels that have been checked."""
     bins = check_count(bins, "bins", least=1)
     if criterion not in ("nll", "ece"):
         raise ArgumentError(
@@ -114,8 +116,9 @@ def temperature_interval(
     """Confidence interval of a temperature fitted by likelihood (source: ours).
 
     The interval is normal on log T, with the sandwich variance of the estimate, which
-    is also valid for a misspecified model. If the interval of 1 / T would contain 0, as
-    it may near chance, the interval is normal on 1 / T and its upper end is infinite.
+    is also valid for a misspecified model. If the interval of 1 / T would contain 0,
+    which happens when the logits carry little information about the labels, we use an
+    interval that is normal on 1 / T, with an infinite upper end.
 
     Args:
         logits: The fitted logits, shape (n, classes).
@@ -135,7 +138,7 @@ def temperature_interval(
 def sandwich_interval(
     logits: Tensor, labels: Tensor, temperature: float, *, level: float = 0.90
 ) -> tuple[float, float]:
-    """`temperature_interval` of logits and labels that have been checked."""
+    """`temperature_interval` for logits and labels that have been checked."""
     check_positive(temperature, "temperature")
     if not is_number_between(level, 0, 1) or level == 0:
         raise ArgumentError(
@@ -164,7 +167,7 @@ def sandwich_interval(
             "bound of the search.",
         )
     quantile = NormalDist().inv_cdf((1 + level) / 2)
-    # Half the width on log T, and half the relative width on 1 / T.
+    # This is half the width on log T, and also half the relative width on 1 / T.
     half_width = quantile * math.sqrt(squared_slopes) / curvature
     if half_width >= 1:
         return temperature / (1 + half_width), math.inf
@@ -201,15 +204,15 @@ def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
         value = _mean_log_sum(margins, 1 / temperature) - label_margin / temperature
         return TemperatureFit(temperature, value, **state)
 
-    # The mean margin of the labels instead of the largest margin, because a logit of
-    # -1e9 may mask a class.
+    # Use the mean margin of the labels instead of the largest margin, because a logit
+    # of -1e9 may mask a class.
     scale = -label_margin or largest
     step = round(math.log(scale, BRACKET_STEP)) if scale > 0 else 0
     separable = label_margin == 0 and largest > 0
     if separable:
         return fitted(_bracket(step)[0], at_bound=True, separable=True)
-    # Arguments instead of closure variables: brentq leaves a reference cycle that would
-    # keep the margins in memory.
+    # Pass arguments instead of closure variables: brentq leaves a reference cycle that
+    # would keep the margins in memory.
     sample = (margins, label_margin)
     if scale == 0 or _slope(math.log(LARGEST_RATIO * scale), *sample) >= 0:
         return fitted(_bracket(step)[1], at_bound=True)
@@ -262,7 +265,7 @@ def _check_range(margins: Tensor, logits: Tensor) -> None:
 
 
 def _bracket(step: int) -> tuple[float, float]:
-    """Bracket of the search after `step` moves; neighbouring brackets join."""
+    """Bracket of the search after `step` moves; neighbouring brackets share an end."""
     low, high = TEMPERATURE_BOUNDS
     return low * BRACKET_STEP**step, high * BRACKET_STEP**step
 
@@ -298,8 +301,8 @@ def _mean_log_sum(margins: Tensor, inverse_temperature: float) -> float:
 def _fit_calibration_error(
     margins: Tensor, labels: Tensor, bins: int
 ) -> TemperatureFit:
-    # The prediction comes from the undivided logits, because division can round two to
-    # one.
+    # The prediction comes from the undivided logits, because division can round two
+    # logits to one value.
     correct = (margins.argmax(dim=1) == labels).double()
     # The margin of the prediction is 0, so its probability is one over the softmax's
     # denominator. The same memory serves all pieces and temperatures: small tensors
@@ -328,7 +331,7 @@ def _fit_calibration_error(
 
 
 def _pieces(rows: Tensor, table: Tensor | None = None) -> tuple[Tensor, ...]:
-    """Consecutive rows, few enough that temporaries of `table` stay small.
+    """Slices of consecutive rows, short enough to keep temporaries of `table` small.
 
     `table` is `rows` by default.
     """

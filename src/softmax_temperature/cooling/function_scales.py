@@ -2,12 +2,12 @@
 
 Definition 3.2 (3) of the cooling paper replaces an activation f, whose input is
 multiplied by β, by β f(x / β). For ReLU this is ReLU again; for tanh and GELU it is
-not. Their modules therefore hold β in a buffer `cooling_scale`, divide their input by
-it, and multiply their output by it.
+not. A module of tanh or GELU therefore holds β in a buffer `cooling_scale`, divides its
+input by β, and multiplies its output by β.
 
-Layer normalisation removes β from its input, except that epsilon then weighs 1 / β² as
-much. Its module therefore divides by β too, but does not multiply: its output has the
-scale of its own weight and bias.
+Layer normalisation removes β from its input, except that epsilon then counts 1 / β²
+times as much. Its module therefore divides by β too, but does not multiply: its output
+has the scale of its own weight and bias.
 """
 
 from collections.abc import Iterable, Mapping
@@ -44,7 +44,7 @@ RESCALED_FUNCTIONS = frozenset(
         nn.Threshold,
     }
 )
-# Normalisations of each sample by itself, without running statistics.
+# Modules that normalise each sample separately, without running statistics.
 SAMPLE_NORMS = frozenset(
     {
         nn.LayerNorm,
@@ -58,7 +58,7 @@ SAMPLE_NORMS = frozenset(
 
 
 def hold_scales(model: nn.Module, paths: Iterable[str]) -> None:
-    """Register a scale of 1 in each of these modules, in place.
+    """Register a scale of 1 in each of the modules, in place.
 
     Modules that already have a scale keep it.
     """
@@ -67,7 +67,8 @@ def hold_scales(model: nn.Module, paths: Iterable[str]) -> None:
         if BUFFER in dict(module.named_buffers(recurse=False)):
             continue
         module.register_buffer(BUFFER, scalar_buffer(model))
-        # Plain functions of the module, so that copies read their own buffers.
+        # The hooks are plain functions that receive the module, so that a copy reads
+        # its own buffer.
         module.register_forward_pre_hook(unscale_input)
         if type(module) in RESCALED_FUNCTIONS:
             module.register_forward_hook(multiply_output)
@@ -75,7 +76,7 @@ def hold_scales(model: nn.Module, paths: Iterable[str]) -> None:
 
 @torch.no_grad()
 def multiply_scales(model: nn.Module, factors: Mapping[str, float]) -> None:
-    """Multiply the scales of held modules, by path.
+    """Multiply the scales of modules that hold one, by path.
 
     In place, so that compiled and captured networks see it.
     """
@@ -84,11 +85,11 @@ def multiply_scales(model: nn.Module, factors: Mapping[str, float]) -> None:
 
 
 def unscale_input(module: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The forward pre-hook of a held module: x / β."""
+    """Forward pre-hook of a module that holds a scale β: x / β."""
     scaled, *others = inputs
     return (scaled / module.get_buffer(BUFFER), *others)
 
 
 def multiply_output(module: nn.Module, _inputs: object, output: Tensor) -> Tensor:
-    """The forward hook of a held activation: β f(x / β)."""
+    """Forward hook of an activation f that holds a scale β: β f(x / β)."""
     return output * module.get_buffer(BUFFER)

@@ -44,8 +44,8 @@ def hold(model: nn.Module) -> None:
     if BUFFER in dict(model.named_buffers(recurse=False)):
         return
     model.register_buffer(BUFFER, scalar_buffer(model))
-    # The hook is a plain function of the module, so that copies of the network divide
-    # by their own buffers.
+    # The hook is a plain function that receives the module, so that a copy of the
+    # network divides by its own buffer.
     model.register_forward_hook(divide)
 
 
@@ -69,7 +69,7 @@ def _compiled_whole(model: nn.Module) -> str | None:
         return None  # No network is compiled.
     if not _compiled_networks_around(model):
         return None
-    gc.collect()  # That network may have been deleted since.
+    gc.collect()  # The compiled network may have been deleted since.
     wholes = _compiled_networks_around(model)
     return type(getattr(wholes[0], "_orig_mod", wholes[0])).__name__ if wholes else None
 
@@ -86,7 +86,7 @@ def _compiled_networks_around(model: nn.Module) -> list[nn.Module]:
 
 
 def last_layer_temperature(model: nn.Module) -> float:
-    """The temperature that divides the logits of a held network."""
+    """The temperature that divides the logits of a network that holds one."""
     return model.get_buffer(BUFFER).item()
 
 
@@ -105,7 +105,7 @@ def set_last_layer_temperature(model: nn.Module, temperature: float) -> None:
 
 
 def divide(module: nn.Module, _images: object, logits: Any) -> Tensor:
-    """The forward hook of a held network."""
+    """Forward hook of a network that holds a temperature: logits / temperature."""
     check_one_tensor(logits, "model", "cooled")
     cooled: Tensor = logits / module.get_buffer(BUFFER)
     return cooled

@@ -41,7 +41,7 @@ from softmax_temperature.metrics.probability_check import (
 )
 from softmax_temperature.scaling import TemperatureFit, search_temperature
 
-# Maximal and reset temperature in the special cases of Algorithm 3.1 ("Summary",
+# Maximal and reset temperature with which Algorithm 3.1 becomes the mode ("Summary",
 # section 3.2).
 LIMITS = {"last_layer": (math.inf, math.inf), "distributed": (0.0, 1.0)}
 MODES = (*LIMITS, "periodic")
@@ -62,10 +62,10 @@ class Cooling:
     - "last_layer" changes that buffer alone (Definition 3.1).
     - "distributed" spreads each correction over the layers and leaves the buffer at 1
       (Definition 3.2; `plan_redistribution`). Activations such as tanh then hold the
-      scale of their input in a buffer `cooling_scale`, which starts at 1 too.
-    - "periodic" changes the buffer as long as it stays at or below `max_temperature`;
-      above, it sets the buffer to `reset_temperature` and spreads the ratio of the two
-      over the layers (Definition 3.4).
+      scale of their input in a buffer `cooling_scale`, which also starts at 1.
+    - "periodic" changes the buffer as long as it stays at or below `max_temperature`.
+      Once it would rise above, "periodic" sets it to `reset_temperature` and spreads
+      the ratio of the two temperatures over the layers (Definition 3.4).
 
     Args:
         model: Returns one tensor of logits, shape (n, classes) or (n, classes, ...).
@@ -75,8 +75,9 @@ class Cooling:
             0, and infinity for never.
         reset_temperature: The temperature of the last layer after "periodic" has
             redistributed.
-        refit: "whole" raises the whole temperature of the last layer to the factor;
-            "increment" raises only the correction fitted to the present logits.
+        refit: "whole" raises the whole temperature of the last layer to the power κ;
+            "increment" raises only the correction that was fitted to the current
+            logits.
 
     Attributes:
         last_fit: The fit of the last call of `cool`, or None. If it is `at_bound`, that
@@ -103,7 +104,7 @@ class Cooling:
     # Deviation: Algorithm 3.1, lines 1 and 12 ("Temperature minimising cross entropy"
     # and "update using new"), leaves open whether the factor acts on the whole
     # temperature or on its correction. The default is "whole", which is closer to the
-    # wording. They agree at factor 1, and in "distributed" mode.
+    # wording. "whole" and "increment" agree at factor 1, and in "distributed" mode.
 
     def __init__(
         self,
@@ -194,7 +195,7 @@ class Cooling:
         check_not_probs(undivided, remedy=NO_SOFTMAX, sigmoids=False)
         fit = search_temperature(rows, classes, criterion="nll")
         if bool((classes == classes[0]).all()):
-            # This is the rule of `check_two_classes`, but training must not stop here.
+            # `check_two_classes` would raise here, but training must go on.
             fit = replace(fit, at_bound=True)
         if fit.at_bound:
             # Deviation: the paper does not say what happens when the likelihood has no
@@ -215,8 +216,8 @@ class Cooling:
 
     def _whole(self, present: float, correction: float) -> float:
         """The new temperature, measured in front of the buffer."""
-        # The correction is fitted to the present logits instead of those in front of
-        # the buffer, which keeps the search far from its bounds.
+        # The correction is fitted to the current logits instead of the logits in front
+        # of the buffer, which keeps the search far from its bounds.
         temperatures = torch.tensor([present, correction], dtype=torch.float64)
         present_power = self.factor if self.refit == "whole" else 1.0
         powers = torch.tensor([present_power, self.factor], dtype=torch.float64)

@@ -16,7 +16,7 @@ from softmax_temperature.metrics.checks import check_positive
 
 @dataclass(frozen=True)
 class Redistribution:
-    """Powers of a temperature by which a network's parameters and outputs are divided.
+    """The powers of a temperature that divide a network's parameters and outputs.
 
     Attributes:
         layers: L, the number of convolutions and dense layers on the longest path.
@@ -35,7 +35,7 @@ class Redistribution:
 
 
 def plan_redistribution(model: nn.Module) -> Redistribution:
-    """Powers for a network's parameters that divide its logits by the temperature.
+    """Plan the powers of a temperature that divide a network's logits by it.
 
     The paper divides the weights of each of L layers in a chain by T^(1/L) and the bias
     of layer i by T^(i/L) (Definition 3.2). We do the same on a graph. Tensors that can
@@ -47,7 +47,7 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
     powers of its output's and its input's group. The new function is exactly the old
     function over T (equation 3.2).
 
-    - Layers between two tensors of one group, such as a residual branch beside an
+    - Layers between two tensors of one group, such as a residual branch parallel to an
       identity, do not count; only their biases are scaled.
     - The input of a batch normalisation has power 0, because it must fit the running
       statistics and epsilon. Its weight and bias carry the power of its output, and the
@@ -63,10 +63,11 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
             the module. Nothing changes.
     """
     # Deviation: Algorithm 3.1 leaves out batch normalisation and skip connections as
-    # "straightforward to address". A skip forces one scale on both of its ends, so the
-    # layers between them carry none of the temperature. A batch normalisation leaves
-    # its input as it is, and its affine parameters carry the scale. Attention is
-    # refused: queries and keys must not be scaled, but the values next to them are.
+    # "straightforward to address". A skip connection forces the same scale on both of
+    # its ends, so the layers between them carry none of the temperature. A batch
+    # normalisation leaves its input as it is, and its affine parameters carry the
+    # scale. Attention is refused: queries and keys must not be scaled, but the values
+    # next to them are.
     graph = scale_graph(model)
     if graph.logits in graph.fixed:
         where = graph.fixed[graph.logits]
@@ -98,7 +99,7 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
 def _powers_of_functions(
     graph: ScaleGraph, powers: Sequence[float]
 ) -> dict[str, float]:
-    """Power of the input of each held function, by the module's path."""
+    """Power of the input of each function that holds a scale, by the module's path."""
     found: dict[str, float] = {}
     for path, group in graph.functions:
         power = powers[group]
@@ -125,7 +126,7 @@ def parameter_scales(
 def redistribute(model: nn.Module, plan: Redistribution, temperature: float) -> None:
     """Divide the function of a network by a temperature, in its layers and in place.
 
-    The functions of the plan must be held, see `function_scales.hold_scales`.
+    The functions of the plan must hold a scale; see `function_scales.hold_scales`.
     """
     for parameter, scale in parameter_scales(model, plan, temperature).items():
         parameter.mul_(scale)
@@ -135,7 +136,7 @@ def redistribute(model: nn.Module, plan: Redistribution, temperature: float) -> 
 
 
 def _depths(graph: ScaleGraph) -> list[int]:
-    """Layers on the longest path to each group.
+    """Number of layers on the longest path to each group.
 
     Groups that lead back to each other form a loop and have the same depth.
     """

@@ -1,6 +1,6 @@
-"""The graph of scales of a network.
+"""The graph of a network's scales.
 
-It says which tensors share one scale, and which layers lie between them.
+Its groups are the tensors that share a scale; its edges are the layers between them.
 """
 
 import builtins
@@ -91,7 +91,7 @@ REFUSED_FUNCTIONS = {
     "softmax": "normalises exponentials, which a scale changes",
 }
 
-# Functions and methods by name. A homogeneous one reads one tensor and any number of
+# Homogeneous functions and methods, by name. Each reads one tensor and any number of
 # numbers.
 HOMOGENEOUS = frozenset(
     {
@@ -153,10 +153,11 @@ QUOTIENTS = frozenset({"truediv", "div", "div_"})
 SIZES = frozenset({"size", "dim"})
 SIZE_ATTRIBUTES = frozenset({"shape", "ndim", "dtype", "device"})
 
-# Modules in which operations are looked up by name.
+# Python modules in which operations are looked up by name.
 _NAMESPACES = (operator, torch, F, builtins)
 _NO_SCALE = "does not pass the scale of its input to its output"
-# Functions and methods whose modules can hold a scale, by name: tanh for Tanh.
+# Functions and methods with the torch module that can hold their scale, by name: tanh
+# and Tanh.
 _MODULES_OF_FUNCTIONS = {
     kind.__name__.lower(): kind.__name__ for kind in RESCALED_FUNCTIONS
 } | {
@@ -199,8 +200,8 @@ class ScaleGraph:
         fixed: The groups that must keep their scale, each with the reason.
         logits: Group of the network's output.
         outputs: Group of the output of each module that is called, by path.
-        functions: Path of each module that has to see its input unscaled, with the
-            group of that input; an entry for each call.
+        functions: Path of each module that needs its input unscaled, and the group of
+            that input; one entry per call.
     """
 
     layers: tuple[Layer, ...]
@@ -218,16 +219,16 @@ def scale_graph(model: nn.Module) -> ScaleGraph:
     preserves the scale of its input. A sum or a concatenation needs one scale for all
     its inputs. A convolution or dense layer may change the scale by its weights. A
     batch normalisation needs its input unscaled, and may change the scale of its
-    output. Other activations (tanh, GELU) preserve the scale if they hold it, and a
-    normalisation of each sample (layer normalisation) removes it: see
-    `function_scales`. The trace treats `a += b` as `a = a + b`, so the network must not
-    read the old `a` afterwards under another name.
+    output. Other activations (tanh, GELU) preserve the scale if they hold it in a
+    buffer. A normalisation of each sample (layer normalisation) removes the scale. Both
+    are in `function_scales`. The trace treats `a += b` as `a = a + b`, so the network
+    must not read the old `a` afterwards under another name.
 
     Raises:
         ValueError: If `torch.fx` cannot trace the network, if its training and
-            evaluation modes differ, or if it contains an unknown operation or one that
-            traces miss (a hook, a replaced forward function). The message names the
-            module.
+            evaluation modes compute different functions, or if it contains an unknown
+            operation or one that a trace does not show (a hook, a replaced forward
+            function). The message names the module.
     """
     _refuse_hidden_operations(model)
     modes = {module: module.training for module in model.modules()}
@@ -271,7 +272,7 @@ class _Tracer(fx.Tracer):
 
 @dataclass(frozen=True)
 class _NodeLayer:
-    """A `Layer` between nodes instead of groups, because groups may still merge."""
+    """A `Layer` between nodes, because the groups are not final yet."""
 
     source: fx.Node
     target: fx.Node
@@ -291,7 +292,8 @@ class _Walk:
         # Nodes that must keep their scale, each with the reason.
         self.fixed: list[tuple[fx.Node, str]] = []
         self.layers: list[_NodeLayer] = []
-        # The input of each call of a module that needs its input unscaled.
+        # Modules that need their input unscaled: the path and the input node of each
+        # call.
         self.functions: list[tuple[str, fx.Node]] = []
         # The module that uses each parameter.
         self.owners: dict[nn.Parameter, str] = {}
@@ -319,7 +321,7 @@ class _Walk:
         return self._numbered(logits)
 
     def _numbered(self, logits: fx.Node) -> ScaleGraph:
-        """The scale graph, with groups numbered in the order of computation."""
+        """Build the scale graph, with groups numbered in the order of computation."""
         numbers: dict[fx.Node, int] = {}
         group: dict[fx.Node, int] = {}
         for node in self.groups:
@@ -375,7 +377,8 @@ class _Walk:
         if node.args != (source,):
             raise _refusal(where, "is not called with its input as the only argument")
         if getattr(module, "inplace", False) and len(source.users) > 1:
-            # If held, it would no longer modify the tensor that others read.
+            # A module that holds a scale would no longer modify the tensor that others
+            # read.
             raise _refusal(where, "works in place on a tensor that is read elsewhere")
         self.functions.append((str(node.target), source))
 
@@ -384,7 +387,8 @@ class _Walk:
     ) -> None:
         for name, inner in module.named_children():
             if type(inner) in RESCALED_FUNCTIONS:
-                # It reads the normalised tensor, which has the output's scale.
+                # The activation reads the normalised tensor, which has the output's
+                # scale.
                 self.functions.append((f"{node.target}.{name}", node))
             elif type(inner) not in HOMOGENEOUS_MODULES:
                 raise _refusal(
@@ -455,8 +459,8 @@ class _Walk:
 def _trace(model: nn.Module) -> fx.Graph:
     tracer = _Tracer()
     try:
-        # The tracer stores constants on the module that it traces. Only a shallow copy
-        # gets them.
+        # The tracer stores constants on the module that it traces, so it traces a
+        # shallow copy.
         return tracer.trace(copy.copy(model))
     except (
         TypeError,
@@ -489,7 +493,7 @@ def _innermost(stack: Mapping[str, tuple[str, type[nn.Module]]]) -> str:
 
 
 def _passes(name: str | None, node: fx.Node, tensor: fx.Node) -> bool:
-    """Whether the output scales with the single tensor input."""
+    """Whether scaling the only tensor input scales the output."""
     arguments = [*node.args, *node.kwargs.values()]
     if arguments.count(tensor) != 1:
         # For example, a square.
@@ -510,7 +514,7 @@ def _passes(name: str | None, node: fx.Node, tensor: fx.Node) -> bool:
 
 
 def _unites(name: str | None, node: fx.Node) -> bool:
-    """Whether the output scales when all tensor inputs are scaled alike."""
+    """Whether scaling all tensor inputs alike scales the output."""
     if name in SUMS:
         # A number other than zero has a scale of its own. The second term may be a
         # keyword.
@@ -539,12 +543,12 @@ def _reason(name: str | None) -> str:
 
 
 def _has_running_statistics(module: nn.Module) -> bool:
-    """Whether an instance normalisation keeps statistics, as a batch normalisation."""
+    """Whether an instance normalisation keeps running statistics."""
     return bool(getattr(module, "track_running_stats", False))
 
 
 def _is_norm_with_activation(module: nn.Module) -> bool:
-    """Whether this is timm's normalisation; by name, as timm may not be installed."""
+    """Whether this is timm's normalisation, told by name: timm may not be installed."""
     kind = type(module)
     return f"{kind.__module__}.{kind.__name__}" == _NORM_WITH_ACTIVATION
 

@@ -32,7 +32,7 @@ IMAGES = 16
 
 
 def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
-    """A copy that divides by the temperature in its layers and multiplies at the end.
+    """A copy whose layers divide by the temperature and whose end multiplies by it.
 
     Definition 3.6: both networks compute the same function. The paper's β_i are
     T^-(power of layer i), and 1 for the logits.
@@ -51,7 +51,7 @@ def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
 
 
 def predicted_output_ratios(model: nn.Module, temperature: float) -> dict[str, float]:
-    """Ratio of each module's output in the scale-equivalent network to the original.
+    """Each module's output in the scale-equivalent network over its original output.
 
     Lemma 3.3, by path of the module: T^(-i/L) for layer i of a chain. The last layer's
     output is measured before the final division.
@@ -63,11 +63,12 @@ def predicted_output_ratios(model: nn.Module, temperature: float) -> dict[str, f
 def predicted_gradient_ratios(
     model: nn.Module, temperature: float, *, relative: bool = False
 ) -> dict[str, float]:
-    """Ratio of each gradient in the scale-equivalent network to the original.
+    """Each gradient in the scale-equivalent network over the original gradient.
 
     Theorem 3.7, by name of the parameter: β_i / β_(i+1) for weights and 1 / β_(i+1) for
-    biases. It is the inverse of the factor by which the parameter was multiplied, or
-    the square of this inverse for gradients divided by their parameters (`relative`).
+    biases. The ratio is the inverse of the factor by which the parameter was
+    multiplied. For gradients divided by their parameters (`relative`) it is the square
+    of that inverse.
     """
     powers = plan_redistribution(model).parameters
     exponent = 2 if relative else 1
@@ -80,7 +81,7 @@ def predicted_gradient_ratios(
 def predicted_last_layer_gradients(
     model: nn.Module, images: Tensor, labels: Tensor
 ) -> dict[str, Tensor]:
-    """Gradients of the mean cross-entropy of a held network, by name of the parameter.
+    """Gradients of a cooled network's mean cross-entropy, by name of the parameter.
 
     Proposition 3.5, equation 3.1: `<softmax(z / T) - y, dz/dw> / T`, where z are the
     logits in front of the division by the temperature T, and y is one-hot.
@@ -157,7 +158,7 @@ def _gradients_by_name(
 def theory_checks(
     networks: Mapping[str, Callable[[], nn.Module]], *, classes: int, size: int
 ) -> pd.DataFrame:
-    """Check all `statements` on networks by name.
+    """Check all `statements` on the named networks.
 
     Each network is made at random, in float64 and evaluation mode, with logits at
     temperature 100. It classifies images (n, 3, `size`, `size`).
@@ -215,7 +216,7 @@ def statements(
 def _gradient_norms(
     network: nn.Module, images: Tensor, labels: Tensor
 ) -> tuple[float, float, float]:
-    """Predicted and measured norm of the gradient, and their largest difference."""
+    """Predicted and measured gradient norm, and the largest relative difference."""
     predicted = predicted_last_layer_gradients(network, images, labels)
     measured = measured_gradients(network, images, labels)
     differences = []
@@ -236,10 +237,11 @@ def _ratios(
     before: Mapping[str, Tensor],
     after: Mapping[str, Tensor],
 ) -> tuple[float, float, float]:
-    """Predicted and measured ratio of tensors, and their largest difference.
+    """Predicted and measured ratio of tensors, and the largest relative difference.
 
-    The measured ratio is the least-squares scale between a tensor before and after. The
-    difference includes the residual of that fit.
+    The measured ratio is the least-squares scale that maps a tensor of the original
+    network to its counterpart in the scale-equivalent one. The difference includes the
+    residual of that fit.
     """
     scales = []
     differences = []

@@ -76,7 +76,7 @@ class SampleLoss(Loss):
     sigmoids: ClassVar[bool] = True
     """Whether to refuse logits that look like sigmoids."""
     weight: Tensor | None
-    # Number of rows that were checked for probabilities.
+    # Number of rows that have been checked for probabilities.
     _judged_rows = 0
 
     def __init__(
@@ -162,7 +162,7 @@ class SampleLoss(Loss):
     def counted_rows(
         self, logits: Tensor, labels: Tensor
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Rows whose label is not ignored, their labels, and the mask (None if all)."""
+        """Rows and labels that are not ignored, and their mask (None if all count)."""
         if self.ignore_index is None:
             return logits, labels, None
         # Widen first, because -100 as uint8 equals the label 156.
@@ -180,7 +180,7 @@ class SampleLoss(Loss):
             self._judged_rows += len(logits)
 
     def class_weights(self, classes: int, dtype: torch.dtype) -> Tensor | None:
-        """The class weights in a dtype; ValueError unless their shape is (classes,)."""
+        """The class weights as a dtype; ValueError unless their shape is (classes,)."""
         if self.weight is None:
             return None
         check_weighted_classes(self.weight, classes)
@@ -212,7 +212,7 @@ def split_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def widened(tensor: Tensor) -> Tensor:
-    """The tensor in float32 if its dtype is narrower, otherwise as it is."""
+    """Cast the tensor to float32 if its dtype is narrower."""
     # Differences of float16 logits can overflow.
     return tensor.float() if tensor.dtype.itemsize < 4 else tensor
 
@@ -264,7 +264,7 @@ def check_batch(
         logits: Shape (n, classes).
         labels: Shape (n,) or (n, classes).
         probs: Whether to refuse logits that look like probabilities.
-        sigmoids: Whether to refuse logits that look like sigmoids, too.
+        sigmoids: Whether to refuse logits that look like sigmoid outputs, too.
     """
     check_logits(logits, values=False)
     readable = may_be_read(logits)
@@ -308,7 +308,7 @@ def _masked_classes(logits: Tensor) -> Tensor | None:
 
 
 def _check_soft_labels(labels: Tensor, masked: Tensor | None) -> None:
-    """Refuse rows that are not probabilities, and mass on masked classes."""
+    """Refuse rows that are not probabilities, and probability on a masked class."""
     sums = labels.sum(dim=1, dtype=torch.float64)
     tolerance = max(PROBABILITY_TOLERANCE, torch.finfo(labels.dtype).eps)
     inside = ((labels >= 0) & (labels <= 1 + tolerance)).all(dim=1)

@@ -33,7 +33,7 @@ def brier_loss(logits: Tensor, labels: Tensor, *, reduction: str = "mean") -> Te
 def squared_distances(logits: Tensor, targets: Tensor) -> Tensor:
     """Squared distance of each sample's probabilities to its targets, (n,)."""
     log_probs, log_complements = log_probs_and_complements(logits)
-    # Where a target is close to 1, a difference of complements has more digits.
+    # Where a target is close to 1, the difference of the complements is more precise.
     differences = torch.where(
         targets > 0.5,
         (1 - targets) - log_complements.exp(),

@@ -30,7 +30,8 @@ def focal_loss(
     Args:
         logits: Shape (n, classes); -inf for masked classes.
         labels: Class indices (n,), or probabilities (n, classes).
-        gamma: At least 0, a number or one per sample, (n,); 0 gives the cross-entropy.
+        gamma: Focusing parameter, at least 0: one number, or one per sample, (n,). With
+            0 the loss is the cross-entropy.
         reduction: "mean", "sum" or "none", which returns (n,).
 
     Raises:
@@ -48,7 +49,7 @@ def focal_loss(
                 f"gamma must be a number or have shape ({len(logits)},), "
                 f"got {tuple(gamma.shape)}"
             )
-        # A gamma with a wider dtype would promote the loss to it.
+        # A gamma with a wider dtype would promote the loss to that dtype.
         gamma = gamma.to(wide.dtype)
     if is_soft(logits, labels):
         losses = soft_focal_terms(wide, labels.to(wide), gamma).sum(dim=1)
@@ -114,7 +115,7 @@ class FocalLoss(SampleLoss):
 
     @classmethod
     def from_options(cls, **options: Any) -> Self:
-        """The loss with the option `gamma`, which params.yaml must give."""
+        """Make the loss with the option `gamma`, which params.yaml must set."""
         if "gamma" not in options:
             raise TypeError("the option gamma is required")
         return super().from_options(**options)

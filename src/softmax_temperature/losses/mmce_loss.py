@@ -20,7 +20,7 @@ from softmax_temperature.metrics.checks import (
     check_positive,
 )
 
-# Largest batch: the matrix of all pairs then takes 1 GiB in float32.
+# Largest batch. Its matrix of all pairs takes 1 GiB in float32.
 MOST_ROWS = 16_384
 # Width of the Laplacian kernel on confidences.
 KERNEL_WIDTH = 0.4
@@ -54,8 +54,8 @@ def mmce(
     confidences, complements, correct = _top_label(logits, labels)
     residuals = torch.where(correct, complements, -confidences) / len(confidences)
     square = residuals @ _kernel(confidences, kernel_width) @ residuals
-    # Deviation: the released code returns the square. The definition that it cites has
-    # the root, which is the default here.
+    # Deviation: the released code returns the square. The definition that it cites
+    # takes the square root, which is the default here.
     if as_released:
         return square.to(logits.dtype)
     return _safe_root(square).to(logits.dtype)
@@ -72,10 +72,10 @@ def weighted_mmce(
 
     The focal paper trains on cross-entropy plus twice this penalty. It is the distance
     between the mean of (1 - r) k(r, .) over correct predictions and the mean of r k(r,
-    .) over wrong predictions; a mean over no predictions is zero. Arguments and errors
-    as in `mmce`, except `as_released`: it divides every double mean by its number of
-    pairs a second time, and gives 0 for a batch whose predictions are all correct or
-    all wrong.
+    .) over wrong predictions; a mean over no predictions is zero. With `as_released`,
+    every double mean is divided by its number of pairs a second time, and a batch whose
+    predictions are all correct or all wrong gives 0. The other arguments and the errors
+    are as in `mmce`.
     """
     check_flag(as_released, "as_released")
     _check(logits, labels, kernel_width)
@@ -143,8 +143,8 @@ def _kernel(confidences: Tensor, width: float) -> Tensor:
 
 def _safe_root(square: Tensor) -> Tensor:
     """The square root; value and gradient are zero if rounding made it negative."""
-    # The inner `where` keeps the infinite slope of the root out of the backward pass as
-    # well as the value.
+    # Without the inner `where`, the backward pass would multiply 0 by the infinite
+    # slope of the root.
     positive = square > 0
     return torch.where(positive, torch.sqrt(torch.where(positive, square, 1)), 0)
 

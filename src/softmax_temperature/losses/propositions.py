@@ -1,4 +1,4 @@
-"""The focal paper's theory in numbers, and its propositions compared with autograd."""
+"""Numbers from the focal paper's theory, and checks of its propositions by autograd."""
 
 import math
 from typing import NamedTuple
@@ -47,7 +47,7 @@ def threshold(gamma: float) -> float:
     def excess(p: float) -> float:
         return _g(p, gamma) - 1
 
-    # g > 1 at the lower end, for gamma below 1 and above; at p = 0.5 it is
+    # At the lower end g exceeds 1, whether gamma is below or above 1. At p = 0.5, g is
     # (1 + gamma log 2) / 2^gamma < 1.
     lower = 0.25 / max(gamma, 1)
     return float(brentq(excess, lower, 0.5, xtol=ROOT_TOLERANCE))

@@ -9,7 +9,7 @@ from softmax_temperature.runner.implementations import load_class, reference_to
 
 
 def make_loss(name: str, options: dict[str, Any]) -> Loss:
-    """The loss with a name or a "package.module:Class", with its options.
+    """Make a loss from its name, or from a "package.module:Class", and its options.
 
     Raises:
         InputError: If there is no such loss, or it does not accept the options.

@@ -84,7 +84,7 @@ class ScheduledFocalLoss(FocalLoss):
 
     @classmethod
     def from_options(cls, **options: Any) -> Self:
-        """The loss from `gammas` and `milestones`, which params.yaml must give."""
+        """Make the loss from `gammas` and `milestones`, which params.yaml must set."""
         for name in ("gammas", "milestones"):
             if name not in options:
                 raise TypeError(f"the option {name} is required")

@@ -61,7 +61,7 @@ class TemperedCrossEntropyLoss(CrossEntropyLoss):
     """
 
     arguments: ClassVar[tuple[str, ...]] = ("inverse_temperature",)
-    # Cosines may all be at least zero.
+    # Cosines may all be at least zero, as sigmoid outputs are.
     sigmoids: ClassVar[bool] = False
 
     def __init__(

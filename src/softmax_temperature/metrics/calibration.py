@@ -11,10 +11,11 @@ from torch import Tensor
 
 from softmax_temperature.metrics.checks import check_count, check_labels, check_probs
 
-# Elements of the largest float64 temporary: 16 MiB, small enough for the allocator to
-# reuse.
+# Number of elements of the largest float64 temporary. It takes 16 MiB, small enough for
+# the allocator to reuse.
 CHUNK = 2**21
-# With this number, the standard error of the noise floor is 1 % of the floor.
+# Number of simulations for the noise floor. Its standard error is then 1 % of the
+# floor.
 NOISE_DRAWS = 500
 
 
@@ -96,10 +97,10 @@ def adaptive_calibration_error(
 ) -> Tensor:
     """ECE over bins of equal mass (AdaECE, section 2).
 
-    Bin sizes differ by at most one: the n % bins bins of lowest confidence are larger.
-    All samples are used. Samples of equal confidence at an edge are split between both
-    bins in proportion, whether correct or wrong. Arguments, return and errors as in
-    `expected_calibration_error`.
+    Bin sizes differ by at most one: the n % bins bins of lowest confidence hold one
+    sample more. All samples are used. If samples of equal confidence lie at an edge,
+    correct and wrong ones are split between both bins in the same proportion.
+    Arguments, return and errors as in `expected_calibration_error`.
     """
     # Deviation: the released code interpolates bin edges between sorted confidences and
     # leaves the bins open on the left. That drops the smallest confidence and every
@@ -113,10 +114,10 @@ def adaptive_calibration_error(
 def classwise_calibration_error(
     probs: Tensor, labels: Tensor, *, bins: int = 15
 ) -> Tensor:
-    """Mean over all classes of the ECE of their probability (Classwise-ECE, section 2).
+    """Mean ECE of the probabilities of all classes (Classwise-ECE, section 2).
 
-    Classes without a label count too. Arguments, return and errors as in
-    `expected_calibration_error`.
+    Classes that do not occur among the labels count, too. Arguments, return and errors
+    as in `expected_calibration_error`.
     """
     # Deviation: the released code averages over the classes up to the largest label
     # that occurs.
@@ -185,7 +186,7 @@ def _top_label(probs: Tensor, labels: Tensor, bins: int) -> tuple[Tensor, Tensor
 def row_pieces(
     scores: Tensor, labels: Tensor, *, temperature: float = 1.0
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Consecutive rows of scores over a temperature, as float64, with their labels.
+    """Slices of scores divided by a temperature, as float64, with their labels.
 
     Temporaries of the shape of one piece have at most `CHUNK` elements.
     """

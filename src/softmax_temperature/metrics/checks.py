@@ -277,7 +277,7 @@ def check_at_least_zero(value: float, name: str) -> None:
 
 
 def is_number_between(value: Any, low: float, high: float) -> bool:
-    """Whether a value is one number of [low, high).
+    """Whether a value is a single number in [low, high).
 
     Text, lists, longer tensors and truth values do not count as numbers.
     """
@@ -289,7 +289,7 @@ def is_number_between(value: Any, low: float, high: float) -> bool:
         TypeError,
         ValueError,
         RuntimeError,
-    ):  # Arrays of several numbers raise the last two.
+    ):  # Arrays raise the last two.
         return False
 
 

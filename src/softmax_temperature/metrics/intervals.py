@@ -3,10 +3,10 @@
 A binned calibration error is a sum of absolute values of means, one for each bin: the
 accuracy minus the mean confidence, times the bin's share of the samples. Noise
 increases an absolute value on average, so the plain error of a sample is biased
-upwards. It is at least zero and at most the error of a calibrated model. The bootstrap
-underestimates this bias: near perfect calibration, its intervals cover the true value
-only half of the time. Here the normal interval around the plain error is widened, in
-closed form, by the biases that are consistent with the sample.
+upwards. This bias lies between zero and the error that a calibrated model would show.
+The bootstrap underestimates this bias: near perfect calibration, its intervals cover
+the true value only half of the time. Here the normal interval around the plain error is
+widened, in closed form, by the biases that are consistent with the sample.
 `docs/calibration_intervals.md` compares the coverage of this interval with others.
 """
 
@@ -28,12 +28,12 @@ from softmax_temperature.metrics.calibration import (
     row_pieces,
 )
 
-# Each end of a 90 % interval misses 5 %.
+# Normal quantile for one end of a 90 % interval, which misses 5 %.
 ONE_SIDED = NormalDist().inv_cdf(0.95)
-# The quantile if the data choose the sign.
+# Normal quantile for an end whose sign the data choose.
 TWO_SIDED = NormalDist().inv_cdf(0.975)
-# In standard errors: for 79 of 80 bins the true gap is closer than this to the observed
-# gap.
+# Number of standard errors. The true gap is closer than this to the observed gap in 79
+# of 80 bins.
 CLEAR = 2.5
 
 
@@ -136,7 +136,7 @@ class ClassCells(NamedTuple):
     """
 
     means: Tensor
-    # The larger of the observed and the calibrated model's mean square.
+    # The larger of two mean squares: the observed one, and a calibrated model's.
     squares: Tensor
     # Sum of `squares` minus the sum of the observed mean squares.
     unseen_square: float
@@ -145,7 +145,7 @@ class ClassCells(NamedTuple):
     def of(
         cls, logits: Tensor, labels: Tensor, bins: int, *, temperature: float = 1.0
     ) -> ClassCells:
-        """The cells of logits (n, classes) over a temperature, and labels (n,)."""
+        """Cells of logits (n, classes) divided by a temperature, and labels (n,)."""
         samples, classes = logits.shape
         sums = logits.new_zeros(classes * bins, dtype=torch.float64)
         calibrated = torch.zeros_like(sums)
@@ -179,7 +179,7 @@ def classwise_error(
     *,
     temperature: float = 1.0,
 ) -> BinnedError:
-    """Classwise-ECE of logits (n, classes) over a temperature, from their cells.
+    """Classwise-ECE of logits (n, classes) divided by a temperature, from their cells.
 
     Labels have shape (n,).
     """

@@ -101,7 +101,7 @@ def out_of_distribution_curve(
     Raises:
         ValueError: If an argument is malformed.
     """
-    # Imported here for the reason given in `out_of_distribution_auroc`.
+    # Imported here because scikit-learn takes a second to import.
     from sklearn.metrics import roc_curve
 
     points = check_count(points, "points", least=1)

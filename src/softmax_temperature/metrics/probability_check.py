@@ -18,8 +18,8 @@ SUM_TOLERANCE = 1e-2
 # judged, because two small logits can sum to one by chance.
 FEW_ROWS = 20
 SUM_TOLERANCE_OF_FEW = 1e-4
-# What the rows of a table of probabilities may sum to, with the table's name in a
-# message. Probabilities may be stored as bytes or in parts of a thousand.
+# The sums that rows of probabilities may have, each with the words for such a table in
+# a message. Probabilities may be stored as bytes or in parts of a thousand.
 WHOLES = {
     1: "probabilities",
     100: "percentages",
@@ -39,7 +39,7 @@ SIGMOID_RANGE = 0.3
 DECIMALS = (1, 2, 3)
 # Error of a rounded number in float32, in units of its last decimal.
 ROUNDING = 1e-4
-# The largest distance of a row's sum from one that is taken for a rounding error.
+# The largest distance of a row's sum from one that counts as a rounding error.
 LARGEST_MISS = 0.5
 
 # A probability computed as one minus a sum can fall this far below 0 by rounding.
@@ -171,9 +171,9 @@ def _share_with_constant_sum(
 ) -> float:
     """Share of the rows that have no negative number and sum to `total`.
 
-    This is how an ensemble's votes look, and the sums of its members' probabilities.
-    The sums must be equal up to rounding, because logits shifted far above 0 also have
-    sums that are nearly equal.
+    An ensemble's votes look like this, and so do the sums of its members'
+    probabilities. The sums must be equal up to rounding, because logits shifted far
+    above 0 also have sums that are nearly equal.
 
     Args:
         total: The median of the rows' sums.

@@ -117,7 +117,7 @@ def confusion_matrix(
                 f"got {numbers.dtype} {tuple(numbers.shape)}",
                 "Give one class for each pixel.",
             )
-    # Converted before the comparison with `void`, because -1 equals 255 in uint8.
+    # Convert the labels before comparing them with `void`: in uint8, -1 equals 255.
     rows = labels.long()
     columns = predictions.long()
     if void is not None:

@@ -20,8 +20,8 @@ def mobilenet_v1(
 ) -> nn.Module:
     """MobileNetV1 (Howard et al. 2017) with `width` times the channels.
 
-    Other arguments go to timm's generator, because timm itself has names only for
-    widths 1 and 1.25.
+    Other arguments go to timm's generator. We call it directly, because timm names only
+    the widths 1 and 1.25.
     """
     from timm.models.efficientnet import _gen_mobilenet_v1
 
@@ -54,14 +54,15 @@ def build_classifier(spec: Backbone, **more: Any) -> nn.Module:
 def _create(spec: Backbone, arguments: dict[str, Any]) -> nn.Module:
     """Build a network of the backbone's library."""
     if spec.library == "timm":
-        # This package is optional, because other libraries have backbones too.
+        # timm is an optional package, because other libraries have backbones, too.
         import timm
 
         require_known(spec, spec.architecture, timm.list_models())
         name = f"{spec.architecture}.{spec.tag}" if spec.tag else spec.architecture
         return timm.create_model(name, **arguments)
     if spec.library == "torchvision":
-        # The import loads torch's compiler, which takes two seconds.
+        # Imported here because the import loads torch's compiler, which takes two
+        # seconds.
         from torchvision import models
 
         require_known(spec, spec.architecture, models.list_models(module=models))
@@ -114,7 +115,8 @@ def build_embedding_network(
         return _mean_features(spec, whole)
     if spec.library == "timm":
         names_before = set(whole.state_dict())
-        # The output of `forward_features` would not be pooled.
+        # Remove the last layer but keep the pooling, which `forward_features` would
+        # leave out.
         whole.reset_classifier(0)  # type: ignore[operator]
         return whole, tuple(names_before - set(whole.state_dict()))
     return _without_last_linear(spec, whole)

@@ -48,7 +48,7 @@ class LoadedBackbone(NamedTuple):
 
     Attributes:
         network: Maps images (n, 3, size, size) to embeddings (n, embedding).
-        preprocess: Makes those images.
+        preprocess: Turns images into the network's inputs.
         provenance: Identity, weights digest and transform, as JSON values.
     """
 
@@ -71,7 +71,7 @@ def load_backbone(
         pretrained: The safetensors file of "pretrain" weights.
 
     Raises:
-        InputError: If the weights or the embedding differ from the description.
+        InputError: If the weights or the embedding do not match `spec`.
     """
     path = locate_weights(spec, root=root, download=False)
     if spec.weights == "pretrain":
@@ -100,8 +100,8 @@ def _build(spec: Backbone, path: Path | None) -> tuple[nn.Module, Preprocess]:
     if not is_hub:
         return network, described_preprocess(spec)
     if hasattr(network, "transform_input"):
-        # The weights of googlenet and inception_v3 expect images in the scale of their
-        # first training.
+        # The weights of googlenet and inception_v3 expect images on the scale of their
+        # original training.
         setattr(network, "transform_input", True)  # noqa: B010
     return network, torchvision_preprocess(torchvision_weights(spec))
 

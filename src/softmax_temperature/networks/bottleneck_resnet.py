@@ -16,8 +16,8 @@ _EXPANSION = 4
 
 # Deviation: for ResNet-110 the focal paper cites the network with three stages of basic
 # blocks, but its released code trains bottlenecks (3, 4, 26, 3), and so do we. The
-# cited one is `CifarResNet(blocks=18)`. Deviation: for Tiny-ImageNet the released code
-# averages the last 8×8 maps to 2×2, which makes 8,192 features, and draws normal
+# cited network is `CifarResNet(blocks=18)`. Deviation: for Tiny-ImageNet the released
+# code averages the last 8×8 maps to 2×2, which makes 8,192 features, and draws normal
 # weights (`as_released`); by default, as for CIFAR, pooling is global and weights start
 # as PyTorch's. Deviation: no paper has this network with CReLU. Our convolutions keep
 # their outputs and read twice the channels. Identity shortcuts pass on the sum before
@@ -65,7 +65,7 @@ class BottleneckResNet(Classifier):
 
 
 class _Bottleneck(nn.Module):
-    """A 1×1, a 3×3 and a 1×1 convolution beside a shortcut.
+    """A 1×1, a 3×3 and a 1×1 convolution with a shortcut around them.
 
     It returns the sum; the next block applies the activation.
     """

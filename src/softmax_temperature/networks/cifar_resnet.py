@@ -38,7 +38,7 @@ class CifarResNet(Classifier):
         return self.linear
 
     def features(self, inputs: Tensor) -> Tensor:
-        """The means of the last maps, (n, last width)."""
+        """The spatial means of the last feature maps, (n, last width)."""
         maps = F.relu(self.bn1(self.conv1(inputs)))
         maps = self.layer3(self.layer2(self.layer1(maps)))
         means: Tensor = maps.mean((2, 3))
@@ -46,7 +46,7 @@ class CifarResNet(Classifier):
 
 
 class BasicBlock(nn.Module):
-    """Two 3×3 convolutions beside the identity.
+    """Two 3×3 convolutions with an identity shortcut around them.
 
     The identity is subsampled, and padded with zero channels on both sides (option A).
     """
@@ -69,6 +69,7 @@ class BasicBlock(nn.Module):
 
 
 def _stage(inputs: int, outputs: int, stride: int, blocks: int) -> nn.Sequential:
-    # The first block is drawn last to keep earlier weights, which depend on the order.
+    # The first block is drawn last, as in earlier versions: the order determines the
+    # weights.
     rest = [BasicBlock(outputs, outputs, 1) for _ in range(blocks - 1)]
     return nn.Sequential(BasicBlock(inputs, outputs, stride), *rest)

@@ -1,4 +1,4 @@
-"""EfficientNet's layers by their names in TensorFlow's code and in timm.
+"""Translation of EfficientNet's layer names from TensorFlow's code to timm's.
 
 Weights converted from TensorFlow number all blocks of the network consecutively; timm
 numbers them within each stage.
@@ -38,7 +38,7 @@ def has_tensorflow_names(names: Collection[str]) -> bool:
 
 
 def timm_names(names: Iterable[str], network: Iterable[str]) -> dict[str, str]:
-    """The names that weights have in timm.
+    """Translate the names of weights to timm's names.
 
     Args:
         names: Names as in TensorFlow's code, such as `_blocks.3._expand_conv.weight`.

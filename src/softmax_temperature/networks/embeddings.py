@@ -62,8 +62,8 @@ def extract(
     for images in batches:
         prepared = preprocess(images, device=device)
         device_type = prepared.device.type
-        # These modes do not enclose the loop, because a generator would carry them into
-        # its caller.
+        # Enter the modes anew for each batch. If they enclosed the loop, the generator
+        # would leave them switched on in its caller.
         with (
             torch.inference_mode(),
             torch.autocast(device_type, torch.bfloat16, is_bfloat16),

@@ -49,7 +49,7 @@ class GRU(Classifier):
         tokens, ends = upload(device, inputs[:, :longest], lengths - 1)
         # A packed sequence would skip padding, but on a CPU the time of its gradients
         # grows with the square of the length: 4 times as long for 64 texts of up to 400
-        # tokens. This does not use bfloat16, because a state that is updated hundreds
+        # tokens. We do not use bfloat16 here, because a state that is updated hundreds
         # of times would lose the contribution of a single token.
         with torch.autocast(device.type, enabled=False):
             states, _ = self.recurrent(self.embedding(tokens))

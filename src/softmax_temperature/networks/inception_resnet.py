@@ -16,7 +16,7 @@ HEAD = ("last_linear", "last_bn", "logits")
 class InceptionResnetV1(nn.Module):
     """Images (n, 3, 160, 160) to embeddings (n, 1792).
 
-    An embedding holds the means of the last maps, not normalised.
+    An embedding holds the spatial means of the last feature maps, not normalised.
     """
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class _Branches(nn.Module):
 
 
 class _Residual(_Branches):
-    """Branches, mixed by a 1×1 convolution and scaled, beside the identity."""
+    """Branches that are mixed by a 1×1 convolution, scaled, and added to the input."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ def _same_size(
 
 
 def _halving(inputs: int, width: int, outputs: int, *kernels: int) -> nn.Sequential:
-    """The same chain followed by a 3×3 convolution with stride 2."""
+    """A chain as in `_same_size`, followed by a 3×3 convolution with stride 2."""
     layers = _same_size(inputs, width, *kernels)
     return layers.append(_Convolution(width, outputs, 3, stride=2))
 

@@ -1,6 +1,6 @@
 """Parts shared by all networks: classifiers, activations, initial weights.
 
-Also uploads to a GPU.
+It also has the functions that upload tensors to a GPU.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -80,7 +80,7 @@ class CReLU(nn.Module):
 
 
 def rectifier(activation: str) -> tuple[Callable[[], nn.Module], int]:
-    """The constructor of "relu" or "crelu", and its factor of the channels.
+    """Constructor of the activation "relu" or "crelu", and its factor for channels.
 
     Source: cooling paper, section 4.2.
     """

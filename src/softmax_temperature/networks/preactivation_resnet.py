@@ -56,7 +56,7 @@ class PreactivationResNet(Classifier):
 
 
 class _PreactivationBottleneck(nn.Module):
-    """A 1×1, a 3×3 and a 1×1 convolution beside the identity.
+    """A 1×1, a 3×3 and a 1×1 convolution with an identity shortcut around them.
 
     Where the shape changes, a projection of the activated input replaces the identity.
     """

@@ -71,8 +71,9 @@ class Preprocess:
         return mean, std
 
     def _square(self, images: Tensor) -> Tensor:
-        """Repeat grey, order channels, resize and crop; (n, 3, size, size) uint8."""
-        # The import loads torch's compiler, which takes two seconds.
+        """Repeat grey channels, order, resize and crop; (n, 3, size, size) uint8."""
+        # Imported here because the import loads torch's compiler, which takes two
+        # seconds.
         from torchvision.transforms.v2 import functional
 
         is_images = images.dtype == torch.uint8 and images.ndim == 4
@@ -121,7 +122,7 @@ def timm_preprocess(network: nn.Module) -> Preprocess:
     Raises:
         InputError: If it is not a square centre crop.
     """
-    # This package is optional, because other libraries have backbones too.
+    # timm is an optional package, because other libraries have backbones, too.
     from timm.data.config import resolve_model_data_config
 
     config: dict[str, Any] = resolve_model_data_config(network)

@@ -71,7 +71,7 @@ def check_network(spec: Network) -> nn.Module:
 def check_networks(networks: Mapping[str, Network], names: Iterable[str]) -> None:
     """Raise InputError if a named network does not accept its arguments.
 
-    The parameters are then wrong, and this reports it before any cell runs.
+    The check reports wrong parameters before any cell runs.
     """
     for name in dict.fromkeys(names):
         check_network(networks[name])

@@ -11,9 +11,9 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 # Deviation: our copy of the temperature_check paper describes no dense network. This
 # one is ours: the smallest with a smooth activation (tanh), so that its tangent kernel
-# changes in proportion to its weights; ReLU is an alternative. Nor does it describe a
-# small convolutional network; ours uses strides instead of pooling, because a maximum
-# has kinks of its own.
+# changes in proportion to its weights; ReLU is an alternative. The paper does not
+# describe a small convolutional network either. Ours uses strides instead of pooling,
+# because a maximum is not smooth.
 
 
 class MLP(Classifier):

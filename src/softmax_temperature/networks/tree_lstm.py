@@ -10,11 +10,11 @@ from softmax_temperature.data.trees import LEFT, RIGHT, WORD
 from softmax_temperature.networks.layers import Classifier, upload
 
 # Deviation: the focal paper gives no sizes. Memory, embedding and dropout before the
-# classifier are from Tai et al. 2015 for this task. Leaves and inner nodes have
-# separate biases, which equations 9 to 14 there share; the released code has no input
-# gate at leaves and no output gate at inner nodes. Deviation: section E says that the
-# nodes of training trees are positive, neutral or negative and that test sentences are
-# never neutral, but not how the neutral class is treated. Here, as in the released
+# classifier are from Tai et al. 2015 for this task. Our leaves and inner nodes have
+# separate biases, which equations 9 to 14 of Tai et al. share; the released code has no
+# input gate at leaves and no output gate at inner nodes. Deviation: section E says that
+# the nodes of training trees are positive, neutral or negative and that test sentences
+# are never neutral, but not how the neutral class is treated. Here, as in the released
 # code, it is a third class in training. The released code predicts the more probable of
 # the other two classes, with its share of all three as confidence; we leave neutral out
 # of the softmax, so that the two shares of a sentence add up to 1.
@@ -23,7 +23,7 @@ from softmax_temperature.networks.layers import Classifier, upload
 class TreeLSTM(Classifier):
     """Word embeddings, a memory for each node, and a linear classifier.
 
-    The memory of an inner node is computed from its two children's.
+    The memory of an inner node is computed from the memories of its two children.
 
     Args:
         vocabulary_size: Number of token numbers.
@@ -105,8 +105,8 @@ class TreeLSTM(Classifier):
     def _joined(self, below: Tensor) -> Tensor:
         """State and memory of inner nodes, (2, n, hidden).
 
-        `below`, (2, 2n, hidden), are the states of their left children, then of their
-        right.
+        `below`, (2, 2n, hidden), holds state and memory of the left children, followed
+        by the right children.
         """
         states, memories = below
         left_states, right_states = states.chunk(2)

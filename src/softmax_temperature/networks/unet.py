@@ -43,7 +43,7 @@ class UNet(Classifier):
         self.classifier = nn.Conv2d(width, num_classes, 1)
 
     def features(self, inputs: Tensor) -> Tensor:
-        """Maps (n, width, height, width of the image), from which logits follow.
+        """Input maps of the last layer, (n, width, image height, image width).
 
         Args:
             inputs: Images, shape (n, 3, height, width), both multiples of 16.

@@ -112,7 +112,7 @@ def load_weights(network: nn.Module, path: Path, unused: tuple[str, ...]) -> Non
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
-    """Tensors by name; nothing else is unpickled."""
+    """Read tensors by name; nothing else is unpickled."""
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
@@ -167,8 +167,8 @@ def digest_of_weights(network: nn.Module) -> str:
 
 
 def torchvision_weights(spec: Backbone) -> WeightsEnum:
-    """The entry of torchvision for a backbone's weights; InputError if it has none."""
-    # The import loads torch's compiler, which takes two seconds.
+    """torchvision's entry for a backbone's weights; InputError if there is none."""
+    # Imported here because the import loads torch's compiler, which takes two seconds.
     from torchvision import models
 
     require_known(spec, spec.architecture, models.list_models(module=models))
@@ -178,7 +178,7 @@ def torchvision_weights(spec: Backbone) -> WeightsEnum:
 
 
 def _timm_file(spec: Backbone, *, download: bool) -> Path:
-    # This package is optional, because other libraries have backbones too.
+    # timm is an optional package, because other libraries have backbones, too.
     import timm
 
     require_known(spec, spec.architecture, timm.list_models())
@@ -240,9 +240,9 @@ def _torchvision_file(spec: Backbone, *, download: bool) -> Path:
 def _fetched(
     spec: Backbone, place: str, fetch: Callable[[], Path], *, download: bool
 ) -> Path:
-    """The fetched file.
+    """Download a file.
 
-    Raises MissingInput if the file may not be downloaded, InputError if it cannot be.
+    Raises MissingInput if downloads are not allowed, InputError if this one fails.
     """
     if not download:
         raise _not_here(spec, place)

@@ -103,7 +103,7 @@ def _stem(*, batch_norm: bool, as_released: bool) -> nn.Module:
 
 
 class _WideBlock(nn.Module):
-    """Two 3×3 convolutions beside the identity.
+    """Two 3×3 convolutions with an identity shortcut around them.
 
     Where the shape changes, a projection of the activated input replaces the identity.
     """
@@ -134,7 +134,7 @@ class _WideBlock(nn.Module):
 
 
 class _ReleasedWideBlock(nn.Module):
-    """Two normalised 3×3 convolutions beside a shortcut, activated after the sum.
+    """Two normalised 3×3 convolutions and a shortcut; their sum is activated.
 
     The shortcut is the identity, or a normalised projection where the shape changes.
     """

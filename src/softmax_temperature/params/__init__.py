@@ -1,4 +1,4 @@
-"""Typed parameters: the schema of `params.yaml`, which says what its values mean.
+"""Typed parameters: the schema of `params.yaml` and the meaning of its values.
 
 Unknown keys and wrong types are errors, references between sections are checked, and
 the error for an unknown name suggests the nearest valid one. `params.yaml` gives the
@@ -35,7 +35,7 @@ Paper = Literal["classifier_temperature", "focal", "cooling", "temperature_check
 
 
 class _References(NamedTuple):
-    """Names under a key of a paper's section, and the names that exist."""
+    """Names under a key of a paper's section, and the names that they may refer to."""
 
     paper: Paper
     key: str

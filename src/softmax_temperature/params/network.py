@@ -61,8 +61,8 @@ class Backbone(Section):
     - "mean_features": the mean over all positions of the last convolutional map;
     - "output": the network's output.
 
-    Weights from the hub bring their own preprocessing. Refuse arguments that would make
-    the library download weights.
+    Weights from the hub bring their own preprocessing. Arguments that would make the
+    library download weights are refused.
     """
 
     library: Literal["timm", "torchvision", "facenet", "project"]

@@ -48,7 +48,7 @@ class Recipe(Section):
 
     All numbers of epochs are written for `planned_epochs`: milestones, warm-up, a loss
     that changes during training, epochs in a figure. A training of another length
-    (`epochs`) stretches all of them.
+    (`epochs`) stretches or compresses all of them.
 
     For Adam, `momentum` is the first beta and `beta2` the second. `reduction` is over
     the batch; `clip_norm` bounds the norm of the whole gradient. Images are padded by

@@ -25,7 +25,7 @@ PLAIN = "plain"
 COOLED = "cooled"
 """The same start, trained with Cooling."""
 CONFIRMED = "confirmed-"
-"""Prefix of a confirmation's start."""
+"""Prefix that marks the start of a confirmation."""
 _PAIR = "pair-"
 _NORM = "norm-"
 
@@ -154,8 +154,8 @@ class Curves(Section):
     """Learning from logits of exactly 0.
 
     A course is observed at `points` times, evenly spaced on a log axis from `first` to
-    `last`. In the unit of time the logits would change by 1 at their initial speed. The
-    kernel is computed at every `stride`-th time.
+    `last`. The unit of time is the time in which the logits would change by 1 at their
+    initial speed. The kernel is computed at every `stride`-th time.
     """
 
     inverse_temperatures: Grid
@@ -189,8 +189,9 @@ class GradientFlow(Section):
 
     The relative error of a step is at most `tolerance`. The tangent kernel is sketched
     with `probes` random vectors, or, if null, computed whole: (images × classes)²
-    numbers, from images × classes × parameters. The network evaluates `chunk` samples
-    at a time. A course takes about `evaluations` evaluations of the gradient at most.
+    numbers, computed from images × classes × parameters. The network evaluates `chunk`
+    samples at a time. A course takes at most about `evaluations` evaluations of the
+    gradient.
     """
 
     images: Annotated[int, Field(ge=2)]

@@ -226,7 +226,7 @@ def find_artifacts(root: Path) -> list[Path]:
 
 
 def find_files(root: Path, name: str) -> Iterator[Path]:
-    """Every file of this name at or below a folder, including behind links.
+    """Every file with a given name at or below a folder; links are followed.
 
     A folder under construction starts with a dot and is left out. A folder reached by
     several links is visited once.

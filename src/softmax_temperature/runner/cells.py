@@ -63,9 +63,9 @@ CHECKPOINT = "checkpoint.pt"
 class Job:
     """The context of a running cell.
 
-    It reads `inputs`, writes into `output`, and keeps its checkpoint in `work`. Its
-    `seed` is derived from the project's seed, the stage and the cell's name, so that
-    adding a cell changes no other.
+    The cell reads `inputs`, writes into `output`, and keeps its checkpoint in `work`.
+    Its `seed` is derived from the project's seed, the stage and the cell's name, so
+    that adding a cell does not change another cell's seed.
     """
 
     seed: int
@@ -91,16 +91,16 @@ class Job:
 class Cell:
     """One unit of work: a module-level function, `run(job, **plan, **places)`.
 
-    The result depends on `plan`, on code, and on `inputs`, which maps the function's
-    names to artifacts.
+    The result depends on `plan`, on code, and on `inputs`, which maps the names that
+    the function uses to artifacts.
 
     `places` holds the locations of the user's files. The result depends on the content
     of these files, so their digests are in `plan` or `inputs`. The locations themselves
     do not count, so data may move to another disk.
     """
 
-    # Unique within the stage. The only cell of a stage is called "." and fills the
-    # output folder itself.
+    # Unique within the stage. If a stage has a single cell, it is called "." and fills
+    # the output folder itself.
     name: str
     run: Callable[..., None]
     plan: Mapping[str, Any]
@@ -269,7 +269,8 @@ def _publish(tasks: Sequence[_Task], output: Path) -> None:
     with atomic_folder(output) as new:
         for task in tasks:
             result = task.work / RESULT
-            # Missing if a node of a cluster worked in a folder of its own.
+            # The result is missing if a node of a cluster worked in a folder that this
+            # machine does not share.
             open_artifact(result)
             target = new / task.cell.name
             shutil.copytree(result, target, copy_function=_link, dirs_exist_ok=True)
@@ -277,7 +278,7 @@ def _publish(tasks: Sequence[_Task], output: Path) -> None:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock; if another process holds it, print this and wait.
+    """Hold a folder's lock; if another process holds it, print a message and wait.
 
     The operating system frees the lock when its holder dies.
     """

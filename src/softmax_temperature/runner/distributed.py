@@ -20,7 +20,8 @@ from torch import distributed
 Value = TypeVar("Value")
 # The number of processes that `torchrun` started together.
 PROCESSES = int(os.environ.get("WORLD_SIZE", "1"))
-# A hanging process ends the run, but process 0 may wait for another run.
+# Time limit of a wait for the other processes. It ends a run with a hanging process,
+# and lets process 0 wait for another run that holds the stage's folder.
 _PATIENCE = timedelta(hours=1)
 
 

@@ -144,7 +144,7 @@ def _begin_worker(stage: int, folder: str) -> None:
 
 @contextmanager
 def _ray(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
-    """Ray at compute.ray_address, else at RAY_ADDRESS, else on this machine."""
+    """Use Ray at compute.ray_address, else at RAY_ADDRESS, else on this machine."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         ray: Any = import_module("ray")  # An optional package.

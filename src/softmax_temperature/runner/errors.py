@@ -23,8 +23,8 @@ _REMEDIES = {
     errno.EACCES: _UNWRITABLE,
     errno.EPERM: _UNWRITABLE,
 }
-"""What to do about a full, read-only or unwritable disk, by the system's number."""
-# Words in error messages that mean that memory ran out.
+"""Remedies for a full, read-only or unwritable disk, by the system's error number."""
+# Phrases of error messages that are raised when memory ran out.
 _OUT_OF_MEMORY = (
     "out of memory",
     "DefaultCPUAllocator",
@@ -36,8 +36,8 @@ _OUT_OF_MEMORY = (
 class InputError(Exception):
     """An error in something that the user supplied.
 
-    Programs print it on one line and exit with 2. `what` says in a clause what is
-    wrong, `where` names the file, parameter or data set, and `remedy` says how to fix
+    Programs print it on one line and exit with 2. `what` is a clause that describes the
+    fault, `where` names the file, parameter or data set, and `remedy` says how to fix
     it.
     """
 
@@ -66,14 +66,14 @@ def _printable(text: str) -> str:
 
 
 class MissingInput(InputError):
-    """A file or folder of the user's is missing.
+    """One of the user's files or folders is missing.
 
     Everything that needs it is skipped and listed.
     """
 
 
 class NotDownloadedError(MissingInput):
-    """Missing data or weights, which a library downloads if `data.download` is true."""
+    """Missing data or weights that a library downloads if `data.download` is true."""
 
 
 class CellsFailed(Exception):
@@ -97,7 +97,7 @@ class CellsFailed(Exception):
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """A remedy for an unknown name: a sentence with the nearest valid name, or all."""
+    """A sentence on an unknown name, with the nearest valid name or all valid names."""
     choices = sorted(valid)
     close = difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
     if close:

@@ -120,7 +120,7 @@ def _project_file(module: str) -> Path:
 
 
 def _in_project(module: str) -> bool:
-    """Whether a module's file is in the current folder but not in its environment."""
+    """Whether a module's file is in the current folder, outside its environment."""
     top = module.partition(".")[0]
     if top == PACKAGE or top in sys.stdlib_module_names:
         return False

@@ -31,7 +31,7 @@ def machine() -> dict[str, Any]:
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
-        # Processors with the same name can have different instructions.
+        # Processors with the same name can have different instruction sets.
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "cores": cores,
         "memory_gib": round(memory / 2**30),
@@ -85,7 +85,7 @@ def prepare_torch(
     """Set torch's threads, determinism and float32 precision, and keep freed memory.
 
     `deterministic` asks for algorithms that give the same bits each time. None requests
-    them only on a CPU, because only there are equal bits guaranteed. Returns the
+    them only on a CPU, because equal bits are guaranteed only there. Returns the
     device.
     """
     device = resolve_device(device)

@@ -40,10 +40,11 @@ class Section(BaseModel):
 class Compute(Section):
     """Settings for running cells, which are not part of their fingerprints.
 
-    Engine and workers do not change results; threads and device change last bits.
-    `ray_address` null: the cluster in RAY_ADDRESS if it is set, else this machine.
-    `deterministic` null: algorithms give equal bits only on a CPU. `gpu_hours` are
-    estimates for all cells of a stage; `plan` shows them if no run is recorded.
+    Engine and workers do not change results; threads and device may change the last
+    bits. If `ray_address` is null, Ray uses the cluster in RAY_ADDRESS if it is set,
+    else this machine. If `deterministic` is null, algorithms give equal bits only on a
+    CPU. `gpu_hours` are estimates for all cells of a stage; `plan` shows them if no run
+    is recorded.
     """
 
     engine: Literal["serial", "processes", "ray"]

@@ -17,8 +17,8 @@ from softmax_temperature.training.trainer import Callback, Diverged, Trainer
 
 # Deviation: the paper sets 320 images aside for Cooling but does not say on how many of
 # their 21 million pixels the temperature is fitted. We use a random choice, the same
-# after every epoch, because one number needs no more and neighbouring pixels are nearly
-# equal. Pixels without a class are excluded first.
+# after every epoch, because one number needs no more pixels and neighbouring pixels are
+# nearly equal. Pixels without a class are excluded first.
 MOST_PIXELS = 200_000
 
 

@@ -28,12 +28,13 @@ SETTINGS = {
 
 
 def make_data(train: int, test: int, *, seed: int) -> tuple[Part, Part]:
-    """A training and a test part.
+    """Draw a training and a test set.
 
     Two classes of two clusters each are at the corners of a square, and some labels are
     wrong.
     """
-    # The import loads scipy.stats and pandas, which takes a second.
+    # Imported here because the import loads scipy.stats and pandas, which takes a
+    # second.
     from sklearn.datasets import make_classification
 
     # scikit-learn accepts at most 32 bits.
@@ -56,7 +57,7 @@ def fit(
     """
     train, test = make_data(task.train, task.test, seed=seed)
     # This runs on the CPU even if there is a GPU, because a step is only four thousand
-    # products of pairs.
+    # multiplications.
     path = train_logistic(*train.for_fitting(), gamma, epochs=task.epochs, lr=task.lr)
     points, labels = test.for_evaluation()
     weights = path[-1].clone()

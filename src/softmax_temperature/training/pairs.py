@@ -12,7 +12,7 @@ from softmax_temperature.training.trainer import Trainer
 
 
 def build_start(spec: Network, start: str, *, classes: int, seed: int) -> nn.Module:
-    """A network, or for the starts "pair-c" and "norm-n" a pair of networks.
+    """Build a network, or a pair of networks for the starts "pair-c" and "norm-n".
 
     See `params.temperature_check.Training`.
     """
@@ -29,7 +29,8 @@ def build_start(spec: Network, start: str, *, classes: int, seed: int) -> nn.Mod
 def start_norm(trainer: Trainer, held_out: Samples, start: str) -> float:
     """The mean norm of the initial tempered logits.
 
-    For the start "norm-n" it is set to n. Raises LeakError for test data.
+    For the start "norm-n" the pair is first scaled so that this norm is n. Raises
+    LeakError for test data.
     """
     samples = held_out.for_fitting()
     norm = _mean_norm(trainer, samples)

@@ -42,7 +42,7 @@ class PixelCrossEntropyLoss(Loss):
         epoch: float | None = None,  # noqa: ARG002
     ) -> Tensor:
         """The loss of a batch: logits (b, classes, height, width)."""
-        # A table of pixels, because channels last then needs no copy, and torch's loss
+        # Use a table of pixels: with channels last it needs no copy, and torch's loss
         # for maps is not deterministic on a GPU.
         table = pixel_table(logits)
         classes = labels.flatten().long()
@@ -56,7 +56,7 @@ def pixel_table(logits: Tensor) -> Tensor:
 
 
 def pixel_logits(trainer: Trainer, images: Tensor) -> Iterator[Tensor]:
-    """Logits (b, classes, height, width) of uint8 images, on the device, per batch."""
+    """Logits (b, classes, height, width) of batches of uint8 images, on the device."""
     for logits, _ in trainer.outputs(images, BATCH):
         yield logits
 

@@ -1,6 +1,7 @@
 """Data sets in the form that networks train on.
 
-Images of one size, texts by vocabulary, whole trees, and images with labelled pixels.
+The forms are images of one size, numbered texts, parse trees, and images with labelled
+pixels.
 """
 
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ from softmax_temperature.training.texts import TokenSet, TreeSet
 class TrainingSets(NamedTuple):
     """A data set that is ready for training.
 
-    The word `words[number - 2]` has that number. Images have no words.
+    Token number k stands for the word `words[k - 2]`. Images have no words.
     """
 
     sets: Mapping[SplitName, Samples]
@@ -121,7 +122,7 @@ def _texts(parts: dict[SplitName, Part], classes: int, text: Text) -> TrainingSe
 def segmentation_sets(
     task: SegmentationTask, root: str, *, seed: int
 ) -> dict[SplitName, ImageSet]:
-    """Images for training, for fitting the temperature (validation), and testing."""
+    """Images for training, for fitting the temperature (validation) and for testing."""
     form = Form(task.classes, task.void, task.crop, task.size)
     parts = read_segmentation(task.dataset, form, root=Path(root), seed=seed)
     parts["train"] = limited(parts["train"], task.train_limit, seed=seed)

@@ -60,8 +60,8 @@ class Processes:
         shared = DistributedDataParallel(
             nn.SyncBatchNorm.convert_sync_batchnorm(network)
         )
-        # Torch's own hook averages. A lambda, because torch compares annotations with
-        # types.
+        # torch's own hook averages; this one sums. It is a lambda because torch
+        # compares the annotations of a function with types.
         shared.register_comm_hook(None, lambda _, bucket: _sum(bucket))
         return shared
 
@@ -89,7 +89,8 @@ class Processes:
         """
         if self.count == 1:
             return compute(rows)
-        # All parts have one size; rows beyond the end are removed again.
+        # All parts have the same size: the last ones repeat rows from the start, which
+        # are removed from the result.
         size = -(-len(rows) // self.count)
         first = self.rank * size
         places = torch.arange(first, first + size, device=rows.device) % len(rows)

@@ -42,7 +42,7 @@ class TrainingRun:
     def run(self, **callbacks: Callback | None) -> None:
         """Train to the end of the recipe, or until the training diverges.
 
-        The callbacks are called after each epoch, in this order.
+        The callbacks are called after each epoch, in the given order.
         """
         called: dict[str, Callback] = {}
         for name, callback in callbacks.items():

@@ -14,9 +14,9 @@ from softmax_temperature.params.recipe import Recipe
 
 @dataclass(frozen=True)
 class Samples:
-    """One split: inputs (n, ...), labels (n,) or more, and the network's form of them.
+    """One split: inputs (n, ...), labels (n,) or (n, ...), and their batches.
 
-    `one_shape` says that all batches have one shape.
+    `one_shape` says whether all batches have the same shape.
     """
 
     inputs: Tensor
@@ -38,15 +38,15 @@ class Samples:
         return len(self.labels)
 
     def to(self, device: str) -> Self:
-        """The same samples, in the memory that a training on a device needs."""
+        """Move the samples to the memory from which a training on a device reads."""
         inputs = self.inputs.to(device)
         labels = self.labels.to(device)
         return replace(self, inputs=inputs, labels=labels)
 
     def sample(self, count: int | None) -> Self:
-        """`count` samples at equal distances, or all for None.
+        """Choose `count` evenly spaced samples, or all for None.
 
-        Equal distances keep classes balanced if the samples are sorted by class.
+        Even spacing keeps classes balanced if the samples are sorted by class.
         """
         if count is None or count >= len(self):
             return self
@@ -100,9 +100,9 @@ class Samples:
         return self.prepare(self.inputs[rows], recipe)
 
     def prepare(self, inputs: Tensor, recipe: Recipe) -> Tensor:  # noqa: ARG002
-        """Inputs of any split in the form that the network is evaluated on.
+        """Convert inputs of any split to the form that the network is evaluated on.
 
-        Nothing is random.
+        The result is not random.
         """
         return inputs
 
@@ -155,7 +155,7 @@ class ImageSet(Samples):
     def draw(
         self, batch_size: int, generator: torch.Generator, recipe: Recipe
     ) -> Tensor:
-        """Vertical shift, horizontal shift and mirroring of each image, (3, b).
+        """Draw each image's vertical shift, horizontal shift and mirroring, (3, b).
 
         The shape is (0, b) without augmentation.
         """
@@ -218,6 +218,6 @@ def augment(images: Tensor, drawn: Tensor, crop_padding: int) -> Tensor:
     image_index = along[:count, None, None]
     row_index = (down + along[:height])[:, :, None]
     column_index = (right + columns)[:, None, :]
-    # Channels last within the gather: each pixel's channels are moved together.
+    # Gather with channels last, so that each pixel's channels are moved together.
     pixels = padded.permute(0, 2, 3, 1)[image_index, row_index, column_index]
     return pixels.permute(0, 3, 1, 2)

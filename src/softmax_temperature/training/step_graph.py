@@ -18,7 +18,7 @@ WARM_UP = 3
 
 
 class _Unknown:
-    """The position during capture; a step that reads it cannot be replayed."""
+    """Stands for the epoch during capture; a step that reads it cannot be replayed."""
 
     def __repr__(self) -> str:
         return "an unknown one"
@@ -28,7 +28,7 @@ _UNKNOWN: Any = _Unknown()
 
 
 def say_not_captured(reason: str) -> str:
-    """Tell the user why the steps are not captured; returns the reason."""
+    """Tell the user why the steps are not captured, and return the reason."""
     say(f"the steps of this training are not captured as a CUDA graph: {reason}")
     return reason
 
@@ -49,7 +49,7 @@ class StepGraph:
         self._captured: tuple[torch.cuda.CUDAGraph, Tensor, Tensor] | None = None
 
     def __call__(self, table: Tensor, position: float) -> Tensor:
-        """Take a step; returns the loss."""
+        """Take a step, and return the loss."""
         if self._captured is None and self._steps == WARM_UP and self.fallback is None:
             self._capture(table)
         if self._captured is not None:

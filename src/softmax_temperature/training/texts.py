@@ -48,7 +48,7 @@ class TreeSet(HostSamples):
         self.require(sound, "trees must be (n, nodes, 4) int64", shape[:1], shape[:2])
 
     def to(self, device: str) -> Self:  # noqa: ARG002
-        """These trees; the labels stay too, because they determine the loss's terms."""
+        """Leave trees and labels on the CPU: the labels determine the loss's terms."""
         return self
 
     def labelled_nodes(self) -> Self:
@@ -63,7 +63,7 @@ class TreeSet(HostSamples):
 
 
 class OverLabelledNodes(Loss):
-    """A loss summed over the labelled nodes of each tree, as a mean over trees.
+    """A loss summed over the labelled nodes of each tree and averaged over trees.
 
     Labels are (b, nodes), or (b,) for the roots alone.
     """

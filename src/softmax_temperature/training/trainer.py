@@ -65,8 +65,8 @@ class Trainer:
         self.loss = math.nan
         self.after_batch: list[Callable[[Trainer], None]] = []
         self.optimizer = _optimizer(network, recipe, on_gpu=device != "cpu")
-        # On a GPU the rate is a tensor there, so that updating it needs no sync and
-        # keeps the captured graph valid.
+        # On a GPU the learning rate is a tensor on the device, so that updating it
+        # needs no sync and keeps the captured graph valid.
         self._rate: Tensor | None = None
         if self.optimizer.defaults.get("fused"):
             self._rate = torch.zeros((), device=device)
@@ -84,7 +84,7 @@ class Trainer:
     def capture_steps(self) -> str | None:
         """Replay steps as a CUDA graph from now on.
 
-        Returns None. If the GPU cannot capture steps, prints the reason and returns it.
+        Returns None if it can. Otherwise prints the reason and returns it.
         """
         if self.device == "cpu":
             return None
@@ -119,7 +119,7 @@ class Trainer:
         mean_loss = torch.stack(losses).double().mean()
         tensors = self.network.state_dict().values()
         finite = torch.stack([tensor.isfinite().all() for tensor in tensors]).all()
-        # One copy from the device for both.
+        # Copy both values from the device at once.
         loss, weights_finite = torch.stack([mean_loss, finite.double()]).tolist()
         if not (math.isfinite(loss) and weights_finite):
             raise Diverged(f"the loss is {loss} in epoch {self.epochs_done + 1}")
@@ -129,7 +129,8 @@ class Trainer:
     def _draw_epoch(self) -> Tensor:
         """All random numbers of the epoch's samples, in one tensor.
 
-        A table for each batch: the rows of its samples, then their random numbers.
+        The tensor has a table for each batch: the rows of its samples, then their
+        random numbers.
         """
         seed = seed_of(self.seed, "epoch", str(self.epochs_done))
         generator = torch.Generator().manual_seed(seed)
@@ -175,7 +176,7 @@ class Trainer:
             yield self.forward((samples or self.samples).prepare(batch, self.recipe))
 
     def resident(self, tensor: Tensor) -> Tensor:
-        """A tensor on the device of the training samples.
+        """Copy a tensor to the device of the training samples.
 
         The copy stays there for the next call.
         """
@@ -245,9 +246,9 @@ class Trainer:
         return self._compute(table, label_rows, position)
 
     def _compute(self, table: Tensor, label_rows: Tensor, position: float) -> Tensor:
-        """Take a step; `table` holds the samples' rows, then their random numbers."""
-        # Random numbers are for the whole batch, so that a sample's do not depend on
-        # its process.
+        """Take a step. `table` holds the samples' rows, then their random numbers."""
+        # Random numbers are drawn for the whole batch, so that a sample's numbers do
+        # not depend on its process.
         batch = self.samples.batch(table[0], table[1:], self.recipe)
         share, _ = self.forward(self._processes.share(batch), self._shared)
         logits = self._processes.all_logits(share)

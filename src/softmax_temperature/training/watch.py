@@ -23,7 +23,8 @@ from softmax_temperature.training.trainer import (
     planned_epoch,
 )
 
-# Edges of the bins of gradient norms. The outer bins also hold values beyond them.
+# Edges of the bins of gradient norms. The outer bins also hold values beyond the outer
+# edges.
 NORM_EDGES = tuple(10 ** (power / 4) for power in range(-24, 9))
 RELIABILITY_BINS = 25  # The number of bins in Figure A.1.
 # Samples per batch of gradient norms, because a loss that couples samples compares all
@@ -41,9 +42,9 @@ class Watch(Callback):
     A.1), with None for the means of an empty bin.
 
     Epochs count from 1. The watch evaluates every `every`-th epoch, the first, the last
-    `final` ones, and the epochs in the two sets. `history` describes the logits after
-    the loss's inverse temperature. Raises ValueError if samples are passed as another
-    split.
+    `final` ones, and the epochs in the two sets. `history` describes the logits
+    multiplied by the loss's inverse temperature. Raises ValueError if samples are
+    passed as another split.
     """
 
     kept = ("history", "gradient_norms", "reliability")
@@ -166,10 +167,11 @@ class BestEpoch(Callback):
 class Norms(Callback):
     """Norms of logits, weights and gradients (cooling paper, section 3.3).
 
-    Add `after_batch` to the trainer's list. A row of `history` has `epoch`,
-    `logit_norm` and `weight_norm` after it (the mean over held-out `inputs`, and over
-    all parameters together), and `gradient_norm` (all parameters together, the mean
-    over the epoch's batches, as the optimizer used it).
+    Add `after_batch` to the trainer's list. A row of `history` has four entries:
+    `epoch`; `logit_norm`, the mean over held-out `inputs` after the epoch;
+    `weight_norm`, the norm of all parameters after the epoch; and `gradient_norm`, the
+    norm of the whole gradient that the optimizer used, averaged over the epoch's
+    batches.
     """
 
     def __init__(self, inputs: Tensor) -> None:

@@ -26,7 +26,7 @@ def start_embedding(
     root: str,
     sha256: str | None,
 ) -> dict[str, Any] | None:
-    """Give a network its word vectors; returns the record's entries on words and file.
+    """Give a network its word vectors, and return the record's entries about them.
 
     For images it returns None.
     """

@@ -34,8 +34,8 @@ BINS = 15
 def bleu(translations: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
     """BLEU of a whole test set.
 
-    `bleu` is a fraction, `length_ratio` is the number of words over the references'
-    number, and `signature` names the settings of sacrebleu.
+    `bleu` is a fraction, `length_ratio` is the number of words divided by the
+    references' number of words, and `signature` names the settings of sacrebleu.
     """
     from sacrebleu.metrics.bleu import BLEU  # An optional package.
 
@@ -56,7 +56,7 @@ def bleu(translations: Sequence[str], references: Sequence[str]) -> dict[str, An
 def calibration_by_temperature(
     batches: Iterable[tuple[Tensor, Tensor]], temperatures: Sequence[float]
 ) -> list[dict[str, Any]]:
-    """ECE and NLL per temperature, streamed over predictions that exceed the memory.
+    """ECE and NLL per temperature, streamed: the predictions may exceed the memory.
 
     `batches` of logits (n, classes) and labels (n,) are read once; `temperatures`
     divide the logits. Each temperature has a row: `temperature`, `ece` (15 bins, a
@@ -147,8 +147,9 @@ def evaluate(
 
     The keys are `calibration`, `translations` and `bleu`.
 
-    Temperatures are the paper's whole grid on validation data, and the translations'
-    temperatures on test data. Raises Diverged if logits are not finite.
+    The calibration is measured at the paper's whole grid of temperatures on validation
+    data, and at the translations' temperatures on test data. Raises Diverged if logits
+    are not finite.
     """
 
     def calibration(split: SplitName, asked: set[float]) -> list[dict[str, Any]]:

@@ -50,16 +50,16 @@ class Ragged:
         return self.ends.diff(prepend=self.ends.new_zeros(1))
 
     def kept(self, rows: Tensor) -> Ragged:
-        """The rows for which (n,) is true."""
+        """The rows for which the mask `rows`, (n,), is true."""
         lengths = self.lengths
         return Ragged(
             self.values[rows.repeat_interleave(lengths)], lengths[rows].cumsum(0)
         )
 
     def padded(self, rows: Tensor, *, length: int | None = None) -> Tensor:
-        """The rows (b,) as a table (b, length) int64 with PADDING on the right.
+        """The chosen `rows`, (b,), as a table (b, length) int64, padded on the right.
 
-        Without a `length` it is the length of the longest row.
+        If `length` is None, it is the length of the longest row.
         """
         lengths = self.lengths[rows, None]
         if length is None:
@@ -124,8 +124,8 @@ class SentencePairs:
 class LengthBatches(HostSamples):
     """Batches of pairs of similar length; each batch is one sample.
 
-    The inputs are the batches' numbers, the labels their target tokens, and `batches`
-    their rows.
+    The inputs are the numbers of the batches, the labels are their target tokens, and
+    `batches` holds the row numbers of each batch's pairs.
     """
 
     pairs: SentencePairs
@@ -135,7 +135,8 @@ class LengthBatches(HostSamples):
     def of(cls, pairs: SentencePairs, *, tokens: int, seed: int) -> LengthBatches:
         """Batches of at most `tokens` tokens of each language, padding included.
 
-        A longer pair is a batch of its own. The seed orders pairs of equal length.
+        A pair with more tokens forms a batch alone. The seed orders pairs of equal
+        length.
         """
         generator = torch.Generator().manual_seed(seed)
         shuffled = torch.randperm(len(pairs), generator=generator)

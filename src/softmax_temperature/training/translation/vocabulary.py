@@ -42,8 +42,8 @@ class Vocabulary:
         """The vocabulary of a training split; another split raises LeakError.
 
         The order of the sentences does not matter. `size` is the maximal vocabulary,
-        including the four reserved numbers; all characters have a number, even beyond
-        it.
+        including the four reserved numbers; every character gets a number, even if the
+        vocabulary then exceeds `size`.
         """
         counter = _splitter(BPE())
         trainer = BpeTrainer(
