@@ -288,7 +288,7 @@ def _mean_cosine(unit: Array, varying: Indices) -> float:
 
 
 def _mean_normality(unit: Array, seed: np.random.SeedSequence) -> float:
-    # Imported here because it takes a second, which `plan` can avoid.
+    # Imported here because the import takes a second, which `plan` can avoid.
     from scipy.stats import shapiro
 
     sample = unit[_drawn_rows(len(unit), NORMALITY_ROWS, seed)]

@@ -15,7 +15,7 @@ from softmax_temperature.metrics.checks import check_count, check_positive
 # torch.optim.Adam's defaults; the first decay rate is the momentum argument.
 _ADAM_SECOND_DECAY = 0.999
 _ADAM_EPSILON = 1e-8
-# Numbers per pass of the softmax; 1 MiB of float32 fits in one core's cache.
+# Number of logits per pass of the softmax: 1 MiB of float32 fits in one core's cache.
 _LOGITS_PER_PASS_ON_CPU = 2**18
 
 CHOICES = {
@@ -138,10 +138,10 @@ class CosineClassifiers:
 
     @torch.no_grad()
     def train_step(self, block: slice, batch: Batch, step: int) -> None:
-        """Take one optimizer step on a batch for the problems of a block.
+        """Take one optimizer step on a batch, for the problems of a block.
 
         Args:
-            block: Which problems.
+            block: The problems to train.
             batch: The samples.
             step: Number of the step in the training, from 1.
         """
@@ -149,8 +149,8 @@ class CosineClassifiers:
         norms = torch.linalg.vector_norm(weights, dim=2, keepdim=True)
         inverse_norms = norms.reciprocal_()
         gradient = self._direction_gradient(block, weights, inverse_norms, batch)
-        # Convert the direction's gradient to the weight's: the part along the weight
-        # changes no cosine.
+        # Convert the gradient in the direction to the gradient in the weight: the part
+        # along the weight changes no cosine.
         scratch = self._buffers.take("products", *weights.shape)
         torch.mul(weights, gradient, out=scratch)
         along = scratch.sum(dim=2, keepdim=True).mul_(inverse_norms).mul_(inverse_norms)
@@ -212,7 +212,7 @@ class CosineClassifiers:
 
 
 def logit_unit(device: torch.device) -> float:
-    """Factor of the logits for `replace_by_residual`: nats on a GPU, else bits.
+    """Factor that logits need for `replace_by_residual`: nats on a GPU, else bits.
 
     On a CPU exp2 is three times as fast as exp, and the factor is free because it is
     folded into the scale of the weights.

@@ -37,7 +37,7 @@ class TemperatureGrid:
     def accuracy(self) -> Tensor:
         """Best accuracy over the epochs, shape (repeats, temperatures).
 
-        The paper tracks the same (section 4.3).
+        The paper records the same accuracy (section 4.3).
         """
         return self.curves.amax(dim=2)
 
@@ -45,11 +45,11 @@ class TemperatureGrid:
     def best_inverse_temperature(self) -> float:
         """The inverse temperature with the highest accuracy, averaged over repeats.
 
-        Among ties the median, or the lower of two middle values.
+        Among ties it is the median, or the lower of the two middle values.
         """
         # Deviation: the paper does not say which of several equally good temperatures
-        # it takes. The middle of a saturated stretch is more informative than its first
-        # value.
+        # it takes. We take the middle of a saturated stretch, which is more informative
+        # than its first value.
         temperatures, mean = self._ascending()
         return temperatures[self._best(mean)]
 
@@ -77,7 +77,8 @@ class TemperatureGrid:
     def _tie(self) -> float:
         """Half a correct sample as a difference of mean accuracies.
 
-        Means that differ by less have the same count and differ by rounding.
+        Means that differ by less have the same number of correct samples and differ by
+        rounding.
         """
         return 0.5 / (self.evaluated * self.curves.shape[0])
 
@@ -89,6 +90,6 @@ class TemperatureGrid:
         return [temperatures[position] for position in order], mean[order]
 
     def _best(self, mean: Tensor) -> int:
-        """Position of the optimum among sorted inverse temperatures."""
+        """Position of the optimum among the sorted inverse temperatures."""
         tied = torch.nonzero(mean > mean.max() - self._tie).flatten()
         return int(tied[(len(tied) - 1) // 2])

@@ -22,8 +22,8 @@ class CosineClassifier(nn.Module):
     weights. An embedding of zeros has the cosine 0.
 
     Args:
-        in_features: Length of an embedding, at least 2, because a single number has no
-            direction but its sign.
+        in_features: Length of an embedding, at least 2: the direction of a single
+            number is only its sign.
         classes: Number of classes, at least 2.
         inverse_temperature: Multiplies the cosines; or "auto", the suggestion of
             `suggest_temperature` for `sample`.
@@ -69,7 +69,7 @@ class CosineClassifier(nn.Module):
                 "Omit one of them.",
             )
         if inverse_temperature == "auto":
-            # Imported here, because tools imports this package.
+            # Imported here because tools imports this package.
             from softmax_temperature.tools.suggest import suggest_temperature
 
             if sample is None:
@@ -141,8 +141,8 @@ def _check_sample(sample: Any, in_features: int) -> None:
 def _directions(vectors: Tensor) -> Tensor:
     """Vectors (..., dim) scaled to length 1, in float32 at least; zeros stay zeros."""
     wide = vectors.float() if _is_narrow(vectors) else vectors
-    # Dividing by the largest entry first keeps squares in range. The gradient treats it
-    # as a constant, because a direction does not depend on it.
+    # Dividing by the largest entry first keeps squares in range. The gradient treats
+    # that entry as a constant, because a direction does not depend on it.
     largest = wide.detach().abs().amax(dim=-1, keepdim=True)
     zero = largest == 0
     directions = functional.normalize(wide / torch.where(zero, 1, largest), dim=-1)

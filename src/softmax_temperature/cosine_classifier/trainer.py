@@ -1,4 +1,4 @@
-"""Trains the cosine classifiers of all inverse temperatures and repeats together."""
+"""Joint training of the cosine classifiers of all inverse temperatures and repeats."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil
@@ -27,7 +27,7 @@ from softmax_temperature.metrics.checks import (
 INITIAL_WEIGHTS = 0
 BATCH_ORDER = 1
 
-# A trainer resumes only from a state that has its own values of these entries.
+# A trainer resumes only from a state in which these entries equal its own.
 SHARED_STATE = ("seed", "inverse_temperatures")
 
 
@@ -184,7 +184,7 @@ class TemperatureGridTrainer:
             def train(block: slice) -> bool:
                 for step, batch in enumerate(batches, start=first_step):
                     self._classifiers.train_step(block, batch, step)
-                # Where a length overflows, cosines become 0 and training stops.
+                # If a length overflows, cosines become 0 and training stops.
                 weights = self._classifiers.weights[block]
                 lengths = torch.linalg.vector_norm(weights, dim=2)
                 return bool(lengths.isfinite().all())
@@ -313,9 +313,9 @@ def normalise(embeddings: Tensor, *, name: str = "embeddings") -> Tensor:
 
 
 def generator(seed: int, stream: int, index: int) -> torch.Generator:
-    """Random numbers of one repeat or epoch.
+    """Random number generator of one repeat or epoch.
 
-    They come from the CPU, so that all devices draw the same numbers.
+    It is on the CPU, so that all devices draw the same numbers.
     """
     state = np.random.SeedSequence([seed, stream, index]).generate_state(1, np.uint64)
     return torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))

@@ -128,7 +128,7 @@ class NpzArchive(_Archive):
             and images.shape[-1] in (1, 3)
             and 0 not in images.shape[1:]
         )
-        # Training images may be missing.
+        # Only the training images may be missing.
         if not is_images or (name == "test" and len(images) == 0):
             self._refuse(f"x_{name} is {images.dtype} of shape {images.shape}")
         is_integer = labels.dtype.kind in "iu" or len(images) == 0

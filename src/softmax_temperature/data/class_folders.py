@@ -51,12 +51,12 @@ class ClassFolders:
     def digest(self) -> str:
         """One sha256 over the names and contents of all image files in use.
 
-        It does not depend on where the folder is.
+        The digest does not depend on the location of the folder.
         """
         return digest_of_files(self.root, _all_files(self._parts()))
 
     def read(self) -> RawDataset:
-        """List the files; they are read when the data set is prepared.
+        """List the files, which are read when the data set is prepared.
 
         Raises:
             InputError: If the folders do not have the layout of this module.
@@ -144,7 +144,7 @@ def _reason_to_leave_out(
 ) -> str | None:
     """The reason why an image file is unused; `steps` is the path to its folder."""
     if steps and steps[0] not in parts:
-        # A folder's name may hold any bytes, but the card is text.
+        # A folder's name may hold any bytes, but the card can hold only text.
         name = steps[0].encode(errors="backslashreplace").decode()
         return f"in {name}/"
     if len(steps) < 2:

@@ -1,4 +1,4 @@
-"""Published archives, converted to the forms that data.root holds.
+"""Conversion of published archives to the file formats that data.root holds.
 
 Archives are read as streams; only the needed files are unpacked. Only pickled arrays of
 numbers are unpickled (ImageNet at 64 × 64 pixels).
@@ -32,7 +32,7 @@ _PARTS = {"training": "train", "validation": "test"}
 _NOISE = ("gaussian_noise.npy", "labels.npy")
 # Every fifth file of a group is a test file; the focal paper has 3,999 of 19,997.
 _TEST_EVERY = 5
-# The functions that a pickle of numbers may call, in NumPy 1 and 2.
+# The functions that the pickle of an array may call, in NumPy 1 and 2.
 _ARRAY_PARTS = {
     ("numpy", "dtype"),
     ("numpy", "ndarray"),
@@ -113,7 +113,7 @@ def convert(name: str, archives: Sequence[Path], root: Path) -> dict[str, int]:
 
 
 def _members(archives: Sequence[Path]) -> Iterator[Member]:
-    """The files of all archives; read each before the next one."""
+    """Iterate over the files of all archives; each must be read before the next."""
     for path in archives:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:

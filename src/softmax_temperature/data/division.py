@@ -1,4 +1,4 @@
-"""Division of a raw data set: its classes and samples in use, and their splits."""
+"""Division of a raw data set into splits of the classes and samples in use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -100,7 +100,8 @@ def _train_and_test(
     train = _of_classes(raw.train, chosen)
     if raw.test is not None:
         return train, _of_classes(raw.test, chosen)
-    # Drawn from all classes, so that a class has the same test images in every choice.
+    # Draw from all classes, so that a class has the same test images in every choice of
+    # classes.
     generator = generator_for(rules.seed, raw.name, "test")
     for_test = stratified_holdout(raw.train.labels, TEST_FRACTION, generator)
     mask = for_test[train.index]

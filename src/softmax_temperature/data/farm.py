@@ -4,10 +4,11 @@ They need no download and replace a real corpus. An example: "a small dog saw th
 cows yesterday." is "gestern hat ein kleiner Hund die dreiundzwanzig alten Kühe
 gesehen."
 
-The generator knows the German that these need: genders, cases and endings, the verb in
-second place, a participle at the end for the English past, units before tens. If the
-English sentence allows several translations, a random draw decides: whether the German
-sentence opens with its adverb, and which of two words translates some adjectives.
+The generator knows the German grammar that these sentences need: genders, cases and
+endings, the verb in second place, a participle at the end for the English past, units
+before tens. If the English sentence allows several translations, a random draw decides
+whether the German sentence opens with its adverb, and which of two words translates an
+adjective.
 """
 
 from collections.abc import Sequence

@@ -49,8 +49,9 @@ _LONGER_SIDE = 40
 # pixel positions are exact.
 _UNIT = 1024
 
-# Thresholds of ink from 0 to 255: a pixel of a scene below the first is paper, from the
-# second on it is a character, and between them it is void.
+# Thresholds of ink, from 0 to 255. In a scene, a pixel below the first threshold is
+# paper, a pixel at or above the second is a character, and a pixel between them is
+# void.
 _FAINT = 32
 _FULL = 128
 
@@ -78,7 +79,8 @@ _COMPARED_FONTS = ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf", "DejaVuSerif.ttf")
 
 # Unicode's categories of letters, digits and symbols.
 _CATEGORIES = ("Lu", "Ll", "Lt", "Lo", "Nd", "Nl", "No", "Sm", "Sc", "So", "Po")
-# First words of the names of characters that differ only in position or draw nothing.
+# First words of the Unicode names of characters that differ only in position or draw
+# nothing.
 _EXCLUDED_NAMES = ("BRAILLE", "BOX DRAWINGS", "OBJECT REPLACEMENT")
 _MAX_COSINE = 0.95
 """Characters whose images are more similar than this look the same."""
@@ -209,7 +211,7 @@ def draw_glyphs(
 def draw_pretraining_glyphs(
     classes: int, images_per_class: int, *, seed: int
 ) -> tuple[Pixels, NDArray[np.int64]]:
-    """Images and labels as from `draw_glyphs`; no `glyphs-N` has the characters."""
+    """Draw images and labels of characters that no `glyphs-N` uses."""
     characters = choose_characters(
         classes, pretraining_pool, where="pretrain.classes", seed=seed
     )
@@ -243,7 +245,7 @@ def _developed(ink: Pixels, generator: np.random.Generator) -> Pixels:
     count = len(ink)
     paper = generator.integers(0, 80, size=(count, 1, 1))
     contrast = generator.integers(90, 176, size=(count, 1, 1))
-    # The sum of two uniform numbers has a triangular distribution.
+    # The noise is the sum of two uniform numbers, so its distribution is triangular.
     noise = generator.integers(-30, 30, size=(2, *ink.shape), endpoint=True).sum(axis=0)
     pixels = paper + contrast * ink.astype(np.int64) // 255 + noise
     return np.asarray(pixels.clip(0, 255), dtype=np.uint8)

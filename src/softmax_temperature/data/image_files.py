@@ -143,7 +143,7 @@ def read_image(
         )
     image = _decode(path, content, channels=channels, size_limit=size_limit)
     pixels = np.atleast_3d(np.asarray(image))
-    # A copy, because Pillow's array is read-only.
+    # Copy the pixels, because Pillow's array is read-only.
     return np.array(pixels.transpose(2, 0, 1), order="C")
 
 
@@ -177,7 +177,7 @@ def _decode(
         with Image.open(io.BytesIO(content), formats=FORMATS) as image:
             size = _shrunk_size(image, size_limit)
             if size != image.size:
-                # A JPEG decoder can skip detail that shrinking would discard.
+                # Let a JPEG decoder skip detail that shrinking would discard.
                 image.draft(image.mode, size)
             if image.mode not in _GREY + _COLOUR:
                 raise InputError(
@@ -187,8 +187,8 @@ def _decode(
                 )
             is_grey = image.mode in _GREY if channels is None else channels == 1
             plain = _without_palette(image).convert("L" if is_grey else "RGB")
-            # Bicubic with antialiasing, like the preprocessing of most pretrained
-            # networks.
+            # Resize bicubically with antialiasing, like the preprocessing of most
+            # pretrained networks.
             return plain.resize(size, Image.Resampling.BICUBIC, reducing_gap=3.0)
     except UNREADABLE as error:
         raise InputError(
@@ -206,7 +206,7 @@ def _shrunk_size(image: Image.Image, size_limit: int | None) -> tuple[int, int]:
 
 
 def _without_palette(image: Image.Image) -> Image.Image:
-    # RGBA keeps Pillow from warning about transparent palettes.
+    # Converting to RGBA first keeps Pillow from warning about transparent palettes.
     return image.convert("RGBA") if image.mode == "P" else image
 
 

@@ -88,7 +88,7 @@ def read_logits(artifact: Artifact, file: str) -> dict[str, Logits]:
 
 
 def split_of(name: str) -> SplitName:
-    """The split of a set: its own name, or "test" for shifted sets and outliers."""
+    """The split of a set: "train", "validation" or "test" by name, else "test"."""
     for split in SPLITS:
         if split == name:
             return split

@@ -94,7 +94,7 @@ def _store_rows(path: Path, splits: Mapping[SplitName, Rows]) -> None:
 def _store_samples(
     raw: RawDataset, rows: Rows, stem: Path, root: Path, size_limit: int | None
 ) -> _Stored:
-    """Write the samples of a split to files named after `stem`, in their own form."""
+    """Write the samples of a split to files whose names begin with `stem`."""
     samples = rows.part.samples
     if isinstance(samples, np.ndarray):
         return _store_array(samples[rows.index], stem.with_suffix(".safetensors"))
@@ -124,7 +124,7 @@ def _store_list(
     def inspect(file: str) -> tuple[str, tuple[int, int, int]]:
         return inspect_image(root / file, size_limit=size_limit)
 
-    # In threads: Pillow releases the interpreter's lock while it decodes.
+    # Decode in threads: Pillow releases the interpreter's lock while it decodes.
     with ThreadPoolExecutor() as pool:
         inspected = list(pool.map(inspect, files))
     lines = [

@@ -113,8 +113,8 @@ class PreparedData:
     ) -> Iterator[Tensor]:
         path = self.artifact.path(f"{split}.safetensors")
         for rows in batches:
-            # Mapped anew for each batch, because the pages of one long mapping would
-            # stay resident.
+            # Map the file anew for each batch, because the pages of one long mapping
+            # would stay in memory.
             with safe_open(path, framework="pt") as file:
                 images = file.get_slice("images")[rows.start : rows.stop]
             yield images

@@ -1,6 +1,6 @@
 """Seeds and random generators for named purposes, all derived from the project's seed.
 
-Two purposes have independent generators, so a new purpose changes no other.
+Purposes have independent generators, so a new purpose does not change the others.
 """
 
 import hashlib

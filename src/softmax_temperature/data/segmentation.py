@@ -2,8 +2,8 @@
 
 A folder holds `NAME/images/PART/STEM.jpg` and `NAME/labels/PART/STEM.png`; PART is
 train, test, or optionally val. A label map has the size of its image and one 8-bit
-number per pixel: a class, or the value of pixels without a class (void). The numbers of
-a palette image are its labels.
+number per pixel: a class, or the value of pixels without a class (void). In a palette
+image the palette numbers are the labels.
 """
 
 from collections.abc import Sequence
@@ -229,7 +229,7 @@ def _read(pairs: Sequence[_FilePair], form: Form) -> tuple[Pixels, Pixels]:
     def read_pair(pair: _FilePair) -> tuple[Pixels, Pixels]:
         return _read_pair(pair, form)
 
-    # In threads: Pillow releases the interpreter's lock while it decodes.
+    # Decode in threads: Pillow releases the interpreter's lock while it decodes.
     with ThreadPoolExecutor() as pool:
         images, labels = zip(*pool.map(read_pair, pairs), strict=True)
     height, width = labels[0].shape

@@ -44,7 +44,7 @@ def find_archive(
 ) -> NpzArchive | JsonlArchive | ClassFolders | None:
     """The user's archive in `root`: `NAME.npz`, else `NAME.jsonl`, else class folders.
 
-    None if there is none, or the data set is built in.
+    Returns None if there is no archive, or if the data set is built in.
     """
     if is_built_in(name) or not _NAME.fullmatch(name):
         return None
@@ -62,7 +62,7 @@ def find_archive(
 def source_digest(name: str, *, root: Path) -> str | None:
     """One sha256 over the files in `root` that a data set is read from.
 
-    None if it is built in or missing.
+    Returns None if the data set is built in or missing.
 
     Raises:
         InputError: If class folders have a wrong form, or a file cannot be read.
@@ -121,11 +121,12 @@ def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawData
 
 def _read_digits() -> RawDataset:
     """The 1,797 real images of 8×8 grey pixels that scikit-learn ships, undivided."""
-    # The import loads scipy.stats and pandas, which takes a second.
+    # Imported here because the import loads scipy.stats and pandas, which takes a
+    # second.
     from sklearn.datasets import load_digits
 
     images, labels = load_digits(return_X_y=True)
-    # A level counts the dark points of a 4×4 block, from 0 to 16.
+    # A pixel's value is the number of dark points in a 4×4 block, from 0 to 16.
     levels = images.reshape(-1, 8, 8, 1).astype(np.int64)
     pixels = ((levels * 255 + 8) // 16).astype(np.uint8)
     return RawDataset(
@@ -184,7 +185,7 @@ def _remedy_for_missing(name: str, root: Path) -> str:
     if entry is None:
         known = [*CATALOGUE, DIGITS, PHRASES, *_EXAMPLES]
         close = get_close_matches(name.lower(), known, n=1, cutoff=_SPELT_ALIKE)
-        # A known name with a suffix names a data set of the user's own.
+        # A known name with a suffix is the name of the user's own data set.
         if close and not name.startswith(close[0]):
             return f"Put one of them there, or write {close[0]!r}."
     return "Put one of them there; `make data` lists what a profile needs."

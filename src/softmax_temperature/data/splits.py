@@ -22,7 +22,7 @@ HELD_OUT = SPLITS[1:]
 
 
 class LeakError(Exception):
-    """Test data would have been used in a fit."""
+    """A fit was given test data."""
 
 
 def refuse_test(split: SplitName, data: str) -> None:

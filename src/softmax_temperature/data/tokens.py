@@ -103,12 +103,12 @@ class Tokeniser:
         return tokens
 
     def encode_part(self, part: Part) -> Part:
-        """A split with tokens in place of its texts."""
+        """A split whose texts are replaced by tokens."""
         return replace(part, data=self.encode(part.data))
 
 
 def _splitter(model: WordLevel) -> Tokenizer:
-    """A tokenizer that lowers letters, and splits at spaces and punctuation marks."""
+    """A tokenizer that lower-cases texts and splits at spaces and punctuation marks."""
     tokenizer = Tokenizer(model)
     tokenizer.normalizer = Lowercase()
     tokenizer.pre_tokenizer = Steps([WhitespaceSplit(), Punctuation()])

@@ -1,8 +1,8 @@
 """Data sets that torchvision can download.
 
-Small images come as arrays. Larger images stay in torchvision's unpacked files, whose
-number is compared with the published one because torchvision accepts incomplete
-folders.
+Small images are read as arrays. Larger images stay in torchvision's unpacked files;
+their number is compared with the published number, because torchvision accepts
+incomplete folders.
 """
 
 import shutil
@@ -152,7 +152,7 @@ def _load(name: str, root: Path, *, download: bool) -> RawDataset:
 
 
 def _library(kind: str) -> Any:
-    # The import loads torch's compiler, which takes two seconds.
+    # Imported here because the import loads torch's compiler, which takes two seconds.
     from torchvision import datasets
 
     return getattr(datasets, kind)

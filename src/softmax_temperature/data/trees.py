@@ -1,7 +1,7 @@
 """Parse trees of the Stanford Sentiment Treebank (Socher et al. 2013) as tensors.
 
 A label precedes its node: `(3 (2 the) (4 (3 good) (2 one)))`. Every node has a word or
-two children, and a label from 0 (very negative) over 2 (neutral) to 4 (very positive).
+two children, and a label from 0 (very negative) to 4 (very positive); 2 is neutral.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ _BRACKETS = {
 # Deviation: the focal paper does not say which words have vectors. In the released code
 # all words of the three parts have one, in their original case, and a word without a
 # vector in the file starts at random. We use the words of the training trees, in lower
-# case; a word that only validation or test sentences have is unknown even if the file
-# has it, and a training word without a vector starts at 0.
+# case; a word that occurs only in validation or test sentences is unknown even if the
+# file has a vector for it, and a training word without a vector starts at 0.
 
 
 class Tree(NamedTuple):
@@ -70,7 +70,7 @@ class Tree(NamedTuple):
 class _Node:
     """A node whose brackets are being read."""
 
-    pieces: list[str] = field(default_factory=list)  # Its label, followed by its words.
+    pieces: list[str] = field(default_factory=list)  # Label, then words.
     children: list[int] = field(default_factory=list)
 
     def add(self, piece: str) -> None:

@@ -56,7 +56,7 @@ class WordVectors(NamedTuple):
 def word_vectors_digest(path: Path) -> str | None:
     """The sha256 of a file of word vectors, or None if it is missing.
 
-    It is computed once per version of the file, which may be gigabytes large.
+    The digest is computed once per version of the file, which may be gigabytes large.
     """
     if not path.is_file():
         return None
@@ -99,7 +99,7 @@ def read_word_vectors(path: Path, words: Sequence[str], *, width: int) -> WordVe
             continue
         has_vector[number] = True
         vectors[number] = math.nan
-        with suppress(ValueError):  # Text that is not a number stays NaN.
+        with suppress(ValueError):  # An entry that is not a number stays NaN.
             vectors[number] = torch.from_numpy(np.asarray(values, dtype=np.float32))
     _check(path, words, vectors, has_vector)
     return WordVectors(vectors, has_vector)

@@ -24,9 +24,11 @@ from softmax_temperature.early_learning.pair import (
 )
 from softmax_temperature.early_learning.tangent_kernel import FlatNetwork, KernelSketch
 
-# The `moment` of a row at a requested time; rows at events have the event's name.
+# The `moment` of a row at a requested time. The `moment` of a row at an event is the
+# event's name.
 TIME = "time"
-# Step for the first rate of kernel change, as a fraction of the unit of time.
+# Time step for measuring the initial rate of kernel change, as a fraction of the unit
+# of time.
 DRIFT_STEP = 1e-5
 # Modules that are not differentiable everywhere.
 KINKED_MODULES = (
@@ -156,7 +158,7 @@ class Start:
         return drift.value / step
 
     def described(self) -> dict[str, Any]:
-        """Facts about problem and start for a record.
+        """The facts about the problem and the start that a record holds.
 
         The kernel's norm comes with its standard error.
         """
@@ -260,9 +262,9 @@ def event_times(
 # Deviation: the theory expands a network in its parameters, and so assumes that it is
 # smooth. When a ReLU unit crosses its kink, the kernel jumps, and on few samples the
 # number of crossings during a small move is not proportional to the move. We therefore
-# judge predictions of the drift separately for smooth and other networks.
+# judge predictions of the drift for smooth networks and for other networks separately.
 
 
 def is_smooth(network: nn.Module) -> bool:
-    """Whether no module has a kink; functions called in `forward` are not examined."""
+    """Whether all modules are smooth; function calls in `forward` are not examined."""
     return not any(isinstance(module, KINKED_MODULES) for module in network.modules())

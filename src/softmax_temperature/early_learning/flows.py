@@ -1,4 +1,4 @@
-"""Gradient flow of a network in rescaled time, its linearisation, and their events."""
+"""Gradient flow of a network in rescaled time, linearised flow, and their events."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -23,10 +23,10 @@ WHOLE = "whole"
 FIT = "fit"
 LEARNED = "learned"
 
-# The fractions that define TENTH and LEARNED, and FIT.
+# The fraction that defines TENTH and LEARNED, and the fraction that defines FIT.
 SHARE = 0.1
 HALF = 0.5
-# First step in units of time, because the integrator's own guess ignores that unit.
+# First step, in units of time. The integrator's own guess ignores the unit of time.
 FIRST_STEP = 0.01
 # Relative precision of the time of an event.
 PRECISION = 1e-9
@@ -34,7 +34,7 @@ PRECISION = 1e-9
 # Deviation: the paper's definition of when a model has learned is missing from our
 # copy. Our time to fit is the time at which the loss has fallen to half of its initial
 # value. Logits of every size reach this point, and reach it early, where the theory
-# applies. A tenth of the norm is recorded beside the whole norm because large logits
+# applies. We record a tenth of the norm as well as the whole norm, because large logits
 # that already fit never change by their whole norm.
 
 
@@ -109,7 +109,7 @@ def gradient_flow(
 def linearised_flow(
     start: Tensor, kernel_product: Callable[[Tensor], Tensor], loss: SoftmaxCrossEntropy
 ) -> Flow:
-    """dZ/ds = Θ_0 residual(Z) with the initial kernel, the same for every β.
+    """The flow dZ/ds = Θ_0 residual(Z) with the initial kernel, the same for every β.
 
     The state is Z - Z_0.
     """
@@ -130,7 +130,8 @@ class Settings(NamedTuple):
     Attributes:
         unit_time: Rescaled time in which the logits change by 1 at their first speed.
         horizon: Rescaled time at which the integration ends at the latest.
-        tolerance: Relative to the state plus its root-mean-square change per unit time.
+        tolerance: Error of a step, relative to the state plus its root-mean-square
+            change per unit of time.
         evaluations: Maximal number of evaluations of the rate.
     """
 
@@ -212,7 +213,7 @@ def integrate(
 def _event_levels(
     flow: Flow, loss: SoftmaxCrossEntropy, start: Tensor
 ) -> Callable[[State], dict[str, float]]:
-    """Function from a state to one number per event, which is 0 at the event."""
+    """A function from a state to one number per event, which is 0 at the event."""
     norm = start.norm().item()
     first_loss = loss.mean(start)
 

@@ -99,8 +99,8 @@ def frozen_parameters(
 ) -> dict[str, Tensor]:
     """θ' = c θ + sqrt(1 - c²) θ'' by name, for a correlation c in [0, 1].
 
-    θ are the parameters of `network`, θ'' the ones of `independent_draw`. Entries that
-    are equal in both were not drawn at random (biases that start at 0, scales that
+    θ are the parameters of `network`, θ'' the parameters of `independent_draw`. Entries
+    that are equal in both were not drawn at random (biases that start at 0, scales that
     start at 1) and stay as they are.
     """
     # Computing 1 - c² would lose the digits of a c close to 1.
@@ -124,15 +124,16 @@ def correlation_for_norm(
     """The correlation at which a pair starts with tempered logits of a given norm.
 
     The norm ||Z||_F over samples and classes is 0 at correlation 1 and rises in
-    proportion to the angle whose cosine is the correlation. So the equation is solved
-    for that angle. If the norm is not monotonic, the result is one of the solutions.
+    proportion to the angle whose cosine is the correlation. The function therefore
+    solves for that angle. If the norm is not monotonic, the result is one of the
+    solutions.
 
     Raises:
         ValueError: If `logit_norm` is negative or above the norm at correlation 0; the
             message states the range.
     """
-    # A copy, because forward passes in training mode would move the running estimates
-    # of batch normalisation.
+    # Use a copy, because forward passes in training mode would move the running
+    # estimates of batch normalisation.
     trained = copy.deepcopy(network)
     right_angle = math.pi / 2
 
@@ -172,6 +173,7 @@ def _with_buffers(network: nn.Module, values: dict[str, Tensor]) -> nn.Module:
         for name, parameter in list(module.named_parameters(recurse=False)):
             delattr(module, name)
             module.register_buffer(name, buffers[parameter])
-    # Recurrent layers keep a list of their weights; moving the network rebuilds it.
+    # Recurrent layers keep a list of their weights; moving the network rebuilds that
+    # list.
     device = next(iter(values.values())).device
     return network.to(device)

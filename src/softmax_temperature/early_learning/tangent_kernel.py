@@ -45,8 +45,8 @@ class FlatNetwork:
         self._chunk = chunk
         self._baseline = torch.zeros(len(inputs), 1).to(self.start)
         if frozen is not None:
-            # The same operations as for the trained network, so that equal parameters
-            # give a difference of exactly 0.
+            # Apply the same operations as for the trained network, so that equal
+            # parameters give a difference of exactly 0.
             vector = torch.cat([frozen[name].flatten() for name in self._shapes])
             self._baseline = self.logits(vector.to(self.start))
         self.shape = self.logits(self.start).shape
@@ -66,8 +66,8 @@ class FlatNetwork:
         direction = self.pull_back(parameters, weights)
         products = []
         with warnings.catch_warnings():
-            # On first use, torch loads forward derivatives through its own compiler,
-            # which it calls deprecated.
+            # On first use, torch loads forward derivatives through torch.jit, which it
+            # calls deprecated.
             warnings.filterwarnings(
                 "ignore",
                 message=".*torch.jit.script. is deprecated",
@@ -190,7 +190,7 @@ class KernelSketch:
     def at(self, parameters: Tensor) -> Tensor:
         """Θ g_i at parameters (p,), one row per probe: (probes, n * classes) float64.
 
-        The whole kernel if there are no probes.
+        Without probes, this is the whole kernel.
         """
         if self._probes is None:
             return self._network.kernel(parameters)
@@ -206,14 +206,15 @@ class KernelSketch:
         if self._probes is None:
             return Estimate(squares.sum().sqrt().item(), 0.0)
         value = squares.mean().sqrt()
-        # The relative error of a square root is half of its argument's.
+        # The relative error of a square root is half the relative error of its
+        # argument.
         relative_error = squares.std() / squares.mean() / len(squares) ** 0.5 / 2
         return Estimate(value.item(), (value * relative_error).item())
 
     def drift(self, kernel: Tensor, reference: Tensor) -> Estimate:
         """||Θ - Θ_0||_F / ||Θ_0||_F of two kernels that `at` returned.
 
-        The standard error is the delta method's for a ratio.
+        The delta method for a ratio gives the standard error.
         """
         numerator = (kernel - reference).square().sum(dim=1)
         denominator = reference.square().sum(dim=1)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from softmax_temperature.heuristic.pairs import Floats, Rows, is_constant
 
-# Singular values below this fraction of the largest count as round-off.
+# Singular values below this fraction of the largest one count as round-off.
 LEAST_SINGULAR_VALUE = 1e-6
 
 
@@ -96,11 +96,11 @@ def ridge_coefficients(
     Returns:
         Shape (penalties, statistics).
     """
-    # Imported here because it takes a second, which `plan` can avoid.
+    # Imported here because the import takes a second, which `plan` can avoid.
     from sklearn.linear_model import ridge_regression
 
-    # One call for all penalties, each with a copy of the target: scikit-learn's checks
-    # of its arguments take longer than the solution.
+    # Solve for all penalties in one call, each with a copy of the target:
+    # scikit-learn's argument checks take longer than the solution.
     targets = np.tile(target[:, None], len(penalties))
     coefficients = ridge_regression(
         design,
@@ -130,7 +130,7 @@ def standardised(
 
 def leave_one_group_out(groups: NDArray[Any]) -> Iterator[tuple[Rows, Rows]]:
     """Rows outside and inside each group, in the order of the groups' names."""
-    # Imported here because it takes a second, which `plan` can avoid.
+    # Imported here because the import takes a second, which `plan` can avoid.
     from sklearn.model_selection import LeaveOneGroupOut
 
     yield from LeaveOneGroupOut().split(groups, groups=groups)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.runner.errors import nearest
 
-# After leaving one out, two data sets remain, the minimum for choosing a ridge penalty
-# by leaving each out in turn.
+# Smallest number of data sets. After leaving one out, two remain, the minimum for
+# choosing a ridge penalty by leaving each out in turn.
 MINIMUM_DATASETS = 3
 # The inverse temperatures of the search (section 4.3).
 SEARCHED = (1.0, *(float(value) for value in range(5, 255, 5)))
@@ -21,9 +21,9 @@ SEARCHED_RANGE = (SEARCHED[0], SEARCHED[-1])
 
 KEYS = ["dataset", "backbone"]
 PLATEAU = ("plateau_low", "inverse_temperature", "plateau_high")
-# The value of random weights in the column `weights`.
+# The entry of the column `weights` for a backbone with random weights.
 UNTRAINED = "untrained"
-# Level of the intervals, as everywhere in this package.
+# Level of the confidence intervals, the same as everywhere in this package.
 LEVEL = 0.90
 CORRELATION_COLUMNS = [
     "statistic",
@@ -184,7 +184,7 @@ def pearson(first: Floats, second: Floats) -> Correlation | None:
     """
     if len(first) < 3 or is_constant(first) or is_constant(second):
         return None
-    # Imported here because it takes a second, which `plan` can avoid.
+    # Imported here because the import takes a second, which `plan` can avoid.
     from scipy.stats import pearsonr
 
     result = pearsonr(first, second)
@@ -230,8 +230,8 @@ def correlations(pairs: Pairs) -> pd.DataFrame:
 
 def strongest_first(absolute: Floats) -> Rows:
     """Order of absolute correlations from largest to smallest; ties stay in order."""
-    # Rounded, so that tied statistics (multiples of each other) keep their order on
-    # every machine.
+    # Round, so that tied statistics (multiples of each other) keep their order on every
+    # machine.
     return np.argsort(-absolute.round(12), kind="stable")
 
 

@@ -1,6 +1,7 @@
 """The paper's regression from statistics to the best inverse temperature.
 
-classifier_temperature, section 4.3; fitted on all pairs, or on all but one data set.
+classifier_temperature, section 4.3. It is fitted on all pairs, or on all data sets but
+one.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ Method: TypeAlias = Literal["least_squares", "ridge"]
 def lower_bound_from_classes(n_classes: Any) -> Any:
     """Smallest inverse temperature at which the loss can fall to EPSILON.
 
-    The bound of section 2 for ideally placed embeddings, but at least 1.
+    This is the bound of section 2 for ideally placed embeddings, or 1 if that is
+    larger.
     """
     bound = 0.5 * np.log((n_classes - 1) / math.expm1(EPSILON))
     return np.maximum(bound, 1.0)
@@ -85,10 +87,10 @@ class Heuristic:
 
     The interval is a hierarchical jackknife after Lee, Barber and Willett 2023 (arXiv
     2306.06342). It is centred on the final model, so their bound on misses does not
-    hold. It reaches `margin` to both sides of the prediction: the 0.9 quantile of the
-    errors on left-out data sets, where all data sets have equal weight and one more
-    counts as missed by any distance. With fewer than 9 data sets it is the searched
-    range.
+    hold. It extends by `margin` to both sides of the prediction. The margin is the 0.9
+    quantile of the errors on left-out data sets, where all data sets have equal weight
+    and one additional data set counts as an infinite error. With fewer than 9 data sets
+    the interval is the searched range.
     """
 
     statistics: tuple[str, ...]
@@ -229,9 +231,9 @@ def leave_one_dataset_out(
     ]
     folds = pd.DataFrame(fold_rows)
     # Deviation: the paper does not say which standard deviation it prints; we use the
-    # sample's (n - 1). Nor does it say how it combines the p-values of the folds. The
-    # printed 0.014 beside r = 0.9563 fits a mean over folds of nine pairs; 108 pooled
-    # pairs would give 2e-58. So we read it as that mean.
+    # sample's (n - 1). The paper does not say how it combines the p-values of the folds
+    # either. The printed 0.014 for r = 0.9563 fits a mean over folds of nine pairs; 108
+    # pooled pairs would give 2e-58. We therefore read it as that mean.
     r = folds["r"]
     return LeaveOneOut(
         predictions=predictions,
@@ -317,7 +319,7 @@ def _most_correlated(table: pd.DataFrame, optima: Floats, size: int) -> tuple[st
 def _out_of_fold(
     table: pd.DataFrame, size: int, method: Method
 ) -> tuple[Floats, dict[str, tuple[str, ...]]]:
-    """Prediction for each pair without its data set, and each fold's statistics."""
+    """Predict each pair without its data set; also return each fold's statistics."""
     datasets = table["dataset"].to_numpy()
     linear = np.empty(len(table))
     chosen = {}

@@ -2,8 +2,8 @@
 
 The paper's least squares predicts the best inverse temperature itself. Ours predicts
 its logarithm, because errors matter by ratio, and shrinks the coefficients, because the
-23 statistics of about a hundred pairs are correlated. `score_rules` scores exactly the
-rule that is shipped, on left-out data sets.
+23 statistics of about a hundred pairs are correlated. `score_rules` scores the shipped
+rule itself, on left-out data sets.
 """
 
 from __future__ import annotations
@@ -202,7 +202,8 @@ def score_rules(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> pd.DataFrame:
         choices[HEURISTIC][test] = predicted(regression, study.statistics[test])
         choices[CONSTANT][test] = study.best_constant(train)
         choices[MEDIAN][test] = np.median(optima[train])
-    # The temperature of attention.
+    # Attention divides products by sqrt(dim). For vectors of length sqrt(dim) this
+    # multiplies their cosine by sqrt(dim).
     choices[SQUARE_ROOT] = np.sqrt(floats(pairs, "dim"))
     if "inverse_temperature_validation" in pairs:
         choices[VALIDATION] = floats(pairs, "inverse_temperature_validation")

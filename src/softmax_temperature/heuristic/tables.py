@@ -1,4 +1,4 @@
-"""Tables of a study of searches, behind Table 1 and Figures 3 and 4 (section 4.3)."""
+"""Tables of a study's searches, for Table 1 and Figures 3 and 4 (section 4.3)."""
 
 from collections.abc import Mapping
 from typing import Any, TypeAlias
@@ -28,7 +28,7 @@ SQUARE_ROOT_RULE = "square root of dimension"
 VALIDATION_RULE = "chosen on validation"
 METHODS: tuple[regression.Method, ...] = ("least_squares", "ridge")
 
-# Keys: subset of pairs, row of Table 1, method.
+# Results by subset of pairs, row of Table 1, and method.
 LeftOut: TypeAlias = Mapping[tuple[str, str, regression.Method], regression.LeaveOneOut]
 
 
@@ -213,7 +213,7 @@ def _choices(
                 inverse_temperature=predictions["predicted"]
             )
     choices[RIDGE_RULE] = scored[ridge.HEURISTIC]
-    # Scored only if there are several backbones.
+    # This rule is scored only if there are several backbones.
     if ridge.WITHOUT_BACKBONE in scored:
         choices["the same, backbone left out too"] = scored[ridge.WITHOUT_BACKBONE]
     choices[CONSTANT_RULE] = scored[ridge.CONSTANT]

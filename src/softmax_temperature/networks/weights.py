@@ -167,7 +167,7 @@ def digest_of_weights(network: nn.Module) -> str:
 
 
 def torchvision_weights(spec: Backbone) -> WeightsEnum:
-    """torchvision's entry for a backbone's weights; InputError if there is none."""
+    """The weights that torchvision has for a backbone; InputError if it has none."""
     # Imported here because the import loads torch's compiler, which takes two seconds.
     from torchvision import models
 

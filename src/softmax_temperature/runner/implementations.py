@@ -46,7 +46,7 @@ def search_project_folder() -> None:
 
 
 def load_class(reference: str, base: type) -> Any:
-    """The class of a "package.module:Class"; InputError unless it is a `base`."""
+    """Load a "package.module:Class"; InputError unless it is a subclass of `base`."""
     search_project_folder()
     module, _, name = reference.partition(":")
     try:

@@ -1,4 +1,4 @@
-"""Stages: the registry of all of them, and the class of a stage made of cells."""
+"""The registry of all stages, and the class of a stage made of cells."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 Part = TypeVar("Part", bound="Section")
 
-# Output folders. Other stages and the papers import these without the stages' code.
+# Output folders. Other stages and the papers import them from here, without the stages'
+# code.
 PREPARED = Path("data/prepared")
 BACKBONES = Path("data/backbones")
 EMBEDDINGS = Path("data/embeddings")
@@ -212,7 +213,7 @@ class Stage:
 
 
 def stage(declare: Callable[[Params], Iterable[Cell]]) -> Stage:
-    """A decorator: the registered stage whose name the function has."""
+    """Turn a function into the registered stage of the same name (a decorator)."""
     [entry] = [entry for entry in REGISTRY if entry.name == declare.__name__]
     return Stage(entry.name, entry.paper, entry.output, declare)
 
@@ -236,6 +237,6 @@ def label(output: Path) -> str:
 
 
 def part_of(section: Section, part: type[Part]) -> Part:
-    """Project a section onto a base class, so that cells depend on that part alone."""
+    """Reduce a section to a base class, so that cells depend on that part alone."""
     values = {name: getattr(section, name) for name in part.model_fields}
     return part.model_construct(**values)

@@ -57,7 +57,7 @@ def search(params: Params) -> Iterator[Cell]:
 
 
 def _search(job: Job, *, grid: GridTraining) -> None:
-    """Write the grid and the rows of each split, and the curves.
+    """Write the grid, the number of rows of each split, and the curves.
 
     The files are `record.json` and `curves.safetensors` (see `train_with_curves`).
     """
@@ -102,7 +102,7 @@ def rescaling(params: Params) -> Iterator[Cell]:
 def _rescaling(
     job: Job, *, optimizer: str, loss: str, grid: GridTraining, seed: int
 ) -> None:
-    """Train one arm; writes `record.json` and the test accuracies by epoch.
+    """Train one arm, and write `record.json` and the test accuracies by epoch.
 
     `curves.safetensors` has the shape (repeats, temperatures, epochs).
     """
@@ -137,8 +137,8 @@ def train_with_curves(
 ) -> dict[str, Tensor]:
     """Accuracies of cosine classifiers after each epoch, by split.
 
-    They are (repeats, temperatures, epochs) float32. `settings` are other arguments of
-    `TemperatureGridTrainer`.
+    The accuracies have the shape (repeats, temperatures, epochs), float32. `settings`
+    are other arguments of `TemperatureGridTrainer`.
     """
     embeddings, labels = parts["train"].for_fitting()
     settings |= grid.model_dump(exclude={"inverse_temperatures", "epochs"})
@@ -148,8 +148,8 @@ def train_with_curves(
         (embeddings, labels), grid.inverse_temperatures, **settings, device=job.device
     )
     checkpointer = job.checkpointer()
-    # One block for all epochs, because many small tensors between large temporaries
-    # would fragment the heap.
+    # Allocate one block for all epochs, because many small tensors between large
+    # temporaries would fragment the heap.
     shape = (grid.repeats, len(grid.inverse_temperatures), grid.epochs)
     curves = {str(split): torch.zeros(shape) for split in splits}
 

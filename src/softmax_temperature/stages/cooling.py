@@ -49,9 +49,10 @@ SHOWN = 8
 """The number of test images whose predictions are kept, at equal distances."""
 
 # Deviation: the paper names SGD with momentum and Adam but does not say which one its
-# tables and figures use (section 4.1). Our recipe uses SGD, and an ablation Adam. Nor
-# does it state weight decay, augmentation and pixel normalisation: our recipe has
-# neither of the first two, ablations have them, and pixels are normalised.
+# tables and figures use (section 4.1). Our recipe uses SGD, and an ablation Adam. The
+# paper does not state weight decay, augmentation or pixel normalisation either. Our
+# recipe has no weight decay and no augmentation, which are ablations; pixels are
+# normalised.
 
 
 @stage
@@ -125,8 +126,8 @@ def _train(
 # that they differ only in Cooling.
 
 # Deviation: section 4.4 states no optimizer, learning rate, schedule, epochs or batch
-# size, and does not say how images become 256×256. The former are parameters, with the
-# values of section 4.2 if it states them. Images of any shape are resized.
+# size, and does not say how images become 256×256. Training settings are parameters,
+# with the values of section 4.2 where it states them. Images of any shape are resized.
 
 
 @stage

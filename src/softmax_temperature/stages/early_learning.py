@@ -33,8 +33,8 @@ from softmax_temperature.training.prepared_sets import image_set
 
 # Deviation: we do not have the samples, networks and ranges with which the
 # temperature_check paper illustrates its theory. All of them are our parameters.
-# Networks learn by gradient flow, integrated numerically, so that no learning rate is
-# too large for the comparison.
+# Networks learn by gradient flow, integrated numerically, so that the comparison does
+# not depend on a learning rate.
 
 
 @stage
@@ -75,7 +75,7 @@ def early_learning(params: Params) -> Iterator[Cell]:
 
 
 def _curves(job: Job, *, question: Curves, flow: GradientFlow, **start_of: Any) -> None:
-    """Learn from logits of 0, at each inverse temperature and with the initial kernel.
+    """Learn from logits of 0, at each inverse temperature, and with the initial kernel.
 
     Writes `record.json` with the predictions from the start, and `courses.json` with a
     `courses.course` for each inverse temperature, or null for the initial kernel.
@@ -147,7 +147,7 @@ def _norms(job: Job, *, question: Norms, flow: GradientFlow, **start_of: Any) ->
 def _problem(
     job: Job, flow: GradientFlow, *, network: Network, root: str, start_seed: int
 ) -> Problem:
-    """Two draws of the network, and training images balanced over classes.
+    """Make two draws of the network, and choose training images balanced over classes.
 
     The pixels have mean 0 and standard deviation 1.
     """

@@ -72,7 +72,7 @@ def _embed(
     weights_sha256: str | None,
     seed: int,
 ) -> None:
-    """Embed one data set with one backbone; writes the files of `write_embeddings`."""
+    """Embed one data set with one backbone, and write the embeddings."""
     images = open_prepared(job.inputs["images"], root=Path(root))
     pretrained = None
     if "weights" in job.inputs:

@@ -18,7 +18,7 @@ from softmax_temperature.stages import stage
 
 @stage
 def fetch(params: Params) -> Iterator[Cell]:
-    """One cell per data set, without the data sets of unused papers.
+    """One cell per data set that the papers in use need.
 
     An error in a data set is reported by its cell.
     """
@@ -33,14 +33,14 @@ def fetch(params: Params) -> Iterator[Cell]:
             "validation_fraction": fraction,
             "image_size_limit": params.fetch.image_size_limit,
             "archive": _digest_to_plan(sources, root),
-            # The project's seed, so that a data set is the same in every stage.
+            # Use the project's seed, so that a data set is the same in every stage.
             "seed": params.seed,
         }
         yield Cell(name, _fetch, plan, places=params.data.model_dump())
 
 
 def sources_digest(sources: list[str], root: Path) -> str | None:
-    """One digest over the files of all sources, or None without files.
+    """One digest over the files of all sources; None if no source has files.
 
     Raises:
         InputError: If class folders have a wrong form, or a file cannot be read.

@@ -52,16 +52,17 @@ def train_focal(params: Params) -> Iterator[Cell]:
         task = paper.tasks[name]
         arm = paper.arm_of(name, arm_name)
         network = params.networks[task.network]
-        # This refuses wrong options before any training.
+        # Refuse wrong options before any training.
         make_loss(arm.loss, arm.options)
         vectors_sha256 = None
         if task.embeddings:
-            # None if the file is missing, so that only the cells that need it fail.
+            # The digest is None if the file is missing, so that only the cells that
+            # need the file fail.
             vectors_sha256 = word_vectors_digest(root / task.embeddings.file)
         noise_archive = None
         source = params.datasets[task.dataset].source or task.dataset
         if task.gaussian_noise and source == "cifar10":
-            # The noise comes from CIFAR-10-C if it is present, else from our own
+            # The noisy images come from CIFAR-10-C if it is present, else from our own
             # generator.
             noise_archive = archive_digest(root)
         plan = {
@@ -155,7 +156,7 @@ def _train(
 
 
 # Deviation: the paper's figures evaluate all 45,000 training images. Profile `paper`
-# does so too; the others evaluate a sample.
+# evaluates all of them, too; the other profiles evaluate a sample.
 
 
 def _watch(
@@ -183,13 +184,13 @@ def _save(training: TrainingRun, watch: Watch, record: dict[str, Any]) -> None:
     training.save_weights()
 
 
-# Deviation: images of another size are resized to the training images' size; all of the
-# paper's have one size. All are normalised like the training images, as in the released
-# code.
+# Deviation: images of another size are resized to the training images' size; the
+# paper's images all have the same size. All are normalised like the training images, as
+# in the released code.
 
 
 def _others(job: Job, role: str, test: Tensor, root: str) -> dict[str, Samples]:
-    """The test images of other data sets, as RGB of the task's size."""
+    """The test images of other data sets, as RGB images of the task's size."""
     others: dict[str, Samples] = {}
     for name, prepared in job.inputs.items():
         if name.startswith(role):

@@ -109,11 +109,11 @@ def _train_translation(
 ) -> None:
     """Train one network, keep the best epoch, and translate the test sentences.
 
-    The best epoch has the least validation NLL. Writes weights, record,
+    The best epoch has the lowest validation NLL. Writes weights, record,
     `vocabulary.json` for the library tokenizers and, unless the training diverged, the
     results of `scores.evaluate`.
     """
-    # This import needs an optional package.
+    # Imported here because it needs an optional package.
     from softmax_temperature.training.translation.vocabulary import Vocabulary
 
     languages = (task.source, task.target)
@@ -135,7 +135,7 @@ def _train_translation(
     }
     model = make_network(vocabulary.size, task.network, seed=training_seed)
     loss = PerToken(make_loss(arm.loss, arm.options))
-    # The loop's samples are already batches.
+    # Each sample of the training loop is already a batch.
     one_by_one = task.recipe.changed({"batch_size": 1})
     training = TrainingRun(
         job, one_by_one, training_seed, model, loss, batches["train"]

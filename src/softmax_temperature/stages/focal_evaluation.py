@@ -123,7 +123,7 @@ def _test_row(sets: Sets, settings: dict[str, int]) -> dict[str, Any]:
 
 
 def _row(report: dict[str, Any], names: Collection[str] = ()) -> dict[str, Any]:
-    """Metrics of a report, with the ends of their intervals; all by default."""
+    """Metrics of a report, with the ends of their intervals; all metrics by default."""
     settings = {"classes", "bins", "bootstrap", "intervals"}
     row = {name: report[name] for name in names or report.keys() - settings}
     for name, (low, high) in report["intervals"].items():

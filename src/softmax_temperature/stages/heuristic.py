@@ -46,7 +46,7 @@ def _heuristic(
 ) -> None:
     """Write the pairs, the tables derived from them, and `heuristic.json`.
 
-    `suggest` reads `heuristic.json`.
+    The command `suggest` reads `heuristic.json`.
     """
     rows = []
     curves = []

@@ -50,14 +50,14 @@ class Item:
         kind: Its kind.
         key: Its name in the parameters: a data set, a backbone or a file.
         name: Its name in the lists of digests.
-        source: Its name for a reader, below data.root and in the catalogue.
+        source: Its name in messages, below data.root and in the catalogue.
         program: The program that reads it.
-        digest: Computes the sha256 of the files, or `BUILT_IN`; None if there are none.
-            Raises InputError if they are invalid.
+        digest: Computes the sha256 of the files, or returns `BUILT_IN`; None if no file
+            exists. Raises InputError if the files are invalid.
         require: Raises MissingInput if files are missing, and NotDownloadedError if a
             library can download them. It searches for files but does not read them.
-        download: Lets a library download missing files; None if none can. Raises
-            InputError if this fails.
+        download: Lets a library download missing files; None if no library can. Raises
+            InputError if the download fails.
         check: Reads the existing files. Raises InputError if they are invalid.
     """
 
@@ -230,8 +230,8 @@ def _data_sets(params: Params) -> Iterator[Item]:
             yield Item(
                 kind="data set",
                 key=key,
-                # A separate file names it, so that `fetch` restarts when a data set is
-                # added or removed.
+                # A separate file lists the data sets, so that `fetch` runs again when
+                # one is added or removed.
                 name=key if name == key else f"{key} ({name})",
                 source=name,
                 program="fetch",
@@ -308,7 +308,8 @@ def _focal_files(params: Params) -> Iterator[Item]:
             )
         source = params.datasets[task.dataset].source or task.dataset
         if task.gaussian_noise and source == "cifar10":
-            # This one is generated if missing, so it is not required.
+            # CIFAR-10-C is not required, because its noise is generated if the files
+            # are missing.
             yield Item(
                 kind="noise",
                 key="CIFAR-10-C",

@@ -44,8 +44,8 @@ CHOICE = "choice.json"
 
 # Deviation: we have the abstract of the paper but not its text. Optimizer, schedules,
 # epochs, batch sizes, grids of learning rates and numbers of seeds are ours, each
-# explained beside its value in the parameters. Weight decay is zero, so that only the
-# inverse temperature affects the size of the logits.
+# explained beside its value in the parameters. Weight decay is zero, because it would
+# affect the size of the logits as well.
 
 # Trainings run as parallel cells in processes instead of one stacked batched step: on a
 # CPU the latter is 0.6 times as fast for networks on images of 32×32 pixels, 1.6 times
@@ -135,8 +135,8 @@ def train(
 ) -> None:
     """Train one network.
 
-    The stored logits are not multiplied by the inverse temperature; those used for the
-    rows of `Watch` are. 23 statistics describe the features of a plain training at
+    The stored logits are not multiplied by the inverse temperature; the logits behind
+    the rows of `Watch` are. 23 statistics describe the features of a plain training at
     inverse temperature 1.
     """
     data = training_sets(job.inputs["data"], root, looks.text)
@@ -176,7 +176,7 @@ def train(
 
 
 def confirm(job: Job, *, rates: dict[str, float], **plan: Any) -> None:
-    """Train with the rate that the sweep's validation accuracies choose."""
+    """Train with the learning rate of the sweep's best validation accuracy."""
     accuracies: dict[float, list[float]] = {}
     for key, rate in rates.items():
         trainings = [
@@ -202,8 +202,8 @@ def _accuracy(training: Artifact) -> float:
 def _statistics(trainer: Trainer, sample: Samples) -> dict[str, float] | None:
     """Statistics of the features that the last layer reads from training samples.
 
-    None if too large a learning rate has set all units to 0: such features are a result
-    but have no direction to describe.
+    None if too large a learning rate has set all units to 0: these features are a
+    result, but they have no direction to describe.
     """
     batches = [features for _, features in trainer.outputs(sample.inputs)]
     features = torch.cat(batches).cpu()

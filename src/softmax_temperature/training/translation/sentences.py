@@ -156,7 +156,7 @@ class LengthBatches(HostSamples):
         return cls(torch.arange(len(batches)), labels, pairs.split, pairs, batches)
 
     def to(self, device: str) -> Self:  # noqa: ARG002
-        """These batches, whose numbers of tokens determine the computation."""
+        """Leave the batches on the CPU: token counts determine the computation."""
         return self
 
     def check(self, recipe: Recipe) -> None:
