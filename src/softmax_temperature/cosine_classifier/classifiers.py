@@ -60,7 +60,7 @@ class Settings:
 
     @property
     def wide_dtype(self) -> torch.dtype:
-        """Dtype of weights, softmax and update; matrix products may be narrower."""
+        """Dtype of weights, softmax and update; products may use a narrower dtype."""
         return torch.float64 if self.precision == "float64" else torch.float32
 
 

@@ -69,7 +69,7 @@ class Products:
         self._buffers = Buffers(dtype, device)
 
     def prepare(self, right: Tensor) -> Tensor:
-        """The form that `multiply` needs of a matrix (inner, columns) in this dtype."""
+        """Convert a matrix (inner, columns) of this dtype for use in `multiply`."""
         return right
 
     def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:

@@ -165,7 +165,7 @@ def _scene(
 
 
 def _label_map(glyph: Pixels, label: int) -> Pixels:
-    """The label where the glyph is full of ink, VOID where it is partly ink, else 0."""
+    """A map: `label` where the glyph is inked, VOID where partly inked, else 0."""
     labels = np.full_like(glyph, VOID)
     labels[glyph < _FAINT] = 0
     labels[glyph >= _FULL] = label

@@ -83,7 +83,7 @@ class Part:
         return self.data, self.labels
 
     def for_vocabulary(self) -> Sequence[str]:
-        """All texts in which words may be counted; raises LeakError unless training."""
+        """The texts in which words may be counted; LeakError if not training data."""
         if self.split != "train":
             raise LeakError(
                 f"{self.dataset}: a vocabulary must not use the {self.split} split"

@@ -350,7 +350,7 @@ class Study:
         return np.array(interpolated)
 
     def lost(self, rows: Rows, inverse_temperatures: Floats) -> Floats:
-        """Accuracy that each row loses at its inverse temperature against its best."""
+        """Each row's best accuracy minus its accuracy at an inverse temperature."""
         best = self.accuracies[rows].max(axis=1)
         return np.asarray(best - self.accuracy(rows, inverse_temperatures))
 

@@ -232,7 +232,7 @@ def stages_of(program: str) -> list[Stage]:
 
 
 def label(output: Path) -> str:
-    """The name of a stage in manifests, tables and links, from its output folder."""
+    """The name of a stage in manifests, tables and links: its output folder's name."""
     return output.relative_to("data").as_posix()
 
 

@@ -10,7 +10,7 @@ _LEAVE = "No miscalibration found; leave the logits as they are"
 
 
 class Evidence(NamedTuple):
-    """Numbers of a report that determine the advice; errors are fractions.
+    """The numbers of a report that determine the advice; errors are fractions.
 
     Attributes:
         temperature: The temperature by likelihood.
@@ -65,7 +65,8 @@ def advise(evidence: Evidence) -> Advice:
     if doubts:
         reason = "; ".join(doubts)
         if not may_be_one:
-            # With so few rows, the likelihood can detect what the ECE does not show.
+            # With few rows, the likelihood can detect a miscalibration that the ECE
+            # does not show.
             reason = f"by NLL, T = {temperature}, but {reason}; more rows may decide"
         return Advice(scale=False, sentence=f"{_LEAVE}: {reason}.")
     state = "Overconfident" if evidence.temperature > 1 else "Underconfident"

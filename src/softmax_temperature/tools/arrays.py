@@ -37,10 +37,10 @@ Rows = tuple[Tensor, Tensor]
 SAMPLE = Path(__file__).with_name("sample_logits.npz")
 KINDS = ("logits", "probs")
 SAY_PROBS = "Pass kind='probs', or --probs on the command line."
-# float64 represents all integers up to here exactly.
+# Largest label: float64 represents all integers up to this one exactly.
 LARGEST_LABEL = 2**53
-# Two tables hold the same samples if they share more than this fraction of the smaller
-# one's rows.
+# Two tables count as the same samples if they share more than this fraction of the rows
+# of the smaller one.
 SHARED = 0.5
 # Other names that files may use for the arrays that commands need.
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
@@ -94,16 +94,16 @@ def read_rows(
     *,
     columns: Sequence[str] = (),
 ) -> tuple[Arrays, Arrays | None]:
-    """A user's matrix and labels, and those of other rows or None.
+    """Read a user's matrix and labels, and the same for other rows (or None).
 
     Args:
         matrix: Name of the matrix: "logits", "probs" or "embeddings".
         path: File of the matrix.
         labels: File of the labels, if they are not in the file of the matrix.
         other: Name of the other rows, "validation" or "test".
-        other_path: File of the other rows. Without it they are read from the first
-            file, if it has arrays such as `test_embeddings` and `test_labels`. Only
-            one of the two may have them.
+        other_path: File of the other rows. If None, the other rows are read from the
+            first file, if it has arrays such as `test_embeddings` and `test_labels`.
+            Only one of the two files may have the other rows.
         other_labels: File of the other rows' labels.
         columns: Names and patterns of the classes' columns in tables.
 
@@ -172,8 +172,8 @@ def read_arrays(
 ) -> Arrays:
     """The arrays of a file by name.
 
-    The module `tables` selects the columns of a table. In a file with one unnamed
-    array, this is the only required array, or else the matrix.
+    The module `tables` selects the columns of a table. If a file has one unnamed array,
+    it is taken as the only required array, or else as the matrix.
     """
     content = read_content(path)
     if path.suffix.lower() in TABLE_ENDINGS:
@@ -218,7 +218,7 @@ def _other_name(name: str, arrays: Arrays, path: Path) -> str | None:
     """Another name that a file uses for a required array."""
     others = [other for other in OTHER_NAMES[name] if other in arrays]
     if name == "probs" and not others:
-        # Probabilities are often saved under a name for logits, so values are checked.
+        # Probabilities are often saved under a name for logits, so check the values.
         logits = ("logits", *OTHER_NAMES["logits"])
         others = [other for other in logits if other in arrays]
     if len(others) > 1:
@@ -237,7 +237,7 @@ def _absent(
     content: Any,
     path: Path,
 ) -> InputError:
-    """The error for a file that lacks required arrays."""
+    """Make the error for a file that lacks required arrays."""
     if arrays:
         holds = ", ".join(arrays)
     elif isinstance(content, dict):
@@ -345,9 +345,9 @@ def check_same_columns(values: Any, others: Any, name: str) -> None:
     """Refuse two data frames of classes whose columns or their order differ.
 
     Args:
-        values: The first, or something that has no names of columns.
-        others: The second, which the message calls by `name`.
-        name: Name of the second.
+        values: The first data frame, or an object without column names.
+        others: The second data frame, or an object without column names.
+        name: Name of the second, for messages.
     """
     columns = _column_names(values)
     found = _column_names(others)
@@ -392,8 +392,9 @@ def check_other_rows(
 ) -> None:
     """Refuse two tables if one holds most rows of the other, in any order.
 
-    Numbers that agree in float32 are equal. Rows that occur several times in a table do
-    not count: a tree, for instance, gives many samples the same scores.
+    Numbers that agree in float32 count as equal. Rows that occur several times in a
+    table are ignored: a decision tree, for instance, gives many samples the same
+    scores.
 
     Args:
         held_out: Shape (n, dim).
@@ -415,9 +416,9 @@ def check_other_rows(
 def _keys_of_single_rows(table: Tensor) -> Tensor:
     """A number, int64, for each row that occurs once in a table (n, dim).
 
-    Equal rows have equal numbers; different rows have different ones, except with
-    probability 2^-64. A number is the sum, modulo 2^64, of the products with random
-    factors.
+    Equal rows have equal numbers. Two different rows have different numbers, except
+    with probability 2^-64. A row's number is the sum, modulo 2^64, of its entries times
+    random factors.
     """
     factors = torch.from_numpy(
         np.random.default_rng(0).integers(-(2**63), 2**63, table.shape[1])
@@ -439,7 +440,7 @@ def split_rows(
     *,
     every_class: bool = False,
 ) -> tuple[Rows, Rows]:
-    """Split rows at random into the rest and a fraction, stratified by class.
+    """Split rows at random into a rest and a fraction, stratified by class.
 
     Args:
         rows: Values and labels.
@@ -514,7 +515,7 @@ def checked_logits(
     check_labels(numbers, table, name=f"{name}labels", masked=True)
     if kind == "probs":
         _refuse_rounded_zeros(values, numbers, f"{name}probs")
-        # In place, because a language model's table is large.
+        # Change the table in place, because a language model's table is large.
         least = _smallest_positive(logits)
         np.log(np.clip(values, least, None, out=values), out=values)
     return table, numbers
@@ -597,9 +598,9 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
     # float32 holds every float16.
     narrow = values.dtype in (np.float16, np.float32)
     dtype = np.float32 if narrow else np.float64
-    # torch requires rows in order and warns about read-only arrays.
+    # torch requires contiguous rows, and warns about read-only arrays.
     table = np.require(values.reshape(len(values), -1), dtype, ["C", "W"])
-    # The largest number of a row is not finite if any is NaN or inf.
+    # The largest number of a row is not finite if one of its numbers is NaN or inf.
     largest = table.max(axis=1)
     wrong = np.flatnonzero(np.isnan(largest) | np.isposinf(largest))
     if len(wrong):
@@ -619,7 +620,7 @@ def _refuse_decisions(values: NDArray[Any], name: str) -> None:
         whole = bool((values == np.floor(values)).all())
         if whole and len(values) >= FEW_ROWS:
             raise _decisions(name)
-    # If the first row differs, the rest of a large table need not be read.
+    # If the first row has other numbers, the rest of a large table need not be read.
     elif np.isin(values[0], (0, 1)).all() and np.isin(values, (0, 1)).all():
         raise _decisions(name)
 

@@ -56,7 +56,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Kind = Literal["logits", "probs"]
-# Rows of the table: label, metric, and the factor that multiplies fractions or nats.
+# Rows of the table: label, metric, and the factor from fractions or nats to the unit
+# shown.
 ROWS = (
     ("accuracy (%)", "accuracy", 100),
     ("top-5 accuracy (%)", "top5_accuracy", 100),
@@ -72,7 +73,7 @@ ROWS = (
 ECE = "expected_calibration_error"
 # Number of logits up to which one thread is as fast as several.
 SMALL = 100_000
-# The top-5 accuracy is 1 for up to this number of classes.
+# With at most this many classes the top-5 accuracy is 1.
 TOP = 5
 
 
@@ -138,7 +139,7 @@ class CalibrationReport:
         return pd.DataFrame(columns, index=[key for _, key, _ in ROWS])
 
     def plot(self, title: str | None = None) -> Figure:
-        """Reliability diagrams before and after scaling, with each bin's samples."""
+        """Plot reliability diagrams before and after scaling, with samples per bin."""
         bins = self.data["settings"]["bins"]
         tables = {}
         for arm in self.logits:
@@ -190,8 +191,8 @@ class CalibrationReport:
         fit_on = self.data["settings"]["fit_on"]
         if fit_on == "all":
             return (
-                f"Temperature fitted on the {reported} rows that the metrics are of: "
-                "those after scaling flatter."
+                f"Temperature and metrics use the same {reported} rows, so the metrics "
+                "after scaling are too good."
             )
         if fit_on == "validation":
             return (
@@ -226,20 +227,20 @@ class CalibrationReport:
     def notes(self) -> list[str]:
         """Sentences that explain the numbers."""
         floor = (
-            "An ECE near the noise floor, which a perfectly calibrated model shows "
-            "too, is no evidence."
+            "A perfectly calibrated model has an ECE near the noise floor, so such an "
+            "ECE is no evidence of miscalibration."
         )
         count = self.data["settings"]["bootstrap"]
         if not count:
             return [floor]
         return [
             floor,
-            f"In brackets: 90 % intervals, of scores over {count:,} resamples.",
+            f"In brackets: 90 % intervals; for scores, over {count:,} resamples.",
             (
-                "Those of calibration errors are of the true error, which the plain "
-                "one exceeds on average."
+                "The interval of a calibration error is for the true error, which on "
+                "average is lower than the plain error."
             ),
-            "The MCE has none: no interval of it covers.",
+            "The MCE has no interval: none that we tried has the right coverage.",
         ]
 
 
@@ -268,7 +269,7 @@ def calibrate(
         validation: Logits and labels to fit the temperature on.
         fit_on: Used without validation rows: "half" fits on a random half of the rows
             (of the images, if pixels are classified) and reports on the other; "all"
-            fits and reports on all rows, which makes the result look too good.
+            fits and reports on all rows, which makes the calibration look too good.
         bins: Number of bins of every binned metric and of the diagram.
         bootstrap: Number of resamples for the 90 % intervals; 0 for no intervals.
         seed: Seed of the random half, the resamples and the noise floor.
@@ -481,8 +482,8 @@ def _halves(
         fitted = _rows((images[~half], maps[~half]), kind, ignore_index)
         reported = _rows((images[half], maps[half]), kind, ignore_index)
         return fitted, reported
-    # On return, this frees the rows before the split, which are large for a language
-    # model.
+    # Passing the rows without a name frees them on return; a language model's rows are
+    # large.
     return split_rows(_rows((logits, labels), kind, ignore_index), 0.5, generator)
 
 

@@ -1,7 +1,7 @@
 """The command `softmax-temperature`: tools for users' own data, and for the pipeline.
 
-Commands are in order of use, which is their order in `--help`. Each imports its modules
-when called, so that `--help` does not wait for torch.
+Commands are in the order of use, which is also their order in `--help`. Each imports
+its modules when it is called, so that `--help` does not wait for torch.
 """
 
 import atexit
@@ -81,9 +81,10 @@ OtherLabels = Annotated[
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Import with the garbage collector off, because it finds nothing.
+    """Import with the garbage collector off, because there is no garbage.
 
-    It would scan all objects of torch repeatedly, for a quarter of the import.
+    The collector would scan all objects of torch repeatedly, which takes a quarter of
+    the import's time.
     """
     gc.disable()
     try:
@@ -192,9 +193,9 @@ def calibrate(
     with _uncollected():
         from softmax_temperature.tools.arrays import SAMPLE
         from softmax_temperature.tools.calibrate import calibrate_files
-    # Python collects garbage once more on exit, which takes a third of the time of
-    # importing torch. It does so for the other commands, because some import libraries
-    # that complain about leftovers.
+    # On exit Python collects garbage once more, which takes a third of the time of
+    # importing torch. This command skips it. The other commands do not, because some
+    # import libraries that complain about leftovers.
     atexit.register(gc.freeze)
 
     settings: dict[str, Any] = {
@@ -395,7 +396,7 @@ def profile(name: Annotated[str, typer.Argument(help=_profiles())]) -> None:
     from softmax_temperature.runner.artifacts import write_text
     from softmax_temperature.tools.profiles import render_profile
 
-    # An invalid profile raises an error before anything is written.
+    # Render first: an invalid profile raises an error before anything is written.
     text, _ = render_profile(name)
     write_text(Path("params.yaml"), text)
     print(f"params.yaml is now profile {name}.")
@@ -484,7 +485,8 @@ def verify(as_json: Json = False) -> None:
     """Compare artifacts with their manifests."""
     from softmax_temperature.tools import project
 
-    # Another folder holds no artifacts, so this check would pass for no reason.
+    # In another folder there are no artifacts, so the check would pass without having
+    # checked anything.
     if not Path("dvc.yaml").is_file():
         raise InputError(
             "no such file",

@@ -181,7 +181,7 @@ def _other_processors(first: Files, second: Files) -> tuple[str, str] | None:
 
 
 def _processors(files: Files) -> str:
-    """The accelerators or instructions that the cells of results were computed with."""
+    """The accelerators or instruction sets that computed the cells of some results."""
     content = files.get(_ENVIRONMENT)
     if content is None:
         return ""
@@ -247,7 +247,7 @@ def _changed_verdicts(
 
 
 def _values(name: PurePosixPath, content: bytes) -> Iterator[tuple[str, Value]]:
-    """The values of a file by position; minutes and machines are not results."""
+    """The values of a file by position, without minutes and machines."""
     if _is_about_time(name):
         return
     text = content.decode("utf-8")
@@ -319,7 +319,7 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 
 
 def _ignored(folder: Path) -> set[PurePosixPath]:
-    """Files that Git ignores and no commit has, such as the report."""
+    """Files that Git ignores, such as the report, so no commit has them."""
     listed = _git(
         "ls-files",
         "-z",

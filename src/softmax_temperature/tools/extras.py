@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from softmax_temperature.params import Params, read_params
 from softmax_temperature.tools.programs import PARAMS, ParamsFile, run_program
 
-# One package per extra; if it is present, the extra is installed.
+# One package per extra. If the package is present, the extra is installed.
 PACKAGES = {"ray": "ray", "translation": "sacrebleu"}
 
 

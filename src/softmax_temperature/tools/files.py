@@ -32,7 +32,8 @@ _DAMAGED = (
     BadZipFile,
     SafetensorError,
 )
-# Libraries advise users to load such files anyway, with allow_pickle or weights_only.
+# Words in errors about pickles: libraries advise users to unpickle anyway, with
+# allow_pickle or weights_only.
 _PICKLED = ("allow_pickle", "weights_only")
 
 
@@ -123,7 +124,7 @@ def _refuse_doubled(cells: Sequence[Any]) -> None:
 
 
 def counts(numbers: Sequence[int]) -> bool:
-    """Whether whole numbers, in any order, count from 0 or 1."""
+    """Whether whole numbers, in any order, count up from 0 or 1 without a gap."""
     ordered = sorted(numbers)
     return ordered[0] in (0, 1) and ordered == list(
         range(ordered[0], ordered[0] + len(ordered))
@@ -131,7 +132,7 @@ def counts(numbers: Sequence[int]) -> bool:
 
 
 def _is_row_of_numbers(cells: Sequence[Any]) -> bool:
-    """Whether a first line holds data: numbers, except those that count columns."""
+    """Whether a first line holds data: numbers that do not just count the columns."""
     try:
         [float(cell) for cell in cells]
     except ValueError:
@@ -144,10 +145,10 @@ def _is_row_of_numbers(cells: Sequence[Any]) -> bool:
 
 
 def _single_column(path: Path) -> pd.DataFrame:
-    """A one-column table whose first cell is 0, a value or the column's number.
+    """A one-column table whose first cell, 0, is a value or the column's number.
 
-    It is the column's number if the other cells are not all whole numbers, because then
-    they cannot be labels.
+    It is the column's number if some other cell is not a whole number, because then the
+    cells cannot be labels.
     """
     import pandas as pd
 

@@ -161,7 +161,7 @@ def _of_library(name: str, others: Sequence[str]) -> Backbone:
     try:
         network, _ = build_embedding_network(spec)
     except InputError:
-        # Networks without a linear layer have pooled features as embeddings.
+        # The embeddings of a network without a linear layer are its pooled features.
         spec = spec.model_copy(update={"tensor": "mean_features"})
         network, _ = build_embedding_network(spec)
     with torch.inference_mode():

@@ -59,6 +59,6 @@ def _shown(item: Item) -> str:
     except MissingInput:
         return MISSING
     except InputError as error:
-        # The cell that reads the files reports this error. Repaired files change the
-        # text.
+        # The cell that reads the files will report this error. When the files are
+        # repaired, this text changes.
         return f"{error.where}: {error.what}"

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from softmax_temperature.metrics.checks import ArgumentError, map_remedy
 from softmax_temperature.tools.arrays import as_numpy
 
-# The default of torch's cross-entropy.
+# The label that torch's cross-entropy ignores by default.
 IGNORE_INDEX = -100
 Labelled = tuple[NDArray[Any], NDArray[Any]]
 

@@ -5,8 +5,8 @@ It runs before anything is installed, so it uses only the standard library:
     python src/softmax_temperature/tools/locked.py EXTRA...
 
 A package of the lock is needed if pyproject.toml names it for the library, its build or
-one of the extras, or if a needed package requires it, according to the comments `#
-via`. If a CPU build of the pinned torch is installed, it is kept and CUDA is left out.
+one of the extras, or if the lock's comments `# via` say that a needed package requires
+it. If a CPU build of the pinned torch is installed, it is kept and CUDA is left out.
 """
 
 import re
@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[3]
-# Packages that the CPU build replaces, and those that only the CUDA build requires.
+# Packages that the CPU build replaces, and the prefixes of packages that only the CUDA
+# build requires.
 TORCH = ("torch", "torchvision", "triton")
 CUDA = ("nvidia-", "cuda-")
 

@@ -33,7 +33,7 @@ from softmax_temperature.stages.inputs import BUILT_IN, Item, input_items
 from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.tools.programs import run_program
 
-# States of items.
+# The states in which an item can be.
 THERE = "there"
 MISSING = "MISSING"
 TO_COME = "to come"
@@ -151,7 +151,7 @@ def list_data(
 
 
 def _state(item: Item, params: Params, *, try_download: bool) -> tuple[str, str]:
-    """The state of an item, with a description."""
+    """The state of an item, and a description of it."""
     root = Path(params.data.root)
     try:
         if try_download:

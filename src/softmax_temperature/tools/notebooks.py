@@ -62,12 +62,13 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
 def without_empty_sections(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
     """Drop the cells that show nothing, together with their text.
 
-    A section begins with a heading. It is dropped if it has code and none of its code
-    shows anything. In other sections, code that shows nothing is dropped with the text
-    above it. Code that imports or reads something, tagged "setup", always stays.
+    A section begins with a heading. A section is dropped if it has code and none of its
+    code shows anything. In the other sections, each code cell that shows nothing is
+    dropped with the text above it. Code that imports or reads something, tagged
+    "setup", always stays.
 
     If the section tagged "main" is dropped, the section tagged "instead" replaces it,
-    so that a study of something else shows that first.
+    so that a study without the paper's main experiment shows its own results first.
     """
     kept = []
     for section in _in_order(_begun(cells, _is_heading)):
@@ -83,7 +84,7 @@ def without_empty_sections(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
 
 
 def _in_order(sections: list[list[NotebookNode]]) -> list[list[NotebookNode]]:
-    """The sections, possibly with the one "instead" in front of an empty "main" one."""
+    """The sections; if "main" is empty, the section "instead" comes before it."""
     main = [section for section in sections if "main" in _tags(section[0])]
     instead = [section for section in sections if "instead" in _tags(section[0])]
     if not main or not instead or not _is_empty(main[0]):
@@ -125,7 +126,7 @@ def _is_heading(cell: NotebookNode) -> bool:
 
 
 def _shows(cell: NotebookNode) -> bool:
-    """Whether a code cell has an output or is needed by others."""
+    """Whether a code cell has an output or is needed by other cells."""
     if cell.cell_type != "code":
         return False
     tags = _tags(cell)

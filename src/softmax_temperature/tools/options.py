@@ -1,4 +1,4 @@
-"""Checks of commands' options; libraries are imported late, so `--help` is quick."""
+"""Checks of commands' options. Libraries are imported late, so `--help` is quick."""
 
 import math
 from collections.abc import Mapping

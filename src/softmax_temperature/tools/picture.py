@@ -1,7 +1,7 @@
 """The picture on the front page: one finding per paper, from committed studies.
 
-Dots are ours, with 90 % intervals; crosses are printed values. The numbers come from
-the claims' estimates or from the papers' tables.
+Dots are our values, with 90 % intervals; crosses are printed values. The numbers come
+from the claims' estimates or from the papers' tables.
 
 The picture has two shapes: wide for a desktop's screen, tall for a phone's.
 """
@@ -143,9 +143,9 @@ def calibration(runs: Runs) -> dict[tuple[str, str], Quantity]:
 
 
 def _rules(axes: Axes, runs: Runs) -> None:
-    """Draw the accuracy that each rule loses against a full search.
+    """Draw the accuracy that each rule loses compared with a full search.
 
-    The values of an interval are data sets.
+    Intervals are over data sets.
     """
     rules = runs.tables["rules"]
     lost = rules.groupby(["rule", "dataset"])["accuracy_lost"].mean()
@@ -195,7 +195,7 @@ def _modes(axes: Axes, runs: Runs) -> None:
 def _inverse_temperatures(axes: Axes, runs: Runs) -> None:
     """Draw the test accuracy of each network by inverse temperature.
 
-    Each uses the learning rate that validation data prefer, and fresh seeds.
+    Each uses the learning rate with the best validation accuracy, and fresh seeds.
     """
     parts = accuracies(runs)
     networks = dict.fromkeys(network for network, _ in parts)

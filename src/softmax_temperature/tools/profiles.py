@@ -21,10 +21,10 @@ from softmax_temperature.runner.errors import InputError, nearest
 
 COMMENT_COLUMN = 37
 PROFILES = Path("profiles")
-# Columns that ruamel fills, and columns per level.
+# Line width for ruamel, and the indentation of a level.
 _WIDTH = 78
 _INDENT = 2
-# Comments move only once to the place where ruamel reads them.
+# A comment moves to the place where ruamel reads it, and does not move again.
 _MOST_DUMPS = 5
 DEFAULTS = "defaults"
 HEADING = (

@@ -47,7 +47,7 @@ def stage_program(
         if only is not None:
             require_choice("--only", only, names)
         parameters = read_params(params)
-        # Without DVC, no other stage has downloaded them.
+        # Without DVC, no other stage has downloaded the files.
         for line in download_missing(parameters, program):
             say(f"not run: data missing: {line}")
         parameters = without_missing(parameters)
@@ -80,7 +80,7 @@ def run_program(
     def command(**options: Any) -> None:
         raise typer.Exit(exit_code(lambda: work(**options)))
 
-    # Without rich, which takes a fifth of a second to import.
+    # Do without rich, which takes a fifth of a second to import.
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(help=description)(command)
     try:

@@ -30,7 +30,7 @@ from softmax_temperature.runner.fingerprint import PACKAGE
 from softmax_temperature.stages import label, stages_of
 from softmax_temperature.stages.inputs import missing_lines, without_missing
 
-# Cells to run that a plan lists by name.
+# Number of cells to run that a plan lists by name.
 NAMES_SHOWN = 5
 # Width of the column of stage names.
 NAME_WIDTH = 28
@@ -74,8 +74,8 @@ def plan(params: Params) -> list[StagePlan]:
     _require_package_of_this_folder()
     recorded = recorded_stages(Path("results") / params.profile)
     params = without_missing(params, to_come=True)
-    # Maps the folder in which a cell is published to its result's folder, or to None if
-    # it must run.
+    # For the folder in which a cell is published: its result's folder, or None if the
+    # cell must run.
     results: dict[Path, Path | None] = {}
     plans = []
     for name, content in read_yaml(Path("dvc.yaml"))["stages"].items():
@@ -242,7 +242,7 @@ def verify() -> Verified:
         except ArtifactError as error:
             differences = [f"{error.where}: {error.what}"]
         if differences and WORK in folder.parents:
-            # Without its manifest, the cell runs again.
+            # Without the manifest, the cell runs again.
             set_aside(folder / MANIFEST)
         problems += differences
     checkpoints = sorted(find_files(WORK, CHECKPOINT))

@@ -116,7 +116,7 @@ def _reliability(upper: Axes, lower: Axes, table: ReliabilityBins) -> None:
     filled = (table.counts > 0).numpy()
     right = table.accuracy.numpy()[filled]
     low, high = _wilson(right, table.counts.numpy()[filled])
-    # Rounding may move an end just outside 0 or 1.
+    # Rounding may move an end of an interval just outside 0 or 1.
     reach = 100 * np.stack([right - low, high - right]).clip(min=0)
     look = {
         "fmt": "none",

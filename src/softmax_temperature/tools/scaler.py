@@ -116,7 +116,7 @@ class TemperatureScaler(
         else:
             X, y = self._validated(X, y)  # noqa: N806
         logits, labels = labelled_rows(X, y, void)
-        # A single column is the logit of class 1 of two.
+        # A single column is the logit of class 1 of two classes.
         self.classes_ = np.arange(max(2, self.n_features_in_))
         if not as_columns and not _are_columns(labels, len(self.classes_)):
             self.classes_, labels = _numbered(labels, len(self.classes_))
@@ -273,8 +273,8 @@ def _are_columns(labels: NDArray[Any], columns: int) -> bool:
 def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Sorted labels, one per column, and the column of each row's label.
 
-    Numbers with gaps are refused, except -1 and 1, because one of them may mean no
-    class, as 255 does.
+    Numbers with gaps are refused, except -1 and 1: one of the numbers may mean "no
+    class", as 255 often does.
     """
     classes, numbers = np.unique(labels, return_inverse=True)
     gaps = classes.dtype.kind in "iuf" and (np.diff(classes) != 1).any()
@@ -307,7 +307,7 @@ class TemperatureScaled(nn.Module):
         self.network = network
         self._classes = classes
         check_positive(temperature, "temperature", torch.get_default_dtype())
-        # Number of outputs that were checked and are not probabilities.
+        # Number of rows of outputs that were checked and are not probabilities.
         self._judged_rows = 0
         self.register_buffer("temperature", torch.tensor(float(temperature)))
 
@@ -344,6 +344,5 @@ class TemperatureScaled(nn.Module):
         if self._judged_rows < FEW_ROWS and logits.ndim >= 2:
             rows = logits.movedim(1, -1).flatten(0, -2)
             check_not_probs(rows, name="the network's logits", remedy=NO_SOFTMAX)
-            # Small batches are not checked indefinitely, because each check waits for a
-            # GPU.
+            # Stop checking after some rows, because each check waits for a GPU.
             self._judged_rows += len(rows)

@@ -42,10 +42,11 @@ from softmax_temperature.tools.arrays import (
 
 # Fraction of the rows for measuring accuracy if there are no test rows.
 HELD_OUT = 0.25
-# Percentage points per fraction.
+# Factor from fractions to percentage points.
 POINTS = 100
 SMALLEST_BATCH = 32
-# float32 directions on one line deviate from it by less than this.
+# Embeddings count as lying on one line if their float32 directions deviate from it by
+# less than this.
 ON_LINE = 1e-6
 
 
@@ -58,8 +59,8 @@ class Suggestion:
 
     Attributes:
         inverse_temperature: Multiplies the cosines.
-        rule: The rule used: "heuristic" or "best constant", whichever loses less in the
-            study, or "search".
+        rule: The rule used: "search" after a search, else "heuristic" or "best
+            constant", whichever loses less in the study.
         expected_loss: Mean loss over the data sets of the study, each left out of the
             fit.
         inside: Whether all statistics lie in the range of the study; if not, the
@@ -214,7 +215,7 @@ def checked_rows(
             f"got {raw.dtype} {raw.shape}",
             "Give one row of numbers per sample.",
         )
-    # An overflow becomes infinite, which the next check refuses.
+    # An overflow gives infinity, which the next check refuses.
     with np.errstate(over="ignore"):
         values = torch.from_numpy(raw.astype(np.float32))
     check_embeddings(values, f"{name}embeddings")
@@ -226,7 +227,7 @@ def checked_rows(
             "Give one row per sample, (n, dim).",
         )
     numbers = class_numbers(raw_labels, values.shape, f"{name}labels")
-    # -1 is a class only if the other label is 1; otherwise it means no class, like
+    # -1 is a class only if the other label is 1. Otherwise it means "no class", like
     # -100.
     if bool((numbers < 0).any()) and numbers.unique().tolist() != [-1, 1]:
         raise ArgumentError(

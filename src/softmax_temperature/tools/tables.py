@@ -173,7 +173,7 @@ def _numbered(
         else:
             unnumbered.append(name)
     _refuse_index(table, others, where)
-    _numbers(table, others, where)  # This refuses text, which no column name allows.
+    _numbers(table, others, where)  # Refuse text, whatever the columns' names.
     _refuse_others(groups, unnumbered, matrix, where)
     if not others:
         return []

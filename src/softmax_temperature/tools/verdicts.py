@@ -33,7 +33,7 @@ WIDTH = 80
 _COLUMNS = ["verdict", "claim", "where", "studies", "must lie", "printed", "power"]
 _BREAK = "<br>"
 _EMPTY = "–"
-# A bar in a cell would end it.
+# A vertical bar would end a cell of a Markdown table.
 _BAR = "&#124;"
 _HOW_TO_READ = (
     "The verdict is the primary study's; what each study measured stands below it.",
@@ -109,7 +109,7 @@ def scorecard_text(results: Path = RESULTS, papers: Collection[str] = ()) -> str
 
 
 def _wrapped(lines: Iterable[str]) -> str:
-    """Lines of a terminal; what does not fit into one goes on below it, indented."""
+    """Wrap lines to a terminal's width; continuation lines are indented."""
     wrapper = textwrap.TextWrapper(
         WIDTH, subsequent_indent="  ", break_on_hyphens=False
     )
@@ -205,7 +205,7 @@ def write_scorecard(path: Path, results: Path = RESULTS) -> None:
 
 
 def _measured_files(folder: Path) -> list[Path]:
-    """A paper's measured files, from which the others are derived."""
+    """A paper's measured files, from which its other files are derived."""
     tables = sorted((folder / "tables").glob("*.csv"))
     return [*folder.glob("runs.csv"), *tables, *folder.glob("heuristic.json")]
 
@@ -252,7 +252,7 @@ def rejudge(profiles: Sequence[str] = ()) -> list[str]:
 
 
 def state(root: Path = Path()) -> pd.DataFrame:
-    """The present state of every claim in every study, in the register's columns.
+    """The current state of every claim in every study, in the register's columns.
 
     A claim is in each study of its paper that has results, and in its primary study.
     """
@@ -276,7 +276,8 @@ def register(root: Path = Path()) -> list[str]:
     """Add new and changed claims to the register.
 
     Returns:
-        One line for every added row, with what docs/protocol.md must name.
+        One line for every added row, with the claim and digest that docs/protocol.md
+        must name.
     """
     known = registry.registered(root)
     added = registry.changed(known, state(root))

@@ -1,9 +1,10 @@
 """The sentences of the cosine-classifier paper, as claims.
 
 Section 3.1 and Figure 2 speak of rescaling, section 4.3 with Figures 3 and 4 and Table
-1 of correlations. The pairs of one data set share its classes and samples: a data set
-counts once, and intervals are over data sets, by the jackknife where a correlation is
-over pairs. The paper uses no untrained backbones, so they are left out.
+1 of correlations. The pairs of one data set share its classes and samples. A data set
+therefore counts once, and intervals are over data sets; for a correlation over pairs,
+they come from the jackknife. The paper uses no untrained backbones, so they are left
+out.
 """
 
 from __future__ import annotations

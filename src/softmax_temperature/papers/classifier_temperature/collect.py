@@ -40,7 +40,7 @@ from softmax_temperature.stages.heuristic import grids, heuristic
 from softmax_temperature.stages.pretraining import pretrain
 
 STAGES = (fetch, pretrain, embed, describe, search, rescaling, heuristic)
-"""The stages that the results rest on."""
+"""The stages that produce the results."""
 HEURISTIC_FILE = "heuristic.json"
 
 
@@ -67,10 +67,10 @@ def collect(params: Params, folder: Path) -> None:
 
 
 def _fitted_tables(folder: Path, runs: Runs) -> dict[str, pd.DataFrame]:
-    """The tables of the stage `heuristic`; also copies its `heuristic.json`.
+    """Read the tables of the stage `heuristic`, and copy its `heuristic.json`.
 
-    If its cell is not here or has fewer pairs than the runs, the tables and the file
-    recorded on another machine stay.
+    If the stage's cell is not on this machine or has fewer pairs than the runs, the
+    tables and the file that another machine recorded stay.
     """
     pairs = int((runs.table["task"] == "pair").sum())
     if not list(find_artifacts(heuristic.output)):
@@ -86,7 +86,8 @@ def declared_runs(params: Params) -> Iterator[DeclaredRun]:
     """The runs that the parameters declare: searches, pairs, trainings of Figure 2."""
     section = params.classifier_temperature
     temperatures = section.search.inverse_temperatures
-    # The values of a search are means over its repeats, which have no separate seeds.
+    # The values of a search are means over its repeats, so the repeats have no separate
+    # seeds.
     searched = [
         {"inverse_temperature": temperature, "seed": None}
         for temperature in temperatures
@@ -142,7 +143,7 @@ def _rescaling_factors(params: Params, arm: Cell) -> dict[str, Any]:
 
 
 def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
-    """The values of all runs of a cell; for pairs, their rows in the table of pairs."""
+    """Read the values of all runs of a cell; for pairs, the rows in their table."""
     if run.stage is search:
         return MeasuredRun({}, _searches(artifact, run.factors["epochs"]))
     if run.stage is rescaling:

@@ -24,14 +24,14 @@ from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
 
 FEWEST = 4
-"""The least number of data sets of which one is left out at a time."""
+"""The smallest number of data sets with which leaving one out makes sense."""
 _FEWEST_CORRELATIONS = 3
 _FEWEST_OF_THE_PAPER = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceByDataSet(Difference):
-    """A difference between runs on the same embeddings; the values are data sets.
+    """A difference between runs on the same embeddings, with one value per data set.
 
     The value of a data set is the mean over its backbones.
     """
@@ -94,7 +94,8 @@ def over_data_sets(
 ) -> OverTasks:
     """The mean over data sets; generated data sets form a separate task.
 
-    If there are fewer than three others, all data sets form one task.
+    If there are fewer than three data sets that are not generated, all data sets form
+    one task.
 
     Args:
         values: One value per data set, by its name.

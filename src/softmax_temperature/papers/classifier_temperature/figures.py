@@ -40,10 +40,12 @@ RESCALED = {"plain": "plain loss", "rescaled": "loss divided by α"}
 SEARCHED = (1, 250)
 """The inverse temperatures that are searched, section 4.1."""
 LARGEST_SHOWN = 500
-"""Figure 4 shows larger predictions at its upper edge."""
+"""The largest prediction on the axis of Figure 4; larger ones are shown at its upper
+edge.
+"""
 _BELOW = 0.55
 _ABOVE = 750
-"""The places of predictions outside of the axis of Figure 4, below 1 and above."""
+"""The places in Figure 4 of predictions below and above the axis."""
 _TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 _LOOKS: Any = [
     {"color": hue, "linestyle": dashes}
@@ -55,7 +57,7 @@ _MARKERS = "osD^vP"
 
 @style()
 def figure_1(runs: Runs) -> Figure:
-    """Coverage: data sets by classes, backbones by dimension, circles by accuracy."""
+    """Draw data sets by classes, backbones by dimension, and accuracies as circles."""
     table = pairs(runs).sort_values(["dim", "backbone"], kind="stable")
     backbones = table[["backbone", "dim"]].drop_duplicates("backbone")
     datasets = table[["dataset", "n_classes"]].drop_duplicates("dataset")
@@ -89,7 +91,7 @@ def figure_1(runs: Runs) -> Figure:
 
 @style()
 def figure_2(runs: Runs) -> Figure:
-    """Impact of the temperature on one pair, by loss and optimizer: mean ± sd."""
+    """Draw one pair's accuracy by temperature, loss and optimizer: mean ± sd."""
     chosen = runs.select(RESCALING)
     rows = chosen.assign(accuracy=PERCENT * BEST_ACCURACY.of(runs, chosen))
     figure, grid = panels(2, row=2.9, sharey=True)
@@ -117,7 +119,7 @@ def figure_2(runs: Runs) -> Figure:
 
 @style()
 def figure_3(runs: Runs) -> Figure:
-    """|r| of each statistic with the best inverse temperature, over all pairs.
+    """Draw |r| of each statistic with the best inverse temperature, over all pairs.
 
     Diamonds show the pairs with trained backbones.
     """
@@ -159,7 +161,7 @@ def figure_3(runs: Runs) -> Figure:
 
 
 def _bars(axes: Axes, rows: pd.DataFrame, *, color: Any, label: str) -> None:
-    """Bars of |r|; bars of a negative r are hatched."""
+    """Draw bars of |r|; bars of a negative r are hatched."""
     axes.barh(
         rows.index,
         rows["absolute_r"],
@@ -172,11 +174,12 @@ def _bars(axes: Axes, rows: pd.DataFrame, *, color: Any, label: str) -> None:
 
 @style()
 def figure_4(runs: Runs) -> Figure:
-    """Best against predicted inverse temperature, all statistics, on logarithmic axes.
+    """Draw best against predicted inverse temperature, with all statistics.
 
-    On the left the regression is fitted on all pairs, as in the paper; on the right
-    each pair's data set is left out. A grey strip below the axis holds predictions
-    below 1, which may be negative; a strip above holds those above `LARGEST_SHOWN`.
+    The axes are logarithmic. On the left the regression is fitted on all pairs, as in
+    the paper; on the right each pair's data set is left out. A grey strip below the
+    axis holds predictions below 1, which may be negative. A strip above the axis holds
+    predictions above `LARGEST_SHOWN`.
     """
     table = runs.tables["predictions"]
     order = pairs(runs).sort_values(["n_classes", "dataset"])["dataset"].unique()
@@ -261,9 +264,9 @@ def _outer_strips(grid: list[Axes], predictions: Any) -> None:
 
 @style()
 def accuracy_curves(runs: Runs) -> Figure:
-    """Ours: best test accuracy over the grid, one panel per data set.
+    """Draw a figure of ours: best test accuracy over the grid, one panel per data set.
 
-    Each line is a backbone, and the dot its recorded optimum.
+    Each line is a backbone, and the dot on it is its recorded optimum.
     """
     table = pairs(runs)
     accuracies = searches(runs)
@@ -294,7 +297,7 @@ def accuracy_curves(runs: Runs) -> Figure:
 
 @style()
 def cost_of_rules(runs: Runs) -> Figure:
-    """Ours: accuracy that each rule loses against the grid's best, over pairs."""
+    """Draw a figure of ours: accuracy that each rule loses, over pairs."""
     rules = runs.tables["rules"]
     table = rules.assign(points=PERCENT * rules["accuracy_lost"])
     order = table.groupby("rule")["points"].mean().sort_values().index
@@ -310,7 +313,7 @@ def cost_of_rules(runs: Runs) -> Figure:
         ax=axes,
     )
     rows = order.get_indexer(pd.Index(table["rule"]))
-    # This jitter is seeded, unlike seaborn's, so that the file is the same on every
+    # Seed the jitter, which seaborn does not, so that the file is the same on every
     # run.
     jitter = np.random.default_rng(0).uniform(-0.25, 0.25, len(table))
     axes.scatter(table["points"], rows + jitter, s=5, alpha=0.6, zorder=3)

@@ -57,7 +57,7 @@ SEARCH_STAGE = stages.label(stages.SEARCH)
 HEURISTIC_STAGE = stages.label(stages.HEURISTIC)
 
 GENERATED = "glyphs-"
-"""Begins the names of the data sets that this package draws."""
+"""Prefix of the names of data sets that this package draws."""
 _PLACE = ["dataset", "backbone"]
 
 # Kinds of runs. -----------------------------------------------------------------------
@@ -65,7 +65,7 @@ _PLACE = ["dataset", "backbone"]
 SEARCH = where(task="search").called("searches")
 PAIR = where(task="pair").called("pairs")
 RESCALING = where(task="rescaling").called("trainings of Figure 2")
-# The paper has no backbone with random weights, so no claim uses one.
+# The paper has no backbone with random weights, so no claim uses such a backbone.
 TRAINED_BACKBONE = (~where(weights="untrained")).called("a trained backbone")
 TRAINED_PAIR = (PAIR & TRAINED_BACKBONE).called("pairs with a trained backbone")
 NO_SCALING = where(inverse_temperature=1.0).called("inverse temperature 1")
@@ -91,7 +91,7 @@ BEST_ACCURACY = Metric("best_accuracy", label="accuracy")
 """Test accuracy after the best epoch, as in the paper."""
 VALIDATION_ACCURACY = Metric("best_accuracy", split="validation", label="accuracy")
 ACCURACY_AT_VALIDATION_BEST = Metric("accuracy_at_validation_best", label="accuracy")
-"""Test accuracy after the epoch that is best on validation data."""
+"""Test accuracy after the epoch with the best validation accuracy."""
 
 
 def statistic(name: str) -> Derived:
@@ -116,11 +116,11 @@ def read(folder: Path) -> Runs:
 
 
 def tidied(runs: Runs) -> Runs:
-    """The runs with the columns derived from their factors and values."""
+    """Add the columns that are derived from the runs' factors and values."""
     table = runs.table
     is_drawn = table["dataset"].str.startswith(GENERATED)
     table = table.assign(
-        # Figure 2 is about optimizers, so any data set is suitable.
+        # Figure 2 is about optimizers, so any data set counts as the paper's own.
         own=~is_drawn | RESCALING.mask(table),
         arm=table["optimizer"] + ", " + table["loss"],
         epochs_done=table["epochs"],

@@ -1,4 +1,4 @@
-"""Table 1 beside the printed values, the accuracy lost by each rule, and plateaus."""
+"""Table 1 with the printed values, the accuracy lost by each rule, and plateaus."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ _VARIANTS = {
     "ours_identified_pairs": ("identified pairs", "least_squares"),
     "ours_ridge": ("all pairs", "ridge"),
 }
-"""Subset of the pairs and method of each further column; the paper has no untrained
-backbones."""
+"""Subset of the pairs and method of each further column. The paper has no untrained
+backbones.
+"""
 
 
 def table_1(runs: Runs) -> pd.DataFrame:
@@ -55,7 +56,7 @@ def table_1(runs: Runs) -> pd.DataFrame:
     printed = published(SLUG, "Table 1").set_index("method")
     left_out = runs.tables["leave_one_out"].set_index("row")
     rows = []
-    # Our row names contain the number of chosen statistics; their order is the paper's.
+    # Match rows by order: our row names contain the number of chosen statistics.
     names = zip(printed.index.unique(), left_out.index.unique(), strict=True)
     for printed_name, name in names:
         ours = left_out.loc[[name]].set_index(["subset", "method"])
@@ -89,7 +90,7 @@ def _ours(values: pd.Series[float], left_out: pd.DataFrame) -> dict[str, Any]:
 
 
 def cost_of_rules(runs: Runs) -> pd.DataFrame:
-    """Accuracy lost against the grid's best, by rule, over pairs."""
+    """Accuracy lost compared with the grid's best, by rule, over pairs."""
     lost = runs.tables["rules"].groupby("rule", sort=False)["accuracy_lost"]
     columns = {
         "mean": lost.mean(),
@@ -103,7 +104,7 @@ def cost_of_rules(runs: Runs) -> pd.DataFrame:
 
 
 def cost_of_suggest(runs: Runs) -> pd.DataFrame:
-    """Accuracy that `suggest` loses on left-out data sets, in and out of its range.
+    """Accuracy that `suggest` loses on left-out data sets, by range.
 
     `suggest` uses the regression's prediction inside the range of the other data sets,
     and their best constant outside.
@@ -152,7 +153,7 @@ def _summary(costs: pd.Series[float]) -> dict[str, float]:
 
 
 def _mean_and_interval(values: pd.Series[float]) -> dict[str, float]:
-    """Mean and Student's interval; no interval for fewer than two values."""
+    """Mean and Student's interval; fewer than two values have no interval."""
     mean = float(values.mean())
     if len(values) < 2:
         return {"difference": mean}
@@ -163,7 +164,7 @@ def _mean_and_interval(values: pd.Series[float]) -> dict[str, float]:
 
 
 def plateaus(runs: Runs) -> pd.DataFrame:
-    """Medians over backbones by data set: the optimum, its plateau, and its gain."""
+    """The optimum, its plateau, and its gain by data set, as medians over backbones."""
     table = pairs(runs)
     table["width"] = table["plateau_high"] - table["plateau_low"]
     columns = [
@@ -185,7 +186,7 @@ def plateaus(runs: Runs) -> pd.DataFrame:
 
 
 def _gain_over_1(runs: Runs) -> pd.Series[float]:
-    """Best accuracy minus that at inverse temperature 1, per data set and backbone."""
+    """Best accuracy minus accuracy at inverse temperature 1, for each pair."""
     table = searches(runs)
     place = ["dataset", "backbone"]
     best = table.groupby(place)["test_accuracy"].max()

@@ -1,8 +1,8 @@
 """Changes of the recipe or of Cooling, each with and without Cooling.
 
-Runs are compared within one experiment, schedule, loss and seed; if only Cooling is
-changed, they are compared with the main recipe's run without Cooling and with the same
-Cooling.
+Runs are compared if they share experiment, schedule, loss and seed. If only Cooling is
+changed, they are compared with two runs of the main recipe: without Cooling, and with
+the same Cooling.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def table(runs: Runs, *, role: str) -> pd.DataFrame:
     Accuracies are means over the last epochs.
 
     The main recipe comes first, with an empty change. Means are over the seeds that
-    finished on both sides, or else over those that finished on each side.
+    finished on both sides or, if there are none, over the seeds that finished on each
+    side.
     """
     pairs = _pairs(_compared(runs, role))
     keys = [*_CHANGED, "compared_with"]
@@ -123,7 +124,7 @@ def _all_cells(texts: pd.Series[str]) -> str:
 
 
 def _compared(runs: Runs, role: str) -> pd.DataFrame:
-    """The changed runs after the main recipe's runs of the same task and Cooling."""
+    """The main recipe's runs of the same task and Cooling, then the changed runs."""
     changed = runs.select(where(role=role))
     main = runs.select(EVERY_MAIN_RUN).drop_duplicates(
         ["dataset", "network", "schedule", "mode", "factor", "max_temperature", "seed"]
@@ -174,8 +175,8 @@ def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
 def _with_reference(cooled: pd.DataFrame, without: pd.DataFrame) -> pd.DataFrame:
     """The runs with Cooling, with `compared_with`, the experiment without it.
 
-    It is the same experiment if this trains without Cooling, else the main recipe's, or
-    none.
+    It is the run's own experiment if that also trains without Cooling, else the main
+    recipe's experiment, or none.
     """
     own = without[["experiment", *_PLACE]].drop_duplicates()
     own = own.assign(compared_with=own["experiment"])
@@ -188,7 +189,7 @@ def _with_reference(cooled: pd.DataFrame, without: pd.DataFrame) -> pd.DataFrame
 
 
 def lay_out(table: pd.DataFrame) -> pd.DataFrame:
-    """The table for a reader, numbers as mean ± sd."""
+    """Lay out the table for readers, with numbers as mean ± sd."""
     texts = layout.with_words(table)
     for name, heading in _HEADINGS.items():
         sd = table.get(f"{name}_sd", table[name] * np.nan)

@@ -1,6 +1,6 @@
 """The change of an ablation in words, from the factors in which a run differs.
 
-A profile does not supply the words, so they cannot contradict the run.
+The words do not come from a profile, so they cannot contradict the run.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _main_of(run: pd.Series[Any], main: pd.DataFrame) -> pd.DataFrame:
 
 
 def change(run: pd.Series[Any], main: pd.DataFrame) -> str:
-    """The change of one run against the main runs of its task.
+    """The change of one run compared with the main runs of its task.
 
     It is a change of the recipe or, if there is none, of Cooling.
     """

@@ -73,9 +73,10 @@ from softmax_temperature.papers.shared.statistics import OverTasks, Task
 NEGLIGIBLE = 0.01
 """A difference of accuracy below one point is none."""
 LEAST = 0.001
-"""The least gain of segmentation: two seeds may agree in a gain of nothing."""
+"""The smallest gain of segmentation that counts: two seeds may agree on a gain near 0.
+"""
 CHEAP = 0.019
-"""Section 3.1: the time of a Cooling over that of an epoch."""
+"""Section 3.1: the time of one Cooling over the time of an epoch."""
 
 _TABLE_1 = "section 4.2, Table 1"
 _ACCURACY = (
@@ -90,7 +91,7 @@ _DIVERGENCE = (
 _PRINTED_MEANS = "Printed: the difference of the means in Table 1."
 _OVER_SCHEDULES = ("dataset", "network", "schedule")
 _STUDY = "cooling_full"
-"""The paper's network, data and number of epochs and seeds."""
+"""The study with the paper's network, data, and numbers of epochs and seeds."""
 _ABLATIONS = "cooling_ablations"
 """The network and data of `cooling_cifar10`, one change at a time."""
 _WHOLE_PAPER = "paper"
@@ -100,9 +101,11 @@ _SMALL = "cooling_cifar10"
 _N = {_STUDY: 3}
 """Seeds, as many as the paper's."""
 _LOOKS_AT_CAMVID = {_SMALL: 3}
-"""Two seeds, then four, then ten."""
+"""The study had two seeds, then four, then ten."""
 _LOOKS_AT_SCHEDULES = {_SMALL: 2}
-"""Without a schedule, the piecewise and the cosine one; then three more of them."""
+"""Without a schedule, and with the piecewise and cosine schedules; then three more
+schedules.
+"""
 _LOOKS_AT_DISTRIBUTED = {_SMALL: 3}
 """Then two more seeds with the cosine schedule, of distributed Cooling alone."""
 _MODES_ARE_NO_SEEDS = "modes of one benchmark on two CPU cores, not seeds"
@@ -110,7 +113,7 @@ _STAND_IN = {_SMALL: "CamVid in place of ADE20K"}
 
 
 def _gain(mode: str, *, among: Where) -> Difference:
-    """The accuracy with a mode of Cooling minus that without."""
+    """The accuracy with a mode of Cooling minus the accuracy without Cooling."""
     return Difference(
         of=ACCURACY,
         first=MODES[mode],
@@ -123,7 +126,7 @@ def _gain(mode: str, *, among: Where) -> Difference:
 
 
 def _accuracy(first: Where, second: Where, among: Where) -> Difference:
-    """The accuracy of some runs minus that of others, over all schedules."""
+    """The difference of accuracy between two sets of runs, over all schedules."""
     return Difference(
         of=ACCURACY,
         first=first,
@@ -215,7 +218,7 @@ def _of_mode(mode: str, without: float, piecewise: float) -> list[Claim]:
 
 
 def _calibration(mode: str) -> Difference:
-    """The calibration error with a mode of Cooling minus that without."""
+    """The calibration error with a mode of Cooling minus the error without Cooling."""
     return Difference(
         of=ECE,
         first=MODES[mode],
@@ -226,7 +229,7 @@ def _calibration(mode: str) -> Difference:
 
 
 def _against_schedule(schedule: str) -> Difference:
-    """Last layer Cooling without a schedule minus no Cooling with a schedule."""
+    """Last layer Cooling without a schedule, minus no Cooling with a schedule."""
     return Difference(
         of=ACCURACY,
         first=LAST_LAYER & NO_SCHEDULE,
@@ -352,7 +355,7 @@ def _segmentation(metric: str) -> Difference:
 
 
 def _cost(runs: Runs) -> Measurement:
-    """The time of a Cooling over that of an epoch, on each device; modes are values."""
+    """The time of one Cooling over an epoch's, by device, with one value per mode."""
     cost = runs.tables["cost"]
     if cost.empty:
         return not_tested(

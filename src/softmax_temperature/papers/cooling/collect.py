@@ -96,7 +96,7 @@ def collect(params: Params, folder: Path) -> None:
 
 
 def declared_runs(params: Params) -> Iterator[DeclaredRun]:
-    """The declared runs, with segmentation last."""
+    """The declared runs; segmentation comes last."""
     section = params.cooling
     parameters = {cell.name: cell.parameters for cell in train_cooling.cells(params)}
     for name, schedule, arm, seed in section.trainings():
@@ -190,7 +190,7 @@ def schedule_factor(schedule: Schedule) -> str:
 
 
 def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
-    """The facts and the values of a run, from its cell."""
+    """Read the facts and the values of a run from its cell."""
     record = artifact.json("record.json")
     if run.stage is train_segmentation:
         return _segmentation_run(record)
@@ -209,8 +209,8 @@ def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
 def _values(artifact: Artifact, history: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The values of a classifier: history, norms, and the last Cooling of each epoch.
 
-    A period of one batch makes tens of thousands of Coolings; the last of each epoch
-    shows the course of the temperature.
+    With a period of one batch there are tens of thousands of Coolings. The last one of
+    each epoch is enough to show the course of the temperature.
     """
     by_place: dict[tuple[str, int], dict[str, Any]] = {}
 
@@ -257,7 +257,7 @@ def _segmentation_run(record: dict[str, Any]) -> MeasuredRun:
 
 
 def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
-    """The shown pictures of the first seed; none if they are not on this machine.
+    """The pictures to show, of the first seed; none if they are not on this machine.
 
     Returns:
         `images` (panels, height, width, 3), `labels` and, by mode, predictions (panels,

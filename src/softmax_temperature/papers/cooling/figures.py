@@ -1,7 +1,7 @@
 """The figures of the Cooling paper, and some of ours.
 
-They are Figures 1 and 2, a sweep of learning rates, curves over a training, and images
-of section 4.4.
+Figures 1 and 2, a sweep of learning rates, curves over a training, and images of
+section 4.4.
 
 Each function takes the records and returns a figure, or None if there are no trainings
 for it.
@@ -95,14 +95,14 @@ _REDISTRIBUTED = (
     ),
 )
 SHOWN = 6
-"""The most images of section 4.4 that are shown."""
+"""The largest number of images of section 4.4 to show."""
 _BELOW = "below the scale"
 LONE = 0.2
-"""The share of a training that a first evaluated epoch is apart from the next one, if
-the scale leaves it out.
+"""The scale leaves out the first evaluated epoch if the next one comes more than this
+share of the training later.
 """
 _SQUARE: Any = {"ls": "none", "marker": "s"}
-# Neighbouring colours in these maps are shades of one hue, so every second colour comes
+# Neighbouring colours in these maps are shades of one hue, so take every second colour
 # first.
 _ORDER = [*range(0, 20, 2), *range(1, 20, 2)]
 _CLASSES = np.concatenate(
@@ -112,9 +112,9 @@ _CLASSES = np.concatenate(
 
 @figures.style()
 def figure_1(runs: Runs) -> Figure | None:
-    """Test accuracy against the factor of last layer Cooling, without a schedule.
+    """Draw test accuracy against the factor of last layer Cooling, without a schedule.
 
-    The scale covers factors up to 1. The legend shows only marks that occur.
+    The vertical scale fits the factors up to 1. The legend shows only marks that occur.
     """
     rows = _with_accuracy(runs, FIGURE_1 & (NO_COOLING | ANY_FACTOR))
     # Networks whose baseline was trained for the figure come first.
@@ -137,7 +137,7 @@ def figure_1(runs: Runs) -> Figure | None:
 
 
 def _by_factor(axes: Axes, rows: pd.DataFrame) -> None:
-    """Draw accuracy against the factor; a line is the mean without Cooling."""
+    """Draw accuracy against the factor; the line is the mean without Cooling."""
     factors = rows["factor"]
     rows = rows[~rows["lost"]]
     plain = PERCENT * rows[rows["mode"] == PLAIN]["accuracy"]
@@ -150,7 +150,8 @@ def _by_factor(axes: Axes, rows: pd.DataFrame) -> None:
         axes.axhspan(low, high, color=COLOURS[PLAIN], alpha=0.12, linewidth=0)
     cooled = rows[rows["factor"] <= 1]
     figures.seeds(axes, cooled, "factor", "accuracy", color=COLOURS[LAST])
-    # Factors above 1 do not extend the scale: points below it become triangles.
+    # Factors above 1 do not extend the vertical scale: points below it become
+    # triangles.
     bottom = axes.get_ylim()[0]
     heated = rows[rows["factor"] > 1]
     values = PERCENT * heated["accuracy"]
@@ -164,7 +165,7 @@ def _by_factor(axes: Axes, rows: pd.DataFrame) -> None:
 
 @figures.style()
 def learning_rates(runs: Runs) -> Figure | None:
-    """Ours: test accuracy against the learning rate, without a schedule.
+    """Draw a figure of ours: accuracy against the learning rate, without a schedule.
 
     One line is with last-layer Cooling, one without.
     """
@@ -210,7 +211,7 @@ def _by_setting(
     *,
     width: float,
 ) -> Figure | None:
-    """A panel per data set and network.
+    """Draw a panel per data set and network.
 
     Crosses at the bottom count the lost runs.
     """
@@ -264,13 +265,13 @@ def _count_lost(axes: Axes, rows: pd.DataFrame, x: str) -> None:
 
 @figures.style()
 def figure_2(runs: Runs) -> Figure | None:
-    """The last layer's temperature over epochs.
+    """Draw the last layer's temperature over epochs.
 
-    One mode keeps the factor 0.75 in the last layer; the other redistributes
+    One mode cools only the last layer, with factor 0.75; the other redistributes
     periodically, with factor 1.
 
-    It shows the first data set and network that has either. A plus sign marks the
-    printed epoch if the maximal temperature equals the printed one.
+    The figure shows the first data set and network that has either mode. A plus sign
+    marks the printed epoch if the maximal temperature equals the printed one.
     """
     rows = growth(runs)
     if rows.empty:
@@ -345,10 +346,10 @@ def _temperatures(axes: Axes, rows: pd.DataFrame, look: Any) -> None:
 
 @figures.style()
 def training_curves(runs: Runs) -> Figure | None:
-    """Accuracy over epochs by mode, one row per schedule.
+    """Draw accuracy over epochs by mode, one row per schedule.
 
     If a study evaluated test images after its first epoch and then not for a long time,
-    the scale covers the later epochs, and a triangle gives the value of the first.
+    the scale covers the later epochs, and a triangle gives the value of the first one.
     """
     shown = _shown(runs)
     if shown.empty:
@@ -378,7 +379,7 @@ def training_curves(runs: Runs) -> Figure | None:
 def _leave_out_a_lone_start(
     grid: list[Axes], schedules: list[str], rows: pd.DataFrame
 ) -> None:
-    """Fit the scale to the epochs after the first if the first is isolated."""
+    """Fit the scale to the later epochs if the first one is isolated."""
     rows = rows.dropna(subset="accuracy")
     epochs = np.unique(rows["epoch"])
     if len(epochs) < 2 or epochs[1] - epochs[0] <= LONE * epochs[-1]:
@@ -417,7 +418,7 @@ def _leave_out_a_lone_start(
 
 @figures.style()
 def effects(runs: Runs) -> Figure | None:
-    """Norms and calibration error over epochs, by mode, without a schedule.
+    """Draw norms and calibration error over epochs, by mode, without a schedule.
 
     The norms are of weights, gradients and logits.
     """
@@ -492,9 +493,9 @@ def _title(rows: pd.DataFrame) -> str:
 
 
 def _label_few_decades(axes: Axes) -> None:
-    """Write several tick labels as plain numbers.
+    """Label several ticks with plain numbers.
 
-    A logarithmic axis may hold too few powers of ten.
+    A short logarithmic axis holds too few powers of ten to label.
     """
     low, high = axes.get_ylim()
     if axes.get_yscale() == "log" and high < 100 * low:
@@ -507,14 +508,14 @@ def _label_few_decades(axes: Axes) -> None:
 
 @figures.style()
 def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
-    """Images, their labels, and the first seed's predictions, a column per image.
+    """Draw images, labels, and the first seed's predictions, one column per image.
 
     The predictions are without Cooling and with last-layer Cooling, after the last
-    epoch. Each shows its share of correct pixels; beside the row is the mean IoU of the
+    epoch. Each shows its share of correct pixels. Next to a row is the mean IoU of the
     same weights on all test images.
 
-    If no network predicts the largest label, it marks pixels without a class, which are
-    drawn black.
+    If no network predicts the largest label, that label marks pixels without a class,
+    which are drawn black.
 
     Args:
         runs: The runs.

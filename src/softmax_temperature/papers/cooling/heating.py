@@ -25,10 +25,11 @@ _PAIR = [*TASK, SEED]
 
 @dataclass(frozen=True, kw_only=True)
 class EpochsApart(Contrast):
-    """The epoch in which some runs exceed the limit minus that of others.
+    """The difference between two sets of runs in the epoch of exceeding the limit.
 
     A run that never exceeds the limit counts as the epoch after its last. A pair is
-    left out if neither run exceeds it, or if one diverged before the other exceeded it.
+    left out if neither run exceeds the limit, or if one diverged before the other
+    exceeded it.
     """
 
     first: Where
@@ -116,7 +117,7 @@ def crossing_pairs(epochs: pd.DataFrame) -> pd.DataFrame:
     crossed = table["crossed"].unstack("side").reindex(columns=sides)
     last = table["last"].unstack("side").reindex(columns=sides)
     arms = table["arm"].unstack("side").reindex(columns=sides)
-    # The epoch after the last one of a run that never crossed.
+    # A run that never crossed counts as crossing in the epoch after its last.
     counted = crossed.fillna(last + 1)
     earliest = crossed.min(axis="columns")
     tells = counted.notna() & (crossed.eq(counted) | counted.gt(earliest, axis="index"))

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 # training that did not diverge but was never more than 1.5 times as accurate as
 # guessing is called stuck.
 CHANCE = 1.5
-"""The multiple of the accuracy of guessing above which a network has learned."""
+"""A network has learned if its accuracy is above this multiple of guessing's."""
 COLLAPSE = 0.5
-"""The share of the peak accuracy below which a training has collapsed."""
+"""A training has collapsed if its accuracy ends below this share of its peak."""
 NEAR_GUESSING = 0.02
-"""The relative distance from the NLL of guessing."""
+"""A training guesses if its NLL is within this relative distance of guessing's NLL."""
 
 
 def outcome(
@@ -40,5 +40,5 @@ def outcome(
 
 
 def _guesses(nll: float, classes: int) -> bool:
-    """Whether the NLL equals that of guessing."""
+    """Whether the NLL is close to the NLL of guessing."""
     return abs(nll / math.log(classes) - 1) <= NEAR_GUESSING

@@ -47,9 +47,10 @@ cost: device × mode, from benchmarks/results.json: seconds (of one Cooling),
 DATA = ("cifar10", "cifar100", "ade20k", "camvid")
 """The paper's data sets; a part of one, as "cifar10-5000", is the paper's too."""
 WHOLE = 45_000
-"""Training images of CIFAR-10 from which on a run is the paper's own."""
+"""Number of training images of CIFAR-10 from which a run counts as the paper's own."""
 LIMIT = 100.0
-"""Maximal temperature of section 3.2, which Figure 2 counts the epochs up to."""
+"""Maximal temperature of section 3.2. Figure 2 counts the epochs until it is exceeded.
+"""
 
 # Training factors.
 # ---------------------------------------------------------------------
@@ -111,8 +112,9 @@ CROSS_ENTROPY = where(loss="cross_entropy")
 CLASSIFICATION = where(task="classification")
 SEGMENTATION = where(task="segmentation").called("segmentation")
 MAIN = CLASSIFICATION & CROSS_ENTROPY & COOLING_AS_PRINTED
-"""The study's own recipe, which both sides of a comparison share, may differ from the
-paper's."""
+"""The study's own recipe, which may differ from the paper's. Both sides of a comparison
+share it.
+"""
 TABLE_1 = (where(role="table_1") & MAIN).called("Table 1")
 TABLES_1_AND_2 = (where(role=("table_1", "table_2")) & MAIN).called("Tables 1 and 2")
 TABLE_2 = (TABLES_1_AND_2 & NO_SCHEDULE).called("Table 2")
@@ -132,11 +134,11 @@ CHANGES = {
     "weight decay": where(weight_decay=more_than(0)),
     "augmentation": where(crop_padding=more_than(0)) | where(flip=True),
 }
-"""The changes of the recipe in Appendix B, as far as section 4 names them."""
+"""The changes of the recipe in Appendix B that section 4 names."""
 PERIODS = (
     TABLE_1 | where(role="ablation") & CLASSIFICATION & CROSS_ENTROPY & EACH_BATCH
 ).called("the Cooling periods") & NO_SCHEDULE
-"""Runs with a Cooling after each batch, and those of the main recipe."""
+"""Runs with a Cooling after each batch, and runs of the main recipe."""
 FIGURE_2_RUNS = (
     where(role=("figure_2", "figure_1", "table_1")) & MAIN & NO_SCHEDULE
 ).called("Figure 2")
@@ -155,23 +157,24 @@ FIGURE_1 = FIGURE_1_RUNS & Where("a varied Cooling factor", _varies_the_factor)
 """The runs of Figure 1 in settings that also have a factor other than 1."""
 
 OVERFLOWED = "overflowed"
-"""Column: whether a loss, a logit, a weight or another number of a run was no longer
-finite."""
+"""Column: whether a loss, a logit, a weight or another number of a run became infinite
+or NaN.
+"""
 DIVERGED = where(diverged=True)
 FINITE = where(overflowed=False)
 TRAINED = where(diverged=False, stuck=False)
 NOT_REDISTRIBUTED = where(never_redistributed=True)
 """Periodic Cooling whose temperature exceeded the maximal one in no epoch but the last.
 
-Such a run is last layer Cooling, number for number: a comparison of the two would take
-equal numbers for an effect of 0.
+Such a run equals last layer Cooling, number for number. A comparison of the two would
+mistake equal numbers for an effect of 0.
 """
 
 # Metrics.
 # ------------------------------------------------------------------------------
 
 GUESSING = "guessing"
-"""Column: the accuracy of guessing, which a lost run counts as."""
+"""Column: the accuracy of guessing, which counts as the accuracy of a lost run."""
 ACCURACY = Metric("accuracy", epochs=mean_of_last_epochs, lost=GUESSING)
 LAST_ACCURACY = Metric("accuracy", epochs=last_epoch, lost=GUESSING)
 ECE = Metric("ece", epochs=mean_of_last_epochs, label="ECE")
@@ -186,16 +189,16 @@ ACCURACY_OF_FINISHED = replace(ACCURACY, lost=None)
 LAST_ACCURACY_OF_FINISHED = replace(LAST_ACCURACY, lost=None)
 MEAN_IOU_OF_FINISHED = replace(MEAN_IOU, lost=None)
 PIXEL_ACCURACY_OF_FINISHED = replace(PIXEL_ACCURACY, lost=None)
-"""The same of the runs that finished, which tables and figures are about."""
+"""The same for finished runs only, as tables and figures show it."""
 
 
 def read(folder: Path) -> Runs:
     """The runs in `results/<study>/cooling`, with derived columns.
 
-    The columns are `own` (the paper has the data set), `is_printed` (the run is the
-    paper's own, data and all), `guessing`, `change` (from the main recipe, in words),
-    `overflowed` (what the file calls diverged: something was no longer finite),
-    `diverged` (that, or a collapse), `stuck`, `lost`, `never_redistributed` and the
+    The columns are `own` (the paper has the data set), `is_printed` (the run has the
+    paper's own setting and data), `guessing`, `change` (from the main recipe, in
+    words), `overflowed` (called `diverged` in the file: a number was no longer finite),
+    `diverged` (overflowed or collapsed), `stuck`, `lost`, `never_redistributed` and the
     label `arm`.
     """
     runs = read_runs(folder, MEASURED_TABLES)
@@ -204,7 +207,7 @@ def read(folder: Path) -> Runs:
 
 
 def tidied(runs: Runs) -> Runs:
-    """The runs with the columns derived from their factors and values."""
+    """Add the columns that are derived from the runs' factors and values."""
     table = runs.table.astype({"printed_model": object})
     table = table.fillna({"printed_model": ""})
     is_printed = (table["printed_model"] != "") & (table["train_images"] >= WHOLE)
@@ -293,7 +296,7 @@ def _heating(run: pd.DataFrame) -> pd.DataFrame:
 
 
 def experiments(runs: Runs) -> pd.DataFrame:
-    """One row per experiment, for a reader: data set, network, role and sizes."""
+    """One row per experiment, for readers: data set, network, role and sizes."""
     columns = [
         "experiment",
         "dataset",
@@ -314,7 +317,7 @@ def experiments(runs: Runs) -> pd.DataFrame:
 
 
 def arms(runs: Runs) -> pd.DataFrame:
-    """One row per mode, or none, with its settings, for a reader."""
+    """One row per mode, and one for no Cooling, with the settings, for readers."""
     columns = [
         "arm",
         "mode",

@@ -1,4 +1,4 @@
-"""The tables of the Cooling paper: ours beside the printed numbers, and our own."""
+"""The tables of the Cooling paper with our and printed numbers, and tables of ours."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _PAPERS_UNET = "small U-Net ~9M params"
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
-    """The runs with the paper's names of data set and network, if it has any."""
+    """Name data sets and networks as the paper does, if it has them."""
     printed = table["printed_model"].str.replace(_DETAILS, "", regex=True)
     is_named = printed != ""
     return table.assign(
@@ -116,7 +116,7 @@ def _profiles(dataset: str, _: str) -> tuple[str, ...]:
 def _with_images(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
     """The table with the number of images for runs on a subset of the paper's data.
 
-    Such a run is still shown with the printed value, but without a difference.
+    The table still shows the printed value for the run, but no difference.
     """
     is_named = runs.table["printed_model"] != ""
     parts = runs.table[is_named & ~runs.table["is_printed"]]

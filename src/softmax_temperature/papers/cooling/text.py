@@ -1,4 +1,4 @@
-"""The numbers in the running text, printed and ours."""
+"""The numbers in the paper's running text, and ours."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from softmax_temperature.papers.shared.tables import (
 )
 
 PROFILES = ("cifar10", "cooling_full", "paper")
-"""The profiles that declare the paper's trainings on CIFAR-10, all of them."""
+"""The profiles that declare all of the paper's trainings on CIFAR-10."""
 
 CROSSED = {
     "periodic": "epoch of first reset, kappa=1.0, tau_max=tau_re=100",
@@ -66,9 +66,9 @@ _ZEROS = re.compile(r"\.0+\b|(\.\d*[1-9])0+\b")
 
 
 def table(runs: Runs) -> pd.DataFrame:
-    """Printed values and ours: in one row if our run matches the paper's.
+    """Printed values and ours, in the same row if our run matches the paper's.
 
-    The gain is that of the best factor up to 1. Epochs are means over the seeds whose
+    The gain is for the best factor up to 1. Epochs are means over the seeds whose
     temperature exceeds the maximum. Times are measured by the benchmark, for the most
     expensive mode on each device.
     """
@@ -160,7 +160,7 @@ def _largest_gains(runs: Runs) -> Iterator[dict[str, Any]]:
 
 
 def _crossings(runs: Runs, mode: str) -> Iterator[dict[str, Any]]:
-    """The epoch in which a mode's temperature exceeds the paper's maximal one."""
+    """The epoch in which a mode's temperature exceeds the paper's maximum."""
     rows = crossings(runs)
     rows = rows[(rows["mode"] == mode) & (rows["limit"] == LIMIT)]
     for setting, group in rows.groupby(_SETTING, sort=False):
@@ -193,7 +193,7 @@ def _ours(
 
 
 def lay_out(table: pd.DataFrame) -> pd.DataFrame:
-    """The table in the units of the paper, without trailing zeros."""
+    """Lay out the table in the units of the paper, without trailing zeros."""
     is_share = table["unit"].fillna("") != ""
     is_time = table["quantity"].str.startswith("seconds")
     numbers = table[[PRINTED, OURS, f"{OURS}_sd"]]

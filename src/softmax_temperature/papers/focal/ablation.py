@@ -1,6 +1,6 @@
 """Single changes of the recipe, of a loss, or of the temperature search.
 
-Runs of one loss and seed are compared, with the change and with the main recipe.
+Runs with the change and runs of the main recipe are compared, by loss and seed.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ NUMBERS: Mapping[str, Metric] = {
     "temperature": at_selected_epoch(TEMPERATURE),
     "nll": at_selected_epoch(NLL),
 }
-"""The numbers by which a change is compared."""
+"""The metrics that show the effect of a change."""
 BY_LIKELIHOOD: Mapping[str, Metric] = {
     name: replace(NUMBERS[name], name=f"{NUMBERS[name].name}_by_nll")
     for name in ("ece_after_scaling", "temperature")
 }
-"""The same with the temperature of least validation NLL."""
+"""The same metrics at the temperature of lowest validation NLL."""
 _CHANGED = [
     "task",
     "dataset",
@@ -93,7 +93,7 @@ def _with_method(rows: pd.DataFrame) -> pd.DataFrame:
 def _differences(
     runs: Runs, changed: pd.DataFrame, numbers: Mapping[str, Metric]
 ) -> pd.DataFrame:
-    """Mean differences of changed runs over seeds, by change and metric."""
+    """Mean differences over seeds of the changed runs, by change and metric."""
     groups = changed.groupby(["experiment", "arm"], sort=False)
     changed = changed.assign(change=groups.ngroup())
     parts = [
@@ -160,7 +160,7 @@ def _known_together(cells: pd.Series[str]) -> str:
 
 
 def lay_out(table: pd.DataFrame) -> pd.DataFrame:
-    """The table for a reader, with cells such as "main → changed (± sd)".
+    """Lay out the table for readers, with cells such as "main → changed (± sd)".
 
     It has one row per change and loss, and one column per metric.
     """
@@ -183,7 +183,7 @@ def _heading(metric: str) -> str:
 
 
 def _change(row: Mapping[Any, Any]) -> str:
-    """Shares are in percent; a temperature also has two digits after the point."""
+    """A change as text: shares in percent, temperatures with two digits."""
     metric = str(row["metric"])
     is_temperature = metric == "temperature"
     scale = 0.01 if is_temperature else 1.0

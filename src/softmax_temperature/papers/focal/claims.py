@@ -3,7 +3,7 @@
 Sections 3 and 4 with Figures 1 to 3 speak of training, section 5 with Tables 1 to 3 of
 calibration, the appendices of a linear model (C), confident predictions (H), norms (I),
 early stopping (J) and translation (K). Claims on classifiers use only runs of the main
-recipe, not of its variants, that did not diverge.
+recipe (not of its variants) that did not diverge.
 """
 
 from collections.abc import Mapping
@@ -103,8 +103,9 @@ from softmax_temperature.papers.shared.runs import Runs
 NEGLIGIBLE = 0.01
 """A difference of accuracy or AUROC below one point is none."""
 ON_PAR = 0.005
-"""A difference of ECE after scaling below half a point is none: with gamma 3 the printed
-ones are 0.07 points at most."""
+"""A difference of ECE after scaling below half a point counts as none: with gamma 3 the
+printed differences are at most 0.07 points.
+"""
 NEAR_ONE = 1.1
 """Section 5: the upper end of "very close to 1"."""
 CLOSE_TO_ONE = (0.8, 1.25)
@@ -117,8 +118,9 @@ BASELINES: Mapping[str, Where] = {
 }
 """The losses that FLSD-53 is compared with, by their labels."""
 SAME_REGIONS = 180 * NEGLIGIBLE
-"""Degrees between two decision boundaries: of points all around, less than one in a
-hundred lies between them."""
+"""Largest angle in degrees between two decision boundaries that count as equal: less
+than one in a hundred of the points around lies between them.
+"""
 MANY_CLASSES = 100
 """Table F.7 has CIFAR-100 and Tiny-ImageNet."""
 
@@ -136,11 +138,12 @@ _TRANSLATION = "translation_multi30k"
 _FIVE = {_FULL: 5}
 """Seeds of cross-entropy and FLSD-53."""
 _THREE = {_FULL: 3}
-"""Seeds of the other losses of Table 1, as the paper's."""
+"""Seeds of the other losses of Table 1, as many as the paper's."""
 _LOOKS_AT_IMAGES = {_IMAGES: 3}
 """Cross-entropy and FLSD-53 had four seeds, then six, then eleven."""
 _LOOKS_AT_CE = {_IMAGES: {"FLSD-53 against CE": 3}}
-"""The same, of the one part of a claim that has these seeds; the others have two."""
+"""The same for the one part of a claim that has these seeds; the other parts have two.
+"""
 _LOOKS_AT_RISE = {_IMAGES: {"rise of CE": 3}}
 _LOOKS_AT_TRANSLATION = {_TRANSLATION: 2}
 """Three seeds, then six."""
@@ -152,7 +155,7 @@ _STAND_IN = {
 def _difference(
     first: Where, second: Where, of: Measure, among: Where = MAIN
 ) -> Difference:
-    """A number of the runs with one loss minus that of the runs with another.
+    """The difference of a number between the runs with two losses.
 
     A loss may have a recipe of its own, as the Brier loss has, which is averaged.
     """
@@ -167,7 +170,7 @@ def _difference(
 
 
 def _ratio(first: Where, second: Where, of: Measure, among: Where = MAIN) -> Ratio:
-    """The logarithm of the ratio of a number of two losses."""
+    """The logarithm of the ratio of a number between two losses."""
     return Ratio(
         of=of,
         first=first,
@@ -179,7 +182,7 @@ def _ratio(first: Where, second: Where, of: Measure, among: Where = MAIN) -> Rat
 
 
 def _against_every_baseline(of: Measure, among: Where = MAIN) -> Parts:
-    """The logarithm of the ratio of a number, FLSD-53 over each baseline."""
+    """The logarithm of a number of FLSD-53 over the same number of each baseline."""
     return Parts(
         {
             f"FLSD-53 against {name}": _ratio(FLSD_53, baseline, of, among)
@@ -189,7 +192,7 @@ def _against_every_baseline(of: Measure, among: Where = MAIN) -> Parts:
 
 
 def _throughout(first: Where, second: Where, of: Metric) -> LeastDifference:
-    """A difference at the epoch at which it is least."""
+    """A difference at the epoch at which it is smallest."""
     return LeastDifference(
         of=of,
         first=first,
@@ -201,7 +204,7 @@ def _throughout(first: Where, second: Where, of: Metric) -> LeastDifference:
 
 
 def _least_ratio(first: Where, second: Where, of: Metric) -> LeastRatio:
-    """The logarithm of a ratio at the epoch at which it is least."""
+    """The logarithm of a ratio at the epoch at which it is smallest."""
     return LeastRatio(
         of=of,
         first=first,
@@ -215,7 +218,7 @@ def _least_ratio(first: Where, second: Where, of: Metric) -> LeastRatio:
 def _in_the_end(
     first: Where, second: Where, of: Metric, among: Where = MAIN
 ) -> BesideSelected:
-    """A difference after the last epoch; its note has that at the selected epoch."""
+    """A difference after the last epoch; the note has it at the selected epoch."""
     difference = _difference(first, second, of, among)
     return BesideSelected(difference=difference, selected=at_selected_epoch(of))
 
@@ -223,7 +226,7 @@ def _in_the_end(
 def _evaluated(
     first: Where, second: Where, of: Measure, among: Where = MAIN
 ) -> Evaluated:
-    """A difference of numbers of the evaluation, after the last epoch."""
+    """A difference of metrics of the evaluation, after the last epoch."""
     return Evaluated(_difference(first, second, of, among))
 
 
@@ -252,7 +255,7 @@ def _at_bound(runs: Runs, chosen: pd.DataFrame) -> str:
 
 
 def _overfitting(name: str, *, sign: int) -> Mean:
-    """The change of the NLL of some samples of cross-entropy, where it overfits."""
+    """The change of some samples' NLL under cross-entropy, in runs that overfit."""
     return Mean(
         of=change_where_overfitted(name, sign=sign),
         among=MAIN & CE,
@@ -263,7 +266,7 @@ def _overfitting(name: str, *, sign: int) -> Mean:
 
 
 def _rise_of_wrong() -> Parts:
-    """The rise under cross-entropy, and its half minus the rise under focal loss."""
+    """The rise under cross-entropy, and half of it minus the rise under focal loss."""
     half = Difference(
         of=HALF_RISE_OF_WRONG,
         first=CE,
@@ -278,7 +281,7 @@ def _rise_of_wrong() -> Parts:
 
 
 def _by_every_criterion() -> Parts:
-    """Error and ECE of FLSD-53 minus those of CE, where each criterion stops."""
+    """Error and ECE of FLSD-53 minus CE's, at the epoch of each stopping criterion."""
     parts = {}
     for criterion, words in CRITERIA.items():
         if criterion == "last":
@@ -333,7 +336,7 @@ def _directions_apart() -> Parts:
 
 
 def _linear(of: Measure) -> dict[str, Difference]:
-    """A number of the linear model with cross-entropy, against each focal loss."""
+    """A number of the linear model: cross-entropy compared with each focal loss."""
     losses = {"FL-1": FL_1, "FL-2": FL_2, "FL-3": FL_3}
     return {name: _of_linear_models(loss, of) for name, loss in losses.items()}
 
@@ -367,7 +370,7 @@ def _share_of_trainings(losses: list[str], condition: Where) -> Parts:
 
 
 def _focal_against_others(of: Measure) -> Parts:
-    """A number of translation with focal loss minus that of each other loss."""
+    """A number of translation: focal loss minus each other loss."""
     return Parts(
         {
             f"against {name}": Difference(
@@ -383,7 +386,9 @@ def _focal_against_others(of: Measure) -> Parts:
 
 
 _NEAREST_TO_1 = where(**{BEST_TEMPERATURE: between(0.95, 1.05)})
-"""Nearer to temperature 1 than the next of the grid."""
+"""A temperature closer than this to 1 is 1: the grid's next temperature is further
+away.
+"""
 _WITHIN_0_2 = where(**{TEMPERATURES_APART: at_most(2 * GRID + 1e-9)})
 
 CLAIMS: tuple[Claim, ...] = (

@@ -49,7 +49,7 @@ from softmax_temperature.training.translation.scores import UNSCALED, best_tempe
 from softmax_temperature.training.word_embeddings import described
 
 STAGES = (fetch, train_focal, evaluate_focal, focal_linear, train_translation)
-"""The stages that the results rest on."""
+"""The stages that produce the results."""
 MEASURED_COLUMNS = {
     "differences": ("scaling", "metric", "value", "low", "high"),
     "roc": ("scaling", "ood", "false_positive_rate", "true_positive_rate"),
@@ -76,17 +76,17 @@ NAMES = {
     "classwise_calibration_error": "classwise_ece",
     "debiased_calibration_error": "debiased_ece",
 }
-"""The metrics of the evaluation, with the names of the history where they have one."""
+"""The metrics of the evaluation, renamed to the history's names where it has them."""
 _ENDS = ("", "_low", "_high")
 """A metric and the ends of its interval."""
 _ABOUT_ROW = {"evaluated", "scaling", "ood", "shifted"}
-"""The columns of the evaluation that say what a row is of."""
+"""The columns of the evaluation that identify a row."""
 _BY_LIKELIHOOD = "_by_nll"
-"""Ends the name of a metric at the temperature of least validation NLL."""
+"""Suffix of a metric at the temperature of lowest validation NLL."""
 _ON_THIS_MACHINE = ("vectors_sha256", "noise_archive")
 """Parameters of a training that are read from files, which another machine may lack."""
-# Decimal places of the linear model's numbers: far more than a figure shows, in half
-# the size.
+# Decimal places of the linear model's numbers: more than a figure can show, and the
+# file is half as large.
 _DIGITS = 6
 
 Row = Mapping[str, Any]
@@ -126,7 +126,7 @@ def collect(params: Params, folder: Path) -> None:
 
 
 def _with_missing_outliers(runs: Runs, params: Params) -> Runs:
-    """The runs; the table of missing runs gets the missing outlier sets.
+    """Add missing outlier sets to the runs' table of missing runs.
 
     Their tasks run without these sets.
     """
@@ -241,7 +241,7 @@ def declared_translation(params: Params) -> Iterator[DeclaredRun]:
             "epochs": section.recipe.epochs,
             "planned_epochs": section.recipe.planned_epochs,
         }
-        # The files' digest is left out, because it belongs to the cells.
+        # Leave out the digest of the files, because it belongs to the cells.
         parameters = {"task": part_of(section, TranslationTask), "arm": arm}
         yield DeclaredRun(
             train_translation,
@@ -297,7 +297,7 @@ def recipe_factors(recipe: Recipe) -> dict[str, Any]:
 
 
 def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
-    """The outcome, the values and the samples of a run, from its cell."""
+    """Read the outcome, the values and the samples of a run from its cell."""
     readers: dict[Any, Callable[[DeclaredRun, Artifact], MeasuredRun]] = {
         train_focal.name: _classifier,
         focal_linear.name: _linear_model,
@@ -372,7 +372,7 @@ def values_of_evaluation(
 
 
 def _value_row(split: str, epoch: int, row: Row) -> dict[str, Any]:
-    """A row of the evaluation as values, named after a criterion if not the usual."""
+    """A row of the evaluation as values; an unusual criterion is part of the names."""
     ending = _BY_LIKELIHOOD if row["scaling"] == "nll" else ""
     metrics = {
         f"{_renamed(name)}{ending}": value
@@ -393,7 +393,7 @@ def _renamed(metric: str) -> str:
 
 
 def merged(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """The rows merged by split, epoch and `scaled`; the last value wins.
+    """Merge the rows by split, epoch and `scaled`; the last value wins.
 
     Both the history and the evaluation have the accuracy after the last epoch.
     """

@@ -50,12 +50,12 @@ class Evaluated(Contrast):
 
 @dataclass(frozen=True, kw_only=True)
 class BesideSelected(Contrast):
-    """A difference after the last epoch, with that at the selected epoch in the note.
+    """A difference after the last epoch; the note has it at the selected epoch.
 
-    Text trainings are judged after their last epoch, as image trainings are. The note
-    gives the value at the epoch of best validation accuracy, which the paper uses for
-    texts: in a short training, the choice of the epoch affects the calibration error
-    more than the loss does.
+    Trainings on texts are judged after their last epoch, like trainings on images. The
+    note gives the value at the epoch of best validation accuracy, which the paper uses
+    for texts: in a short training, the choice of the epoch affects the calibration
+    error more than the loss does.
 
     Attributes:
         difference: The difference.
@@ -87,7 +87,7 @@ class BesideScaled(Contrast):
 
     Attributes:
         contrast: The contrast that is judged.
-        scaled: Numbers after scaling, as fractions, by their names; each has one part.
+        scaled: Numbers after scaling, as fractions, by name; each has one part.
     """
 
     contrast: Contrast
@@ -168,8 +168,8 @@ class Apart(Difference):
 class OnOutliers(Contrast):
     """A difference of AUROC, as a mean over the paper's out-of-distribution sets.
 
-    The mean is over those sets that the study has. A run without one of these sets is
-    left out. Each other set is a separate task, which the paper does not have.
+    The mean is over the paper's sets that the study has; a run that lacks one of them
+    is left out. Every other set is a separate task, which the paper does not have.
 
     Attributes:
         difference: The difference, whose metric is replaced by each AUROC.

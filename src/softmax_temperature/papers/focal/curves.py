@@ -17,21 +17,23 @@ from softmax_temperature.papers.shared.metrics import Derived, Metric, is_lost
 from softmax_temperature.papers.shared.runs import Runs
 
 NEAR_BEST = 0.02
-"""The difference to the best validation accuracy up to which an epoch may be chosen."""
+"""An epoch may be chosen if its validation accuracy is at most this far below the best.
+"""
 CRITERIA = {
     "last": "last epoch",
     "accuracy": "by accuracy",
     "nll": "by NLL",
     "ece": "by ECE",
 }
-"""The criteria of early stopping of Table J.1, in words."""
+"""The criteria of early stopping in Table J.1, in words."""
 OVERFITTED = 1.05
-"""A test NLL that ends at less than this multiple of its minimum is not overfitted."""
+"""A run overfits if its test NLL ends at this multiple of its minimum or above."""
 EARLY = 150 / 350
-"""The share of the training before the learning rate first falls: "initially" in
-section 4."""
+"""The share of the training before the learning rate first falls; section 4 calls it
+"initially".
+"""
 SURE = 0.9
-"""The confidence above which a mistake is a confident one (appendix C)."""
+"""A mistake with a confidence above this is a confident one (appendix C)."""
 
 
 def stopped_early(metric: Metric, criterion: str) -> Derived:
@@ -148,7 +150,7 @@ EARLY_WEIGHT_NORM = replace(WEIGHT_NORM, epochs=_mean_of_first_epochs)
 
 
 def _rise(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
-    """The last value minus the first after the learning rate first falls."""
+    """The last value minus the first value after the learning rate first falls."""
     last = values["run"].map(chosen["epochs_done"])
     late = values[values["epoch"] > EARLY * last].sort_values("epoch")
     by_run = late.groupby("run")["value"]
@@ -157,7 +159,7 @@ def _rise(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
 
 RISE_OF_ECE = replace(ECE, epochs=_rise)
 RISE_OF_WRONG = Metric("nll_wrong", epochs=_rise, label="nats")
-"""Of the NLL of the misclassified test samples."""
+"""The rise of the NLL of the misclassified test samples."""
 
 
 def _half_rise_of_wrong(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:

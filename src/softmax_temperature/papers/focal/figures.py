@@ -1,7 +1,7 @@
 """Figures over a training, and of the theory: 1 to 3, A.1, B.1, C.1, C.2 and I.1.
 
 Figures of training show the first experiment with the main recipe. Lines are means over
-seeds, bands one standard deviation; diverged runs are left out, and if all diverged
+seeds, and bands one standard deviation. Diverged runs are left out; if all diverged,
 there is no figure.
 """
 
@@ -63,14 +63,16 @@ COLOURS: Mapping[str, Any] = defaultdict(
 Losses that the paper does not have are grey.
 """
 GAMMAS_3A = (1, 2, 3, 5, 7, 8, 9)
-"""The gammas of Figure 3(a), as in the authors' plot; the text names none."""
+"""The gammas of Figure 3(a), read from the authors' plot; the text names none."""
 CONFIDENT = 0.9
 """Appendix C: cross-entropy errs "almost always with greater than 90% confidence"."""
 _CROSS_ENTROPY: Mapping[str, Where] = {"CE": CE}
 _RARE = 0.001
 """A bin with a smaller share of the samples does not widen the axis."""
 _REST = 0.005
-"""The share of samples outside of the last bin below which a diagram is one bar."""
+"""A diagram counts as one bar if less than this share of samples is outside the last
+bin.
+"""
 _POINTS = 201
 _EDGES = np.linspace(0.5, 1, 26)
 _GUIDE: dict[str, Any] = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
@@ -124,9 +126,9 @@ def curves(axes: Axes, rows: pd.DataFrame, column: str, **labels: Any) -> None:
 
 @figures.style()
 def figure_1(runs: Runs) -> Figure | None:
-    """NLL, entropy, errors and ECE while cross-entropy trains.
+    """Draw NLL, entropy, errors and ECE while a network trains with cross-entropy.
 
-    NLL and entropy are shown for all, for right and for wrong samples.
+    NLL and entropy are shown for all samples, for right ones and for wrong ones.
     """
     sides = [f"{name}{end}" for name in ("nll", "entropy") for _, end, _ in _SIDES]
     train, test = (
@@ -180,9 +182,9 @@ def _nll_and_entropy(axes: Axes, rows: pd.DataFrame, text: str) -> None:
 
 @figures.style()
 def figure_2(runs: Runs) -> Figure | None:
-    """Test NLL, entropy of wrong samples, and the last layer's weight norm, by loss.
+    """Draw test NLL, entropy of wrong samples, and the last layer's weight norm.
 
-    The NLL is shown for all, for right and for wrong samples.
+    The NLL is shown for all samples, for right ones and for wrong ones.
     """
     test = curves_of(
         runs,
@@ -212,7 +214,7 @@ def figure_2(runs: Runs) -> Figure | None:
 
 @figures.style()
 def figure_3a() -> Figure:
-    """g(p, γ), the gradient of focal loss over that of cross-entropy.
+    """Draw g(p, γ), the ratio of the gradients of focal loss and cross-entropy.
 
     Dots mark p0, where the ratio falls below 1.
     """
@@ -242,7 +244,7 @@ def figure_3a() -> Figure:
 
 @figures.style()
 def figure_3bcd(runs: Runs) -> Figure | None:
-    """Histograms of the last layer's gradient norm over training samples.
+    """Draw histograms of the last layer's gradient norm over training samples.
 
     There is one panel per epoch, which pools the seeds.
     """
@@ -294,11 +296,11 @@ def figure_3bcd(runs: Runs) -> Figure | None:
 
 @figures.style()
 def figure_a1(runs: Runs) -> Figure | None:
-    """Reliability on training data at a few epochs, of the first seed, in 25 bins.
+    """Draw the first seed's reliability on training data at a few epochs, in 25 bins.
 
-    Below it is the share of samples in each bin. If the last bin of an epoch holds all
-    but `_REST` of the samples, the epoch is one bar: it is named above the panels, and
-    drawn only if there are no others.
+    The row below shows the share of samples in each bin. If the last bin of an epoch
+    holds all but `_REST` of the samples, the epoch is a single bar. It is named above
+    the panels, and drawn only if there are no other epochs.
     """
     shown = finished(runs, _CROSS_ENTROPY, in_first_experiment(runs))
     table = of_runs(runs.tables["reliability"], shown)
@@ -366,7 +368,7 @@ def _in_the_last_bin(shares: pd.Series[float]) -> str:
 
 @figures.style()
 def figure_b1() -> Figure:
-    """The predicted probability that minimises each loss, for two classes.
+    """Draw the predicted probability that minimises each loss, for two classes.
 
     It is drawn against the true probability of the class.
     """
@@ -393,9 +395,9 @@ def figure_b1() -> Figure:
 
 @figures.style()
 def figure_c1(runs: Runs) -> Figure | None:
-    """Norms of the linear model's logits and weights over training.
+    """Draw norms of the linear model's logits and weights over training.
 
-    Lines are means over seeds, bands one standard deviation.
+    Lines are means over seeds, and bands one standard deviation.
     """
     rows = of_runs(
         runs.wide("logit_norm", "weight_norm", split="test"), runs.select(LINEAR)
@@ -418,7 +420,7 @@ def figure_c1(runs: Runs) -> Figure | None:
 
 @figures.style()
 def figure_c2(runs: Runs) -> Figure | None:
-    """Confidence of the linear model's mistakes, and its decision regions, by loss.
+    """Draw the confidence of the linear model's mistakes, and its decision regions.
 
     Mistakes are pooled over seeds; regions are from seed 0.
     """
@@ -465,7 +467,7 @@ def figure_c2(runs: Runs) -> Figure | None:
 
 @figures.style()
 def figure_i1(runs: Runs) -> Figure | None:
-    """Norm of the features that enter the last layer, by loss."""
+    """Draw the norm of the features that enter the last layer, by loss."""
     rows = curves_of(
         runs,
         CURVE_LOSSES,
@@ -515,10 +517,10 @@ def _regions(
         colors="black",
         linestyles=["--", "-", "--"],
     )
-    # Labels have the colours of their regions; other colours are mistakes.
+    # A label has the colour of its region, so points of the other colour are mistakes.
     for label, marker, colour in ((0, "o", "#2166ac"), (1, "^", figures.WARNING)):
         x, y = places[labels == label].T
-        # Rasterised, because thousands of elements would make the SVG large.
+        # Rasterise the points, because thousands of elements would make the SVG large.
         axes.scatter(
             x,
             y,

@@ -1,4 +1,4 @@
-"""The test images of Figure H.1, and its losses' predictions on them."""
+"""The test images of Figure H.1, and the predictions of the figure's losses on them."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ Pictures = dict[str, NDArray[np.uint8]]
 
 
 def with_panels(runs: Runs, params: Params, pixels: Path) -> tuple[Runs, Pictures]:
-    """The runs with predictions on the images of Figure H.1, and the images' pixels.
+    """Add predictions on the images of Figure H.1, and return the images' pixels, too.
 
-    They are the first test images that all losses of the figure classify correctly and
-    the first that all get wrong; half of `focal.evaluation.panels` are of each kind,
-    according to the first seed. The choice favours no loss.
+    Half of the `focal.evaluation.panels` images are the first test images that all
+    losses of the figure classify correctly, and half are the first that all get wrong,
+    according to the first seed. This choice favours no loss.
 
     Args:
         runs: The runs, with the predictions recorded before.
@@ -84,7 +84,7 @@ def _experiments(runs: Runs, params: Params) -> Iterator[str]:
 
 
 def _shown_runs(runs: Runs, experiment: str) -> pd.DataFrame:
-    """The finished runs of Figure H.1's losses with the first seed, in its order."""
+    """The first seed's finished runs with Figure H.1's losses, in its order."""
     shown = MAIN & where(experiment=experiment, seed=0, diverged=False)
     rows = (shown & any_of(QUALITATIVE_LOSSES)).select(runs.table)
     return pd.concat([loss.select(rows) for loss in QUALITATIVE_LOSSES.values()])

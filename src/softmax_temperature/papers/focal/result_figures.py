@@ -1,9 +1,9 @@
 """Figures of trained networks: 4, G.1 to G.4, H.1, K.1, and three of ours.
 
-The ROC curves of Table 3 are one of these.
+The ROC curves of Table 3 are one of our own figures.
 
-Bars, points and curves are means over seeds, error bars of points and bands one
-standard deviation, and crosses the printed values. `written` holds the tables of the
+Bars, points and curves are means over seeds. Error bars of points and bands are one
+standard deviation. Crosses are the printed values. `written` holds the tables of the
 results, by file name. A figure is None if an experiment has no data for it or all its
 trainings diverged.
 """
@@ -56,7 +56,7 @@ ERRORS = {
 }
 NOISE_FLOOR = "noise_floor"
 GUESSING = 1.1
-"""A training guesses if its accuracy is below this multiple of that of guessing."""
+"""A training guesses if its accuracy is below this multiple of guessing's accuracy."""
 IMAGES_IN_A_ROW = 4
 """Four right and four wrong images, as in the paper."""
 _FAINT = 0.45
@@ -90,10 +90,10 @@ def _evaluation(
 
 @figures.style()
 def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
-    """ECE, AdaECE and Classwise-ECE before and after scaling, with 90 % intervals.
+    """Draw ECE, AdaECE and Classwise-ECE before and after scaling, with 90 % intervals.
 
-    The intervals are from one training over resampled test samples, averaged over
-    seeds: they do not include the spread over seeds, which the dots show.
+    An interval is over resampled test samples of one training, averaged over seeds. It
+    does not include the spread over seeds, which the dots show.
 
     G.1 to G.4 show the same for other experiments.
     """
@@ -143,10 +143,10 @@ def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
 
 @figures.style()
 def calibration_summary(runs: Runs, written: Written) -> Figure | None:
-    """Ours: ECE of every loss before and after scaling, with the temperature.
+    """Draw a figure of ours: ECE by loss before and after scaling, with temperatures.
 
     There is one panel per experiment; all share one scale. Trainings that guess are
-    left out of the means, and their row says so, because the ECE of guessing is near 0.
+    left out of the means, because the ECE of guessing is near 0; their row says so.
     None without experiments.
     """
     experiments = shown_experiments(runs)
@@ -266,7 +266,7 @@ def _temperatures(axes: Axes, rows: pd.DataFrame, arms: Sequence[str]) -> None:
 
 @figures.style()
 def figure_shift(runs: Runs, written: Written, experiment: str) -> Figure | None:
-    """Ours: error and ECE on other images of the same classes, one row per set."""
+    """Draw a figure of ours: error and ECE on other images of the same classes."""
     sets = shifted_sets(runs, MAIN & where(experiment=experiment))
     if not sets:
         return None
@@ -306,12 +306,12 @@ def figure_shift(runs: Runs, written: Written, experiment: str) -> Figure | None
 
 @figures.style()
 def figure_h1(runs: Runs, pixels: Path, experiment: str) -> Figure | None:
-    """Test images with their label and the predictions of four losses.
+    """Draw test images with their labels and the predictions of four losses.
 
     Predictions are from the first seed, before and after scaling.
 
-    Images that all losses classify correctly come first, images that all get wrong
-    last; the file of pixels has them in the order of `panels`.
+    Images that all losses classify correctly come first, and images that all get wrong
+    last. The file of pixels has the images in the order of `panels`.
     """
     shown = finished(runs, QUALITATIVE_LOSSES, MAIN & where(experiment=experiment))
     rows = of_runs(runs.tables["panels"], shown)
@@ -343,7 +343,7 @@ def figure_h1(runs: Runs, pixels: Path, experiment: str) -> Figure | None:
 def _predicted(
     axes: Axes, line: int, arm: str, before: pd.Series[Any], after: pd.Series[Any]
 ) -> None:
-    """Write a loss's prediction below an image, mistakes in red."""
+    """Write a loss's prediction below an image; mistakes are red."""
     confidence = f"{before['confidence']:.2f} → {after['confidence']:.2f}"
     is_right = before["predicted"] == before["label"]
     axes.text(
@@ -360,7 +360,7 @@ def _predicted(
 
 @figures.style()
 def roc_curves(runs: Runs, experiment: str) -> Figure | None:
-    """ROC curves for detecting out-of-distribution samples by entropy.
+    """Draw ROC curves for detecting out-of-distribution samples by entropy.
 
     Curves and AUROC are means over seeds, before and after scaling.
     """
@@ -411,7 +411,7 @@ def roc_curves(runs: Runs, experiment: str) -> Figure | None:
 
 
 def _areas(axes: Axes, areas: Any) -> None:
-    """A legend with the AUROC of each curve, mean ± sd over seeds."""
+    """Add a legend with the AUROC of each curve, mean ± sd over seeds."""
     texts = []
     for _, values in areas:
         spread = f" ± {values.std():.1f}" if len(values) > 1 else ""
@@ -435,7 +435,7 @@ def _areas(axes: Axes, areas: Any) -> None:
 
 @figures.style()
 def figure_k1(runs: Runs) -> Figure | None:
-    """Test BLEU above validation ECE over temperatures, by loss.
+    """Draw test BLEU, and below it validation ECE, over temperatures, by loss.
 
     Lines are means over seeds; dots are single seeds.
 

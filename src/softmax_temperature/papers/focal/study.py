@@ -44,8 +44,8 @@ MEASURED_TABLES = (
 )
 """The measured tables that are not values per epoch, files below `tables/`.
 
-`tables.TABLES` are computed from the runs; these are gathered from the cells. All but
-the last have a column `run`.
+`tables.TABLES` are computed from the runs, while the measured tables are gathered from
+the cells. All except the last have a column `run`.
 
 differences: scaling × metric: arm minus cross-entropy on the same test samples.
 roc: ood (the other data set) × scaling × point of the curve.
@@ -76,9 +76,10 @@ OUTLIERS = ("svhn", "gaussian-noise")
 SPLITS = ("train", "validation", "test")
 """The splits of an experiment's data set."""
 EXPERIMENT = ("experiment",)
-"""The factor that makes a task of the claims: a data set, a network and a recipe."""
+"""The factor that defines a task of the claims: a data set with a network and a recipe.
+"""
 EVALUATION_CELL = "evaluation_cell"
-"""Column: the cell that evaluated the run, where `cell` is the one that trained it."""
+"""Column: the cell that evaluated the run; the cell in `cell` trained it."""
 
 # Training factors.
 # ---------------------------------------------------------------------
@@ -131,7 +132,9 @@ QUALITATIVE_LOSSES: Mapping[str, Where] = {
 }
 """The losses of Figure H.1."""
 WRITTEN_LABELS = {"MMCE-written": "MMCE"}
-"""The label of a loss as the text has it, with that of the authors' code."""
+"""The label of a loss as in the text, and the label of the same loss as in the authors'
+code.
+"""
 
 
 def any_of(losses: Mapping[str, Where]) -> Where:
@@ -145,13 +148,13 @@ SHOWN_ORDER = ("CE", "Brier", "MMCE", "LS-0.05", "LS-0.1", *FOCAL_LOSSES)
 
 
 def in_shown_order(labels: Iterable[str]) -> list[str]:
-    """Labels of losses in the order of figures; others follow in their own order."""
+    """Labels of losses in the order of figures; other labels follow unsorted."""
     places = {label: place for place, label in enumerate(SHOWN_ORDER)}
     return sorted(labels, key=lambda label: places.get(label, len(places)))
 
 
 OTHER_LOSSES = ~(any_of(TABLE_1_LOSSES) | any_of(FOCAL_LOSSES) | MMCE_WRITTEN)
-"""The losses that the paper's tables do not have: LS-0.1, and those of a user."""
+"""The losses that the paper's tables do not have: LS-0.1, and a user's own losses."""
 TABLE_1_AND_OTHERS = any_of(TABLE_1_LOSSES) | OTHER_LOSSES
 
 # Roles. -------------------------------------------------------------------------------
@@ -164,8 +167,8 @@ SELECTED_BY_VALIDATION = where(select="best_validation")
 LINEAR = where(task="linear").called("the linear model")
 TRANSLATION = where(task="translation", diverged=False).called("translation")
 
-# In translation the paper names a loss without its gamma or smoothing. These are the
-# values of profile `defaults`, because our copy of appendix K lacks them.
+# For translation the paper names a loss without its gamma or smoothing, and our copy of
+# appendix K lacks them. These values are the ones in profile `defaults`.
 TRANSLATION_LOSSES: Mapping[str, Where] = {"CE": CE, "LS": LS_01, "FL": FL_1}
 _TRANSLATION_LABELS = {"LS-0.1": "LS", "FL-1": "FL"}
 
@@ -182,28 +185,30 @@ CLASSWISE_ECE = Metric("classwise_ece", label="Classwise-ECE")
 TOP_5 = Metric("top5_accuracy", label="top-5 accuracy")
 NLL_RIGHT = Metric("nll_right", label="nats")
 ENTROPY_WRONG = Metric("entropy_wrong", label="nats")
-"""Of the correctly classified, and of the misclassified test samples, after each
-epoch."""
+"""NLL of the correctly classified test samples, and entropy of the misclassified ones,
+after each epoch.
+"""
 CONFIDENT_SHARE = Metric("confident_share", label="share of predictions")
 CONFIDENT_ACCURACY = Metric("confident_accuracy")
 AUROC = Metric("auroc", epochs=at_epoch("selected_epoch"), label="AUROC")
 TEMPERATURE = Metric("temperature", scaled=True)
 ECE_BY_NLL = Metric("ece_by_nll", scaled=True, label="ECE")
-"""At the temperature of least validation NLL."""
+"""The metric at the temperature of lowest validation NLL."""
 WEIGHT_NORM = Metric("weight_norm", label="weight norm")
 FEATURE_NORM = Metric("feature_norm", split="train", label="norms")
 GRID = 0.1
-"""The step of the temperatures that are tried."""
+"""The step of the grid of temperatures."""
 BEST_TEMPERATURE = "best_temperature"
-"""Column: the temperature of least validation ECE, of a model that translates."""
+"""Column: the temperature of lowest validation ECE, of a translation model."""
 TEMPERATURES_APART = "temperatures_apart"
-"""Column: the distance of the temperatures of highest test BLEU and least validation
-ECE, of a model that translates."""
+"""Column: the distance between the temperatures of highest test BLEU and lowest
+validation ECE, of a translation model.
+"""
 
 
 def after_scaling(metric: Metric) -> Metric:
     """The metric at the temperature of lowest validation ECE."""
-    # Section 5 reports this criterion.
+    # Section 5 reports temperatures by this criterion.
     return replace(metric, scaled=True)
 
 
@@ -223,7 +228,7 @@ def read(folder: Path) -> Runs:
 
 
 def tidied(runs: Runs) -> Runs:
-    """The runs with the columns derived from their factors and values."""
+    """Add the columns that are derived from the runs' factors and values."""
     table = runs.table
     texts = ["variant", "variant_of", "printed_dataset", "printed_network"]
     texts += ["differs", "embeddings", "noise", "mmce_form", "milestones", "options"]
@@ -302,7 +307,7 @@ def _other_sets(runs: Runs, metric: Metric, among: Where) -> list[str]:
 def placeholders(runs: Runs) -> list[str]:
     """The experiments that a translation study trains only to fill its tables.
 
-    They have only one loss and so compare nothing; readers do not see them.
+    They have only one loss, so they compare nothing, and readers do not see them.
     """
     main = runs.select(MAIN)
     if runs.select(TRANSLATION).empty or main.empty:
@@ -319,7 +324,7 @@ def shown_experiments(runs: Runs) -> list[str]:
 
 
 def experiments(runs: Runs) -> pd.DataFrame:
-    """One row per experiment with the main recipe, for a reader; see `placeholders`."""
+    """One row per experiment with the main recipe, for readers; see `placeholders`."""
     columns = [
         "experiment",
         "dataset",
@@ -341,7 +346,7 @@ def experiments(runs: Runs) -> pd.DataFrame:
 
 
 def translations(runs: Runs) -> pd.DataFrame:
-    """A row per experiment of translation, for a reader: data, network and sizes."""
+    """One row per experiment of translation, for readers: data, network and sizes."""
     rows = runs.select(where(task="translation"))
     columns = ["dataset", "network", "train_pairs", "test_pairs", "epochs"]
     known = [name for name in columns if name in rows]

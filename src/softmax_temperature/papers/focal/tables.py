@@ -1,4 +1,4 @@
-"""The tables of the focal paper with our values beside the printed ones, and our own.
+"""The tables of the focal paper, with our and the printed values, and tables of ours.
 
 They are long, with one row per data set, network, loss and metric; `layout.wide`
 arranges them as in the paper.
@@ -71,7 +71,7 @@ from softmax_temperature.papers.shared.tables import (
 )
 
 AFTER = "_after_scaling"
-"""The end of the name of a metric at the temperature of least validation ECE."""
+"""Suffix of a metric at the temperature of lowest validation ECE."""
 _COUNTS = ["seeds", "diverged_seeds"]
 _COLUMNS = [PRINTED, OURS, f"{OURS}_sd", *_COUNTS, DIFFERENCE]
 _REMARKS = ["embeddings", "differs"]
@@ -92,14 +92,14 @@ _K1_PRINTED = {
     "best test BLEU over temperatures": (_BEST, "bleu"),
     "optimal T (validation)": ("ECE", "temperature"),
 }
-"""The rows of Table K.1 that the printed numbers belong to."""
+"""The rows of Table K.1 to which the printed numbers belong."""
 _NEAR_BEST = "near best accuracy"
-"""A criterion of early stopping that looks at accurate epochs only."""
+"""A criterion of early stopping that considers only accurate epochs."""
 _TEXT_DATASETS = ("20 Newsgroups", "SST Binary")
 
 
 def by_loss(table: pd.DataFrame) -> pd.DataFrame:
-    """A comparison as texts, with losses in columns, side by side by family."""
+    """Lay out a comparison as texts, with losses in columns, grouped by family."""
     texts = layout.wide(table, across="method")
     columns = [*texts]
     losses = [
@@ -122,7 +122,7 @@ def by_loss(table: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class LossTable(Table):
-    """A table of means over seeds by loss, beside the printed values.
+    """A table of means over seeds by loss, with the printed values.
 
     Values are fractions, except temperatures and NLL. The error of a single seed is
     from the bootstrap over its test samples. `differs` says how our experiment differs
@@ -135,8 +135,8 @@ class LossTable(Table):
         with_others: Whether to append losses that the paper does not have.
         by_criterion: Whether the criterion is part of a value's name.
         printed_only: Whether to leave out values that the paper does not print.
-        fewest_classes: Least number of classes of the data sets to show.
-        is_evaluated: Whether the values are from the evaluation instead of the
+        fewest_classes: Smallest number of classes of a data set to show.
+        is_evaluated: Whether the values come from the evaluation instead of the
             training.
     """
 
@@ -188,7 +188,7 @@ class LossTable(Table):
 
 
 def _missing(runs: Runs, printed: pd.DataFrame) -> list[tuple[str, str]]:
-    """Experiments with missing data, and those without a printed outlier set."""
+    """Experiments with missing data, or without a printed outlier set."""
     places = places_without_data(runs, MAIN, _named_missing)
     known = set(printed[["dataset", "network"]].itertuples(index=False, name=None))
     return [place for place in places if _VERSUS not in place[0] or place in known]
@@ -209,7 +209,7 @@ def _named_missing(rows: pd.DataFrame) -> pd.DataFrame:
 def in_order(
     rows: pd.DataFrame, keys: Sequence[str], orders: Mapping[str, Sequence[str]]
 ) -> pd.DataFrame:
-    """The rows sorted by keys, each in a given order or in order of appearance."""
+    """Sort rows by keys, each in a given order or in the order of appearance."""
     ranks = pd.DataFrame(index=rows.index)
     for key in keys:
         order = list(dict.fromkeys(orders.get(key, rows[key])))
@@ -218,7 +218,7 @@ def in_order(
 
 
 def _named(rows: pd.DataFrame) -> pd.DataFrame:
-    """The runs with the paper's names of data set and network, if it has any.
+    """Name data sets and networks as the paper does, if it has them.
 
     An out-of-distribution or shifted set is part of the data set's name; experiments
     without scores on it are left out.
@@ -303,7 +303,7 @@ def both(name: str, metric: Metric, **about: str) -> list[Number]:
 
 
 def bootstrap_error(metric: Metric) -> Derived:
-    """The standard error of a metric: the width of its interval over 2 × 1.645."""
+    """The standard error of a metric: its interval's width divided by 2 × 1.645."""
     low = replace(metric, name=f"{metric.name}_low", complement=False)
     high = replace(metric, name=f"{metric.name}_high", complement=False)
     width_in_errors = 2 * float(stats.norm.ppf((1 + LEVEL) / 2))
@@ -339,7 +339,7 @@ def _on_shifted_sets(runs: Runs) -> list[Number]:
 
 
 def _stopped_early(_: Runs) -> list[Number]:
-    """Stopping among all epochs, then among those near the best accuracy.
+    """Metrics of stopping among all epochs, then among epochs near the best accuracy.
 
     The accuracy chooses the same epoch in both cases.
     """
@@ -357,7 +357,7 @@ def _stopped_early(_: Runs) -> list[Number]:
 
 
 def _released_outliers(runs: Runs) -> list[Number]:
-    """The AUROC before scaling, as the authors' notebook names it."""
+    """The AUROC before scaling, under the authors' notebook's name."""
     return [
         number("AUROC% pre T (entropy)", replace(AUROC, split=name), other_set=name)
         for name in outlier_sets(runs)
@@ -383,7 +383,7 @@ _RELEASED = [
 
 
 def _main_table(name: str, *numbers: Number, **about: Any) -> LossTable:
-    """A table of Table 1's losses, then those that the paper does not have."""
+    """A table of Table 1's losses, followed by losses that the paper does not have."""
     return LossTable(
         name=name,
         losses=TABLE_1_LOSSES,
@@ -516,7 +516,7 @@ TABLES: tuple[Table, ...] = (
     # Deviation: the paper does not say which focal loss Table J.1 shows; we use
     # FLSD-53, the method that it proposes. Its criteria choose among all epochs, where
     # a short training may yield an untrained network; so we also show each criterion
-    # near the best.
+    # among the epochs near the best.
     LossTable(
         name="table_j1",
         losses={"CE": CE, "FLSD-53": FLSD_53},
@@ -524,8 +524,8 @@ TABLES: tuple[Table, ...] = (
         by_criterion=True,
         is_evaluated=False,
     ),
-    # The authors' released weights, by their own notebooks, with more digits than the
-    # tables.
+    # The authors' released weights, as evaluated in their own notebooks, with more
+    # digits than the tables.
     LossTable(
         name="released",
         losses={"CE": CE},
@@ -540,7 +540,7 @@ TABLES: tuple[Table, ...] = (
         title="notebook evaluate_single_model_ood.ipynb",
         printed_only=True,
     ),
-    # Ours: test images of another data set with the same classes.
+    # A table of ours: test images of another data set with the same classes.
     LossTable(
         name="table_shift",
         losses=TABLE_1_LOSSES,

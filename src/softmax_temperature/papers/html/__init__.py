@@ -2,8 +2,8 @@
 
 `results/index.html` shows the picture and the verdict on every claim.
 `results/<profile>/index.html` shows the claims of a profile; the folder `pages/` beside
-it has each paper's tables and figures, and the records that its numbers link to.
-Missing results are empty, and the pages say so.
+it has each paper's tables and figures, and the records that its numbers link to. If
+results are missing, the pages say so.
 """
 
 import base64
@@ -40,7 +40,7 @@ from softmax_temperature.runner.artifacts import (
     write_text,
 )
 
-# Relative to the folder that holds results/.
+# Path of the picture, relative to the folder that holds results/.
 PICTURE = Path("docs/images/summary.png")
 TALL_PICTURE = Path("docs/images/summary-tall.png")
 _PAGES = Environment(
@@ -65,7 +65,7 @@ _PAGES.globals |= {
     "directions_only": DIRECTIONS_ONLY,
     "slugs": stored.PAPERS,
 }
-# Sections of a notebook that the pages show in their own way.
+# Sections of a notebook that the pages leave out, because they have their own.
 _ELSEWHERE = ("Claims", "Deviations")
 # Tag of cells that explain the notebook itself.
 _OF_NOTEBOOK = "notebook"
@@ -166,18 +166,18 @@ _MATHML_ATTRIBUTES = frozenset(
         "xmlns",
     }
 )
-# Characters that no text contains; they enclose the number of a formula.
+# Characters that no text contains. They enclose the number of a formula.
 _OPEN = "\ue000"
 _CLOSE = "\ue001"
 
 
 class Group(NamedTuple):
-    """Cells of a stage whose names differ in the last part only, usually the seed.
+    """Cells of a stage whose names differ only in the last part, usually the seed.
 
     Attributes:
         stage: Name of the stage.
         name: The common part of the cells' names, or the whole name if it has one part.
-        title: Heading on the page of records.
+        title: Its heading on the page of records.
         anchor: Its anchor on the page of records.
         cells: Rows of `records.json`.
     """
@@ -205,7 +205,7 @@ class Records(NamedTuple):
     places: dict[str, str]
 
     def behind(self, cells: Sequence[str]) -> list[Group]:
-        """Groups whose names begin with one of `cells`, from which a number comes."""
+        """The groups behind a number: their names begin with one of `cells`."""
         prefixes = tuple(f"{cell}/" for cell in cells)
         return [
             group
@@ -317,8 +317,8 @@ def _read_paper(
 def about(section: dict[str, Any]) -> str:
     """Data sets and networks of a paper, from its section of `params.yaml`, in words.
 
-    A study of translation omits tasks that it trains with one loss only to fill its
-    tables.
+    Studies of translation also train tasks with a single loss, to fill tables; these
+    are left out.
     """
     parts = [
         part
@@ -380,8 +380,8 @@ def _group_name(cell: dict[str, Any]) -> tuple[str, str]:
 def content(notebook: nbformat.NotebookNode) -> str:
     """The text, tables and figures of a notebook as HTML, in its order.
 
-    Nothing in it acts, whatever the notebook holds: every piece is sanitised as the
-    last step, and images are decoded and encoded again.
+    The HTML holds no active content, whatever the notebook holds: every piece is
+    sanitised as the last step, and images are decoded and encoded again.
     """
     parts = []
     title = ""
@@ -427,7 +427,7 @@ def _of_output(output: Any, title: str) -> str:
 def _image(content: str, metadata: dict[str, Any], title: str) -> str:
     """An image, of the width and with the words in its metadata; empty if not base64.
 
-    Without words of its own it has the title of its section.
+    An image without words gets the title of its section as alternative text.
     """
     try:
         pixels = base64.b64decode("".join(content.split()), validate=True)
@@ -468,19 +468,19 @@ def _html(text: str) -> str:
 
 
 def _sanitised(html: str) -> str:
-    """HTML in which tags and attributes that are not listed are text."""
+    """HTML in which all tags and attributes that are not listed are escaped."""
     cleaned: str = _SANITIZER.sanitize_html_tags(html)
     return cleaned
 
 
 def _formula(match: re.Match[str]) -> str:
-    """A formula in TeX as MathML, whose text is text."""
+    """A formula in TeX as MathML, in which text holds no markup."""
     display = "block" if match[1] == "$$" else "inline"
     root = mathml(match[2], display=display)
     for element in root.iter():
         if element.tag not in _MATHML:
             element.tag = "mtext"
-        # The converter escapes only some characters.
+        # Undo the converter's escapes, because it escapes only some characters.
         element.text = unescape(element.text or "")
         for name in set(element.attrib) - _MATHML_ATTRIBUTES:
             del element.attrib[name]

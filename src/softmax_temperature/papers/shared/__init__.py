@@ -1,1 +1,1 @@
-"""Code of all papers: runs, contrasts, claims, tables, figures, links to cells."""
+"""Code that the papers share: runs, contrasts, claims, tables, figures, links."""

@@ -1,12 +1,12 @@
-"""Claims: sentences of a paper, each with a contrast and a criterion to judge it by.
+"""Claims: sentences of a paper, each judged by a contrast and a criterion.
 
-A claim holds if the interval of its contrast lies in the region that its criterion
-names, is contradicted if the interval lies outside, and is inconclusive if the interval
-crosses a bound. A claim without a measurement is not tested. Every claim of a paper has
-a row in `claims.json`, so that none is silently absent.
+A claim holds if the interval of its contrast lies inside the criterion's region, is
+contradicted if the interval lies outside, and is inconclusive if the interval crosses a
+bound. A claim without a measurement is not tested. Every claim of a paper has a row in
+`claims.json`, so that none is silently absent.
 
-Each claim names its primary study, whose verdict is the claim's, and the number of looks
-at each study's data: after k looks, data are judged at the level 1 - 0.10 / k.
+Each claim names its primary study, which gives the claim's verdict, and the number of
+looks at each study's data: after k looks, data are judged at the level 1 - 0.10 / k.
 docs/protocol.md has the rules; `registry` compares the claims with the registered ones.
 """
 
@@ -49,7 +49,7 @@ _QUANTITIES = {
     "accuracy-depends-weakly-on-logit-norm": "points of accuracy beyond half of what the "
     "inverse temperature changes",
 }
-"""What the number of a claim is, by the claim, where its unit alone does not say it."""
+"""The quantity behind a claim's number, by claim, if the unit does not say it."""
 _PARTS_IN_WORDS = {"right, sign reversed": "fall of the right ones' NLL"}
 """The parts of claims whose names a reader cannot guess."""
 
@@ -65,7 +65,8 @@ class Criterion:
         kind: The name of the test: superiority, equivalence, ...
         low: The lower end of the region.
         high: The upper end of the region.
-        some: Whether one part in the region is enough; otherwise all must lie in it.
+        some: Whether the criterion is met if one part lies in the region; otherwise all
+            parts must.
     """
 
     kind: str
@@ -113,11 +114,11 @@ class Criterion:
 
     @property
     def bounds(self) -> list[float]:
-        """The finite ends."""
+        """The finite ends of the region."""
         return [bound for bound in (self.low, self.high) if isfinite(bound)]
 
     def where(self, scale: float = 1) -> str:
-        """The region in words, its ends multiplied by `scale`."""
+        """The region in words, with its ends multiplied by `scale`."""
         if len(self.bounds) == 2:
             side = "between"
         elif isfinite(self.low):
@@ -143,12 +144,12 @@ def above(bound: float = 0.0, *, some: bool = False) -> Criterion:
 
 
 def below(bound: float = 0.0) -> Criterion:
-    """Superiority of a smaller number: less than a bound."""
+    """Superiority of the smaller number: less than a bound."""
     return Criterion("superiority", high=bound)
 
 
 def not_worse(margin: float) -> Criterion:
-    """Non-inferiority: above minus the margin."""
+    """Non-inferiority: above the negative margin."""
     return Criterion("non-inferiority", low=-margin)
 
 
@@ -168,7 +169,7 @@ def within(low: float, high: float) -> Criterion:
 
 
 def most(share: float = 0.5) -> Criterion:
-    """A proportion above a share."""
+    """A majority: a proportion above a bound."""
     return Criterion("proportion", low=share)
 
 
@@ -180,22 +181,22 @@ class Claim:
         id: The name of the claim.
         where: The place in the paper.
         statement: The sentence.
-        compares: The contrast in words, for a reader of the scorecard.
-        contrast: The runs that are compared, and the number they are compared by.
+        compares: The contrast in words, for readers of the scorecard.
+        contrast: The runs to compare, and the number by which they are compared.
         criterion: The region in which the contrast's interval must lie.
         published: The printed number that corresponds to the contrast, or one for each
             part.
-        primary: The study whose verdict is the claim's: the one nearest to the paper's
-            setting, whatever its numbers.
-        looks: The number of looks at a study's data, by study: one for each time that
-            data were added after a look, and one for the verdict. 1 by default.
-        looks_of_parts: The number of looks at single parts, by study and part, if they
+        primary: The study that gives the claim's verdict. It is the study nearest to
+            the paper's setting, whatever its numbers.
+        looks: The number of looks at a study's data, by study: one for the verdict, and
+            one for each time that data were added after a look. 1 by default.
+        looks_of_parts: The number of looks at a part, by study and part, for parts that
             were looked at more often than the others.
         n: The planned number of values, by study, registered before the study runs.
         stand_in: The data that stand in for the paper's, by study.
         derived: Whether the sentence is our own derivation, not the paper's.
-        same_everywhere: Whether all studies have the same data for the claim. Then only
-            the primary study shows them.
+        same_everywhere: Whether all studies have the same data for the claim, so that
+            only the primary study shows them.
     """
 
     id: str
@@ -234,28 +235,29 @@ def level_after(looks: int) -> float:
 
 @dataclass(frozen=True)
 class Judged:
-    """The verdict on a claim with its evidence: what the runs of a study decide.
+    """The verdict of a study on a claim, with the evidence.
 
     Numbers are None if nothing was measured.
 
     Attributes:
         note: Text for the notes column, with its numbers as fractions.
         n: The number of values behind the interval.
-        counted: Plural name of what n counts; `each` in the file.
+        counted: Plural noun for the values that n counts, such as "seeds"; `each` in
+            the file.
         counts: The number of values of each part.
         level: The level of the interval.
-        parts: For a claim with several parts, each part with its own verdict, and its
-            interval at the level of that verdict.
-        not_run: The parts that were not run, and that the claim does not require.
-        qualifier: Text without which the numbers mislead, shown wherever they are;
-            `remark` in the file.
+        parts: The parts of a claim with several parts, each with its own verdict and
+            the interval at the level of that verdict.
+        not_run: The parts that were not run and are not required by the claim.
+        qualifier: Text without which the numbers would mislead, shown wherever they are
+            shown; `remark` in the file.
         detectable: The smallest distance from the bound that the design detects with
             80 % power; for an equivalence, the smallest margin around 0.
         planned: The effect behind `n_for_power`, see `_planned_effect`.
         n_for_power: The smallest n that detects the planned effect with 80 % power.
         unit: The unit of the numbers.
         part: The part whose numbers are shown; "" for a claim with one part. The file
-            has it after the unit: "accuracy, FL-3 against FL-2".
+            appends it to the unit: "accuracy, FL-3 against FL-2".
         note_template: The note with {} for each number.
         note_values: The numbers in the note.
         tasks: The estimate of each task of each part.
@@ -285,7 +287,7 @@ class Judged:
     tasks: list[dict[str, Any]] = field(default_factory=list)
 
     def row(self) -> dict[str, Any]:
-        """The fields of `claims.json`, by the names that the file has for them."""
+        """The fields of `claims.json`, with the file's names for them."""
         fields = asdict(self)
         fields["each"] = fields.pop("counted")
         fields["remark"] = fields.pop("qualifier")
@@ -296,7 +298,7 @@ class Judged:
 
 
 def _after_unit(part: str) -> str:
-    """The name of the shown part as the file has it after the unit."""
+    """The name of the shown part, as the file appends it to the unit."""
     return f", {part}" if part else ""
 
 
@@ -333,7 +335,7 @@ class JudgedPart:
 def judge_all(
     paper: str, claims: Sequence[Claim], runs: Any, *, profile: str
 ) -> list[dict[str, Any]]:
-    """The rows of `claims.json`: every claim with its evidence and verdict, in order.
+    """Judge every claim, in order: the rows of `claims.json`.
 
     Tasks that the paper does not have are pooled only in the profiles in
     `DIRECTIONS_ONLY`.
@@ -396,15 +398,16 @@ def judge(
     levels_of_parts: Mapping[str, float] | None = None,
     published: Printed = None,
 ) -> Judged:
-    """The verdict on a measurement.
+    """Judge a measurement by a criterion.
 
     Args:
         criterion: The region in which the intervals must lie.
         measurement: The estimates of the parts.
         all_tasks: Whether tasks that the paper does not have are pooled as well.
         elsewhere: A study that would test the claim if this one does not; "" if none.
-        level: The level at which a part is judged, before the correction for several.
-        levels_of_parts: The levels of the parts for which it is another.
+        level: The level at which a part is judged, before the correction for several
+            parts.
+        levels_of_parts: The levels of parts that are judged at another level.
         published: The printed number, or one for each part.
     """
     tasks = _task_rows(measurement, level)
@@ -444,7 +447,7 @@ def _absent(measurement: Measurement) -> str:
 
 
 def _count_of_parts(measurement: Measurement, judged: Sized) -> int:
-    """The number of parts that can decide a claim, now or once they have been run."""
+    """The number of parts that can decide a claim, including parts not yet run."""
     missing = len(measurement.missing) if measurement.whole else 0
     return len(judged) + missing
 
@@ -456,7 +459,7 @@ def _planning(
     printed: float | None,
 ) -> dict[str, Any]:
     """Smallest detectable effect and required n of the shown part, at 80 % power."""
-    # An equivalence needs both one-sided tests to succeed; other criteria need one.
+    # An equivalence needs two one-sided tests to succeed; other criteria need one.
     sides = len(criterion.bounds)
     planned = _planned_effect(criterion, shown.estimate.value, printed)
     n_for_power = None
@@ -481,8 +484,9 @@ def _planned_effect(
 ) -> float | None:
     """The effect that a study of the claim should detect.
 
-    It is the first of these that meets the criterion: the printed effect, the centre of
-    a region with two bounds, and the measured effect. None if none of them does.
+    The candidates are, in this order: the printed effect, the centre of a region with
+    two bounds, and the measured effect. The first that meets the criterion is taken;
+    None if none does.
     """
     known = [published, value]
     if len(criterion.bounds) == 2:
@@ -494,7 +498,7 @@ def _planned_effect(
 
 
 def _task_rows(measurement: Measurement, level: float) -> list[dict[str, Any]]:
-    """The estimate of each task of each part; the name of a single part is left out."""
+    """The estimate of each task of each part. A single part's name is left out."""
     several = len(measurement.parts) > 1
     rows = []
     for name, part in measurement.parts.items():
@@ -513,7 +517,7 @@ def _decided(
 ) -> Judged:
     """The verdict on all parts, with the numbers of one part.
 
-    This is a part that decides the verdict or, if none does, a part that leaves it open.
+    That part decides the verdict or, if no part does, leaves it open.
     """
     judged = _judged_parts(
         criterion, parts, levels, _count_of_parts(measurement, parts)
@@ -555,8 +559,8 @@ def _judged_parts(
 ) -> list[JudgedPart]:
     """Each part with its own verdict.
 
-    With several parts, one of them may hold or contradict the claim by chance. So where
-    a single part is enough to decide, its level is corrected for their number.
+    With several parts, one of them may hold or contradict the claim by chance. If a
+    single part is enough to decide, its level is therefore corrected for their number.
 
     Args:
         criterion: The claim's criterion.
@@ -588,11 +592,11 @@ def _judged_part(
     holds_at: float,
     contradicts_at: float,
 ) -> JudgedPart:
-    """A part with its verdict, by the interval at the level for that verdict.
+    """Judge a part, by the interval at the level that the verdict needs.
 
     A part whose interval at `LEVEL` lies outside the region can only contradict the
-    claim, and any other part can only hold: the two levels are at least `LEVEL`, so
-    their intervals contain that one.
+    claim, and any other part can only hold: both levels are at least `LEVEL`, so their
+    intervals contain the interval at `LEVEL`.
 
     Args:
         criterion: The claim's criterion.
@@ -624,7 +628,7 @@ def _decides(
     contains: Callable[[Ends], bool],
     contradicts: Callable[[Ends], bool],
 ) -> bool:
-    """Whether a part's interval lies in a region, and no task's in the opposite one.
+    """Whether a part's interval lies in a region, and no task's in the opposite region.
 
     Args:
         part: The part.
@@ -641,10 +645,10 @@ def _decides(
 def _verdict(
     criterion: Criterion, judged: Sequence[JudgedPart], *, is_complete: bool
 ) -> tuple[str, Sequence[JudgedPart]]:
-    """The verdict on all parts, and the parts that decide it or leave it open.
+    """The verdict on all parts together, and the parts that decide it or leave it open.
 
-    One part is enough to contradict a claim about all parts, and to support a claim
-    about some part. The opposite verdict needs all parts.
+    A claim about all parts is contradicted by one part, and a claim about some part is
+    supported by one part. The opposite verdicts need all parts.
     """
     by_one, by_all = CONTRADICTED, HOLDS
     if criterion.some:
@@ -661,7 +665,7 @@ def _verdict(
 def _most_telling(criterion: Criterion, candidates: Sequence[JudgedPart]) -> JudgedPart:
     """The part whose numbers are shown.
 
-    If one part is enough, this is the best part; otherwise the worst.
+    It is the best part if one part is enough, and otherwise the worst.
     """
 
     def margin(part: JudgedPart) -> float:
@@ -675,7 +679,7 @@ def _most_telling(criterion: Criterion, candidates: Sequence[JudgedPart]) -> Jud
 def _disagreement(
     criterion: Criterion, parts: Mapping[str, Quantity], levels: Mapping[str, float]
 ) -> str:
-    """The parts whose tasks decide differently, in words; "" if there are none."""
+    """The parts whose tasks have different verdicts, in words; "" if there are none."""
     disagreeing = [
         name for name, part in parts.items() if _disagree(criterion, part, levels[name])
     ]
@@ -687,7 +691,7 @@ def _disagreement(
 
 
 def _disagree(criterion: Criterion, part: Quantity, level: float) -> bool:
-    """Whether one task of a part alone would hold, and another one contradict."""
+    """Whether one task of a part, judged alone, holds, and another one contradicts."""
     alone = part.alone(level)
     holds = any(map(criterion.contains, alone))
     return holds and any(map(criterion.excludes, alone))
@@ -729,12 +733,12 @@ def _note(
 
 
 def percent(level: float) -> str:
-    """A level in percent, with as many digits as it needs, at most three."""
+    """A level in percent, with at most three digits."""
     return f"{100 * level:.3g} %"
 
 
 def in_note(template: str, values: Sequence[float], *, points: bool = False) -> str:
-    """A note with its numbers filled in, unchanged or in points."""
+    """Fill in the numbers of a note, either unchanged or in points."""
     if points:
         return template.format(*(f"{100 * value:+.1f}" for value in values))
     return template.format(*(f"{value:+.3f}" for value in values))
@@ -752,7 +756,7 @@ def at_level(
     Args:
         row: The row.
         measurement: The measurement of its contrast on the runs of its study.
-        level: The level that takes the place of `LEVEL`.
+        level: The level to use instead of `LEVEL`.
     """
     if row["low"] is None or level == LEVEL:
         return row
@@ -773,7 +777,7 @@ def at_level(
 
 
 def task_count(row: dict[str, Any]) -> int:
-    """The number of tasks behind the number in a row of `claims.json`."""
+    """The number of tasks behind the estimate in a row of `claims.json`."""
     part = _shown_part(row)
     pooled = [task for task in _pooled(row) if part in {"", task["part"]}]
     return len({task["task"] for task in pooled})
@@ -854,9 +858,9 @@ def _counts_text(row: dict[str, Any]) -> str:
 def _qualifiers(row: dict[str, Any], scale: int) -> list[str]:
     """Texts that are shown wherever a row's numbers are.
 
-    If one part is enough for the claim, they give each part's own verdict. If a part
-    that the claim does not require was not run, they list the parts that were judged and
-    the parts that were not run.
+    If one part is enough for the claim, the texts give each part's own verdict. If an
+    optional part was not run, they list the parts that were judged and the parts that
+    were not run.
     """
     qualifiers = [row["remark"]] if row["remark"] else []
     if row["some"] and row["parts"]:
@@ -875,14 +879,14 @@ def _qualifiers(row: dict[str, Any], scale: int) -> list[str]:
 
 
 def _in_words(text: str) -> str:
-    """A text in which the names of parts are words for a reader."""
+    """Replace the names of parts in a text by words for readers."""
     for name, words in _PARTS_IN_WORDS.items():
         text = text.replace(name, words)
     return text
 
 
 def _listed(parts: Sequence[str]) -> str:
-    """The names of parts in a list, without the commas within the names."""
+    """A list of the names of parts, without the commas within names."""
     return ", ".join(name.replace(", ", " ") for name in parts)
 
 
@@ -923,9 +927,9 @@ def _not_counted(row: dict[str, Any]) -> str:
 
 
 def _estimate_text(row: dict[str, Any], scale: int) -> str:
-    """The value ± its sd with its interval; shares with two digits after the point.
+    """A value ± its sd, with its interval; shares have two digits after the point.
 
-    Up to two more digits show on which side of 0 a small number lies.
+    Small numbers get up to two more digits, to show their side of 0.
     """
     names = ("value", "sd", "low", "high")
     numbers = {name: scale * row[name] for name in names if row[name] is not None}

@@ -1,7 +1,7 @@
 """Collect the runs of a study from this machine's cells and from recorded rows.
 
 A run that is recorded in the paper's folder and still declared by the parameters is
-kept even if this machine does not have its cell. So a study can grow on several
+kept even if this machine does not have its cell. A study can therefore grow on several
 machines, and rows from a GPU and from a CPU form one table.
 """
 
@@ -57,11 +57,11 @@ class DeclaredRun:
     Attributes:
         stage: The stage that computes the cell.
         cell: The name of the cell in the stage.
-        factors: The factors that all these runs share, and other facts from the
-            parameters.
+        factors: The factors that all runs of the declaration share, and other facts
+            from the parameters.
         parameters: The parameters of the cell; None if they depend on its inputs.
-        variants: The other factors of each run, if one declaration describes several.
-            Their measurements then have a column `run`, the index in `variants`.
+        variants: The other factors of each run, if one declaration describes several
+            runs. The measurements then have a column `run`, the index in `variants`.
     """
 
     stage: Stage
@@ -103,7 +103,7 @@ def gather_study(
     *,
     tables: Mapping[str, Sequence[str]] | None = None,
 ) -> Runs | None:
-    """The runs of a study that the parameters declare (see `gather`).
+    """Collect the runs of a study that the parameters declare (see `gather`).
 
     If nothing ran because all data are missing, this writes a folder that lists the
     missing experiments.
@@ -140,7 +140,7 @@ def gather(
     possible: Sequence[DeclaredRun] | None = None,
     tables: Mapping[str, Sequence[str]] | None = None,
 ) -> Runs:
-    """The declared runs, in their order.
+    """Collect the declared runs, in their order.
 
     Runs whose data or weights are missing here are taken from the rows that another
     machine recorded. If there are none, the table `NOT_RUN` lists their experiments,
@@ -205,10 +205,10 @@ def gather(
 def _untrained(
     declared: Sequence[DeclaredRun], missing: Sequence[DeclaredRun]
 ) -> list[DeclaredRun]:
-    """The missing runs of experiments of which every seed is missing.
+    """The missing runs of the experiments that lack every seed.
 
-    An experiment of which only some seeds are missing is not among them, because its
-    means would be over fewer seeds.
+    Experiments that lack only some seeds are left out, because their means would be
+    over fewer seeds.
     """
     absent = {run.name for run in missing}
     begun = {_experiment(run) for run in declared if run.name not in absent}
@@ -220,7 +220,7 @@ def _require_no_others(
     untrained: Sequence[DeclaredRun],
     declared: Sequence[DeclaredRun],
 ) -> None:
-    """Raise InputError if a run is missing whose experiment is not untrained."""
+    """Raise InputError if a run is missing from an experiment that has other runs."""
     names = {run.name for run in untrained}
     others = [run for run in missing if run.name not in names]
     if not others:
@@ -257,7 +257,7 @@ def _with_left_out(
     left_out: Sequence[DeclaredRun],
     untrained: Sequence[DeclaredRun],
 ) -> Runs:
-    """The runs, with the table of experiments that did not run, if there are any."""
+    """Add the table of experiments that did not run, if there are any."""
     if left_out:
         say(f"declared runs left out ({DATA_MISSING}): {_count(left_out)}")
     parts = [
@@ -279,11 +279,11 @@ def _with_left_out(
 
 
 class _Division(NamedTuple):
-    """Declared runs, divided by the availability of their data.
+    """Declared runs, divided by whether their data are available.
 
     Attributes:
         chosen: The runs to gather.
-        recorded: Names of recorded cells that read files which this machine lacks.
+        recorded: Names of recorded cells that read files that this machine lacks.
         left_out: The runs whose data or weights are missing.
     """
 
@@ -295,7 +295,7 @@ class _Division(NamedTuple):
 def _divided(
     declared: Sequence[DeclaredRun], possible: Sequence[DeclaredRun], still: Set[str]
 ) -> _Division:
-    """Divide the declared runs by the availability of their data.
+    """Divide the declared runs by whether their data are available.
 
     Args:
         declared: All declared runs.
@@ -352,7 +352,7 @@ def _recorded(folder: Path, tables: Sequence[str]) -> Runs | None:
         runs = read_runs(folder, tables)
     except InputError:
         return None
-    # The table of experiments that did not run is made again.
+    # The table of experiments that did not run is made anew.
     kept = {name: table for name, table in runs.tables.items() if name != NOT_RUN}
     return replace(runs, tables=kept)
 
@@ -388,8 +388,8 @@ def _same_parameters(run: DeclaredRun, recorded: Row | None) -> bool:
 def _agree(declared: Any, recorded: Any) -> bool:
     """Whether the parameters that both sides have are equal.
 
-    A parameter missing on one side was added or removed by a code change, so it is
-    ignored.
+    A parameter that one side lacks is ignored: a change of the code has added or
+    removed it.
     """
     if not isinstance(declared, Mapping) or not isinstance(recorded, Mapping):
         return bool(declared == recorded)
@@ -408,8 +408,8 @@ def _rows_of(recorded: Runs, run: DeclaredRun) -> Runs:
     chosen = table.index
     measurements = recorded.measurements
     return Runs(
-        # The declared factors, because a file does not distinguish the gammas "3" and
-        # 3.0.
+        # Use the declared factors, because a file does not distinguish the gammas "3"
+        # and 3.0.
         table.drop(columns="study").assign(**run.factors),
         measurements[measurements[RUN].isin(chosen)],
         {name: rows[rows[RUN].isin(chosen)] for name, rows in recorded.tables.items()},
@@ -446,7 +446,7 @@ def _equals(column: pd.Series[Any], value: Any) -> pd.Series[bool]:
         return column.isna()
     if is_numeric_dtype(column) and not is_bool_dtype(column):
         number = pd.to_numeric(str(value), errors="coerce")
-        # Files have fewer digits than the parameters.
+        # Compare with a tolerance, because files have fewer digits than the parameters.
         return (column - number).abs() <= 10.0 ** (1 - DIGITS) * abs(number)
     return column.astype(str) == str(value)
 

@@ -3,13 +3,13 @@
 `Difference(of=ACCURACY, first=LAST_LAYER, second=NO_COOLING, among=TABLE_1)` is the
 accuracy with last-layer Cooling minus the accuracy without Cooling, over pairs of runs
 that share everything else. A contrast gives an estimate with an interval for each of
-its parts; a claim about one thing has one part. `sweeps` has the contrasts along a
+its parts; a claim about one quantity has one part. `sweeps` has the contrasts along a
 swept factor: the best value, slopes and correlations.
 
 Three kinds of footnote accompany a number. A `note` is text for the notes column, with
 {} for each number; `note_values` are these numbers, kept separately so that a reader
-can see them in points; a `qualifier` is text without which the number misleads, such as
-a correction of its interval, and is shown wherever the number is.
+can see them in points; a `qualifier` is text without which the number would mislead,
+such as a correction of its interval, and is shown wherever the number is shown.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from softmax_temperature.papers.shared.statistics import (
 from softmax_temperature.runner.errors import InputError
 
 TASK = ("dataset", "network")
-"""The factors for which two trainings with the same seed start from the same weights."""
+"""Trainings that agree in these factors and the seed start from the same weights."""
 OWN = "own"
 """Column of `Runs.table`: whether the paper has the run's data set."""
 
@@ -55,19 +55,20 @@ Cells = Callable[[pd.DataFrame], tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Measurement:
-    """The measured parts of one claim; a claim about one thing has one part.
+    """The measured parts of one claim; a claim about one quantity has one part.
 
     Attributes:
         parts: The estimate of each part, by its name.
         unit: The unit of all parts.
         note: Text for the notes column, with {} for each number in `note_values`.
-        missing: The reason why each other part cannot be judged.
+        missing: The parts that cannot be judged, each with the reason.
         cells: The cells that the values come from, see `sources`.
         note_values: The numbers in the note, in the same unit.
-        whole: Whether the claim is about all parts together. If a part is missing, such
-            a claim can be contradicted, but otherwise is not tested.
-        not_run: The parts that were not run, and that the claim does not require.
-        qualifier: Text without which the numbers mislead; shown wherever they are.
+        whole: Whether the claim is about all parts together. If it is, a missing part
+            leaves the claim not tested, unless another part contradicts it.
+        not_run: The parts that were not run and are not required by the claim.
+        qualifier: Text without which the numbers would mislead; shown wherever they are
+            shown.
     """
 
     parts: Mapping[str, Quantity]
@@ -91,7 +92,7 @@ class Contrast(ABC):
 
     @abstractmethod
     def measure(self, runs: Any) -> Measurement:
-        """The estimates of all parts, or why there are none."""
+        """The estimates of all parts, or the reason why there are none."""
 
 
 @dataclass(frozen=True)
@@ -111,14 +112,14 @@ class Computed(Contrast):
 
 @dataclass(frozen=True)
 class Evidence:
-    """The estimates of some parts, why others are missing, and the runs behind them.
+    """The estimates of some parts, the reasons why others are missing, and the runs.
 
     The two arms of a part are compared on the seeds that both have. Each part has its
     own common seeds, so a seed missing in one part stays in the others.
 
     Attributes:
         parts: The estimate of each part.
-        missing: The reason why each other part has no estimate.
+        missing: The parts without an estimate, each with the reason.
         runs: The runs behind the estimates.
     """
 
@@ -138,17 +139,17 @@ class Declared(Contrast):
             all tasks have equal weight.
         averaged_over: Factors over which the values of one task and seed are averaged.
         split_by: A factor (or its label); each of its values is a separate part.
-        note_metrics: Other metrics of the same runs whose values the note gives, by the
-            name that the note uses.
+        note_metrics: Other metrics of the same runs whose values the note gives, by
+            their names in the note.
         lost_as: Words for the value that `of` gives to a lost run, if it gives one.
         note: Writes a note about the runs.
-        counted: Plural name of a task's values.
-        left_out: Whether each value comes from a choice or a fit on the others, which
-            widens the interval.
-        resolution: The step of the grid of values; 0 if there is none.
+        counted: Plural noun for a task's values, such as "seeds".
+        left_out: Whether each value comes from a choice or a fit on the other values,
+            which widens the interval.
+        resolution: The step of the grid that the values lie on; 0 if there is none.
         unit_as: The unit, if it differs from the unit of `of`.
-        cells: Names the cells behind runs; by default without the seed, the last part
-            of their names.
+        cells: Function that names the cells behind some runs; by default the names lack
+            the seed, their last part.
     """
 
     of: Measure
@@ -230,14 +231,14 @@ class Declared(Contrast):
 
     @abstractmethod
     def _whole(self, runs: Runs) -> Evidence:
-        """The estimate over all runs, as a single part."""
+        """The estimate over all runs, as one part."""
 
     def _sides(self, runs: Runs) -> tuple[pd.DataFrame, ...]:
         """The runs of each side of the comparison."""
         return (runs.select(self.among),)
 
     def _restricted(self, to: Where) -> Self:
-        """The same contrast on some of its runs, as a single part."""
+        """The same contrast on some of its runs, as one part."""
         return replace(self, among=self.among & to, split_by=None)
 
     def _over_tasks(self, numbers: pd.Series[float], runs: pd.DataFrame) -> OverTasks:
@@ -269,7 +270,7 @@ class Declared(Contrast):
         )
 
     def _why_none(self, runs: Runs) -> str:
-        """The reason why nothing is measured."""
+        """The reason why nothing could be measured."""
         chosen = runs.select(self.among)
         if chosen.empty:
             return f"no run for {self.among}"
@@ -278,7 +279,7 @@ class Declared(Contrast):
 
 @dataclass(frozen=True, kw_only=True)
 class Difference(Declared):
-    """A metric of some runs minus that of others, paired, as a mean over tasks.
+    """The paired difference of a metric between two sets of runs, as a mean over tasks.
 
     Two runs form a pair if they agree in the factors of the task, of `averaged_over` and
     of `paired_by`.
@@ -286,10 +287,10 @@ class Difference(Declared):
     Attributes:
         first: The runs whose metric is the minuend.
         second: The runs whose metric is subtracted.
-        of_second: The metric of the second runs, if it differs.
+        of_second: The metric of the second runs, if it is another one.
         paired_by: Factors in which the two runs of a pair agree, besides the task's.
-        sharing: Factors in which the two runs of a pair must not differ. A difference is
-            an InputError.
+        sharing: Factors in which the two runs of a pair must agree; otherwise
+            InputError is raised.
     """
 
     first: Where
@@ -378,7 +379,7 @@ class Difference(Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class Ratio(Difference):
-    """The logarithm of the ratio of two metrics, paired, as a mean over tasks."""
+    """The logarithm of the paired ratio of two metrics, as a mean over tasks."""
 
     @property
     def unit(self) -> str:
@@ -448,7 +449,7 @@ class Proportion(Declared):
 
 @dataclass(frozen=True)
 class Having:
-    """A predicate of runs, as a measure with the values 0 and 1.
+    """A predicate on runs, as a measure with the values 0 and 1.
 
     Attributes:
         unit: The predicate in words, such as "diverged".
@@ -459,7 +460,7 @@ class Having:
     where: Where
 
     def of(self, _: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
-        """1 for each run that satisfies the predicate, 0 for each other run."""
+        """1 for each run that satisfies the predicate, and 0 for the other runs."""
         return self.where.mask(chosen).astype(float)
 
 
@@ -470,15 +471,16 @@ class Parts(Contrast):
     Attributes:
         contrasts: The contrasts, each with one part or several.
         required: Whether a part that was not run leaves the claim open. If not, the row
-            names the parts that were judged and those that were not run.
+            names the parts that were judged and the parts that were not run.
         whole: Whether the claim is not tested until all parts were run, unless a part
             contradicts it.
-        absent: The reason why parts are missing, instead of each part's own reason.
+        absent: One reason why parts are missing, to give instead of each part's own
+            reason.
         unit_as: The unit, if it differs from the first contrast's.
         note: Writes a note about the runs.
-        averaged: Factors over whose values each part is averaged, with all of the paper's
-            values. If some were not run, the row lists the values that were run and
-            those that were not.
+        averaged: Factors over whose values each part is averaged, with all of the
+            paper's values. If some values were not run, the row lists the values that
+            were run and the values that were not.
     """
 
     contrasts: Mapping[str, Declared]
@@ -493,7 +495,7 @@ class Parts(Contrast):
         """The parts of all contrasts."""
         evidence = self.evidence(runs)
         if not evidence.parts:
-            # The reasons of the parts differ only in the part's name.
+            # The parts' reasons differ only in the part's name, so give one.
             return not_tested(next(iter(evidence.missing.values())))
         first = next(iter(self.contrasts.values()))
         notes = first.notes(runs, evidence.runs)
@@ -511,7 +513,7 @@ class Parts(Contrast):
         )
 
     def _averaged_over(self, behind: pd.DataFrame) -> str:
-        """The values of averaged factors that were run and not run; "" if all were."""
+        """The averaged factors' values that were run and not run; "" if all were."""
         texts = []
         for factor, values in self.averaged.items():
             have = set(behind[factor])
@@ -542,7 +544,7 @@ class Parts(Contrast):
 
 
 def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """One run for each value of the keys, because two experiments may share a run.
+    """Keep one run for each value of the keys, because two experiments may share a run.
 
     Raises:
         InputError: If two runs agree in the keys but differ in another factor, because
@@ -582,9 +584,9 @@ def _averaged(
 def _about_tasks(
     runs: pd.DataFrame, keys: Sequence[str]
 ) -> dict[tuple[Any, ...], tuple[bool, str]]:
-    """Whether each task is the paper's, and its `Task.shares`.
+    """Whether each task is one of the paper's, and its `Task.shares`.
 
-    A task with several data sets or networks shares none of them as a whole.
+    A task that spans several data sets or networks shares none with another task.
     """
     known = [name for name in TASK if name in runs]
     about = {}

@@ -134,7 +134,7 @@ NETWORKS = {
 """The networks, by their names in the parameters, without the parts in `_PARTS`."""
 
 _SIZES = {"small-": "small ", "wider-": "wider "}
-"""Possible beginnings of a network's name, in words."""
+"""Words for the prefixes that a network's name may have."""
 
 _PARTS = {
     "bn": " with batch norm",
@@ -149,7 +149,7 @@ _PARTS = {
     "tiny": ", tiny",
     "unnormalised": " without batch norm",
 }
-"""Possible endings of a network's name, in words."""
+"""Words for the suffixes that a network's name may have."""
 
 BACKBONES = {
     "alexnet": "AlexNet",
@@ -191,7 +191,7 @@ METRICS = {
     "top1": "top-1 accuracy",
     "top5": "top-5 accuracy",
 }
-"""Words for metrics of tables, without the endings that tell when they were measured.
+"""Words for the metrics of tables, without the time at which they were measured.
 
 Other metrics are shown by their own name.
 """
@@ -231,7 +231,7 @@ LABELS: Mapping[str, Mapping[Any, str]] = {
     "schedule": SCHEDULES,
     "activation": ACTIVATIONS,
 }
-"""The labels of factors' values, by factor; a value without one is its own label."""
+"""The labels of factors' values, by factor. Other values are shown as they are."""
 
 HUES = {
     "No Cooling": None,
@@ -289,9 +289,7 @@ SHARES = {
     "adaptive_ece",
     "classwise_ece",
 }
-"""The metrics of tables that are shares, without the endings that tell when they were
-measured.
-"""
+"""The metrics of tables that are shares, without the time of their measurement."""
 
 
 def value_label(factor: str, value: Any) -> str:
@@ -413,7 +411,8 @@ _NAME = re.compile(r"(?<!profile )(?<![\w/-])[a-z]\w*(?:-\w+)*(?![\w/-])")
 def in_sentence(text: str) -> str:
     """A sentence in which names of data sets, networks and the like are in words.
 
-    A name of letters only is left unchanged, because it may be an English word.
+    A name that consists of letters only is left unchanged, because it may be an English
+    word.
     """
 
     def words(match: re.Match[str]) -> str:
@@ -463,7 +462,7 @@ def cooling_label(run: Mapping[str, Any] | pd.Series) -> str:
 
 
 def architecture_label(run: Mapping[str, Any] | pd.Series) -> str:
-    """A kind of network in words, with or without batch norm if it comes in both."""
+    """A kind of network in words; "with batch norm" is added if the kind has both."""
     kind = run["architecture"]
     name = ARCHITECTURES.get(kind, str(kind))
     if kind not in _MAY_BE_NORMALISED:
@@ -474,7 +473,8 @@ def architecture_label(run: Mapping[str, Any] | pd.Series) -> str:
 def is_share(metric: str) -> bool:
     """Whether a metric is a share.
 
-    So is a metric with "%" in its name: the authors' notebooks print it in percent.
+    A metric with "%" in its name is a share, too: the authors' notebooks print it in
+    percent.
     """
     return _when(metric)[0] in SHARES or "%" in metric
 
@@ -487,7 +487,7 @@ def metric_label(metric: str) -> str:
 
 
 def _when(metric: str) -> tuple[str, str]:
-    """The name of a metric, and its ending, which tells when it was measured."""
+    """Split a metric's name into the metric and the time at which it was measured."""
     for end in (_AFTER, _LAST):
         if metric.endswith(end):
             return metric.removesuffix(end), end

@@ -1,8 +1,8 @@
 """Predicates on the factors of runs: an arm is a setting of factors, not a name.
 
-`where(mode="last_layer", factor=1.0)` selects the runs whose factors have these
-values. Predicates combine: `a & b` selects what both select, `a | b` what either does,
-`~a` what `a` does not.
+`where(mode="last_layer", factor=1.0)` selects the runs whose factors have these values.
+Predicates combine: `a & b` selects the runs that both select, `a | b` the runs that at
+least one selects, and `~a` the runs that `a` does not select.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Where:
         return runs[self.mask(runs)]
 
     def called(self, text: str) -> Where:
-        """The same predicate with other words."""
+        """The same predicate, described by other words."""
         return Where(text, self.mask)
 
     def __and__(self, other: Where) -> Where:
@@ -115,7 +115,7 @@ def between(low: float, high: float) -> Condition:
 
 
 def dataset_in(names: Collection[str]) -> Where:
-    """The runs on one of the given data sets, on a part of one, or on the whole of one.
+    """Select runs on a given data set, on a part of one, or on the whole of one.
 
     "cifar10-5000" is a part of "cifar10", and "newsgroups20_all" the whole of
     "newsgroups20".
@@ -127,7 +127,7 @@ def dataset_in(names: Collection[str]) -> Where:
 
 
 def is_part(dataset: str, of: Collection[str]) -> bool:
-    """Whether a data set is a given one, a part of one, or the whole of one."""
+    """Whether a data set is one of those asked for, a part of one, or its whole."""
     whole = dataset.partition("-")[0].removesuffix("_all")
     return whole in of
 

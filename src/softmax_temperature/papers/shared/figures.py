@@ -33,8 +33,8 @@ FONT = "DejaVu Sans"
 """The font, shipped with matplotlib: figures are the same on every machine."""
 WIDTH = 7.0
 """The text width of a printed page, inches."""
-# seaborn's palette "colorblind". "C0" would be looked up when a line is drawn, outside
-# the style.
+# seaborn's palette "colorblind". A name such as "C0" would be looked up when a line is
+# drawn, outside the style.
 HUES = tuple(
     to_rgb(color)
     for color in (
@@ -52,7 +52,7 @@ HUES = tuple(
 )
 PERCENT = 100
 WIDE_GAP = 2
-"""The multiple of the usual distance of evaluated epochs above which a line ends."""
+"""A line ends where the next evaluated epoch is this many usual distances away."""
 BLACK = "0.15"
 WARNING = "#b2182b"
 # matplotlib's stubs list every key.
@@ -68,9 +68,11 @@ _SAVED: Any = {
     "legend.frameon": False,
     "svg.hashsalt": "softmax-temperature",
 }
-# Without times and versions, which differ even if the numbers are equal.
+# Files are written without times and versions, which differ even if the numbers are
+# equal.
 _METADATA: Any = {"svg": {"Date": None}, "png": {"Software": None}}
-# seaborn's style "ticks" in its context "paper": its sizes are 0.8 times a notebook's.
+# These are seaborn's style "ticks" and its context "paper", whose sizes are 0.8 times
+# those of a notebook.
 _DRAWN: Any = {
     "axes.axisbelow": True,
     "axes.edgecolor": ".15",
@@ -206,9 +208,9 @@ def entry(label: str, **look: Any) -> Line2D:
 def band(
     axes: Axes, rows: pd.DataFrame, x: str, y: str, *, scale: float = 1.0, **look: Any
 ) -> None:
-    """Draw the mean over rows of equal x as a line, the standard deviation as a band.
+    """Draw means over rows of equal x as a line, and standard deviations as a band.
 
-    On a logarithmic axis both are computed from logarithms.
+    On a logarithmic axis, mean and standard deviation are computed from logarithms.
     """
     lines = _means(axes, rows, x, y, scale)
     _line_with_band(axes, lines, {"linewidth": 1.2, **look})
@@ -227,8 +229,8 @@ def over_epochs(
     distances = np.diff(lines.index.to_numpy(float))
     usual = 1.0
     if len(distances):
-        # With two middle distances, take the smaller one; three epochs have only these
-        # two.
+        # If there are two middle distances, take the smaller one: three epochs have
+        # only two distances.
         usual = float(np.quantile(distances, 0.5, method="lower"))
     breaks = np.flatnonzero(distances > WIDE_GAP * usual) + 1
     look = {"linewidth": 1.2, **look}
@@ -355,18 +357,18 @@ def described(figure: Figure) -> str:
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:
-    """Texts as words, each once, without empty ones."""
+    """Texts as words, without repetitions and empty texts."""
     return list(dict.fromkeys(filter(None, map(_words, texts))))
 
 
 def _words(text: str) -> str:
-    """A text of a figure on one line, without the signs of formulas."""
+    """A text of a figure on one line, without the markup of formulas."""
     plain = re.sub(r"[${}]|\\(?=\w)", "", text)
     return " ".join(plain.replace("_", "").split())
 
 
 def _listed(texts: Sequence[str]) -> str:
-    """Texts between semicolons; of many, the first ones and the number of others."""
+    """Texts joined by semicolons: the first `MANY`, and the number of the others."""
     if len(texts) <= MANY:
         return "; ".join(texts)
     rest = len(texts) - MANY
@@ -381,7 +383,7 @@ def encoded(figure: Figure, ending: str) -> bytes:
     """
     metadata = _METADATA[ending]
     buffer = BytesIO()
-    # Do not use `style` here, because ticks that are created now have matplotlib's own
+    # Do not use `style` here, so that ticks that are created now have matplotlib's own
     # sizes.
     with _settings(_SAVED):
         figure.savefig(buffer, format=ending, metadata=metadata)

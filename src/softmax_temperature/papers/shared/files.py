@@ -1,4 +1,4 @@
-"""Files of results, which are equal byte for byte if their numbers are.
+"""Files of results. Equal numbers give files that are equal byte for byte.
 
 All measured numbers below results/ are written here, with significant digits only.
 """
@@ -17,8 +17,8 @@ _IS_FLOAT = re.compile(r"-?\d+(\.\d+)?e[-+]?\d+|-?\d+\.\d+")
 DIGITS = 6
 """The significant digits of a written number.
 
-Processors differ in the last bits of sums, some 1e-7 of a float32 number and 1e-15 of a
-float64 number; no conclusion rests on the seventh digit.
+Processors differ in the last bits of sums, by about 1e-7 of a float32 number and 1e-15
+of a float64 number. No conclusion rests on the seventh digit.
 """
 ZERO = 1e-12
 """Numbers with a smaller absolute value are written as 0: they are rounding errors."""
@@ -53,7 +53,7 @@ def round_again(path: Path) -> None:
         write_results(path, json.loads(path.read_text(encoding="utf-8")))
         return
     try:
-        # Cells are read as text, so that nothing else changes.
+        # Read the cells as text, so that nothing but the numbers changes.
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
     except pd.errors.EmptyDataError:
         return

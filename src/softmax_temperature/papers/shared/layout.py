@@ -1,4 +1,4 @@
-"""Tables of our values beside the printed ones, as texts for a reader."""
+"""Comparisons of our values with the printed values, laid out as texts for readers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from softmax_temperature.papers.shared.tables import (
 
 MISSING = "–"
 _REMARKS = ("embeddings", "differs")
-"""Columns on how our run differs from the paper's; they name a row of ours, too."""
+"""Columns that say how our run differs from the paper's. They also name our row."""
 
 
 def number(value: Any, *, percent: bool = False) -> str:
@@ -55,7 +55,7 @@ def _with_minus(text: str) -> str:
 
 
 def wide(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
-    """The texts of a comparison: ours as mean ± sd, beside the printed value.
+    """Lay out a comparison as texts: our mean ± sd, next to the printed value.
 
     Our value links to its cells.
 
@@ -100,9 +100,10 @@ def wide(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
 def _names_of_lines(
     rows: pd.DataFrame, names: list[str], across: str | None
 ) -> list[str]:
-    """The name columns before the numbers that have a text.
+    """The columns of names to show before the numbers.
 
-    The first, which names our run, is left out if the others distinguish the rows.
+    The first column, which names our run, is left out if the others distinguish the
+    rows.
     """
     down = [name for name in names if name != across and rows[name].any()]
     without_run = [name for name in names[1:] if name in down or name == across]
@@ -114,7 +115,7 @@ def _names_of_lines(
 def _with_texts(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     """The rows with names and metrics as texts, and with differences.
 
-    `here` says whether we have a value, `percent` whether it is a share.
+    The column `here` says whether we have a value, `percent` whether it is a share.
     """
     rows = table.copy()
     for name, default in ((STATUS, MEASURED), (METRIC, "")):
@@ -158,13 +159,13 @@ def _with_sd(row: dict[Any, Any], name: str, diverged: bool) -> str:
     spread = row.get(f"{name}_sd")
     sd = number(spread, percent=row["percent"])
     if spread == 0:
-        # Temperatures come from a grid, on which seeds may agree.
+        # Temperatures come from a grid, so all seeds may have the same one.
         return f"{value.rstrip('0').rstrip('.') if '.' in value else value} in all runs"
     return value if sd == MISSING else f"{value} ± {sd}"
 
 
 def _counts(columns: dict[str, list[str]]) -> str:
-    """The counts of a line, each with its columns if the counts differ."""
+    """The counts of a line. If they differ, each count names its columns."""
     texts = list(columns)
     if len(columns) > 1:
         texts = [f"{count}: {', '.join(names)}" for count, names in columns.items()]
@@ -172,7 +173,7 @@ def _counts(columns: dict[str, list[str]]) -> str:
 
 
 def _count(row: dict[Any, Any]) -> str:
-    """The numbers of finished and of lost runs, and the status if it adds something."""
+    """The numbers of finished and of lost runs, and the status if it says more."""
     count = row.get("seeds")
     if pd.isna(count) or not row["here"]:
         return ""

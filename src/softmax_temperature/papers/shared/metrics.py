@@ -19,11 +19,13 @@ from softmax_temperature.params.cooling import JUDGED
 DIVERGED = "diverged"
 STUCK = "stuck"
 LOST = (DIVERGED, STUCK)
-"""The columns of `Runs.table` that say whether a run is lost, one per outcome."""
+"""The columns of `Runs.table` that say that a run is lost, one per outcome."""
 
 Epochs = Callable[[pd.DataFrame, pd.DataFrame], "pd.Series[float]"]
-"""Reduces the values of a metric (run, split, epoch, value) of some runs (rows of
-`Runs.table`) to one per run."""
+"""Reduces a metric's values (run, split, epoch, value) to one value per run.
+
+The second argument has the rows of `Runs.table`.
+"""
 
 
 class Measure(Protocol):
@@ -76,8 +78,8 @@ class Metric:
         label: The metric's name for readers; by default `name`.
         lost: The value of a run that diverged or got stuck: a number, or the name of a
             column of `Runs.table`. By default such a run has no value.
-        complement: Whether to return 1 minus the value: the error instead of the
-            accuracy.
+        complement: Whether to return 1 minus the value, such as the error instead of
+            the accuracy.
     """
 
     name: str
@@ -195,5 +197,5 @@ def lost_text(table: pd.DataFrame, *, counted: str = "") -> str:
 
 
 def add_labels(table: pd.DataFrame, arm: Callable[[pd.Series[Any]], str]) -> Any:
-    """The table with the column `arm`, a label made only from factors."""
+    """Add the column `arm`, a label made only from factors."""
     return table.assign(arm=[arm(row) for _, row in table.iterrows()])

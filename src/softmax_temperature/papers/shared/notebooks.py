@@ -1,8 +1,8 @@
-"""The contents of a notebook about a study, equal bytes on every run.
+"""The contents of a notebook about a study. They have equal bytes on every run.
 
 `opened` returns the study: the runs of the shown arms, the claims, and the tables,
-optionally with a second study's. Empty outputs are None, so that the executed notebook
-can leave out their sections.
+optionally with a second study's. An empty output is None, so that the executed notebook
+can leave out its section.
 """
 
 import re
@@ -60,12 +60,12 @@ THIS_STUDY_ALONE = (
     "docs/scorecard.md."
 )
 _COMMON = ("dataset", "network", "embeddings", "differs", "runs", "status")
-"""The columns that stand above a table if all of its rows have the same."""
+"""The columns to show above a table if all of its rows have the same value."""
 SIGNS = {"holds": "✓", "contradicted": "✗", "inconclusive": "≈", NOT_TESTED: "○"}
 
 
 def found(results: str) -> Path:
-    """A folder below the project's root, from any folder of the project."""
+    """Find a folder below the project's root, from any folder of the project."""
     return next(
         (
             root / results
@@ -139,7 +139,8 @@ class Opened:
     def _written(self, name: str) -> pd.DataFrame:
         if not self.view.arms:
             return _without(self._hidden, _read(self.folder, name))
-        # Pass through text, so that the types are those of a file.
+        # Write to text and read it again, so that the types are the same as from a
+        # file.
         made = self._tables[name].make(self.runs).map(rounded)
         made = _without(self._hidden, made)
         if made.empty:
@@ -147,7 +148,7 @@ class Opened:
         return pd.read_csv(StringIO(made.to_csv(index=False)))
 
     def table(self, name: str) -> pd.DataFrame:
-        """A table for a reader; rows of the second study follow the first's."""
+        """A table for readers; the second study's rows follow the first study's."""
         lay_out = self._tables[name].lay_out
         own = self._written(name)
         if len(own):
@@ -194,7 +195,7 @@ class Opened:
         return chosen
 
     def about(self) -> Markdown:
-        """The study, and the shown part of it, in one sentence each."""
+        """One sentence about the study, and one about the part of it that is shown."""
         view = self.view
         lines = [f"Study **{view.study}**."]
         if view.study in DIRECTIONS_ONLY:
@@ -210,7 +211,7 @@ class Opened:
         if view.level != LEVEL:
             lines.append(f"Verdicts are those at {percent(LEVEL)}.")
         if view.beside is not None:
-            lines.append(f"Study **{view.beside}** stands beside it.")
+            lines.append(f"Study **{view.beside}** is shown next to it.")
         return Markdown(" ".join(lines))  # type: ignore[no-untyped-call]
 
     def verdicts(self) -> HTML | None:
@@ -357,10 +358,11 @@ def shown(
 ) -> HTML | None:
     """A table for a reader, as HTML; None if no row was run.
 
-    Missing values are a dash, text is escaped, and names of parameters are in words.
-    Printed numbers that were not run are left out, unless their data are missing: their
-    files have them. A column `cells` is not shown: numbers link to the records of these
-    cells. The data set, network and the like that all rows share stand above the table.
+    Missing values are shown as a dash, text is escaped, and names of parameters are
+    replaced by words. Printed numbers that were not run are left out, unless their data
+    are missing; the table's file has them. The column `cells` is not shown: numbers
+    link to the records of the cells that it names. A data set or network that all rows
+    share is shown above the table.
 
     Args:
         table: The table.
@@ -404,8 +406,8 @@ def shown(
 def drawn(figure: Figure | None, results: Path, name: str) -> Image | None:
     """Write a figure into `figures` of a paper's results as SVG, and show it.
 
-    Nothing is written if there is no figure. Its words are the picture's alternative
-    text.
+    Nothing is written if there is no figure. The figure's words are the picture's
+    alternative text.
     """
     if figure is None:
         return None
@@ -417,7 +419,7 @@ def drawn(figure: Figure | None, results: Path, name: str) -> Image | None:
 
 
 def _without_common(texts: pd.DataFrame) -> tuple[str, pd.DataFrame]:
-    """What all rows of a table share, as a paragraph of HTML, and the other columns."""
+    """The values that all rows share, as a paragraph of HTML, and the other columns."""
     if len(texts) < 2:
         return "", texts
     shared = {
@@ -431,7 +433,7 @@ def _without_common(texts: pd.DataFrame) -> tuple[str, pd.DataFrame]:
 
 
 def _html(texts: pd.DataFrame, name: str) -> str:
-    """A table of HTML, without columns that hold nothing."""
+    """A table as HTML, without empty columns."""
     is_empty = texts.isin(["", MISSING]).all()
     styler = Styler(texts.loc[:, ~is_empty], cell_ids=False)
     styler = styler.format_index(escape="html", axis=1).hide(axis="index")
@@ -459,7 +461,7 @@ def _text(value: Any, cells: Any, digits: int | None, is_percent: bool) -> str:
 
 
 def _rounded(value: float, digits: int) -> str:
-    """A whole number without a decimal point; no number becomes 0."""
+    """A number as text; a whole number has no decimal point, and only 0 gives "0"."""
     if float(value).is_integer():
         return f"{value:.0f}"
     text = f"{value:.{digits}f}"

@@ -37,9 +37,9 @@ def provenance(
     """The content of `records.json`: the parameters, inputs and code of every cell.
 
     A cell's row names its inputs, with the digests of their results, and has digests of
-    its parameters and of its code. The values behind these digests are stored once,
-    because cells share them. Times and machines are left out, as are data sets that no
-    cell of the paper reads.
+    its parameters and of its code. The values behind the digests are stored once,
+    because cells share them. Times, machines, and data sets that no cell of the paper
+    reads are left out.
 
     Args:
         outputs: The output folders of the paper's stages.
@@ -80,7 +80,7 @@ def provenance(
 def _keep_recorded(
     content: dict[str, Any], recorded: Mapping[str, Any], cells: Collection[str]
 ) -> None:
-    """Add the recorded rows of cells that are not here, and of their inputs."""
+    """Add the recorded rows of cells that this machine lacks, and of their inputs."""
     here = {_name(row) for row in content["cells"]}
     elsewhere = [
         row
@@ -115,10 +115,10 @@ def record_run(
 ) -> None:
     """Write the parameters, and the paper's part of `environment.json`.
 
-    Both are next to the papers' folders. Times and machines differ between runs with
-    equal results, so they are written only if `records.json` has changed: a rerun with
-    equal results changes no file. If `records.json` still has another machine's cells,
-    that machine and its minutes are kept.
+    Both files are next to the papers' folders. Times and machines differ between runs
+    with equal results, so they are written only if `records.json` has changed: a rerun
+    with equal results changes no file. If `records.json` still has another machine's
+    cells, that machine and its minutes are kept.
 
     Args:
         profile: The study.
@@ -157,7 +157,7 @@ def _has_cells_of_others(records: Mapping[str, Any], outputs: Iterable[Path]) ->
 def _with_earlier(
     environment: dict[str, Any], before: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The machines and minutes of new cells, added to the recorded ones."""
+    """Add the machines and minutes of new cells to the recorded ones."""
     machines = list(before.get("machines", []))
     for machine in environment["machines"]:
         if machine not in machines:
@@ -183,7 +183,7 @@ class RecordedStage(NamedTuple):
 
     @property
     def minutes_per_cell(self) -> float:
-        """The mean over its cells."""
+        """The mean number of minutes over the stage's cells."""
         return self.minutes / len(self.cells)
 
 
@@ -204,7 +204,7 @@ def recorded_stages(folder: Path) -> dict[str, RecordedStage]:
 def _environment(
     outputs: Iterable[Path], known: Set[tuple[str, str]] = frozenset()
 ) -> dict[str, Any]:
-    """Machines and versions of the cells here, and minutes by stage.
+    """Machines and versions of the cells on this machine, and minutes by stage.
 
     Cells whose name and result are in `known` are left out. Minutes are None if a
     cell's timing is missing.

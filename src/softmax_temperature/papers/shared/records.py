@@ -39,9 +39,9 @@ from softmax_temperature.runner.fingerprint import import_closure, source_path
 from softmax_temperature.runner.implementations import module_of
 
 RUNS = "runs"
-"""The table at the top of the folder, `runs.csv`; the others are under `tables/`."""
+"""The table `runs.csv` at the top of the folder; the other tables are in `tables/`."""
 DERIVED = ("tables", "claims")
-"""The modules of a paper with `TABLES` and `CLAIMS`, which follow from its runs."""
+"""The modules of a paper that define `TABLES` and `CLAIMS`."""
 _PART = "softmax_temperature.papers.{}.{}"
 _DEVIATION = re.compile(
     r"^ *#+ *Deviation: *(.*(?:\n *#(?! *Deviation:).*)*)", re.MULTILINE
@@ -88,7 +88,7 @@ def write_study(
 def write_nothing(folder: Path, paper: str, profile: str, runs: Runs) -> None:
     """Write the folder of a paper that ran nothing because all its data are missing.
 
-    It lists the experiments that were not run, and its claims are not tested.
+    The folder lists the experiments that were not run; all claims are "not tested".
     """
     write_csv(folder / RUNS_FILE, runs.table)
     write_csv(folder / VALUES_FILE, pd.DataFrame(columns=KEYS))
@@ -127,7 +127,7 @@ def _write_claims(folder: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def metrics_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """The numbers of claims that hold, fail (are contradicted) and are open.
+    """The numbers of claims that hold, fail (are contradicted), and are open.
 
     `dvc metrics show` prints a column for every name in the files of all papers: one
     name per claim would be too wide for any screen. The values are in `claims.json`.
@@ -152,7 +152,7 @@ def read_study(folder: Path, paper: str) -> Any:
 
 
 def makers_of_tables(paper: str) -> list[tuple[str, Callable[[Any], pd.DataFrame]]]:
-    """The names of a paper's tables, and the function that makes each from its runs."""
+    """A paper's tables by name, each with the function that makes it from the runs."""
     tables = import_module(_PART.format(paper, "tables")).TABLES
     return [(table.name, table.make) for table in tables]
 
@@ -167,7 +167,8 @@ def deviations(modules: Iterable[str]) -> pd.DataFrame:
     names = {
         name for module in modules for name in import_closure(module, excluded=excluded)
     }
-    # Include these modules: a registry imports its classes only when a cell names them.
+    # Include the classes' modules: a registry imports a class only when a cell names
+    # it.
     for registry, table in REGISTRIES.items():
         if registry in names:
             for reference in table.values():

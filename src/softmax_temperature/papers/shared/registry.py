@@ -30,7 +30,7 @@ COLUMNS = ("paper", "claim", "study", "n", "looks", "digest", "result")
 KEY = ["paper", "claim", "study"]
 Row = Mapping[str, Any]
 WITHDRAWN = "withdrawn"
-"""The digest of a claim that was withdrawn, or is no longer judged in a study."""
+"""The digest entry of a claim that was withdrawn, or is no longer judged in a study."""
 REGISTERED_AS = "registered_as"
 """Key in a field's metadata: the name under which digests contain the field.
 
@@ -41,7 +41,7 @@ _DIGITS = 12
 
 
 def design_digest(claim: Claim, study: str) -> str:
-    """The digest of everything that must not change after registration.
+    """One digest over everything that must not change after registration.
 
     The number of values has its own column; before a study has run, it is the claim's
     `n`.
@@ -57,8 +57,7 @@ def design_digest(claim: Claim, study: str) -> str:
         "looks": claim.looks_at(study),
         "n": claim.n.get(study),
     }
-    # Few claims have this field, and an empty entry would change the digest of the
-    # others.
+    # Few claims have this field. An empty entry would change the digests of the others.
     if study in claim.looks_of_parts:
         design["looks_of_parts"] = described(claim.looks_of_parts[study])
     return digest_of_text(canonical_json(design))[:_DIGITS]
@@ -123,7 +122,8 @@ def _(value: types.FunctionType) -> list[Any]:
 
 @described.register
 def _(value: Where) -> Any:
-    # The words of a predicate may differ from its factors' words.
+    # A predicate may be described by other words than its factors, so leave the words
+    # out.
     return described(value.mask)
 
 
@@ -151,7 +151,7 @@ def result_text(row: Mapping[str, Any]) -> str:
 
 
 def current_row(claim: Claim, paper: str, study: str, row: Row | None) -> Row:
-    """The present state of a claim in a study, in the columns of the register.
+    """The current state of a claim in a study, in the columns of the register.
 
     Args:
         claim: The claim.
@@ -173,7 +173,7 @@ def current_row(claim: Claim, paper: str, study: str, row: Row | None) -> Row:
 
 
 def _looks_text(claim: Claim, study: str) -> str:
-    """The number of looks, and the higher numbers of single parts."""
+    """The number of looks at the study, and the higher numbers of looks at parts."""
     more = claim.looks_of_parts.get(study, {})
     texts = [f"{name}: {count}" for name, count in more.items()]
     return "; ".join([str(claim.looks_at(study)), *texts])
@@ -209,8 +209,8 @@ def changed(register: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
 def needing_history(register: pd.DataFrame) -> pd.DataFrame:
     """The rows that need a line in the history of docs/protocol.md.
 
-    These are all except the first of a claim and study and the first result of a
-    design.
+    These are all rows except the first row of a claim and study, and the first result
+    of a design.
     """
     needing = []
     for _, rows in register.groupby(KEY, sort=False):

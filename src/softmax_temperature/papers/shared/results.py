@@ -28,9 +28,9 @@ ENVIRONMENT = "environment.json"
 # Folder next to the papers' folders, with the contents of the report.
 SHOWN = "shown"
 ARCHIVED = ("cifar10_cpu_cooling",)
-"""Studies that no profile declares any more; we keep them as evidence."""
+"""Studies that no profile declares any more. We keep them as evidence."""
 PILOTS = ("focal_pilot",)
-"""Profiles that only choose a network for a study; they judge no claim."""
+"""Profiles that only choose a network for a study. No claim is judged by them."""
 STUDIES = {
     "cifar10_cpu_cooling": "Cooling on CIFAR-10, 10,000 images, the whole width; "
     "no profile runs it any more",
@@ -48,7 +48,7 @@ STUDIES = {
     "text": "focal loss on 20 Newsgroups, SST and IMDb",
     "translation_multi30k": "focal loss for a Transformer, Multi30k",
 }
-"""The studies in a person's words."""
+"""A description of each study in words."""
 STAND_IN = "on stand-in data"
 _OPPOSITE = {HOLDS: CONTRADICTED, CONTRADICTED: HOLDS}
 
@@ -60,7 +60,7 @@ class Evidence:
     """A claim in all studies.
 
     Attributes:
-        primary: The row of `claims.json` in the study whose verdict is the claim's.
+        primary: The row of `claims.json` in the claim's primary study.
         others: The rows of the other studies.
     """
 
@@ -87,7 +87,7 @@ class Evidence:
 
     @property
     def counted_as(self) -> str:
-        """The word under which the claim is counted."""
+        """The word under which tallies count the claim."""
         verdict = str(self.primary["verdict"])
         if self.primary["stand_in"] and verdict != NOT_TESTED:
             return STAND_IN
@@ -158,7 +158,7 @@ def evidence(results: Path = RESULTS) -> dict[str, list[Evidence]]:
 
 
 def of_claim(rows: Sequence[Row]) -> Evidence:
-    """The rows of one claim in all studies, by their relation to it."""
+    """The rows of one claim in all studies: the primary study's, and the others."""
     primaries = [row for row in rows if row["profile"] == row["primary"]]
     others = [row for row in rows if row["profile"] != row["primary"]]
     primary = primaries[0] if primaries else _not_run(rows[0])
@@ -189,7 +189,7 @@ def in_study(rows: Sequence[Row], claims: Iterable[Evidence]) -> list[Evidence]:
 
 
 def alone(row: Row) -> Evidence:
-    """A single row, as its own study judges it."""
+    """The evidence of a single row, as its own study judges it."""
     return Evidence(row, ())
 
 

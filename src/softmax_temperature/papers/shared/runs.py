@@ -3,8 +3,9 @@
 `runs.csv` has one row per training: its factors (`dataset`, `network`, `loss`, `seed`,
 ...), facts about it (`diverged`, `epochs_done`), and `cell`, the work that made it.
 `tables/values.csv` has what was measured, one row per run, split, epoch and whether
-logits were `scaled`, with one column per metric: the long form repeats the four keys
-for every metric and would triple the files. `Runs.measurements` is the long form.
+logits were `scaled`, with one column per metric. The long form would repeat the four
+keys for every metric and triple the size of the files. `Runs.measurements` is the long
+form.
 """
 
 from __future__ import annotations
@@ -26,22 +27,23 @@ RUN = "run"
 CELL = "cell"
 SEED = "seed"
 DEVICE = "device"
-"""The factor in which two runs of one training may differ: "cpu", or an accelerator's
-name; missing if it was not recorded.
+"""The factor in which two runs of the same training may differ.
+
+It is "cpu", or an accelerator's name; it is missing if it was not recorded.
 """
 KEYS = ["run", "split", "epoch", "scaled"]
 LONG = [*KEYS, "metric", "value"]
 NOT_RUN = "not_run"
 """The table of experiments without runs.
 
-It has their factors and the reason as columns, and exists only if an experiment was not
+Its columns are their factors and the reason. It exists only if an experiment was not
 run.
 """
 REASON = "reason"
 DATA_MISSING = "data missing"
-"""The reason if data or weights are missing."""
+"""The reason to give if data or weights are missing."""
 NOT_TRAINED = "not trained"
-"""The reason if the study was recorded before the experiment was declared."""
+"""The reason to give if the study was recorded before the experiment was declared."""
 RUNS_FILE = "runs.csv"
 VALUES_FILE = "tables/values.csv"
 
@@ -87,15 +89,15 @@ FACTORS = (
     SEED,
     DEVICE,
 )
-"""The names of factors, common to all papers; a file has those that its paper varies.
+"""The names of factors, common to all papers. A file has the factors of its paper.
 
 `gamma` is a number, or the policy by which it depends on the sample or on the epoch,
 with `milestones` between the epochs. `mmce_form` is "released" or "written": MMCE as in
 the authors' code, or as in their text. `options` are those of a user's own loss.
-`mode`, `factor` and the five after them are those of Cooling. `start` names the logits
-that a network starts with, `start_norm` is their norm if it is set, `correlation` is
-that of a pair. `dynamics` tells a network from its linearisation. `weights` is the
-source of a backbone's weights.
+`mode`, `factor` and the next five are settings of Cooling. `start` names the logits
+that a network starts with, `start_norm` is their norm if it is set, and `correlation`
+is the correlation of a pair. `dynamics` distinguishes a network from its linearisation.
+`weights` is the source of a backbone's weights.
 """
 
 
@@ -107,7 +109,7 @@ RECIPE = (
     "crop_padding",
     "flip",
 )
-"""The factors that two runs share unless a contrast is about them."""
+"""The factors in which two compared runs agree, unless a contrast is about them."""
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,8 @@ class Runs:
 
     `table` is indexed by `run`: the factors, the facts and the cell of each run.
     `measurements` are the values in long form, with the columns `LONG`. `tables` are
-    measured tables without a value per epoch (bins of a diagram, checks of a
-    proposition), by file name; a table with a column `run` belongs to runs.
+    measured tables that do not have one value per epoch (bins of a diagram, checks of a
+    proposition), by file name. A table with a column `run` belongs to runs.
     """
 
     table: pd.DataFrame
@@ -153,7 +155,7 @@ class Runs:
         return rows[["run", "split", "epoch", "value"]]
 
     def wide(self, *metrics: str, split: str) -> pd.DataFrame:
-        """Several metrics of one split, not scaled: one row per run and epoch."""
+        """Several metrics of one split, before scaling: one row per run and epoch."""
         rows = self.measurements[
             self.measurements["metric"].isin(metrics)
             & (self.measurements["split"] == split)
@@ -267,7 +269,7 @@ def cell_names(table: pd.DataFrame) -> list[str]:
 
 
 def renumbered(runs: Runs) -> Runs:
-    """The same runs with numbers from 0, in the order of their rows."""
+    """The same runs, numbered from 0 in the order of their rows."""
     numbers = pd.Series(np.arange(len(runs.table)), index=runs.table.index)
 
     def renamed(rows: pd.DataFrame) -> pd.DataFrame:

@@ -1,8 +1,8 @@
-"""Provenance of values: names of cells, which lead to rows in `records.json`.
+"""Provenance of values: the names of cells, which lead to rows in `records.json`.
 
 Claims, tables and notebooks name the cells behind their values: the stage, then the
-cell's name in it. A name stands for all cells whose names begin with it; the common
-name of several seeds omits the seed.
+cell's name in it. A name stands for all cells whose names begin with it. The name
+shared by several seeds omits the seed.
 """
 
 import re
@@ -67,7 +67,7 @@ def link(html: str, cells: str) -> str:
 
 
 def relinked(html: str, address: Callable[[str], str]) -> str:
-    """HTML whose links to records are replaced by other addresses.
+    """Replace the links to records in HTML by other addresses.
 
     Args:
         html: HTML with links from `link`.

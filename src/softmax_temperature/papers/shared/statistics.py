@@ -1,7 +1,7 @@
 """Intervals of the quantities that the claims compare.
 
-These are means over seeds and tasks, shares of trainings, regression coefficients and
-values with bootstrap draws.
+The quantities are means over seeds and tasks, shares of trainings, regression
+coefficients, and values with bootstrap draws.
 """
 
 import math
@@ -18,15 +18,15 @@ from scipy import stats
 LEVEL = 0.90
 """Level of every interval in this package, as in the focal paper's figures."""
 POWER = 0.80
-"""Power with which a study should detect the effect that it is planned for."""
+"""The power with which a study should detect the planned effect."""
 LARGEST_N = 1000
-"""Largest number of values per task to plan for.
+"""The largest number of values per task to plan for.
 
 A comparison that needs more cannot be decided by adding seeds.
 """
 
 CORRECTED = "widened after Nadeau and Bengio"
-"""Words for the interval of values that each come from a fit on the others.
+"""Words for an interval of values, each of which comes from a fit on the other values.
 
 Their variance is multiplied by 1 + n / (n - 1), as in Nadeau and Bengio (2003).
 """
@@ -65,24 +65,24 @@ class Estimate:
 class Quantity(ABC):
     """A quantity with an interval at every level."""
 
-    counted: str = "seeds"  # Plural name of what n counts.
-    own: bool = True  # Whether its task is one of the paper's.
+    counted: str = "seeds"  # Plural noun for the values that n counts.
+    own: bool = True  # Whether its task is one of the paper's tasks.
 
     @abstractmethod
     def estimate(self, level: float = LEVEL) -> Estimate:
-        """Value and interval."""
+        """The value and its interval at a level."""
 
     @abstractmethod
     def power(
         self, distances: Sequence[float], level: float, n: int | None = None
     ) -> float:
-        """Power: the probability that the interval with n values clears its bounds.
+        """Power: the probability that the interval of n values excludes its bounds.
 
         Args:
             distances: The distance of the true value from each bound, one or two.
             level: The level of the interval.
-            n: The number of values per task. They have the measured spread. The default
-                is the measured number.
+            n: The number of values per task, by default the measured number. The values
+                are assumed to have the measured spread.
         """
 
     def detectable(self, level: float = LEVEL, *, sides: int = 1) -> float | None:
@@ -98,7 +98,7 @@ class Quantity(ABC):
         return _smallest_detectable(power_at)
 
     def n_for(self, distances: Sequence[float], level: float = LEVEL) -> int | None:
-        """Smallest n with power `POWER` at these distances, in steps of 25 from 100.
+        """Smallest n with power `POWER` at these distances; beyond 100 in steps of 25.
 
         None if `LARGEST_N` values are too few, or a distance is not above 0.
         """
@@ -114,7 +114,7 @@ class Quantity(ABC):
         return []
 
     def of_paper(self) -> Self | None:
-        """Restricted to the paper's own tasks."""
+        """The same quantity, restricted to the paper's own tasks."""
         return self if self.own else None
 
     @property
@@ -137,7 +137,8 @@ class Task:
     Attributes:
         name: Its name.
         values: Its values.
-        own: Whether it is one of the paper's tasks; others are shown but not pooled.
+        own: Whether it is one of the paper's tasks. Other tasks are shown but not
+            pooled.
         seeds: The seed of each value, if the values belong to seeds.
         shares: The data and network of the task. Tasks with the same data and network
             have dependent values for equal seeds, because such trainings start from the
@@ -166,19 +167,21 @@ class OverTasks(Quantity):
 
     Tasks that share data, network and seeds (the schedules of one network, say) are
     dependent. They are averaged within each common seed, and these means are the
-    values. Over tasks that share nothing, the interval is that of a fixed effect: it
-    describes these tasks and says nothing about others. The squared standard error of
-    the mean of k tasks is the sum of theirs over k², with Welch's degrees of freedom.
+    values. Over tasks that share nothing, the interval is for a fixed effect: it
+    describes these tasks and says nothing about other tasks. The squared standard error
+    of the mean of k tasks is the sum of the tasks' squared standard errors over k²,
+    with Welch's degrees of freedom.
     """
 
     tasks: tuple[Task, ...]
-    # Step of the grid of values. Their sd is at least that of rounding to the grid.
+    # Step of the grid that the values lie on. Their sd is taken to be at least the sd
+    # of rounding to the grid.
     resolution: float = 0.0
-    # Whether each value comes from a fit on the others. Their variance is then
+    # Whether each value comes from a fit on the other values. The variance is then
     # corrected as in Nadeau and Bengio (2003).
     left_out: bool = False
-    # The statistic before bias correction, if the values are jackknife pseudo-values.
-    # Their mean is the bias-corrected statistic.
+    # The statistic before bias correction, if the values are jackknife pseudo-values,
+    # whose mean is the bias-corrected statistic.
     uncorrected: float | None = None
 
     @property
@@ -236,7 +239,7 @@ class OverTasks(Quantity):
         return [ends for ends in intervals if ends is not None]
 
     def independent(self) -> list[tuple[float, ...]]:
-        """Blocks of tasks, each averaged by seed to one tuple of values.
+        """Independent blocks of tasks, each averaged by seed to one tuple of values.
 
         Tasks in a block share data, network and seeds. Different blocks are
         independent, and so are the values of a block.
@@ -287,7 +290,7 @@ class OverTasks(Quantity):
 
 
 def _averaged_by_seed(tasks: Sequence[Task]) -> tuple[float, ...]:
-    """The mean over some tasks for each common seed."""
+    """The mean over some tasks, for each seed that they have in common."""
     if len(tasks) == 1:
         return tasks[0].values
     seeds = common_seeds(tasks)
@@ -299,7 +302,7 @@ def _averaged_by_seed(tasks: Sequence[Task]) -> tuple[float, ...]:
 
 
 def common_seeds(tasks: Sequence[Task]) -> list[Any]:
-    """The common seeds of some tasks, in the order of the first task."""
+    """The seeds that some tasks have in common, in the order of the first task."""
     first, *others = tasks
     return [seed for seed in first.seeds if all(seed in task.seeds for task in others)]
 
@@ -318,7 +321,7 @@ def _fixed_effect(sds: Sequence[float], counts: Sequence[int]) -> tuple[float, f
 class Share(Quantity):
     """The share of hits among n independent trials.
 
-    Its interval is the exact one of Clopper and Pearson.
+    Its interval is Clopper and Pearson's exact interval.
     """
 
     hits: int
@@ -332,7 +335,7 @@ class Share(Quantity):
     def power(
         self, distances: Sequence[float], level: float, n: int | None = None
     ) -> float:
-        """Power for a true share that exceeds a bound of one half by the distance."""
+        """Power if the true share exceeds a bound of one half by the distance."""
         count = n or self.n
         bound = 0.5
         true_share = min(1.0, bound + min(distances))
@@ -343,7 +346,7 @@ class Share(Quantity):
 
 @lru_cache(maxsize=10_000)
 def _exact_interval(hits: int, n: int, level: float) -> Ends:
-    """The interval of Clopper and Pearson."""
+    """Clopper and Pearson's interval."""
     tail = (1 - level) / 2
     low = float(stats.beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
     high = float(stats.beta.ppf(1 - tail, hits + 1, n - hits)) if hits < n else 1.0
@@ -355,7 +358,7 @@ class Fitted(Quantity):
     """A coefficient of a regression, with Student's t interval."""
 
     value: float
-    error: float | None  # Its standard error.
+    error: float | None  # The standard error of the coefficient.
     degrees: int
     n: int  # The number of values, such as seeds, that a larger study would increase.
     corrected: str = ""  # How the error was corrected, in words.
@@ -393,7 +396,7 @@ class Fitted(Quantity):
 
 @dataclass(frozen=True)
 class Drawn(Quantity):
-    """A value whose uncertainty is given by draws, for instance of a bootstrap.
+    """A value whose uncertainty is given by draws, for instance from a bootstrap.
 
     The ends of its interval are percentiles of the draws.
     """
@@ -433,7 +436,8 @@ def _power_of_t(
 ) -> float:
     """Power of Student's t interval for bounds at these distances from the true value.
 
-    For two bounds it is a lower bound on the probability that both are cleared.
+    For two bounds it is a lower bound on the probability that the interval excludes
+    both.
     """
     missed = 0.0
     for distance in distances:

@@ -1,7 +1,7 @@
 """Contrasts along a swept factor: chosen values, the best one, slopes.
 
-A choice uses the validation data of the other seeds, so that it cannot favour the test
-data of a seed that took part in it.
+The value for a seed is chosen on the validation data of the other seeds, so that the
+choice cannot favour the seed's own test data.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from softmax_temperature.runner.errors import InputError
 DRAWS = 4000
 DRAW_SEED = 0
 NO_LINE = "no seed of this study has two points where the prediction speaks"
-"""The reason why a slope is missing."""
+"""The reason to give if a slope is missing."""
 _FEWEST_SPREADS = 3
-"""Any two points are on a line, so two points do not test a power law."""
+"""Two points always lie on a line, so a test of a power law needs more."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,12 @@ WORST = Choice(worst=True)
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenDifference(Declared):
-    """A metric at one chosen value of a factor minus that at another, by seed.
+    """The difference of a metric between two chosen values of a factor, by seed.
 
     Attributes:
         over: The swept factor.
         first: The value at which the metric is the minuend.
-        second: The value at which it is subtracted.
+        second: The value at which the metric is subtracted.
         chosen_by: The validation metric that chooses the values.
         compared: The runs whose values are candidates, with words for the note.
     """
@@ -137,7 +137,7 @@ class ChosenDifference(Declared):
 
 @dataclass(frozen=True)
 class MeanOverSweeps(Contrast):
-    """The mean of a chosen difference over sweeps of equal weight.
+    """The mean of a `ChosenDifference` over sweeps of equal weight.
 
     Attributes:
         of: The difference, with one part per sweep.
@@ -146,7 +146,7 @@ class MeanOverSweeps(Contrast):
     of: ChosenDifference
 
     def measure(self, runs: Runs) -> Measurement:
-        """One part; sweeps that cannot be judged are missing."""
+        """Measure one part. Sweeps that cannot be judged are left out."""
         evidence = self.of.evidence(runs)
         sweeps = [
             part for part in evidence.parts.values() if isinstance(part, OverTasks)
@@ -165,17 +165,18 @@ class MeanOverSweeps(Contrast):
 
 @dataclass(frozen=True, kw_only=True)
 class Argmax(Declared):
-    """The decades between the best values of a factor in two groups.
+    """The distance between the best values of a factor in two groups, in decades.
 
-    Both orders of two groups are parts, because the data show which group is larger.
-    There is one run per group, seed and value.
+    Both orders of two groups are parts, because only the data show which group has the
+    larger value. There is one run per group, seed and value.
 
     Attributes:
         over: The swept factor.
         groups: The factor whose values are the groups.
         compared: The runs whose values are candidates. A group is left out if its best
-            value, or one next to it, has no such run or is at the end of the grid.
-        sharing: Factors in which two groups must not differ to form a pair.
+            value, or a value next to it, has none of these runs or is at the end of the
+            grid.
+        sharing: Factors in which two groups must agree to form a pair.
     """
 
     over: str
@@ -220,7 +221,7 @@ class Argmax(Declared):
             )
         if parts:
             return Evidence(parts, {}, chosen)
-        # If only one group has a best value, the others report why they have none.
+        # If only one group has a best value, report why the others have none.
         return Evidence({}, missing, chosen)
 
     def _pairs(self, chosen: pd.DataFrame) -> list[tuple[str, str]]:
@@ -234,7 +235,7 @@ class Argmax(Declared):
         ]
 
     def best_values(self, runs: Runs) -> dict[str, float]:
-        """The best value of each group with one inside its grid."""
+        """The best value of each group whose best value is inside its grid."""
         return {
             name: float(str(table.mean().idxmax()))
             for name, (table, tried) in self._tables(runs).items()
@@ -256,7 +257,7 @@ class Argmax(Declared):
         for group, rows in chosen.groupby(self.groups, sort=False, observed=True):
             compared = self.compared.select(rows)
             table = table_by_seed(runs, compared, self.of, self.over)
-            # The draws need a full table, so values lost with any seed are dropped.
+            # The draws need a full table, so drop values that are lost for any seed.
             complete = table.dropna(axis="columns")
             tried = sorted(rows[self.over].unique())
             tables[value_label(self.groups, group)] = (complete, tried)
@@ -302,7 +303,7 @@ def argmax_draws(table: pd.DataFrame) -> Values:
 
 @dataclass(frozen=True, kw_only=True)
 class Slope(Declared):
-    """The slope of a metric's logarithm in that of a factor, minus the prediction.
+    """Slope of a metric's logarithm against a factor's logarithm, minus the prediction.
 
     A line is fitted to the runs of each seed, and the slopes are averaged. All runs
     must be of one task: `split_by` separates several.
@@ -310,9 +311,9 @@ class Slope(Declared):
     Attributes:
         against: The factor, or another metric of the runs.
         predicted: The predicted slope.
-        straight: The factor by which a point may deviate from its line. If a point
-            deviates by more, the slope alone does not show a power law, and the part
-            stays open.
+        straight: The largest factor by which a point may deviate from its line. If a
+            point deviates by more, the slope alone does not show a power law, and the
+            part stays open.
     """
 
     against: Measure
@@ -321,7 +322,7 @@ class Slope(Declared):
     unit_as: str = "slope minus predicted"
 
     def slopes(self, runs: Runs) -> tuple[list[float], float]:
-        """The slope of each seed with two points, and the largest misfit.
+        """The slope of each seed that has two points, and the largest misfit.
 
         The misfit is the largest factor by which a point deviates from its line.
         """
@@ -380,7 +381,7 @@ class SlopeOfSpread(Declared):
     def spreads(self, runs: Runs) -> pd.Series[float]:
         """Standard deviation of the metric over seeds, for each value of the factor.
 
-        Values with zero deviation are dropped, because its logarithm is fitted.
+        Values with zero deviation are dropped, because the fit uses its logarithm.
         """
         (chosen,) = self._sides(runs)
         _check_one_task(chosen, self.tasks)
@@ -410,8 +411,8 @@ class Correlation(Declared):
         of: The first metric.
         against: The second metric.
         groups: The factor whose values are left out in turn.
-        absolute: Whether the sign of r does not matter.
-        minus: A metric whose |r| is subtracted; the contrast is then a difference of
+        absolute: Whether to use |r| instead of r.
+        minus: A metric whose |r| is subtracted, so that the contrast is a difference of
             |r|.
         fewest: The minimum number of groups.
     """

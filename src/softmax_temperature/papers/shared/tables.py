@@ -1,6 +1,6 @@
-"""The tables of a paper: one mechanism, from the runs to a file and to a reader.
+"""The tables of a paper: from the runs to a file, and from the file to a reader.
 
-A `Table` has a function that makes it. A `Comparison` is declared: the runs, the
+A `Made` table has a function that makes it. A `Comparison` declares the runs, the
 metrics, and the printed table to compare with. Its columns are, in order: the names of
 a value, with our experiment first; `published`, and possibly its `_sd` and `_diverged`;
 `ours`, `ours_sd` and counts of seeds; the difference and remarks; `status` and `cells`.
@@ -66,7 +66,8 @@ class Made(Table):
 
     Attributes:
         by: The function.
-        of: The experiments of the table; None if those without data get no rows in it.
+        of: The experiments of the table; None if experiments without data get no rows
+            in it.
         names: The columns that name an experiment.
     """
 
@@ -103,7 +104,7 @@ class Number:
     Attributes:
         metric: Its name in the table.
         of: The metric of each run.
-        about: Further columns of its name, such as the other data set.
+        about: Further columns that identify it, such as the other data set.
         error: The standard error of a single seed's value, if known.
     """
 
@@ -115,19 +116,19 @@ class Number:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison(Table):
-    """A table of means over seeds beside the printed values.
+    """A table of our means over seeds and the printed values.
 
     Attributes:
         of: The runs.
         numbers: The metrics of each run.
-        keys: The columns that name a value: the experiment, the data set, the network
-            and others. The metric comes last.
+        keys: The columns that identify a value: the experiment, the data set, the
+            network and others. The metric comes last.
         columns: The columns after the keys, as in `beside_printed`.
         printed: The printed values: all keys except the first, and `published`.
         profiles: From the data set and network of a printed value, the profiles that
             declare it, best first.
         named: Renames data sets and networks to the paper's names.
-        all_of: Columns that are true if they are true for all seeds.
+        all_of: Boolean columns, true in the table if they are true for all seeds.
         finish: Adds remarks to the finished table.
         printed_runs: The number of runs behind each printed value, if known.
         printed_only: Whether to leave out values that the paper does not print.
@@ -178,7 +179,7 @@ def places_without_data(
     of: Where,
     named: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
 ) -> list[tuple[str, str]]:
-    """Data set and network of experiments that were not run, with the table's names.
+    """Data set and network of experiments that were not run, by the table's names.
 
     Args:
         runs: The runs of a study, with the table of experiments with missing data.
@@ -266,7 +267,7 @@ def beside_printed(
     printed_only: bool = False,
     missing: Sequence[tuple[str, str]] = (),
 ) -> pd.DataFrame:
-    """Our means over seeds beside the printed values.
+    """Join our means over seeds with the printed values.
 
     Printed values that were not run here come last.
 
@@ -321,7 +322,7 @@ def studies_of(runs: Runs) -> set[str]:
 def not_run(profiles: Sequence[str], studies: Collection[str]) -> str:
     """The status of a printed value that was not run.
 
-    It names a profile that computes the value, unless that profile is running.
+    The status names a profile that computes the value, unless that profile is running.
     """
     if any(profile in studies for profile in profiles):
         return f"{NOT_RUN}declared by this profile"
@@ -329,7 +330,7 @@ def not_run(profiles: Sequence[str], studies: Collection[str]) -> str:
 
 
 def _statuses(rows: pd.DataFrame) -> list[str]:
-    """Whether each value was measured, or how all its seeds were lost."""
+    """The status of each value: measured, or how all its seeds were lost."""
     statuses = []
     for _, row in rows.iterrows():
         diverged = row["diverged_seeds"]
@@ -361,7 +362,8 @@ def mean_and_sd(name: str, column: str | None = None) -> dict[str, tuple[str, st
 def lost_seeds(diverged: int, stuck: int, runs: int) -> str:
     """The lost seeds, as "1 of 3 diverged, 1 of 3 stuck".
 
-    If all were lost in one way, only the word; empty if none was lost.
+    If all were lost in the same way, the text is only the word; it is empty if none was
+    lost.
     """
     if runs == diverged:
         return DIVERGED

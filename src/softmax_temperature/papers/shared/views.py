@@ -26,13 +26,13 @@ Arm = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class View:
-    """The contents of one paper's notebook; the fields are the notebook's parameters.
+    """The contents of one paper's notebook. The fields are the notebook's parameters.
 
     Attributes:
         study: The folder below `results/`.
         level: The level of the intervals of claims whose data were looked at once.
         arms: The factors of the runs to show; all runs if empty.
-        beside: The second study, whose claims and tables are shown too, if any.
+        beside: A second study whose claims and tables are shown too, or None.
     """
 
     study: str
@@ -48,7 +48,7 @@ class View:
 def view_of(params: Params, paper: str, *, results: Path = RESULTS) -> View:
     """The view that the parameters ask for.
 
-    If the second study lacks a paper, the paper is shown alone.
+    If the second study lacks a paper, the first study is shown alone.
 
     Raises:
         InputError: If a study is unknown or lacks the paper, or if an arm names an
@@ -73,7 +73,7 @@ def require_studies(params: Params, *, results: Path = RESULTS) -> None:
     The profile's own results need not exist yet.
 
     Raises:
-        InputError: If one has no results at all, or the first lacks a paper.
+        InputError: If a study has no results at all, or the first one lacks a paper.
     """
     section = params.notebooks
     _require_known(params, results)
@@ -146,7 +146,7 @@ def _values(table: pd.DataFrame, arm: Arm) -> str:
 
 
 def of_arms(arms: Sequence[Arm]) -> Where:
-    """The runs that have all factors of at least one arm.
+    """Select the runs that have all factors of at least one arm.
 
     Numbers are compared as numbers, whatever the type of the column, because a file
     does not distinguish gamma "3" and 3.0.

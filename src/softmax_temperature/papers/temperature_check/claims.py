@@ -1,9 +1,9 @@
 """The sentences of the abstract, and the predictions of the theory, as claims.
 
-We had only the paper's abstract: each of its sentences about generalisation is a claim,
-and none has a printed number. Networks are compared only on the same data. Inverse
-temperatures are chosen on the validation data of the other seeds, so that the choice
-does not bias the result.
+We have only the paper's abstract. Each of its sentences about generalisation is a
+claim, and none of them has a printed number. Networks are compared only on the same
+data. Inverse temperatures are chosen on the validation data of the other seeds, so that
+the choice does not bias the result.
 """
 
 import pandas as pd
@@ -73,13 +73,13 @@ _SLOPE = (
 _THEORY = "theory behind the abstract, derived again"
 _STUDY = "temperature_check"
 _LOOKS_AT_STARTS = 2
-"""Three starts of the network with ReLU, then six."""
+"""The network with ReLU had three starts, then six."""
 _LOOKS_AT_SWEEPS = {_STUDY: 3}
-"""Ten seeds, then twenty, then thirty of the sweeps of inverse temperatures."""
+"""The sweeps of inverse temperatures had ten seeds, then twenty, then thirty."""
 
 
 def _accuracy(first: Choice, second: Choice, among: Where) -> ChosenDifference:
-    """The accuracy at one chosen inverse temperature minus that at another."""
+    """The difference of accuracy between two chosen inverse temperatures."""
     return ChosenDifference(
         of=ACCURACY,
         over="inverse_temperature",

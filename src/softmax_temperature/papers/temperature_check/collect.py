@@ -60,7 +60,7 @@ MEASURED_COLUMNS = {
 """The columns of the measured tables, see `study.MEASURED_TABLES`."""
 EVENTS = (UNIT, TENTH, WHOLE, FIT, LEARNED)
 DYNAMICS = {"network": "real", "linearised": "linearised"}
-"""The model that follows the gradient, by its name in the factors and in the cells."""
+"""The model that follows the gradient: its name in the factors, and in the cells."""
 _FACTS_OF_FLOW = (
     "smooth",
     "parameters",
@@ -75,7 +75,7 @@ _FACTS_OF_FLOW = (
 
 # Deviation: we do not know how the paper defines divergence. We call a training
 # diverged if its loss, a logit or a weight is no longer finite. A training that guesses
-# to the end has not diverged; its accuracy shows it.
+# to the end has not diverged; its accuracy shows that it guesses.
 
 
 def collect(params: Params, folder: Path) -> None:
@@ -102,7 +102,7 @@ def collect(params: Params, folder: Path) -> None:
 
 
 def _heuristic() -> RidgeHeuristic:
-    """The heuristic that this profile has fitted, or else the shipped one."""
+    """The heuristic that this profile has fitted, or else the shipped heuristic."""
     if not (HEURISTIC / MANIFEST).is_file():
         return shipped()
     fitted = open_artifact(HEURISTIC).json("heuristic.json")
@@ -194,7 +194,7 @@ def start_factors(start: str) -> dict[str, Any]:
 
 
 def _declared_flows(params: Params) -> Iterator[DeclaredRun]:
-    """The courses of gradient flow: several of one cell."""
+    """The courses of gradient flow; a cell has several."""
     section = params.temperature_check.early_learning
     if section is None:
         return
@@ -368,5 +368,5 @@ def _flow(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
 
 
 def _of_value(courses: list[dict[str, Any]], name: str, value: Any) -> dict[str, Any]:
-    """The course of a cell with a given value."""
+    """The course of a cell that has a given value."""
     return next(course for course in courses if course[name] == value)

@@ -1,4 +1,4 @@
-"""The theory of early learning: its predicted slopes beside measured ones."""
+"""The theory of early learning: predicted and measured slopes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ from softmax_temperature.papers.temperature_check.study import (
 )
 
 LINE = 1.5
-"""The largest factor by which a point may miss its line: otherwise there is no power
-law.
+"""The largest factor by which a point of a power law may miss its line.
 """
 COLUMNS = (
     "network",
@@ -74,7 +73,7 @@ class Prediction:
         return "inverse_temperature" if self.regime == "still" else "start_norm"
 
     def contrast(self, among: Where = ALL) -> Slope:
-        """The slope of each network, minus the predicted one."""
+        """The slope of each network minus the predicted slope."""
         along = INVERSE_TEMPERATURE if self.regime == "still" else NORM_AT_START
         return Slope(
             of=self.of,
@@ -121,7 +120,7 @@ def slopes_of(predictions: Sequence[Prediction], among: Where = ALL) -> Parts:
 def early_slopes(
     runs: Runs, predictions: Iterable[Prediction] = PREDICTIONS
 ) -> pd.DataFrame:
-    """Each predicted slope beside the fitted one, for each network with two points.
+    """Predicted and fitted slopes, for each network with at least two points.
 
     Returns:
         The columns `COLUMNS`. slope is the mean over n seeds of the slopes of
@@ -159,7 +158,7 @@ def early_slopes(
 
 
 def slope_text(runs: Runs, network: str, prediction: Prediction) -> str:
-    """The fitted slope of a network with its interval, and the predicted one."""
+    """The fitted slope of a network with its interval, and the predicted slope."""
     slopes = early_slopes(runs, [prediction])
     slopes = slopes[slopes["network"] == network]
     if slopes.empty:

@@ -59,21 +59,21 @@ MARKS = {
     "post_hoc": ("post-hoc scaling", "s", HUES[0]),
     "cooling": ("Cooling", "D", HUES[2]),
     "heuristic": ("heuristic on the features", "^", HUES[1]),
-    # The last one is small, so that it stays visible on top of another.
+    # The last mark is small, so that it does not hide a mark below it.
     "training_best": ("best to train with, on validation data", ".", BLACK),
 }
 WIDEST_SD = 60
-"""Points up to which spreads are shown: accuracies bound an sd by 50, two seeds do not
-bound it at all.
+"""Spreads are shown up to this many points: an sd of accuracies cannot exceed 50, but
+its interval for two seeds has almost no bound.
 """
 
 
 @style()
 def accuracy(runs: Runs) -> Figure | None:
-    """Test accuracy at the best learning rates.
+    """Draw test accuracy at the best learning rates.
 
-    A cross is a diverged seed, the triangle the best inverse temperature on validation
-    data. The legend shows only marks that occur.
+    A cross is a diverged seed; the triangle is the best inverse temperature on
+    validation data. The legend shows only marks that occur.
     """
     shared = numbers(runs, SAME_START)
     own = numbers(runs, CHOSEN_RATE & OWN_START)
@@ -116,7 +116,7 @@ def _accuracies(axes: Axes, rows: pd.DataFrame, colour: Any) -> None:
 def _mark_at_edge(
     axes: Axes, places: Sequence[Any], height: float, marker: str, colour: Any
 ) -> None:
-    """Marks at a height given as a share of the panel's."""
+    """Draw marks at a height that is a share of the panel's height."""
     axes.plot(
         places,
         [height] * len(places),
@@ -140,9 +140,10 @@ def _same_span(panels: Sequence[Axes], limits: Sequence[tuple[float, float]]) ->
 
 @style()
 def learning_rates(runs: Runs) -> Figure | None:
-    """Accuracy on validation data over inverse temperatures and learning rates.
+    """Draw validation accuracy over inverse temperatures and learning rates.
 
-    A frame marks the rate that validation data choose for an inverse temperature.
+    A frame marks the learning rate with the best validation accuracy at an inverse
+    temperature.
     """
     tuned = numbers(runs, TUNING & OWN_START)
     rates = tuned.groupby("sweep")["learning_rate"].nunique().max()
@@ -204,7 +205,7 @@ def _heatmap(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def _frame(axes: Axes, column: int, row: int) -> None:
-    """A frame inside a heatmap's cell; unlike patches, lines do not affect the grid."""
+    """Frame a heatmap's cell from inside, with lines, which leave the grid as it is."""
     margin = 0.06
     left, right = column + margin, column + 1 - margin
     low, high = row + margin, row + 1 - margin
@@ -218,9 +219,9 @@ def _frame(axes: Axes, column: int, row: int) -> None:
 
 @style()
 def confidence(runs: Runs) -> Figure | None:
-    """NLL of test data before (dashed) and after (solid) post-hoc scaling.
+    """Draw test NLL before (dashed) and after (solid) post-hoc scaling.
 
-    Lines are means over seeds, bands their standard deviation.
+    Lines are means over seeds, and bands are standard deviations.
     """
     figure, panels = panels_of(
         by_sweep(_finished(numbers(runs, CHOSEN_RATE & OWN_START))),
@@ -230,8 +231,8 @@ def confidence(runs: Runs) -> Figure | None:
     for axes, rows in panels:
         for column, look in SCALING.items():
             figures.band(axes, rows, "inverse_temperature", column, **look)
-        # Set the log scale only now, so that the bands use arithmetic means like the
-        # table.
+        # Set the log scale only now, so that the bands use arithmetic means, as the
+        # table does.
         axes.set_yscale("log")
         low, high = axes.get_ylim()
         is_wide = high > 4 * low
@@ -245,7 +246,7 @@ def confidence(runs: Runs) -> Figure | None:
 
 @style()
 def spread(runs: Runs) -> Figure | None:
-    """Standard deviation of test accuracy over seeds, with 90 % intervals.
+    """Draw the standard deviation of test accuracy over seeds, with 90 % intervals.
 
     The intervals assume normal values. Each sweep is a line.
     """
@@ -288,8 +289,8 @@ def spread(runs: Runs) -> Figure | None:
 def _spreads(rows: pd.DataFrame) -> pd.DataFrame:
     """The sd in points by inverse temperature, and the lengths of its error bars.
 
-    If all seeds diverged, they agree only because none learned, so such values are left
-    out.
+    Values at which all seeds diverged are left out: those seeds agree only because none
+    learned.
     """
     temperatures = rows.groupby("inverse_temperature")
     learned = rows[~temperatures["diverged"].transform("all").astype(bool)]
@@ -304,7 +305,7 @@ def _spreads(rows: pd.DataFrame) -> pd.DataFrame:
 
 @style()
 def logit_norms(runs: Runs) -> Figure | None:
-    """Test accuracy against the norm of the initial tempered logits.
+    """Draw test accuracy against the norm of the initial tempered logits.
 
     The grey band is the range over inverse temperatures in the same network.
     """
@@ -354,7 +355,8 @@ def _accuracies_of_norms(axes: Axes, rows: pd.DataFrame) -> None:
         color=HUES[0],
         markersize=3.5,
     )
-    # Linear below the smallest positive norm, because a pair's logits start at 0.
+    # Use a linear scale below the smallest positive norm, because a pair's logits start
+    # at 0.
     norms = means["initial_logit_norm"]
     positive = norms[norms > 0]
     smallest = float(positive.min()) if len(positive) else 1.0
@@ -367,7 +369,7 @@ def _accuracies_of_norms(axes: Axes, rows: pd.DataFrame) -> None:
 
 @style()
 def three_temperatures(runs: Runs) -> Figure | None:
-    """The best inverse temperature for training each network, and three others.
+    """Draw the best inverse temperature for training each network, and three others.
 
     The bar spans the inverse temperatures that are as good as the best.
     """
@@ -462,12 +464,12 @@ def _finished(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_the_same(rows: pd.DataFrame, sweep: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the network and data set of a sweep."""
+    """The rows with the network and data set of a sweep."""
     return where(network_and_data=sweep["network_and_data"].iloc[0]).select(rows)
 
 
 def _of_inverse_temperatures(axes: Axes) -> None:
-    """A logarithmic axis with plain numbers; a dotted line marks the usual softmax."""
+    """Make an axis logarithmic, and mark the usual softmax by a dotted line."""
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(PLAIN_NUMBERS)
     axes.axvline(1, color="0.5", linewidth=0.8, linestyle=":")

@@ -52,7 +52,7 @@ GREY = "0.93"
 
 @style()
 def learning_curves(runs: Runs) -> Figure | None:
-    """The first seed's loss over time at one rate and over rescaled time.
+    """Draw the first seed's loss over time at one rate, and over rescaled time.
 
     Each row is a network.
     """
@@ -97,7 +97,7 @@ def learning_curves(runs: Runs) -> Figure | None:
 
 @style()
 def early_logit_norms(runs: Runs) -> Figure | None:
-    """Rescaled times of events against the norm of the initial tempered logits.
+    """Draw rescaled times of events against the norm of the initial tempered logits.
 
     Lines are predictions from the initial speeds. The slope of the time to half of the
     loss is above each panel.
@@ -166,7 +166,7 @@ def _legend_of_times() -> list[Any]:
 
 
 def _shade_limits(axes: Axes, scale: float) -> None:
-    """Grey where logits are small or large enough for the theory's limits.
+    """Shade where logits are small or large enough for the theory's limits.
 
     The axis limits do not change. `scale` converts one image's norm to the norm of all.
     """
@@ -179,7 +179,7 @@ def _shade_limits(axes: Axes, scale: float) -> None:
 
 @style()
 def kernel_drift(runs: Runs) -> Figure | None:
-    """Relative drift of the kernel once the tempered logits have changed by 1.
+    """Draw the kernel's relative drift when the tempered logits have changed by 1.
 
     Dashed lines are predictions from the kernel's initial speed.
     """
@@ -236,13 +236,13 @@ def _marks(
     color: Any,
     **look: Any,
 ) -> None:
-    """Seeds as small marks, and their geometric means as large ones."""
+    """Draw seeds as small marks, and their geometric means as large marks."""
     axes.plot(x, y, marker, color=color, markersize=2.2, alpha=0.5)
     axes.plot(*_means(x, y), marker, color=color, markersize=4.5, zorder=3, **look)
 
 
 def _means(x: pd.Series[float], y: pd.Series[float]) -> tuple[Any, Any]:
-    """The values of x, and the geometric means of y over equal ones.
+    """The values of x, and the geometric mean of y for each.
 
     Missing values are left out.
     """

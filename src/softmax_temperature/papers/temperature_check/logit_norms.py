@@ -1,4 +1,4 @@
-"""The effect of the initial logits' size against that of the temperature."""
+"""Comparison of two effects: the initial logits' size, and the temperature."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ from softmax_temperature.papers.shared.sweeps import ChosenDifference
 
 SMALLEST = 1.0
 LARGEST = 10.0
-"""Norms must range from below the one to above the other: their limits in theory."""
+"""Norms must range from below the first of these limits of the theory to above the
+second.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OfNorm(ChosenDifference):
     """The effect of the logits' norm in each network.
 
-    A norm without comparable runs is missing: it might be the best or the worst.
+    If a norm has no comparable runs, the part is missing: that norm might be the best
+    or the worst.
     """
 
     over: str = "start_value"
@@ -48,7 +51,7 @@ class OfNorm(ChosenDifference):
 
 @dataclass(frozen=True, kw_only=True)
 class MinusHalf(ChosenDifference):
-    """The effect of the logits' norm, minus half of another effect, in each network.
+    """The effect of the logits' norm minus half of another effect, in each network.
 
     Attributes:
         effect: The other effect, of the inverse temperature.
@@ -79,7 +82,7 @@ class MinusHalf(ChosenDifference):
 
 
 def why_one_regime(chosen: pd.DataFrame, over: str) -> str:
-    """Reason why the starts show only one regime of the theory; "" if both."""
+    """Reason why the starts show only one regime of the theory; "" if not so."""
     norms = chosen.groupby(over)["initial_logit_norm"].mean()
     if norms.min() <= SMALLEST and norms.max() >= LARGEST:
         return ""
@@ -90,10 +93,10 @@ def why_one_regime(chosen: pd.DataFrame, over: str) -> str:
 
 
 def minus_half(values: Values, others: Values) -> Fitted:
-    """One mean minus half of another, with Welch's interval.
+    """One mean minus half of another mean, with Welch's interval.
 
-    The values of both are left out in turn, so their variances are corrected as in
-    `OverTasks`.
+    In both means each value comes from a choice on the other values, so variances are
+    corrected as in `OverTasks`.
     """
     counts = np.array([len(values), len(others)])
     variances = np.array([values.var(ddof=1), others.var(ddof=1) / 4])

@@ -2,11 +2,11 @@
 
 A run is a training, or a course of gradient flow. A sweep is a network on a data set,
 trained at several inverse temperatures or from several starts, with several learning
-rates. `learning_rate` is the rescaled one: the optimizer's rate times the inverse
-temperature squared.
+rates. `learning_rate` is the rescaled learning rate: the optimizer's rate times the
+inverse temperature squared.
 
-The first seeds of a sweep tune the learning rate. Fresh seeds confirm the rate that
-validation data prefer; if a sweep has such seeds, only they are judged.
+The first seeds of a sweep tune the learning rate. Fresh seeds confirm the rate with the
+best validation accuracy. If a sweep has fresh seeds, only they are judged.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ _NUMBERS_OF_A_START = ("inverse_temperature", "start_norm", "correlation")
 DATA = ("cifar10", "imagenet", "imagenet64", "imdb")
 """The paper's data sets; a part of one, as "cifar10-5000", is the paper's too."""
 STILL = 0.02
-"""The most relative drift of a kernel that keeps still.
+"""The largest relative drift of a kernel that counts as constant.
 
-0.1 bends a slope by half a percent, more than seeds differ. The bound was 0.2, and was
-chosen anew after the slopes at 0.2, 0.05 and 0.02 were seen.
+A drift of 0.1 changes a slope by half a percent, which is more than seeds differ. The
+bound was 0.2, and was chosen anew after the slopes at 0.2, 0.05 and 0.02 were seen.
 """
 SMALL = 0.35
 LARGE = 20.0
-"""Norms of the tempered logits of one image up to which a softmax of ten classes is all
-but uniform, and from which on it is all but certain.
+"""Two norms of one image's tempered logits. Up to the first, a softmax of ten classes
+is nearly uniform; from the second on it is nearly certain.
 """
 
 # Kinds of runs. -----------------------------------------------------------------------
@@ -84,16 +84,18 @@ OWN_START = TRAINING & where(start="own", mode="none")
 """Networks with their own initial logits, trained without Cooling."""
 COOLED = TRAINING & where(start="own", mode="last_layer")
 SET_START = TRAINING & where(start=("norm", "pair"))
-"""The initial logits are those of a pair of networks of a given norm or correlation."""
+"""The initial logits come from a pair of networks with a given norm or correlation."""
 TUNING = TRAINING & where(role="tuning")
 CHOSEN_RATE = where(is_judged=True).called("the chosen learning rate")
-"""The trainings with the learning rate of highest validation accuracy; where the sweep
-has fresh seeds, those alone.
+"""The trainings with the learning rate of highest validation accuracy. If the sweep has
+fresh seeds, only those.
 """
 INSIDE = where(rate_is_inside=True).called("a chosen learning rate inside its grid")
-"""At the edge of the grid, a better rate outside could explain a gain of β."""
+"""If a rate is at the edge of the grid, a better rate outside could explain a gain of
+β.
+"""
 ASKED = where(is_asked=True)
-"""On the paper's data; in a study without any, on all data."""
+"""Runs on the paper's data; all runs in a study that does not have the paper's data."""
 
 SEVERAL_STARTS = where(starts_in_sweep=more_than(1))
 SEVERAL_TEMPERATURES = where(temperatures_in_sweep=more_than(1))
@@ -106,7 +108,7 @@ NORMS = (CHOSEN_RATE & SET_START & SEVERAL_STARTS).called(
 NORMS_AFTER_50 = (CHOSEN_RATE & SET_START & where(epochs=50.0)).called(
     "norms of the logits at the start, 50 epochs"
 )
-"""Each norm has learning rates, and so a sweep, of its own."""
+"""Each norm has its own learning rates, and is therefore a separate sweep."""
 SAME_START = CHOSEN_RATE & SET_START & ~SEVERAL_STARTS & SEVERAL_TEMPERATURES
 TEMPERATURES_FROM_ONE_START = (ASKED & SAME_START).called(
     "a sweep of inverse temperatures whose networks start as the same function"
@@ -134,7 +136,9 @@ KINKED = where(smooth=False).called("networks with ReLU")
 # ------------------------------------------------------------------------------
 
 GUESSING = "guessing"
-"""Column: the accuracy of guessing, which a diverged training counts as."""
+"""Column: the accuracy of guessing, which counts as the accuracy of a diverged
+training.
+"""
 VALIDATION_ACCURACY = Metric("accuracy", split="validation", lost=GUESSING)
 ACCURACY = Metric("accuracy", lost=GUESSING)
 ACCURACY_OF_FINISHED = Metric("accuracy")
@@ -144,9 +148,9 @@ ECE = Metric("ece")
 ECE_SCALED = Metric("ece", scaled=True)
 CONFIDENCE = Metric("confidence")
 TEMPERATURE = Metric("temperature", scaled=True)
-"""The temperature that post-hoc scaling divides the tempered logits by."""
+"""The temperature by which post-hoc scaling divides the tempered logits."""
 AT_BOUND = Metric("at_bound", scaled=True)
-"""1 where post-hoc scaling found no best temperature, 0 elsewhere."""
+"""1 if post-hoc scaling found no best temperature, else 0."""
 COOLED_TEMPERATURE = Metric("temperature", split="validation")
 """The product of all temperatures of Cooling."""
 HEURISTIC = Metric("heuristic_inverse_temperature", split="train")
@@ -154,8 +158,8 @@ HEURISTIC = Metric("heuristic_inverse_temperature", split="train")
 features of a network that was trained at 1.
 """
 NORM_AT_START = Factor("initial_logit_norm")
-"""The norm of the tempered logits before the first step: of a training the mean over
-validation samples, of gradient flow that over all images and classes together.
+"""The norm of the tempered logits before the first step. For a training it is the mean
+over validation samples; for gradient flow it is over all images and classes together.
 """
 INVERSE_TEMPERATURE = Factor("inverse_temperature")
 
@@ -195,7 +199,7 @@ def read(folder: Path) -> Runs:
 
 
 def tidied(runs: Runs) -> Runs:
-    """The runs with the columns derived from their factors and values.
+    """Add the columns that are derived from the runs' factors and values.
 
     Returns:
         The runs. Their new columns are `own` (the paper has the data set), `is_asked`
@@ -237,7 +241,8 @@ def tidied(runs: Runs) -> Runs:
 def _choices(runs: Runs) -> pd.DataFrame:
     """Whether each run is judged, and whether its rate is inside the grid.
 
-    Ties go to the lowest rate. A setting without tuned runs has no judged run.
+    Among ties, the lowest rate is chosen. A setting without tuned runs has no judged
+    run.
     """
     chosen = runs.select(TRAINING)
     accuracies = VALIDATION_ACCURACY.of(runs, chosen)
@@ -285,7 +290,7 @@ def numbers(runs: Runs, of: Where = ALL) -> pd.DataFrame:
 
 
 def by_sweep(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """The rows of each sweep, after its title."""
+    """Pairs of a sweep's title and its rows."""
     groups = rows.groupby("sweep", sort=False)
     return [(str(group["network_and_data"].iloc[0]), group) for _, group in groups]
 

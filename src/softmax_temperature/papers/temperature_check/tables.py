@@ -1,6 +1,6 @@
 """The tables of the paper's practical part, and of the slopes of its theory.
 
-The paper's values were not available, so no table has printed ones.
+The paper's values were not available, so no table has printed values.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from softmax_temperature.papers.temperature_check.study import (
 )
 
 PLACE = ["sweep", "label", "dataset"]
-"""The columns that tell sweeps apart; `label` is called `architecture` in the files."""
+"""The columns that distinguish sweeps; `label` is called `architecture` in the files.
+"""
 _RUNS = {
     "runs": (SEED, "size"),
     "diverged": ("diverged", "sum"),
@@ -59,9 +60,9 @@ def _grouped(rows: pd.DataFrame, *keys: str, **aggregations: Any) -> pd.DataFram
 
 
 def accuracies(runs: Runs) -> pd.DataFrame:
-    """Accuracy at each inverse temperature, with the rate that validation data prefer.
+    """Accuracy at each inverse temperature, at the rate of best validation accuracy.
 
-    The gain is over inverse temperature 1 with the same seed.
+    The gain compares with inverse temperature 1 and the same seed.
     """
     plain = numbers(runs, CHOSEN_RATE & OWN_START)
     rows = pd.concat([plain, numbers(runs, SAME_START)], ignore_index=True)
@@ -119,10 +120,11 @@ def three_temperatures(runs: Runs) -> pd.DataFrame:
 
     Returns:
         A row per sweep. training_best has the highest mean accuracy on validation data.
-        From training_low to training_high others are as good: at most one standard
-        error of the paired difference below. post_hoc, cooling and heuristic are
-        geometric means of inverse temperatures of networks trained at 1; the
-        heuristic's are predicted for their features.
+        The inverse temperatures from training_low to training_high are as good: at most
+        one standard error of the paired difference below. post_hoc, cooling and
+        heuristic are geometric means over networks trained at 1: of the inverse
+        temperatures that scaling fits, that Cooling reaches, and that the heuristic
+        predicts for their features.
     """
     judged = numbers(runs, CHOSEN_RATE & OWN_START)
     cooled = numbers(runs, CHOSEN_RATE & COOLED)
@@ -158,9 +160,9 @@ def three_temperatures(runs: Runs) -> pd.DataFrame:
 
 
 def _best_temperatures(rows: pd.DataFrame) -> tuple[float, float, float]:
-    """The best inverse temperature between the lowest and highest that are as good.
+    """The best inverse temperature, with the lowest and the highest that are as good.
 
-    With one seed all three are the best one.
+    With one seed, all three are the best inverse temperature.
     """
     table = by_seed(rows, "validation_accuracy")
     best = table.columns[int(table.mean().argmax())]
