@@ -7,7 +7,7 @@ calibration errors. Each also searches the paper's grid of 100 temperatures for 
 smallest expected calibration error. Ours also computes the maximum and the debiased
 error and the noise floor.
 
-The peers have no intervals of their own, so theirs are percentiles over 1,000
+The peers compute no intervals, so we take percentiles of their metrics over 1,000
 resamples. Ours resamples only the scores. For calibration errors it uses closed-form
 intervals, because percentiles have too little coverage (docs/calibration_intervals.md).
 Much of the speed-up comes from this difference in method: ours does not resample the
@@ -63,7 +63,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         name, size, ours_seconds (the median of three runs), and for each peer its
         seconds (one run, because it takes a minute), its ratio (peer over ours), and
         the largest distance between its score intervals and ours, in widths of ours.
-        Each side draws its own resamples.
+        Ours and the peers draw their own resamples.
 
     Raises:
         RuntimeError: If a peer's search finds a different temperature from ours.

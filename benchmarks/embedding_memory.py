@@ -1,4 +1,4 @@
-"""Memory that embedding needs beyond the network: set by the batch, not by the images.
+"""Memory that embedding needs beyond the network, which depends only on the batch size.
 
 A tiny network turns each generated 32 x 32 image into 512 numbers, in batches of 256,
 and the embeddings are written as the stage `embed` writes them. The embeddings of
@@ -61,7 +61,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 def measure_here(images: int) -> dict[str, Any]:
     """Embed generated images in this process.
 
-    The peak so far must be below the peak during embedding, or the latter is not seen.
+    The earlier peak must be below the peak during embedding, which is hidden otherwise.
     """
     # Cells make this call, too.
     keep_freed_memory()

@@ -1,8 +1,9 @@
 """Check this machine's GPU: run the tests marked `gpu`, then measure speed and memory.
 
-Each training takes 100 steps; its speed and memory are compared with those of an H100
-(80 GB, torch 2.11). The temperature grid and the Tree-LSTM are measured against their
-peers, as in `make bench`, and compared with the promises of `benchmarks.__main__`.
+Each training takes 100 steps; its speed and memory are compared with the values of an
+H100 (80 GB, torch 2.11). The temperature grid and the Tree-LSTM are measured against
+their peers, as in `make bench`, and compared with the promises of
+`benchmarks.__main__`.
 """
 
 import subprocess

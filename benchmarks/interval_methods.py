@@ -192,8 +192,8 @@ def _studentised(here: Pair, resampled: Pair) -> list[Interval]:
 def _squared(here: Pair) -> list[Interval]:
     """Normal intervals around the debiased squared error.
 
-    The variance adds the term of a miscalibrated model, which falls as 1 / n, and that
-    of a calibrated model, which falls as 1 / n^2.
+    The variance is the sum of two terms: a miscalibrated model's, which falls as 1 / n,
+    and a calibrated model's, which falls as 1 / n^2.
     """
     variances = []
     for arm in (here.before, here.after):

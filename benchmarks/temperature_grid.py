@@ -7,8 +7,8 @@ machine has it (and once more in float32, to compare at equal precision). The pe
 the shortest plain PyTorch version of section 3.1, in float32, one temperature after the
 other.
 
-The speed is also compared with that of bare matrix products. Ours, the peer and the
-bare products alternate in rounds. Each ratio is taken within a round and the median
+The speed is also compared with the speed of bare matrix products. Ours, the peer and
+the bare products alternate in rounds. Each ratio is taken within a round and the median
 counts, so that other work on the machine slows all three alike. The program prints the
 result as JSON.
 """
@@ -77,7 +77,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         ours), each for one epoch and its evaluation; embeddings_per_second of ours,
         counted once per temperature; gpu_gibibytes, its peak GPU memory; peak_flops,
         the rate of the fastest bare product in the same precision; peak_fraction, the
-        rate of our epoch's products over that of bare ones in the same round;
+        rate of our epoch's products over the rate of bare products in the same round;
         half_dim_peak_fraction, the same at 512 dimensions; float32_ratio, the ratio
         with ours in the peer's precision; peer, a sentence that describes the peer.
     """

@@ -2,9 +2,9 @@
 
 Forward and backward passes are timed, without the optimizer. The sizes are the paper's:
 embeddings of 300 numbers, memories of 150, and 25 trees per batch. The trees are
-random; on average they have as many words (20) and levels (10) as those of the Stanford
-Sentiment Treebank. The tests compare the plain form's outputs and gradients with the
-batched form's. Both compute the same loss over all labelled nodes.
+random; on average they have as many words (20) and levels (10) as the trees of the
+Stanford Sentiment Treebank. The tests compare the plain form's outputs and gradients
+with the batched form's. Both compute the same loss over all labelled nodes.
 """
 
 import sys

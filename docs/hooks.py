@@ -1,4 +1,4 @@
-"""What mkdocs does beyond its plugins: files outside docs/, cards, and formulas."""
+"""Hooks that extend mkdocs: links to files outside docs/, cards, and formulas."""
 
 import html
 import re
@@ -13,16 +13,17 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
-# Pages whose tables are shown as cards: one a row, because a row is wider than a page.
+# Pages whose tables are shown as cards, one per row, because a row is wider than a
+# page.
 CARDS = ("scorecard.md",)
-# The column of a card that holds what each study says, one a line.
+# The column of a card that holds the studies' results, one per line.
 STUDIES = "studies"
 SIDE = re.compile(
     r"^(holds|contradicted|inconclusive|not tested) \((.*?)\): ", re.DOTALL
 )
-# What fits a phone, in characters; the space between two columns counts as three.
+# Characters that fit on a phone; the space between two columns counts as three.
 PHONE = 48
-# A cell with more is running text, which no narrow column should hold.
+# A cell with more characters is running text, which needs a wide column.
 LONG = 80
 LINK = re.compile(r"(?<=\]\()[^)#\s]+")
 
@@ -85,7 +86,7 @@ def _inline(code: re.Match[str]) -> str:
 
 
 def _as_cards(table: re.Match[str]) -> str:
-    """A table of claims whose cells carry their columns, for the style sheet."""
+    """A table of claims whose cells name their columns, for the style sheet."""
     names = re.findall(r"<th>(.*?)</th>", table[0])
     if names[:1] != ["verdict"]:
         return table[0]
@@ -101,7 +102,7 @@ def _as_cards(table: re.Match[str]) -> str:
 
 
 def _stacked(table: re.Match[str]) -> str:
-    """A table whose cells carry their columns, if a phone is too narrow for it."""
+    """A table whose cells name their columns, if a phone is too narrow for it."""
     names = [_plain(name) for name in re.findall(r"<th\b.*?</th>", table[0], re.DOTALL)]
     rows = re.findall(r"<tr>(?:(?!</?tr>).)*?<td\b.*?</tr>", table[0], re.DOTALL)
     cells = [re.findall(r"<td\b.*?</td>", row, re.DOTALL) for row in rows]
@@ -118,7 +119,7 @@ def _stacked(table: re.Match[str]) -> str:
 
 
 def _named(name: str, cell: str) -> str:
-    """A cell that carries the name of its column."""
+    """A cell with the name of its column as an attribute."""
     start, _, content = cell.removesuffix("</td>").partition(">")
     label = html.escape(name)
     return f'{start} data-column="{label}"><span>{content}</span></td>'
@@ -155,7 +156,7 @@ def _badge(words: str) -> str:
 
 
 def _side(text: str) -> str:
-    """What a study says: its verdict as a badge, its name, its number."""
+    """A study's result: its verdict as a badge, its name, and its number."""
 
     def with_badge(match: re.Match[str]) -> str:
         return f"{_badge(match[1])} <i>{match[2]}</i><br>"

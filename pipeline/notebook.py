@@ -1,7 +1,7 @@
 """Execute one paper's notebook on the results of a study.
 
 The section `notebooks` of the parameters selects the study and what to show. The
-executed notebook and the figures are written beside the results.
+executed notebook and the figures are written next to the results.
 """
 
 import sys

@@ -45,7 +45,8 @@ def pytest_configure() -> None:
         "project", derandomize=True, deadline=None, database=None
     )
     hypothesis.settings.load_profile("project")
-    # Nor may they depend on the loaded modules, whose constants would become examples.
+    # Results must not depend on the loaded modules either, whose constants would become
+    # examples.
     providers._get_local_constants = providers.Constants
 
 

@@ -220,8 +220,8 @@ def test_tied_optima_give_their_lower_median(
 
 
 def test_the_plateau_is_the_run_within_one_standard_error() -> None:
-    # a = 0.8 of 100 samples has a standard error of 0.04. So 0.76 is on the plateau and
-    # 0.75 is not. The value 0.79 is beyond 0.75, so it is cut off.
+    # An accuracy of 0.8 on 100 samples has a standard error of 0.04, so 0.76 is on the
+    # plateau and 0.75 is not. The value 0.79 lies beyond 0.75, so it is cut off.
     assert grid_of([0.79, 0.75, 0.76, 0.8, 0.78, 0.7], evaluated=100).plateau == (
         30.0,
         50.0,

@@ -386,7 +386,7 @@ def test_a_grid_uploads_its_samples_once(
         accuracies.append(accuracy)
         assert (
             len(gpu.waits()) <= 3 * 3
-        )  # Order goes up; finite check and accuracies come down.
+        )  # One upload (order); downloads of the finite check and accuracies.
     torch.testing.assert_close(*accuracies, rtol=0, atol=0.05)
 
 
@@ -413,7 +413,8 @@ def test_a_search_uploads_its_samples_once(gpu: Device, tmp_path: Path) -> None:
         gpu.waits()
         train_with_curves(job, settings, parts, ("test", "validation"), seed=0)
         waits.append(len(gpu.waits()))
-    # One more epoch copies its order up, and the finite check and two accuracies down.
+    # One more epoch uploads its order, and downloads the finite check and two
+    # accuracies.
     assert waits[1] - waits[0] <= 2 * 4
 
 
@@ -431,7 +432,7 @@ def test_images_are_embedded_with_two_waits_a_batch(gpu: Device) -> None:
     images = small.images(20).inputs
     [*first] = extract(backbone().eval(), PREPROCESS, images.split(7), device=gpu.name)
     waits = gpu.waits()
-    # Weights and then each batch go up; each batch's embeddings come down.
+    # The weights and each batch are uploaded; each batch's embeddings are downloaded.
     assert len(waits) <= len(backbone().state_dict()) + 1 + 2 * 3
     [*expected] = extract(backbone().eval(), PREPROCESS, images.split(7))
     torch.testing.assert_close(

@@ -286,7 +286,7 @@ def test_commands_and_their_options_exist(page: str) -> None:
 def test_no_docstring_has_bare_tags_or_an_example_outside_its_section(
     project_root: Path,
 ) -> None:
-    """The API pages would swallow the one, and print the other as running text."""
+    """The API pages would swallow bare tags, and print examples as running text."""
     wrong = []
     for path in sorted((project_root / "src").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

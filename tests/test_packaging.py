@@ -276,7 +276,7 @@ def test_torchvision_and_torch_are_a_pair() -> None:
     assert locked in wish.specifier
     assert torch.__version__ in wish.specifier
     # Compiled operators load only with the torch they were built for. Of two
-    # overlapping boxes, the better one is kept.
+    # overlapping boxes, the call keeps the box with the better score.
     boxes = torch.tensor([[0.0, 0.0, 2.0, 2.0], [0.0, 0.0, 2.0, 1.9]])
     assert torchvision.ops.nms(
         boxes, torch.tensor([0.1, 0.9]), iou_threshold=0.5
@@ -427,7 +427,7 @@ def make(*arguments: str, folder: Path) -> str:
 def test_make_repro_ends_with_its_report_and_its_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Run the recipe with make; each of DVC and the verdict is replaced by one line."""
+    """Run the recipe with make; DVC and the verdict are each replaced by one line."""
     for name in ("Makefile", "params.yaml", "requirements.lock"):
         shutil.copy(ROOT / name, tmp_path)
     programs = tmp_path / ".venv" / "bin"

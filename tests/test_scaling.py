@@ -111,8 +111,8 @@ def test_data_without_an_optimum_are_recognised_at_every_scale(scale: float) -> 
     separable = scale * torch.eye(3)[labels]
     for logits, is_separable, value in (
         (separable, True, 0.0),
-        # The logits contradict the labels, or are constant: equally likely classes are
-        # best.
+        # If the logits contradict the labels, or are constant, equally likely classes
+        # are best.
         (-separable, False, math.log(3)),
         (torch.full((30, 3), scale), False, math.log(3)),
     ):

@@ -193,8 +193,8 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
 @pytest.fixture(scope="module", autouse=True)
 def _only_own_objects_are_searched() -> None:
     """Cooling asks the garbage collector for compiled networks, once something was
-    compiled. What exists before a module's tests, libraries above all, need not be
-    searched for every network.
+    compiled. Objects that exist before a module's tests, mostly of libraries, need not
+    be searched for every network.
     """
     gc.freeze()
 

@@ -65,8 +65,8 @@ def test_the_state_carries_the_temperature_to_another_network(
     loaded.load_state_dict(torch.load(file, weights_only=True))
     torch.testing.assert_close(loaded(images.float()), raw / 3)
     assert loaded_cooling.temperature == 3
-    # Without Cooling, loading the state fails. That is better than logits that are
-    # silently uncooled.
+    # Loading the state without Cooling fails, which is better than returning uncooled
+    # logits silently.
     with pytest.raises(RuntimeError, match="cooling_temperature"):
         make_network("plain").load_state_dict(held.state_dict())
 
@@ -112,7 +112,7 @@ def test_a_part_of_a_compiled_network_is_refused_while_that_lives(
     for model, message in ((in_place, "a compiled one"), (in_place[0], "a part of")):
         with pytest.raises(ValueError, match=message):
             cooling.Cooling(model)
-    # In the reverse case, the hook is outside the compiled part.
+    # If only a part is compiled, the hook is outside the compiled part.
     whole = nn.Sequential(torch.compile(make_network("plain"), backend="eager"))
     raw = whole(images)
     cooling.Cooling(whole)

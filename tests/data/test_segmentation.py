@@ -33,7 +33,7 @@ def save(path: Path, pixels: np.ndarray) -> None:
 def town(tmp_path: Path) -> Path:
     """A folder with 4 training, 2 validation and 3 test pairs of 32×48 pixels.
 
-    In each channel, an image has 20 times its labels.
+    Each channel of an image is 20 times its label map.
     """
     generator = np.random.default_rng(0)
     folder = tmp_path / "town"

@@ -111,8 +111,8 @@ def test_class_counts_are_the_papers(project_root: Path) -> None:
         ("mnits", "or write 'mnist'"),
         ("CIFAR10", "or write 'cifar10'"),
         ("glyph-100", "or write 'glyphs-100'"),
-        # These are a user's own data set, and a public one that this machine does not
-        # have.
+        # The names are a user's own data set, and a public data set that this machine
+        # does not have.
         ("my-birds", "Put one of them there; `make data`"),
         ("imagenette", "Put one of them there; `make data`"),
     ],

@@ -75,8 +75,8 @@ def test_every_row_is_held_out_as_often_whatever_its_class(fraction: float) -> N
     draws = np.array([random_holdout(labels, fraction, generator) for _ in range(4000)])
     np.testing.assert_allclose(draws.mean(axis=0), fraction, atol=0.035)
     # Rows 0 and 1 are the only rows of their classes. They are held out together at
-    # most as often as by chance, because if one is held out, the other is less likely
-    # to be.
+    # most as often as by chance: if one is held out, the other is less likely to be
+    # held out.
     assert (draws[:, 0] & draws[:, 1]).mean() < fraction**2 + 0.035
 
 

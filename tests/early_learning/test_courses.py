@@ -69,8 +69,8 @@ def test_first_speeds_predict_times_which_are_constant_for_small_logits() -> Non
         times[norm] = event_times(
             start.gradient_flow, problem.loss, settings(start, 10)
         )
-        # A change by a tenth of a small norm barely changes the speed. A tenth of a
-        # large norm already corrects the first samples.
+        # A change by a tenth of a small norm barely changes the speed. A change by a
+        # tenth of a large norm already corrects the first samples.
         assert times[norm][TENTH] == pytest.approx(
             0.1 * start.scales.logit_time, rel=0.05 if norm < 1 else 0.5
         )

@@ -132,7 +132,7 @@ def test_standard_errors_of_norm_and_drift_by_hand(images: Tensor) -> None:
     # Relative to their means, the changes' squares are 0.4 and 1.6, and the reference's
     # are 25 / 13 and 1 / 13. The differences, -1.523 and 1.523, have a standard
     # deviation of 1.523 √2. Their mean has a standard error of 1.523, and the root has
-    # half of that.
+    # half of this error.
     moved = seen + torch.tensor([[1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
     drift = sketch.drift(moved, seen)
     assert drift.value == pytest.approx((2.5 / 13) ** 0.5)
@@ -158,7 +158,7 @@ def test_standard_errors_by_hand(images: Tensor) -> None:
     sketch = KernelSketch(FlatNetwork(make_network(), images), probes=4)
     # There is one row per probe. The squares 1, 4, 9 and 16 have mean 7.5 and variance
     # 43, so their mean has the error sqrt(43 / 4). The relative error of a root is half
-    # of that of the mean.
+    # the relative error of the mean.
     kernel = torch.tensor([[1.0], [2.0], [3.0], [4.0]], dtype=torch.float64)
     relative_error = math.sqrt(43 / 4) / 7.5 / 2
     norm = sketch.norm(kernel)

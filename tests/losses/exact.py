@@ -4,7 +4,8 @@ from decimal import Decimal, getcontext
 
 getcontext().prec = 60
 ZERO, ONE = Decimal(0), Decimal(1)
-# Below this exponent, exp is negligible beside any other term of a row, at 60 digits.
+# Below this exponent, exp is negligible compared with any other term of a row, at 60
+# digits.
 SMALLEST = Decimal(-200_000)
 Row = list[float]
 Answer = tuple[Decimal, list[Decimal]]

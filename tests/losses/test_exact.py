@@ -105,8 +105,8 @@ def test_value_and_gradient_are_right_to_rounding(
     narrowing = min(1.0, torch.finfo(torch.float32).eps / torch.finfo(dtype).eps)
     ulps = 1 + exponent_error * narrowing
     assert agrees(value, right_value, dtype, ulps)
-    # Brier's gradient is a difference: if two wrong classes share all the mass, their
-    # terms cancel except for a small rest.
+    # Brier's gradient is a difference: if two wrong classes share all the probability,
+    # their terms nearly cancel.
     size = right_value if name == "Brier" else Decimal(0)
     for ours, right in zip(gradient, right_gradient, strict=True):
         assert agrees(ours, right, dtype, ulps, size=size)

@@ -81,8 +81,8 @@ def test_gradients_equal_finite_differences(loss: Loss, scale: float) -> None:
 def test_values_and_gradients_are_finite_in_every_batch(
     loss: Loss, dtype: torch.dtype
 ) -> None:
-    # Rows are certain and right, certain and wrong, near both, and undecided. Batches
-    # are all right, all wrong, or of one sample.
+    # Rows are certain and right, certain and wrong, close to either, and undecided.
+    # Batches are all right, all wrong, or have one sample.
     extreme = torch.tensor(
         [[1e4, 0.0], [0.0, 1e4], [20.0, 0.0], [-20.0, 0.0], [0.0, 0.0], [1e-9, 0.0]]
     )
@@ -438,12 +438,12 @@ def test_mmce_equals_that_of_netcal() -> None:
 
 
 def test_mmce_by_hand() -> None:
-    # One sample is right at 0.9, one is wrong at 0.7. The residuals are 0.1 and -0.7,
-    # and the kernel between them is e^(-0.2 / 0.4).
+    # One sample is right with confidence 0.9, and one is wrong with confidence 0.7. The
+    # residuals are 0.1 and -0.7, and the kernel between them is e^(-0.2 / 0.4).
     logits, labels = confident(0.9, 0.7), torch.tensor([0, 1])
     square = 0.1**2 + 0.7**2 - 2 * 0.1 * 0.7 * math.exp(-0.5)
     assert losses.mmce(logits, labels).item() == pytest.approx(math.sqrt(square) / 2)
-    # Each kind has only one sample, which is its mean.
+    # There is one right and one wrong sample, so each mean is over one sample.
     assert losses.weighted_mmce(logits, labels).item() == pytest.approx(
         math.sqrt(square)
     )

@@ -106,14 +106,16 @@ def test_reliability_bins_equal_those_of_scikit_learn() -> None:
 def test_bins_are_closed_on_the_right_where_torchmetrics_closes_them_on_the_left() -> (
     None
 ):
-    # (0, 1/2] holds 0.5, right: gap 0.5. (1/2, 1] holds 0.75, wrong: gap 0.75. Each bin
-    # has half of the samples, so the error is 0.625.
+    # The bin (0, 1/2] holds the confidence 0.5 (right), with a gap of 0.5. The bin
+    # (1/2, 1] holds 0.75 (wrong), with a gap of 0.75. Each bin has half of the samples,
+    # so the error is 0.625.
     probs, labels = (
         torch.tensor([[0.5, 0.5], [0.75, 0.25]], dtype=torch.float64),
         torch.tensor([0, 1]),
     )
     assert metrics.expected_calibration_error(probs, labels, bins=2).item() == 0.625
-    # With bins closed on the left, both are in one bin: accuracy 0.5, confidence 0.625.
+    # With bins closed on the left, both samples are in one bin: accuracy 0.5,
+    # confidence 0.625.
     assert multiclass_calibration_error(probs, labels, 2, n_bins=2).item() == 0.125
     # Both samples are in (14/15, 1]: accuracy 0.5, confidence 0.975. torchmetrics would
     # put a confidence of 1 into its own bin.
@@ -171,8 +173,8 @@ def test_adaptive_error_equals_a_split_of_the_sorted_samples(
 
 
 def test_adaptive_error_splits_a_tie_across_an_edge_in_proportion() -> None:
-    # Sorted confidences are 0.4 | 0.8 0.8 0.8, in two bins of two. One third of the
-    # tied samples (two of three are right) falls in the lower bin.
+    # The sorted confidences 0.4 | 0.8 0.8 0.8 fill two bins of two samples. One third
+    # of the tied samples, of which two of three are right, falls in the lower bin.
     probs, labels = top_label([0.8, 0.4, 0.8, 0.8], [True, True, False, True])
     lower, upper = (1 - 0.4) + (2 / 3 - 0.8), 2 * (2 / 3 - 0.8)
     assert metrics.adaptive_calibration_error(

@@ -116,7 +116,8 @@ def test_the_least_bias_is_that_of_the_largest_sum_the_sample_permits() -> None:
     expected = 0.4 * (normal_mean_absolute(1.0) - 1)
     assert found == pytest.approx(expected, rel=0.03)
     assert found == pytest.approx(sums.mean() - 0.4, rel=0.03)
-    # If the error is below what noise alone gives, its bias is at most its value.
+    # If the error is below the error that noise alone gives, its bias is at most its
+    # value.
     assert least_bias(0.1, deviations) == 0.1
     assert least_bias(0.0, np.zeros(4)) == 0
 
@@ -126,18 +127,18 @@ def test_a_lower_bias_is_not_taken_from_noise_that_was_not_seen() -> None:
     sure = torch.full((4,), 0.9, dtype=torch.float64)
     error = one_bin(sure, torch.ones(4, dtype=torch.float64))
     assert error.least_bias == 0
-    # The unseen variance is 0.09 of a calibrated model minus the observed 0.01, divided
+    # The unseen variance is a calibrated model's 0.09 minus the observed 0.01, divided
     # by n, plus 1 / n^2.
     assert error.unseen_variance == pytest.approx((0.09 - 0.01) / 4 + 1 / 16)
-    # A gap of 0.1 is less than one standard error (0.14), so its bias is that of a gap
-    # of zero.
+    # A gap of 0.1 is less than one standard error (0.14), so its bias equals the bias
+    # of a gap of zero.
     deviation = math.sqrt((0.09 - 0.01) / 4)
     assert error.largest_bias == pytest.approx(deviation * math.sqrt(2 / math.pi))
 
 
 def test_the_bias_of_a_gap_near_the_clear_distance() -> None:
-    # At 3.5 standard errors, the bias is that of a gap of one standard error: 0.16663
-    # of one.
+    # At 3.5 standard errors, the bias equals the bias of a gap of one standard error:
+    # 0.16663 standard errors.
     means = torch.tensor([0.035, -0.035], dtype=torch.float64)
     found = intervals._largest_bias(means, torch.full_like(means, 0.01))
     assert found == pytest.approx(2 * 0.01 * (normal_mean_absolute(1.0) - 1))

@@ -96,8 +96,8 @@ ENTRIES: dict[str, Callable[[Tensor], object]] = {
     "LabelSmoothingLoss": lambda scores: losses.LabelSmoothingLoss()(scores, LABELS),
     "soft labels": lambda scores: losses.BrierLoss()(scores, PROBS.to(scores)),
 }
-# Cosines, and logits after Cooling, may all lie in [0, 1], as sigmoids do. So these
-# entry points test only whether rows sum to 1.
+# Cosines, and logits after Cooling, may all lie in [0, 1], as sigmoid outputs do. These
+# entry points therefore test only whether rows sum to 1.
 SUMS_ALONE: dict[str, Callable[[Tensor], object]] = {
     "cool": lambda scores: Cooling(nn.Linear(2, CLASSES)).cool(scores, LABELS),
     "rescaled": lambda scores: losses.rescaled_cross_entropy(scores, LABELS, 16.0),

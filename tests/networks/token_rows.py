@@ -33,7 +33,7 @@ def logits_and_gradients(network: nn.Module, rows: Tensor) -> tuple[Tensor, Any]
 
 
 def assert_padding_changes_no_bit(network: nn.Module, length: int) -> None:
-    """Compare logits and gradients with those of rows padded to `length`."""
+    """Compare logits and gradients with the same for rows padded to `length`."""
     logits, gradients = logits_and_gradients(network, tokens())
     padded_logits, padded_gradients = logits_and_gradients(network, tokens(length))
     assert torch.equal(logits, padded_logits)

@@ -1,7 +1,7 @@
 """Simulate how often a criterion says "holds".
 
-Values are drawn with the covariance of the measured ones, so trainings that share data,
-network and seed stay dependent across schedules and arms.
+Values are drawn with the covariance of the measured values, so trainings that share
+data, network and seed stay dependent across schedules and arms.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ class Block:
 
 
 def blocks(parts: Parts) -> list[Block]:
-    """Tasks of all parts; those that share data, network and seeds form one block."""
+    """Tasks of all parts; tasks that share data, network and seeds form a block."""
     sharing: dict[str, list[tuple[tuple[str, int], Task]]] = {}
     for name, part in parts.items():
         for place, task in enumerate(part.tasks):

@@ -46,7 +46,7 @@ RESULTS = ROOT / "results"
 
 
 def limit(repeats: int) -> float:
-    """Frequency that a true rate of 5 % exceeds once in a thousand simulations."""
+    """The frequency that a true rate of 5 % exceeds once in a thousand simulations."""
     return float(ALLOWED + 3.1 * (ALLOWED * (1 - ALLOWED) / repeats) ** 0.5)
 
 
@@ -76,7 +76,7 @@ def written(
 
 
 def folded(found: Sequence[str]) -> str:
-    """What was found of each claim, in a cell; many are behind their range."""
+    """A cell with each claim's share; four or more are folded behind their range."""
     if len(found) < 4:
         return ", ".join(found)
     shares = sorted(one.rpartition(" ")[2] for one in found)
@@ -110,7 +110,7 @@ SEEDS_AT_LOOKS = {
     ("cooling_cifar10", 2): (4, 15),
     ("translation_multi30k", 2): (3, 6),
     ("temperature_check", 3): (10, 20, 30),
-    # The study is rerun as a whole, as if each run had its own data sets.
+    # The study was rerun as a whole; simulate it as if each run had its own data sets.
     ("collection", 3): (12, 24, 36),
     ("collection", 4): (12, 24, 36, 57),
     # The same three modes were measured again.
@@ -239,7 +239,8 @@ def test_schedules_that_share_seeds_rarely_pass_for_equivalent() -> None:
     repeats = 500
     design = smooth_schedules()
     assert design.false_holds(repeats) <= limit(repeats)
-    # If they were judged as independent, they would hold about three times too often.
+    # If the values were judged as independent, claims would hold about three times too
+    # often.
     (part,) = design.parts.values()
     generator = np.random.default_rng(1)
     bound = design.claim.criterion.bounds[0]

@@ -177,7 +177,7 @@ def test_files_of_a_paper_that_is_left_out_are_not_read(params: Params) -> None:
     digests = input_digests(only_cooling)
     assert digests["train_focal"] == digests["embed"] == {}
     assert set(digests["train_cooling"]) == {"camvid"}
-    # Fetch needs Cooling's data sets and those that no paper names.
+    # Fetch needs Cooling's data sets and the data sets that no paper names.
     assert set(digests["fetch"]) == {"digits", "birds", "leaves", "dtd"}
     assert {cell.name for cell in fetch.cells(only_cooling)} == set(digests["fetch"])
 

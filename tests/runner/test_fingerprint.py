@@ -69,7 +69,7 @@ Printed = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def printed() -> Printed:
-    """What code prints in a process that imports the package in a folder."""
+    """The output of code in a process that imports the package of a folder."""
 
     def run(package: Path, code: str, *arguments: str) -> str:
         return subprocess.run(

@@ -1,5 +1,4 @@
-"""Ray, on this machine and on a cluster, gives the results of one process, and says
-what to change.
+"""Ray, here or on a cluster, gives the results of one process; errors name a remedy.
 """
 
 import os

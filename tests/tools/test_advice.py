@@ -123,7 +123,7 @@ def test_numbers_have_at_least_three_significant_digits(
 
 def test_few_calibrated_models_are_told_to_scale() -> None:
     # We expect no wrong advice in 60 reports. If one in ten were wrong, three or fewer
-    # would occur 14 times in 100; with the former rule (always scale), never.
+    # would be wrong 14 times in 100; with the former rule (always scale), never.
     told = [report_of(1.0, seed).data["advice"] for seed in range(60)]
     assert told.count("scale") <= 3
     report = report_of(1.0, 0)

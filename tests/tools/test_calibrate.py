@@ -106,8 +106,8 @@ def test_the_rows_that_are_fitted_are_not_reported(overconfident: Drawn) -> None
 @pytest.mark.parametrize("classes", [2000, 400])
 def test_classes_of_one_row_do_not_decide_which_half_is_fitted(classes: int) -> None:
     # The model is calibrated, so the interval of T contains 1 in about 9 of 10 draws.
-    # When every class of one row went to the fit, 400 rows of 2000 classes gave T =
-    # 1.1.
+    # If every class with a single row went to the fit, 400 rows of 2000 classes would
+    # give T = 1.1.
     covered = 0
     for seed in range(12):
         logits, labels = drawn(400, 1.0, seed=seed, classes=classes)

@@ -1,6 +1,6 @@
 """The shipped heuristic is the scored one.
 
-Inside the fitted range the heuristic leads, outside it the constant does.
+Inside the fitted range `suggest` uses the heuristic, and outside it the constant.
 """
 
 from contextlib import nullcontext

@@ -129,7 +129,8 @@ def test_labels_come_only_from_the_column_of_this_name(tmp_path: Path) -> None:
 def test_two_columns_of_one_name_are_refused(
     names: str, columns: tuple[str, ...], tmp_path: Path
 ) -> None:
-    # pandas renames the second one to logit_0.1, which a pattern would read as a class.
+    # pandas would rename the second column to logit_0.1, which a pattern would read as
+    # a class.
     path = tmp_path / "twice.csv"
     path.write_text(f"{names}\n" + "1.5,0.5,1,0\n" * 20)
     with pytest.raises(

@@ -1,6 +1,6 @@
 """Pretraining trains whole networks of any library in the shared training loop.
 
-Nobody needs to name the last layer.
+The parameters need not name the last layer.
 """
 
 import math

@@ -140,7 +140,7 @@ def run(program: str, folder: Path, *, count: int) -> tuple[int, str]:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what one process and two processes made of all trainings."""
+    """A folder with the results of all trainings, from one process and from two."""
     folder = tmp_path_factory.mktemp("trained")
     for count in (1, 2):
         code, said = run(TRAININGS + STAGE, folder / str(count), count=count)

@@ -180,7 +180,8 @@ def test_close_looks_are_at_the_training_images_after_their_epochs(
     assert {row["epoch"] for row in watch.reliability} == {2, 3}
     assert sum(row["count"] for row in watch.gradient_norms) == 15
     assert sum(row["count"] for row in watch.reliability) == 30
-    # Two of three epochs correspond to four of six, so the second gamma is in use.
+    # Epoch two of three corresponds to epoch four of six, so the second gamma is in
+    # use.
     again = make_trainer(
         "resnet",
         objective=make_loss("focal", {"gamma": 5.0}),

@@ -6,8 +6,8 @@ not. A module of tanh or GELU therefore holds β in a buffer `cooling_scale`, di
 input by β, and multiplies its output by β.
 
 Layer normalisation removes β from its input, except that epsilon then counts 1 / β²
-times as much. Its module therefore divides by β too, but does not multiply: its output
-has the scale of its own weight and bias.
+times as much. Its module therefore divides by β too, but does not multiply: the scale
+of its output is set by its weight and bias.
 """
 
 from collections.abc import Iterable, Mapping

@@ -52,8 +52,8 @@ REFITS = ("whole", "increment")
 class Cooling:
     """Corrects the temperature of a network once per Cooling period (Algorithm 3.1).
 
-    Modifies the network in place: from then on `model(images)` returns logits divided
-    by the scalar buffer `cooling_temperature`, which starts at 1 and is part of
+    Modifies the network in place: `model(images)` then returns logits divided by the
+    scalar buffer `cooling_temperature`, which starts at 1 and is part of
     `state_dict()`. All state lives in the network. To resume, build the network, create
     this object (before `torch.compile`), and load the state. Each period fits the
     temperature T of the network *in front of the buffer* anew and divides the network
@@ -64,8 +64,9 @@ class Cooling:
       (Definition 3.2; `plan_redistribution`). Activations such as tanh then hold the
       scale of their input in a buffer `cooling_scale`, which also starts at 1.
     - "periodic" changes the buffer as long as it stays at or below `max_temperature`.
-      Once it would rise above, "periodic" sets it to `reset_temperature` and spreads
-      the ratio of the two temperatures over the layers (Definition 3.4).
+      If the buffer would exceed `max_temperature`, "periodic" sets it to
+      `reset_temperature` and spreads the ratio of the two temperatures over the layers
+      (Definition 3.4).
 
     Args:
         model: Returns one tensor of logits, shape (n, classes) or (n, classes, ...).

@@ -516,8 +516,7 @@ def _passes(name: str | None, node: fx.Node, tensor: fx.Node) -> bool:
 def _unites(name: str | None, node: fx.Node) -> bool:
     """Whether scaling all tensor inputs alike scales the output."""
     if name in SUMS:
-        # A number other than zero has a scale of its own. The second term may be a
-        # keyword.
+        # A number other than zero has its own scale. The second term may be a keyword.
         terms = node.args[:2]
         scalable = all(isinstance(term, fx.Node) or term == 0 for term in terms)
         return scalable and node.kwargs.keys() <= {"alpha"}

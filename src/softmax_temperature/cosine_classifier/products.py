@@ -165,7 +165,7 @@ class Workers:
     ) -> list[slice]:
         """Slices of problems, at least one per worker if there are enough problems.
 
-        Their lengths differ by one at most.
+        The slices' lengths differ by at most one.
 
         Args:
             weights: Shape (problems, classes, dim).

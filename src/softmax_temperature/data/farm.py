@@ -52,7 +52,7 @@ class _Verb(NamedTuple):
 
 
 class _Adjective(NamedTuple):
-    """An English adjective, and the German ones that translate it."""
+    """An English adjective, and the German adjectives that translate it."""
 
     english: str
     german: tuple[str, ...]

@@ -47,7 +47,7 @@ _RESTORE = "Restore it, or run `dvc repro`, which prepares the data set anew."
 
 
 def image_files(folder: Path) -> list[Path]:
-    """The image files directly in a folder, sorted, without hidden ones.
+    """The image files directly in a folder, sorted; hidden files are left out.
 
     Raises:
         InputError: If the folder cannot be listed, or a file is a broken link or has a

@@ -83,7 +83,7 @@ def _shuffled_labels(size: int, generator: np.random.Generator) -> NDArray[np.in
 
 
 def joined(*words: str) -> str:
-    """The words joined by spaces, without the empty ones."""
+    """The words joined by spaces; empty words are left out."""
     return " ".join(word for word in words if word)
 
 

@@ -27,7 +27,7 @@ class _Arrays:
     Attributes:
         kind: The class in torchvision.datasets.
         files: Pattern of the files below data.root that torchvision reads.
-        options: Arguments of the class, except the one for the part.
+        options: Arguments of the class, except the argument for the part.
         part_argument: Name of the argument for the part.
         parts: The values of that argument for the train and the test part.
     """

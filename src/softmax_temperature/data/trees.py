@@ -139,7 +139,7 @@ def _row(number: int, node: _Node) -> tuple[str, int, int, int]:
 
 
 def tree_words(trees: Iterable[Tree], *, vocabulary_size: int) -> tuple[str, ...]:
-    """The most frequent words of training trees; equally frequent ones by alphabet.
+    """The most frequent words of training trees; equally frequent words by alphabet.
 
     `vocabulary_size` counts all token numbers, including padding and the unknown word.
     """

@@ -85,9 +85,9 @@ def gradient_flow(
 ) -> Flow:
     """Gradient flow of the summed loss of Z = β z(θ).
 
-    dθ/ds = (1/β) Jᵀ residual(Z) in the rescaled time s = β² η t. The state is
-    β (θ - θ_0), so that one integrator tolerance means the same for every β while the
-    kernel is constant.
+    dθ/ds = (1/β) Jᵀ residual(Z) in the rescaled time s = β² η t. The state is β (θ -
+    θ_0), so that an integrator tolerance means the same for every β while the kernel is
+    constant.
     """
 
     def parameters(state: State) -> Tensor:

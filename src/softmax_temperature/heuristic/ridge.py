@@ -144,12 +144,12 @@ class RidgeHeuristic(BaseModel):
 def fit_ridge(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> RidgeHeuristic:
     """Fit the heuristic on all pairs.
 
-    The penalty is the one that loses least accuracy when each data set is left out in
-    turn. If pairs were searched with several initialisations, a pair has weight 1 / (v
-    + mean of v over pairs), scaled to mean 1. v, the column `log_variance`, is the
-    variance over initialisations of the logarithm of the best inverse temperature. The
-    added mean is a floor for initialisations that agree by chance. Otherwise all pairs
-    have the same weight.
+    The chosen penalty loses least accuracy when each data set is left out in turn. If
+    pairs were searched with several initialisations, a pair has weight 1 / (v + mean of
+    v over pairs), scaled to mean 1. v, the column `log_variance`, is the variance over
+    initialisations of the logarithm of the best inverse temperature. The added mean is
+    a floor for initialisations that agree by chance. Otherwise all pairs have the same
+    weight.
 
     Args:
         pairs: As in the package.
@@ -316,8 +316,8 @@ class Study:
     def fitted(self, rows: Rows) -> tuple[Regression, float]:
         """The regression on the given rows, and its penalty.
 
-        The penalty is the one that loses least accuracy when each data set among the
-        rows is left out in turn.
+        The chosen penalty loses least accuracy when each data set among the rows is
+        left out in turn.
         """
 
         def lost(train: Rows, test: Rows) -> Floats:

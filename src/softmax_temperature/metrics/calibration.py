@@ -99,8 +99,8 @@ def adaptive_calibration_error(
 
     Bin sizes differ by at most one: the n % bins bins of lowest confidence hold one
     sample more. All samples are used. If samples of equal confidence lie at an edge,
-    correct and wrong ones are split between both bins in the same proportion.
-    Arguments, return and errors as in `expected_calibration_error`.
+    the correct and the wrong samples are split between both bins in the same
+    proportion. Arguments, return and errors as in `expected_calibration_error`.
     """
     # Deviation: the released code interpolates bin edges between sorted confidences and
     # leaves the bins open on the left. That drops the smallest confidence and every

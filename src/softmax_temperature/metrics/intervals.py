@@ -92,7 +92,7 @@ class BinnedError(NamedTuple):
 
 
 def change_interval(new: BinnedError, old: BinnedError) -> tuple[float, float]:
-    """The 90 % interval of the true error of `new` minus that of `old`, in [-1, 1].
+    """The 90 % interval of the true error of `new` minus the true error of `old`.
 
     Both use the same samples in the same order.
     """

@@ -51,7 +51,7 @@ INTERVAL = (0.05, 0.95)
 
 
 class Difference(NamedTuple):
-    """A metric of arm a minus that of arm b, with its paired 90 % interval."""
+    """The difference of a metric, arm a minus arm b, with its paired 90 % interval."""
 
     value: float
     low: float
@@ -253,7 +253,7 @@ def resample_weights(
 def expected_calibration_error_change(
     logits_a: Tensor, logits_b: Tensor, labels: Tensor, *, bins: int = 15
 ) -> Difference:
-    """ECE of arm a minus that of arm b, as in `paired_difference` but faster.
+    """ECE of arm a minus ECE of arm b, as in `paired_difference` but faster.
 
     Arguments and errors as in `paired_difference`; no resamples are needed.
     """

@@ -90,7 +90,7 @@ class Preprocess:
         colour = colour.contiguous(memory_format=torch.channels_last)
         # Deviation: the paper does not say how it resized images smaller than a
         # network's input. We enlarge them with the same interpolation that shrinks
-        # larger ones.
+        # larger images.
         if min(colour.shape[-2:]) != self.resize:
             mode = functional.InterpolationMode(self.interpolation)
             colour = functional.resize(

@@ -75,8 +75,8 @@ class TreeLSTM(Classifier):
         """Logits of trees from `encode_trees`.
 
         Returns:
-            Logits of the roots, shape (n, num_classes); in training those of all nodes,
-            shape (n, nodes, num_classes + 1).
+            Logits of the roots, shape (n, num_classes); in training, logits of all
+            nodes, shape (n, nodes, num_classes + 1).
         """
         if not self.training:
             return super().forward(inputs)[:, : self.num_classes]

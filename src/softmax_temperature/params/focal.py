@@ -112,7 +112,7 @@ class Task(TaskTraining):
 
 
 class Watching(Section):
-    """Evaluations during a training; `planned_epochs` are those of Figures 3 and A.1.
+    """Evaluations during a training; Figures 3 and A.1 show the `planned_epochs`.
 
     `train_images` training images are evaluated (null: all) every `every` epochs and
     after the first and the last, or after each epoch if the best one is selected.
@@ -195,7 +195,8 @@ class TranslationTask(Section):
     counts pairs; null takes all. Training pairs with more than `longest` tokens are
     left out. Both languages share `vocabulary` word pieces. `recipe.batch_size` counts
     tokens of each language, padding included. Test sentences are translated at the
-    `temperatures` of Figure K.1, at 1, and at the one fitted to validation data.
+    `temperatures` of Figure K.1, at 1, and at the temperature fitted to validation
+    data.
     """
 
     dataset: Name

@@ -1,4 +1,4 @@
-"""The section notebooks: what executed notebooks show. It changes no other result."""
+"""The section notebooks: the contents of executed notebooks, and nothing else."""
 
 from typing import Annotated
 

@@ -264,7 +264,7 @@ class TemperatureCheck(EvaluationSettings):
     def confirmations(self) -> list[Confirmation]:
         """Every confirmation, in the order of the parameters.
 
-        Their seeds are not among those that choose the rate.
+        Their seeds differ from the seeds that choose the rate.
         """
         return [
             Confirmation(name, inverse_temperature, start, self.seeds_of(name) + seed)

@@ -85,7 +85,7 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file; readers see the old bytes or all new ones, even after a kill."""
+    """Write a file; readers see all old or all new bytes, even after a kill."""
     with _replacing(path) as new, new.open("wb") as file:
         yield file
 

@@ -43,8 +43,8 @@ def import_closure(
 ) -> tuple[str, ...]:
     """Sorted names of the modules that `module` imports, directly or not.
 
-    The closure includes `module` and its packages, and for a module of the project (one
-    beside params.yaml) the project's other modules that it imports. It leaves out
+    The closure includes `module` and its packages, and for a module of the project
+    (next to params.yaml) the project's other modules that it imports. It leaves out
     packages that only export names for users, the registry of stages, excluded folders,
     and imports for type checking.
     """
@@ -92,7 +92,7 @@ def code_digest(module: str) -> str:
 
 
 def project_files(module: str) -> list[Path]:
-    """Files of the project's modules, beside params.yaml, in a module's closure."""
+    """Files of the project's modules, next to params.yaml, in a module's closure."""
     return [source_path(name) for name in import_closure(module) if _in_project(name)]
 
 

@@ -39,7 +39,7 @@ def module_of(reference: str) -> str:
 
 
 def search_project_folder() -> None:
-    """Let modules beside params.yaml be imported, in every process of a run."""
+    """Let modules next to params.yaml be imported, in every process of a run."""
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.append(folder)

@@ -42,7 +42,7 @@ def machine() -> dict[str, Any]:
 
 @cache
 def versions(libraries: tuple[str, ...] = LIBRARIES) -> dict[str, str]:
-    """Versions of Python and of libraries, by default those that results depend on."""
+    """Versions of Python and of libraries, by default of all that results depend on."""
     return {"python": platform.python_version()} | {
         name: version(name) for name in libraries
     }

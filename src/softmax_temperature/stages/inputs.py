@@ -1,8 +1,8 @@
-"""The user's files that cells read, and the parameters without the missing ones.
+"""The user's files that cells read, and the parameters without missing files.
 
 Missing files are downloaded if `data.download` is true. The remaining missing files are
-known before anything runs and stop only what needs them: programs, `plan` and `collect`
-all take their parameters from `without_missing`.
+known before anything runs, and stop only the cells that need them: programs, `plan` and
+`collect` all take their parameters from `without_missing`.
 """
 
 from __future__ import annotations

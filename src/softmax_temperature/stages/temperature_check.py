@@ -44,7 +44,7 @@ CHOICE = "choice.json"
 
 # Deviation: we have the abstract of the paper but not its text. Optimizer, schedules,
 # epochs, batch sizes, grids of learning rates and numbers of seeds are ours, each
-# explained beside its value in the parameters. Weight decay is zero, because it would
+# explained next to its value in the parameters. Weight decay is zero, because it would
 # affect the size of the logits as well.
 
 # Trainings run as parallel cells in processes instead of one stacked batched step: on a

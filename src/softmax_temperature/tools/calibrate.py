@@ -185,7 +185,7 @@ class CalibrationReport:
         return f"T = {three_digits(temperature)}, by {arm.upper()}"
 
     def origin(self) -> str:
-        """A sentence about the rows that were fitted and those that were reported."""
+        """A sentence about the fitted rows and the reported rows."""
         fitted = f"{self.data['rows']['fitted']:,}"
         reported = f"{self.data['rows']['reported']:,}"
         fit_on = self.data["settings"]["fit_on"]

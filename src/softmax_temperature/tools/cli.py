@@ -377,7 +377,7 @@ def scorecard(
         ),
     ] = None,
 ) -> None:
-    """Print each claim's verdict, and what other studies say of it.
+    """Print each claim's verdict, and the other studies' results.
 
     Example: softmax-temperature scorecard focal
     """
@@ -462,7 +462,7 @@ def compare(
         ),
     ] = None,
 ) -> None:
-    """Check whether the results in this folder are those of a commit.
+    """Check whether the results in this folder equal the results of a commit.
 
     Counts the files that are equal, and names the largest relative difference of a
     number and every verdict that differs. Exits with 1 if it is not a reproduction.
@@ -514,7 +514,7 @@ def rejudge(
 
     Use it after changing a paper's tables or claims. It writes the tables, claims.json
     and metrics.json in results/PROFILE/PAPER, needs no data/, and prints every verdict
-    that changed. Deviations stay those of the run.
+    that changed. The list of deviations stays as the run wrote it.
     """
     from softmax_temperature.tools import verdicts
 

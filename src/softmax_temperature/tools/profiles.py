@@ -86,7 +86,7 @@ def _as_yaml(parameters: CommentedMap) -> str:
     """
     _open(parameters)
     text = _dumped(parameters)
-    # Add an empty line before each section, including those from an overlay.
+    # Add an empty line before each section, including sections from an overlay.
     text = re.sub(r"(?<!\n)\n(?=\w+:[^\n]*\n )", "\n\n", text)
     for _ in range(_MOST_DUMPS):
         loaded = YAML().load(text)
@@ -101,7 +101,7 @@ def _as_yaml(parameters: CommentedMap) -> str:
 def _open(mapping: CommentedMap, indent: int = 0) -> None:
     """Write lists, and mappings too long for a line, on several lines.
 
-    DVC replaces all lists by plain ones, which ruamel writes on several lines outside
+    DVC replaces all lists by plain lists, which ruamel writes on several lines outside
     of braces; and ruamel would break a long line after any word.
     """
     for key, value in mapping.items():

@@ -69,7 +69,7 @@ class StagePlan:
 def plan(params: Params) -> list[StagePlan]:
     """Plan a run of the project in the current folder, without running anything.
 
-    Raises InputError if the package in this folder is not the one that is imported.
+    Raises InputError if the imported package is not the package in this folder.
     """
     _require_package_of_this_folder()
     recorded = recorded_stages(Path("results") / params.profile)
@@ -219,7 +219,7 @@ class Verified(NamedTuple):
     Attributes:
         artifacts: Number of folders with a manifest.
         checkpoints: Number of checkpoints.
-        problems: One line per file that differs from what was written.
+        problems: One line per file that differs from the file that was written.
     """
 
     artifacts: int

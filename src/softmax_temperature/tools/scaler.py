@@ -186,7 +186,7 @@ class TemperatureScaler(
         return logits, labels
 
     def _checked(self, logits: Any) -> Any:
-        """Logits to scale, refused if malformed or unlike the fitted ones."""
+        """Logits to scale, refused if malformed or unlike the fitted logits."""
         check_is_fitted(self)
         _check_scores(logits)
         _check_two_dimensions(logits)
@@ -326,7 +326,7 @@ class TemperatureScaled(nn.Module):
         return logits / self.temperature
 
     def _check_classes(self, shape: tuple[int, ...]) -> None:
-        """Refuse logits unless their number of classes is that of the fit."""
+        """Refuse logits unless they have as many classes as the fitted logits."""
         # A binary classifier may drop the dimension of its only logit.
         squeezed = self._classes == 1 and len(shape) < 2
         known = self._classes is None or squeezed

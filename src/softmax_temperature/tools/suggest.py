@@ -200,7 +200,7 @@ def checked_rows(
     Args:
         embeddings: Numbers of shape (n, dim).
         labels: Whole numbers of shape (n,), or one-hot.
-        classes: Sorted labels that class indices refer to; by default those in
+        classes: Sorted labels that class indices refer to; by default all labels in
             `labels`.
         name: Prefix of the arguments' names in messages.
 

@@ -1,6 +1,6 @@
 """The scorecard of all claims, rejudging, and the register.
 
-All three read `results/`; the register holds what must not change.
+All three read `results/`. The register holds the designs, which must not change.
 """
 
 import textwrap

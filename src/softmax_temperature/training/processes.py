@@ -1,8 +1,8 @@
 """One training in several processes, one per GPU, which divide every batch.
 
 `torchrun` starts them. Each process computes the logits of its share of a batch and
-receives those of the other shares, so that every process computes the loss of the whole
-batch, even if the loss couples samples. The gradients of the shares are added up.
+receives the logits of the other shares, so that every process computes the loss of the
+whole batch, even if the loss couples samples. The gradients of the shares are added up.
 Batches, steps and weights equal a single process's up to the rounding of sums; dropout
 draws other masks. Batch norm needs the statistics of the whole batch, which torch
 gathers only on GPUs: without GPUs a network with batch norm is refused.
@@ -70,7 +70,7 @@ class Processes:
         return batch.tensor_split(self.count)[self.rank]
 
     def all_logits(self, share: Tensor) -> Tensor:
-        """The logits (n, ...) of the whole batch from those of this process's share.
+        """Gather the logits (n, ...) of the whole batch from all processes' shares.
 
         Only this share carries gradients.
         """

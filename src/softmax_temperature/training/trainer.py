@@ -82,7 +82,7 @@ class Trainer:
         self.steps_per_epoch = len(samples) // self._batch_size
 
     def capture_steps(self) -> str | None:
-        """Replay steps as a CUDA graph from now on.
+        """Replay all further steps as a CUDA graph.
 
         Returns None if it can. Otherwise prints the reason and returns it.
         """

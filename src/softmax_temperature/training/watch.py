@@ -41,10 +41,10 @@ class Watch(Callback):
     Figure 3). `reliability` has a row for each of `reliability_epochs` and bin (Figure
     A.1), with None for the means of an empty bin.
 
-    Epochs count from 1. The watch evaluates every `every`-th epoch, the first, the last
-    `final` ones, and the epochs in the two sets. `history` describes the logits
-    multiplied by the loss's inverse temperature. Raises ValueError if samples are
-    passed as another split.
+    Epochs count from 1. The watch evaluates every `every`-th epoch, the first epoch,
+    the last `final` epochs, and the epochs in the two sets. `history` describes the
+    logits multiplied by the loss's inverse temperature. Raises ValueError if samples
+    are passed as another split.
     """
 
     kept = ("history", "gradient_norms", "reliability")

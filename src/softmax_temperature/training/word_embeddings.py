@@ -54,7 +54,7 @@ def start_embedding(
 def described(about: dict[str, Any] | None) -> str | None:
     """The source of word vectors, in words; None for images.
 
-    `about` is what `start_embedding` returned.
+    `about` is the return value of `start_embedding`.
     """
     if about is None:
         return None

@@ -119,7 +119,8 @@ def test_suggest_costs_the_prediction_inside_its_range_and_the_constant_outside(
     }
     table = cost_of_suggest(with_costs(runs, costs, "set3"))
     rows = table.set_index(["range", "rule"])
-    # Five of forty pairs are outside: all pairs of one of the eight data sets.
+    # Five of forty pairs are outside the range: all pairs of one of the eight data
+    # sets.
     sizes = {"all": (40, 8), "inside": (35, 7), "outside": (5, 1)}
     means = {"all": (35 * 0.01 + 5 * 0.05) / 40, "inside": 0.01, "outside": 0.05}
     for name, (count, data_sets) in sizes.items():
@@ -151,8 +152,8 @@ def test_plateaus_are_medians_over_backbones(runs: Runs) -> None:
     assert set(table["dataset"]) == set(DATASETS)
     assert set(table["plateau_low"]) == {30.0}
     assert set(table["width"]) == {30.0}
-    # The best test accuracy on the grid is 0.99; subtract that at inverse temperature
-    # 1.
+    # The gain is the best test accuracy on the grid, 0.99, minus the accuracy at
+    # inverse temperature 1.
     assert table["gain_over_1"].tolist() == pytest.approx([0.29] * len(DATASETS))
 
 

@@ -200,7 +200,7 @@ def test_redistribution_below_temperature_1_is_not_comparable(runs: Runs) -> Non
 def test_an_arm_is_judged_by_its_values_and_not_by_its_name(
     runs: Runs, factors: dict[str, Any], name: str
 ) -> None:
-    # The profile still calls the arm "last_layer", and its cells have that name.
+    # The profile still calls the arm "last_layer", and its cells keep that name.
     runs = runs.only(
         where(role="table_1", schedule="none") & ~where(mode="distributed")
     )
@@ -300,7 +300,8 @@ def test_last_layer_is_best_only_if_it_is_within_a_point_on_every_schedule(
 ) -> None:
     name = "last-layer-is-best"
     assert verdict(runs, name)["verdict"] == HOLDS
-    # Two points worse on one schedule, but less than half a point on average.
+    # Distributed Cooling is two points worse on one schedule, but less than half a
+    # point on average.
     behind = where(mode="distributed", schedule="piecewise")
     level = {"none": 0.016, "piecewise": 0.0064 + 0.02}
     runs = shifted(runs, level["none"], where(mode="distributed", schedule="none"))

@@ -1,4 +1,4 @@
-"""Figures show the runs' numbers and omit missing ones."""
+"""Figures show the runs' numbers and omit missing numbers."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -204,8 +204,8 @@ def test_training_curves_have_a_row_a_schedule_and_test_data_their_own_scale(
         f"schedule:\n{title}" for title in titles
     ]
     test, train = (lines(axes, figures.COLOURS["none"])[0] for axes in panels[8:10])
-    # After the last epoch the seeds have 74.7, 74.8 and 74.9. Each earlier epoch has 5
-    # points less, and training data have 10 more.
+    # After the last epoch the seeds have 74.7, 74.8 and 74.9. Each earlier epoch is 5
+    # points lower, and training data are 10 points higher.
     assert test == pytest.approx([49.8, 54.8, 59.8, 64.8, 69.8, 74.8])
     assert train == pytest.approx([value + 10 for value in test])
     assert panels[0].get_ylim() == panels[2].get_ylim() != panels[1].get_ylim()

@@ -39,7 +39,7 @@ def made(name: str, runs: Runs) -> pd.DataFrame:
 
 
 def cell(table: pd.DataFrame, **values: Any) -> pd.Series:
-    """The only row with some values; of the accuracy, where nothing else is asked."""
+    """The only row with some values. The metric is accuracy unless another is given."""
     if "metric" in table:
         values = {"metric": "accuracy"} | values
     rows = where(**values).select(table)
@@ -49,8 +49,8 @@ def cell(table: pd.DataFrame, **values: Any) -> pd.Series:
 
 def test_a_number_of_table_1_by_hand(runs: Runs) -> None:
     row = cell(made("table_1", runs), **VGG, **UNSCHEDULED)
-    # The seeds have 0.795, 0.797 and 0.799; the paper has 79.2 ± 0.2 over three runs.
-    # Both means have a variance of 4e-6 / 3.
+    # The seeds have 0.795, 0.797 and 0.799; the paper prints 79.2 ± 0.2 over three
+    # runs. Both means have a variance of 4e-6 / 3.
     numbers = row[["ours", "ours_sd", "published", "published_sd"]].tolist()
     assert numbers == pytest.approx([0.797, 0.002, 0.792, 0.002])
     difference = row["difference_in_standard_errors"]
@@ -134,8 +134,8 @@ def test_segmentation_of_the_papers_data_stands_beside_the_printed_numbers(
     table = made("section_4_4", ade)
     assert set(table["status"]) == {"measured"}
     row = cell(table, dataset="ADE20K (256x256)", mode="none", metric="pixel_accuracy")
-    # Seeds have 0.70 and 0.71; 70.9 is printed without a deviation. So the only error
-    # is ours, 0.005.
+    # Seeds have 0.70 and 0.71; 70.9 is printed without a deviation. The standard error
+    # is therefore ours alone, 0.005.
     difference = row["difference_in_standard_errors"]
     assert difference == pytest.approx((0.705 - 0.709) / 0.005)
 

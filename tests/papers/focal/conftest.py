@@ -107,7 +107,7 @@ def _runs() -> Runs:
 
 
 def _history(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
-    """Scores after each epoch; the last ones equal those of the evaluation."""
+    """Scores after each epoch; the last scores equal the evaluation's."""
     is_ce = arm == "CE"
     rows = []
     for epoch in range(1, EPOCHS + 1):

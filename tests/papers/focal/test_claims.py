@@ -229,7 +229,7 @@ def _runs() -> Runs:
 
 def judged(runs: Runs, name: str) -> dict[str, Any]:
     (claim,) = (claim for claim in CLAIMS if claim.id == name)
-    # Data that are the same in all studies are shown only in the primary one.
+    # Data that are the same in all studies are shown only in the primary study.
     profile = claim.primary if claim.same_everywhere else "study"
     return judge_all("focal", [claim], runs, profile=profile)[0]
 
@@ -438,7 +438,7 @@ def test_the_paper_chooses_among_all_epochs() -> None:
 
 
 def test_texts_do_not_speak_for_images(runs: Runs) -> None:
-    # On the texts, whose rows in Table 1 are separate, label smoothing is better.
+    # On the texts, which have separate rows in Table 1, label smoothing is better.
     texts = MAIN & LS_005 & ~where(embeddings=None)
     turned = shifted(runs, "ece", -0.047, among=texts, epoch=EPOCHS[-1])
     row = judged(turned, "flsd-53-beats-every-baseline")

@@ -33,7 +33,7 @@ def page(project_root: Path) -> str:
 
 
 def estimates(root: Path) -> Iterator[tuple[float, float, float]]:
-    """Value and interval of every claim and task, as they are and in points."""
+    """Value and interval of every claim and task, in the claim's unit and in points."""
     for study in STUDIES:
         path = root / "results" / study / "focal" / "claims.json"
         for row in json.loads(path.read_text(encoding="utf-8")):
@@ -91,7 +91,7 @@ def of_tables(root: Path, study: str, dataset: str) -> dict[tuple[str, str], Any
 def printed_on(dataset: str) -> dict[tuple[str, str], float]:
     """Printed numbers by loss and metric, NaN if unknown.
 
-    The numbers on CIFAR-10 are those of a ResNet-50.
+    The numbers on CIFAR-10 are for a ResNet-50.
     """
     both = pd.concat([printed_numbers("Table 1"), printed_numbers("Table 2")])
     networks = ("ResNet-50", "Global Pooling CNN", "Tree-LSTM")

@@ -66,8 +66,8 @@ def test_numbers_over_seeds_by_hand(runs: Runs) -> None:
     assert row[["seeds", "diverged_seeds", "status"]].tolist() == [1, 1, "measured"]
     lost = cell(table, dataset="digits", network="small", method="Brier", metric="ece")
     assert lost[["seeds", "diverged_seeds", "status"]].tolist() == [0, 2, "diverged"]
-    # FLSD-53 has two equal temperatures. Brier has one seed, and temperatures have no
-    # bootstrap. So neither has a standard error.
+    # Neither loss has a standard error: FLSD-53 has two equal temperatures; Brier has
+    # one seed, and temperatures have no bootstrap.
     for method in ("FLSD-53", "Brier"):
         assert np.isnan(cell(table, **OURS, method=method, metric="temperature")[ERROR])
 
@@ -183,7 +183,7 @@ def test_early_stopping_is_shown_over_all_epochs_and_near_the_best(runs: Runs) -
         name: cell(table, **about, criterion=name)["ours"]
         for name in ("ece", "ece, near best accuracy")
     }
-    # The others tie, so the first is taken.
+    # The other epochs tie, so the first one is taken.
     assert ours == pytest.approx({"ece": 0.04, "ece, near best accuracy": 0.01})
 
 
@@ -246,7 +246,7 @@ def test_tables_say_what_is_not_as_printed(runs: Runs) -> None:
     assert set(rows.loc[rows["task"] == CIFAR, "differs"]) == {
         f"7 of 350 epochs, half of {CIFAR}"
     }
-    # The one that was trained longer has no printed number.
+    # The run that was trained longer has no printed number.
     assert set(rows.loc[rows["task"] == DIGITS, "differs"]) <= {"half of digits-small"}
     assert rows.loc[rows["status"].str.startswith("not run"), "differs"].isna().all()
 

@@ -314,7 +314,8 @@ def test_intervals_by_hand() -> None:
         [0.3, 0.07**0.5, 0.3 - half, 0.3 + half]
     )
     assert found.n == 6
-    # If tasks have one value each, the spread of their means 0.1, 0.2 and 0.6 is used.
+    # If tasks have one value each, the error comes from the spread of the values 0.1,
+    # 0.2 and 0.6.
     found = OverTasks(tuple(Task(str(mean), (mean,)) for mean in (0.1, 0.2, 0.6)))
     half = 2.919986 * (0.07 / 3) ** 0.5
     assert found.estimate().ends == pytest.approx((0.3 - half, 0.3 + half))
@@ -437,7 +438,7 @@ def test_every_claim_with_optional_parts_names_what_was_not_run(
 def test_if_one_part_is_enough_each_part_shows_its_own_verdict() -> None:
     row = judged(above(some=True), seeds(-0.5), seeds(0.6))
     assert [part["verdict"] for part in row["parts"]] == [CONTRADICTED, HOLDS]
-    # The first level is the claim's own, the second is that for one of two parts.
+    # The first level is the claim's own, the second is the level for one of two parts.
     assert [part["level"] for part in row["parts"]] == pytest.approx([0.9, 0.95])
     said = texts(row)["ours"]
     assert (

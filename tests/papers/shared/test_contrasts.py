@@ -1,4 +1,4 @@
-"""Contrasts select runs by factors, pair those that share the rest, or refuse."""
+"""Contrasts select runs by factors, and pair runs that share all other factors."""
 
 from dataclasses import replace
 from typing import Any

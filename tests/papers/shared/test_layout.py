@@ -25,7 +25,7 @@ COLUMNS = [
 def made(
     printed_runs: int | None = None, *, printed_only: bool = False, **changes: object
 ) -> pd.DataFrame:
-    """One of our numbers, over four seeds, and two printed ones."""
+    """One of our numbers, over four seeds, and two printed numbers."""
     ours = {
         "task": "toy",
         "dataset": "a",

@@ -97,7 +97,7 @@ def from_zero(network: str, seed: int, inverse_temperature: float, slope: float)
 
 
 def from_a_norm(network: str, seed: int, norm: float, dynamics: str) -> Row:
-    """A flow with constant event times for small logits, proportional ones for large.
+    """A flow with event times that are constant, then proportional to the norm.
 
     The linearised dynamics must not count: here they would bend every slope.
     """
@@ -273,7 +273,7 @@ def test_claims_about_norms_fail_where_a_slope_is_off(
 ) -> None:
     row = judged(name, early(bent(event, power)))
     assert (row["verdict"], row["value"]) == (CONTRADICTED, pytest.approx(power))
-    # A deviation of a quarter of that size is within the margin.
+    # A deviation of a quarter of the size is within the margin.
     near = early(bent(event, power / 4))
     assert judged("early-small-logits", near)["verdict"] == HOLDS
     assert judged("early-large-logits", near)["verdict"] == HOLDS

@@ -1,4 +1,4 @@
-"""The judged trainings are those that validation data prefer."""
+"""The judged trainings have the learning rates of best validation accuracy."""
 
 import pytest
 

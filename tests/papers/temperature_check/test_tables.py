@@ -56,7 +56,8 @@ def test_confidence_leaves_out_fits_at_a_bound() -> None:
 def test_the_three_temperatures_are_inverse_ones(runs: Runs) -> None:
     table = tables.three_temperatures(runs)
     assert table["sweep"].tolist() == ["wrn", "gru"]
-    # The heuristic's temperature is that of the chosen learning rate only.
+    # The heuristic's temperature comes only from the training with the chosen learning
+    # rate.
     names = ["training_best", "post_hoc", "cooling", "heuristic"]
     wrn, gru = table[names].to_numpy(float)
     assert wrn == pytest.approx([0.1, 0.5, 0.25, 20])

@@ -1,4 +1,4 @@
-"""BLEU equals sacrebleu's; streamed calibration equals that of all logits at once."""
+"""BLEU equals sacrebleu's; streaming does not change the calibration."""
 
 import re
 import subprocess
@@ -86,7 +86,7 @@ def test_the_best_temperature_is_that_of_temperature_scaling(
     tokens: tuple[torch.Tensor, torch.Tensor],
 ) -> None:
     fitted = fit_temperature(*tokens, criterion="ece")
-    # Temperatures between those of the grid are also computed, but never chosen.
+    # Temperatures between the grid's are also computed, but never chosen.
     rows = calibration_by_temperature(
         [tokens], sorted({*TEMPERATURE_GRID, *(t + 0.05 for t in TEMPERATURE_GRID)})
     )

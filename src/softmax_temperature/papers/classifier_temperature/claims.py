@@ -1,10 +1,10 @@
 """The sentences of the cosine-classifier paper, as claims.
 
-Section 3.1 and Figure 2 speak of rescaling, section 4.3 with Figures 3 and 4 and Table
-1 of correlations. The pairs of one data set share its classes and samples. A data set
-therefore counts once, and intervals are over data sets; for a correlation over pairs,
-they come from the jackknife. The paper uses no untrained backbones, so they are left
-out.
+Section 3.1 and Figure 2 are about rescaling; section 4.3, Figures 3 and 4 and Table 1
+are about correlations. The pairs of one data set share its classes and samples. A data
+set therefore counts once, and intervals are over data sets; for a correlation over
+pairs, they come from the jackknife. The paper uses no untrained backbones, so they are
+left out.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _rescaling(optimizer: str) -> Difference:
 
 
 def _against(name: str) -> Correlation:
-    """|r| of feats_corr minus that of another statistic."""
+    """|r| of feats_corr minus |r| of another statistic."""
     return Correlation(
         of=statistic(STRONGEST),
         against=BEST_INVERSE_TEMPERATURE,

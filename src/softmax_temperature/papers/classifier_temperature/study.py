@@ -82,7 +82,7 @@ def _high_temperatures(table: pd.DataFrame) -> pd.Series[bool]:
 
 
 UPPER_HALF = Where("the upper half of the grid", _high_temperatures)
-"""The inverse temperatures from the median of the grid of Figure 2 on."""
+"""The inverse temperatures at and above the median of Figure 2's grid."""
 
 # Metrics.
 # ------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ def changes(table: pd.DataFrame, main: pd.DataFrame) -> list[str]:
         table: The runs.
         main: The runs of the main recipe.
 
-    If a run without Cooling has no change of its own, it gets the change of its
+    A run without Cooling may itself change nothing. It then gets the change of its
     experiment, which changes only Cooling.
     """
     labels = []

@@ -1,7 +1,7 @@
 """The runs of the Cooling paper, and its arms as predicates on their factors.
 
 A run trains a network on a data set with a schedule, with or without Cooling. The role
-of a run is the table or figure of the paper for which its profile makes it.
+of a run is the table or figure of the paper that it belongs to.
 """
 
 from __future__ import annotations

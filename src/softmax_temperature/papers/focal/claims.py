@@ -1,9 +1,9 @@
 """The sentences of the focal paper, as claims.
 
-Sections 3 and 4 with Figures 1 to 3 speak of training, section 5 with Tables 1 to 3 of
-calibration, the appendices of a linear model (C), confident predictions (H), norms (I),
-early stopping (J) and translation (K). Claims on classifiers use only runs of the main
-recipe (not of its variants) that did not diverge.
+Sections 3 and 4 with Figures 1 to 3 are about training, and section 5 with Tables 1 to
+3 is about calibration. The appendices are about a linear model (C), confident
+predictions (H), norms (I), early stopping (J) and translation (K). Claims on
+classifiers use only runs of the main recipe (not of its variants) that did not diverge.
 """
 
 from collections.abc import Mapping
@@ -157,7 +157,7 @@ def _difference(
 ) -> Difference:
     """The difference of a number between the runs with two losses.
 
-    A loss may have a recipe of its own, as the Brier loss has, which is averaged.
+    A loss may have its own recipe: the Brier loss is averaged over a batch.
     """
     return Difference(
         of=of,

@@ -44,7 +44,7 @@ def with_panels(runs: Runs, params: Params, pixels: Path) -> tuple[Runs, Picture
         runs: The runs, with the predictions recorded before.
         params: The parameters.
         pixels: The file with the pictures recorded before. If an experiment's trainings
-            are not on this machine, its recorded ones stay.
+            are not on this machine, its recorded pictures stay.
 
     Returns:
         The runs with their table `panels`, and the pictures by experiment.

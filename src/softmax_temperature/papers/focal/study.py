@@ -168,7 +168,7 @@ LINEAR = where(task="linear").called("the linear model")
 TRANSLATION = where(task="translation", diverged=False).called("translation")
 
 # For translation the paper names a loss without its gamma or smoothing, and our copy of
-# appendix K lacks them. These values are the ones in profile `defaults`.
+# appendix K lacks them. These values come from profile `defaults`.
 TRANSLATION_LOSSES: Mapping[str, Where] = {"CE": CE, "LS": LS_01, "FL": FL_1}
 _TRANSLATION_LABELS = {"LS-0.1": "LS", "FL-1": "FL"}
 

@@ -1,8 +1,8 @@
 """The report: self-contained HTML pages made from results/ and the README's picture.
 
 `results/index.html` shows the picture and the verdict on every claim.
-`results/<profile>/index.html` shows the claims of a profile; the folder `pages/` beside
-it has each paper's tables and figures, and the records that its numbers link to. If
+`results/<profile>/index.html` shows the claims of a profile; the folder `pages/` next
+to it has each paper's tables and figures, and the records that its numbers link to. If
 results are missing, the pages say so.
 """
 
@@ -215,7 +215,7 @@ class Records(NamedTuple):
 
 
 class Paper(NamedTuple):
-    """The results of a paper in a profile; missing ones are empty or None.
+    """The results of a paper in a profile; missing results are empty or None.
 
     Attributes:
         slug: Name of the paper's folder.

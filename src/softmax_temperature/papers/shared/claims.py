@@ -7,7 +7,7 @@ bound. A claim without a measurement is not tested. Every claim of a paper has a
 
 Each claim names its primary study, which gives the claim's verdict, and the number of
 looks at each study's data: after k looks, data are judged at the level 1 - 0.10 / k.
-docs/protocol.md has the rules; `registry` compares the claims with the registered ones.
+docs/protocol.md has the rules; `registry` compares the claims with the register.
 """
 
 from __future__ import annotations

@@ -360,7 +360,7 @@ def _recorded(folder: Path, tables: Sequence[str]) -> Runs | None:
 def _still_declared(
     folder: Path, recorded: Runs | None, declared: Sequence[DeclaredRun]
 ) -> set[str]:
-    """The recorded cells whose factors and parameters equal the declared ones."""
+    """The recorded cells whose factors and parameters equal the declared runs'."""
     if recorded is None:
         return set()
     known = results.read_json(folder / RECORDS) or {"cells": [], "parameters": {}}

@@ -572,8 +572,8 @@ def _averaged(
 ) -> pd.Series[float]:
     """The mean of the values with equal keys, where none of these values is missing.
 
-    Otherwise the mean of a seed with missing values would be over other conditions than
-    that of the seed that it is compared with.
+    With missing values, the means of two seeds that are compared would be over
+    different conditions.
     """
     groups = numbers.groupby(list(keys))
     counts = groups.size()

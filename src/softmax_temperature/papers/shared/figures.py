@@ -71,8 +71,8 @@ _SAVED: Any = {
 # Files are written without times and versions, which differ even if the numbers are
 # equal.
 _METADATA: Any = {"svg": {"Date": None}, "png": {"Software": None}}
-# These are seaborn's style "ticks" and its context "paper", whose sizes are 0.8 times
-# those of a notebook.
+# These are seaborn's style "ticks" and its context "paper", whose sizes are 0.8 times a
+# notebook's sizes.
 _DRAWN: Any = {
     "axes.axisbelow": True,
     "axes.edgecolor": ".15",
@@ -221,7 +221,7 @@ def over_epochs(
 ) -> None:
     """Draw a band over epochs, with gaps between distant epochs.
 
-    If a study skipped epochs, dots mark the evaluated ones. A line ends if the next
+    If a study skipped epochs, dots mark the evaluated epochs. A line ends if the next
     evaluated epoch is more than `WIDE_GAP` times the usual distance away; an isolated
     epoch is a dot with its standard deviation.
     """

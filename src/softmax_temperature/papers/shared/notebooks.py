@@ -312,7 +312,7 @@ def opened(
 
 
 def _without(tasks: Collection[str], table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a table without those of the hidden tasks."""
+    """The rows of a table without the rows of hidden tasks."""
     if not tasks or "task" not in table:
         return table
     return table[~table["task"].isin(tasks)]
@@ -342,7 +342,7 @@ def _is_place(place: str, where: str) -> bool:
 
 
 def show(outputs: Iterable[Any]) -> None:
-    """Display several outputs, skipping those that are None."""
+    """Display several outputs, skipping any that are None."""
     for output in outputs:
         if output is not None:
             display(output)  # type: ignore[no-untyped-call]
@@ -369,7 +369,7 @@ def shown(
         name: A name that is unique in the notebook; otherwise pandas draws one at
             random.
         percent: The columns of fractions to show in percent.
-        digits: Digits after the point. Whole numbers have none, and small ones have
+        digits: Digits after the point. Whole numbers have none, and small numbers have
             enough to show one significant digit.
         numbers: The columns to link; None for all numeric columns.
     """

@@ -2,7 +2,7 @@
 
 `runs.csv` has one row per training: its factors (`dataset`, `network`, `loss`, `seed`,
 ...), facts about it (`diverged`, `epochs_done`), and `cell`, the work that made it.
-`tables/values.csv` has what was measured, one row per run, split, epoch and whether
+`tables/values.csv` has the measured values, one row per run, split, epoch and whether
 logits were `scaled`, with one column per metric. The long form would repeat the four
 keys for every metric and triple the size of the files. `Runs.measurements` is the long
 form.

@@ -381,8 +381,8 @@ class Fitted(Quantity):
     ) -> float:
         """Power with n values, assuming the standard error scales as 1/√n.
 
-        The degrees of freedom grow in proportion to n, or are n - 1 if the measured
-        ones are fewer than the measured values.
+        The degrees of freedom grow in proportion to n, or are n - 1 if there are fewer
+        measured degrees of freedom than measured values.
         """
         if self.error is None or self.degrees < 1:
             return 0.0

@@ -130,7 +130,7 @@ def _mark_at_edge(
 
 
 def _same_span(panels: Sequence[Axes], limits: Sequence[tuple[float, float]]) -> None:
-    """Make all panels span the same number of points, chosen from the given ones."""
+    """Make all panels span the same number of points, one of the given numbers."""
     widest = max((high - low for low, high in limits), default=0)
     span = min(PERCENT, 1.15 * widest)
     for axes, (low, high) in zip(panels, limits, strict=True):

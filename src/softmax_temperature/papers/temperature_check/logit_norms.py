@@ -82,7 +82,7 @@ class MinusHalf(ChosenDifference):
 
 
 def why_one_regime(chosen: pd.DataFrame, over: str) -> str:
-    """Reason why the starts show only one regime of the theory; "" if not so."""
+    """Reason why starts show only one regime of the theory; "" if they show two."""
     norms = chosen.groupby(over)["initial_logit_norm"].mean()
     if norms.min() <= SMALLEST and norms.max() >= LARGEST:
         return ""

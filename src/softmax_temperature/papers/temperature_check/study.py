@@ -72,8 +72,8 @@ bound was 0.2, and was chosen anew after the slopes at 0.2, 0.05 and 0.02 were s
 """
 SMALL = 0.35
 LARGE = 20.0
-"""Two norms of one image's tempered logits. Up to the first, a softmax of ten classes
-is nearly uniform; from the second on it is nearly certain.
+"""Two norms of one image's tempered logits. A softmax of ten classes is nearly uniform
+up to the first norm, and nearly certain above the second.
 """
 
 # Kinds of runs. -----------------------------------------------------------------------
@@ -279,10 +279,10 @@ def _kernel_is_still(runs: Runs) -> pd.Series[bool]:
 def numbers(runs: Runs, of: Where = ALL) -> pd.DataFrame:
     """One row per training, with its factors, metrics and cell.
 
-    The columns are those of `runs.table`, `validation_accuracy`, `test_accuracy` (of a
-    diverged training that of guessing), `test_nll`, `test_ece`, `confidence`,
-    `temperature`, `at_bound`, `scaled_nll`, `scaled_ece`, `cooled_temperature`,
-    `heuristic` and `cells`.
+    The columns are the columns of `runs.table`, `validation_accuracy`, `test_accuracy`
+    (the accuracy of guessing for a diverged training), `test_nll`, `test_ece`,
+    `confidence`, `temperature`, `at_bound`, `scaled_nll`, `scaled_ece`,
+    `cooled_temperature`, `heuristic` and `cells`.
     """
     chosen = runs.select(TRAINING & of)
     measured = {name: metric.of(runs, chosen) for name, metric in _NUMBERS.items()}

@@ -80,8 +80,8 @@ class TranslationTransformer(nn.Module):
     def decode(self, targets: Tensor, memory: Tensor, source_padding: Tensor) -> Tensor:
         """The last layer's inputs (b, t, width) of decoder inputs (b, t).
 
-        These are padded on the right, and no position sees later ones. `source_padding`
-        (b, s) is true where the source is padding.
+        Decoder inputs are padded on the right, and no position sees later positions.
+        `source_padding` (b, s) is true where the source is padding.
         """
         length = targets.shape[1]
         mask = torch.ones(length, length, dtype=torch.bool, device=targets.device)

@@ -58,7 +58,7 @@ class Vocabulary:
 
     @property
     def size(self) -> int:
-        """The number of pieces, including the reserved ones."""
+        """The number of pieces, including reserved pieces."""
         return int(self._tokenizer.get_vocab_size())
 
     def encode(self, sentences: Iterable[str]) -> Ragged:
