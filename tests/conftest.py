@@ -24,7 +24,7 @@ BROWSERS = (
 )
 
 
-# These must be set before torch and numpy are imported, for instance by a conftest.py
+# Set these variables before torch and numpy are imported, for instance by a conftest.py
 # below. Programs started by tests inherit them. Tests use one thread because the last
 # bits of a sum depend on the number of threads, and because tests run in parallel.
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):

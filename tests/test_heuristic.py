@@ -361,7 +361,8 @@ def test_bad_arguments_and_plateaus_are_refused_by_name() -> None:
 
 def test_a_pair_is_inside_where_the_heuristic_of_the_other_data_sets_says_so() -> None:
     pairs = make_pairs(noisy_law)
-    # Without this, nearly every pair would be the extreme one in some statistic.
+    # Without clipping, nearly every pair would have the extreme value of some
+    # statistic.
     pairs[list(STATISTICS)] = pairs[list(STATISTICS)].clip(-0.8, 0.8)
     pairs.loc[7, "dim"] = 0.81
     curves = pairs[["dataset", "backbone"]].merge(

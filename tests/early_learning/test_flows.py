@@ -161,6 +161,6 @@ def test_networks_become_their_linearisation_as_the_inverse_temperature_grows(
         assert list(column) == sorted(column, reverse=True)
         assert column[-1] < 1e-3
         if name == "mlp":
-            # For a smooth network the distance is proportional to 1 / β where it is
-            # small.
+            # For a smooth network the distance is proportional to 1 / β, as long as it
+            # is small.
             assert column[-1] / column[-2] == pytest.approx(0.01, rel=0.1)

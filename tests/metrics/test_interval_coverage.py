@@ -1,4 +1,4 @@
-"""The tables of docs/calibration_intervals.md match simulations; intervals cover."""
+"""The tables of docs/calibration_intervals.md match simulations of the coverage."""
 
 import pytest
 

@@ -274,7 +274,8 @@ def test_a_change_turns_its_sign_with_the_order_of_the_arms() -> None:
 
 
 def test_clear_gaps_have_the_normal_interval() -> None:
-    # With 50,000 samples at T = 3 every bin's gap is far from zero, so none is biased.
+    # With 50,000 samples at T = 3 every bin's gap is far from zero, so no bin is
+    # biased.
     logits, labels = drawn(50_000, 3.0, seed=5)
     report = metrics.calibration_report(logits, labels, bootstrap=1)
     name = "expected_calibration_error"

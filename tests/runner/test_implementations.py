@@ -133,7 +133,7 @@ def test_the_digest_changes_with_the_users_file_and_with_what_it_imports(
 
 def test_a_stage_refuses_a_file_that_dvc_does_not_watch(project: Path) -> None:
     cells = train_focal.cells(smoke({"Poly": POLY}))
-    require_dependencies("train_focal", cells)  # Without dvc.yaml, no check.
+    require_dependencies("train_focal", cells)  # Nothing is checked without dvc.yaml.
     stage = {"cmd": "python pipeline/train_focal.py", "deps": ["src"]}
     write_graph(project, stage)
     with pytest.raises(InputError, match="stage train-focal: does not depend on my_lo"):

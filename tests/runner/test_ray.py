@@ -1,5 +1,4 @@
-"""Ray, here or on a cluster, gives the results of one process; errors name a remedy.
-"""
+"""Ray, here or on a cluster, equals one process, and its errors name a remedy."""
 
 import os
 import signal

@@ -103,6 +103,6 @@ def results(folder: Path = OUTPUT) -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
-    from tests.runner import toy  # By the name that worker processes can import.
+    from tests.runner import toy  # Use the name that worker processes can import.
 
     sys.exit(exit_code(lambda: toy.run(*map(int, sys.argv[2:]), engine=sys.argv[1])))

@@ -194,7 +194,7 @@ def test_maps_are_reported_on_the_pixels_that_have_a_class(kind: str) -> None:
 
 
 def test_narrow_labels_are_not_mistaken_for_void_ones() -> None:
-    # As a signed byte, 156 reads as -100, the label that torch ignores.
+    # Read as a signed byte, 156 is -100, the label that torch ignores.
     logits = drawn(300, 1.0, classes=200)[0]
     labels = torch.full((300,), 156, dtype=torch.uint8)
     labels[:150] = 3
@@ -439,7 +439,7 @@ def test_maps_of_another_layout_are_refused_with_their_remedy(call: Any) -> None
 
 def test_images_without_a_label_are_in_neither_half() -> None:
     logits, maps = drawn_maps()
-    maps[:3] = -100  # These are one whole half in some random splits of the six images.
+    maps[:3] = -100  # Some random splits put exactly these images in one half.
     options: dict[str, Any] = {"bins": 5, "bootstrap": 0}
     for seed in range(10):
         report = calibrate(logits, maps, seed=seed, **options)

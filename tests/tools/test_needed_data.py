@@ -161,7 +161,7 @@ WITH_WEIGHTS = (
     PROFILE.replace("backbones:\n", f"backbones:{BACKBONES}")
     .replace("backbones: [net, lite]", "backbones: [clip, alexnet, facenet, net]")
     .replace("  tasks:\n", f"  tasks:{NOISY}")
-    # As in the pipeline, the source decides, not the paper's name for the data set.
+    # The source decides, not the paper's name for the data set, as in the pipeline.
     .replace("digits: {}, ", "digits: {}, planes: {source: cifar10}, ")
 )
 
@@ -191,7 +191,7 @@ def test_weights_are_listed_with_their_addresses_and_what_the_run_fetches_apart(
         "Set data.download to true",
     ):
         assert text in missing
-    # If downloads are already allowed, `make data` does not suggest to allow them.
+    # If downloads are already allowed, `make data` does not suggest allowing them.
     profile.write_text(f"data: {{download: true}}\n{WITH_WEIGHTS}")
     states = listed(capsys)
     to_come = " ".join(states["to come"])

@@ -95,7 +95,7 @@ def test_numbers_and_temperature_equal_torch_uncertaintys() -> None:
         )
     scaler = post_processing.TemperatureScaler(
         nn.Identity()
-    )  # It stops at four digits.
+    )  # torch-uncertainty's fit stops at four digits.
     scaler.fit(
         DataLoader(TensorDataset(logits, labels), batch_size=500), progress=False
     )
@@ -158,8 +158,8 @@ def test_predictions_are_the_classes_of_the_largest_logits() -> None:
 
 
 def test_labels_that_do_not_say_which_column_they_are_of_are_refused() -> None:
-    # The first has ten different labels, but 255 may mean "no class". The second has
-    # nine names for ten columns.
+    # The first case has ten different labels, but 255 may mean "no class". The second
+    # case has nine names for ten columns.
     void = np.where(LABELS == 9, 255, LABELS)
     names = np.array(list("abcdefghii"))
     for labels in (void, names[LABELS]):

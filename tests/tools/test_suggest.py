@@ -199,7 +199,7 @@ def test_test_rows_are_not_training_rows() -> None:
 def test_a_folder_of_images_goes_through_a_network_that_is_known_and_has_its_weights(
     project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(project_root)  # To find the backbones of params.yaml.
+    monkeypatch.chdir(project_root)  # The backbones of params.yaml are found from here.
     generator = np.random.default_rng(0)
     for name in ("cat", "dog"):
         (tmp_path / "pets" / name).mkdir(parents=True)

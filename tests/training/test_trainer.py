@@ -153,7 +153,7 @@ def test_two_epochs_equal_a_plain_loop(
     move: Callable[..., Any],
     changes: dict[str, Any],
 ) -> None:
-    images = make_images(29)  # Not a multiple of the batch size: five are left out.
+    images = make_images(29)  # Batches leave out five images.
     trainer = make_trainer(network, images=images, **COSINE, **changes)
     plain = copy.deepcopy(trainer.network)
     expected = plain_epochs(plain, images, trainer.recipe, move)
@@ -449,7 +449,7 @@ def test_a_diverged_training_stops_and_keeps_what_was_finite(
         standing.epoch()
         watched.after_epoch(standing)
     job = make_job(tmp_path)
-    for _ in range(2):  # The second run resumes from the first one's checkpoint.
+    for _ in range(2):  # The second run resumes from the first run's checkpoint.
         trainer, watch = start(**explodes)
         assert train(trainer, {"watch": watch}, job)
         assert trainer.epochs_done == 2

@@ -148,8 +148,8 @@ def _depths(graph: ScaleGraph) -> list[int]:
     _, loops = connected_components(links, directed=True, connection="strong")
     depths = [0] * graph.groups
     changed = True
-    # This terminates: no path leads back between different loops, so no depth exceeds
-    # the number of layers.
+    # The loop below terminates: no path leads back between different loops of the
+    # graph, so no depth exceeds the number of layers.
     while changed:
         changed = False
         for layer in graph.layers:

@@ -496,7 +496,7 @@ def _passes(name: str | None, node: fx.Node, tensor: fx.Node) -> bool:
     """Whether scaling the only tensor input scales the output."""
     arguments = [*node.args, *node.kwargs.values()]
     if arguments.count(tensor) != 1:
-        # For example, a square.
+        # The tensor occurs more than once, as in a square.
         return False
     dtypes = [each for each in arguments if isinstance(each, torch.dtype)]
     if not all(dtype.is_floating_point for dtype in dtypes):

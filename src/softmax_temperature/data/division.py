@@ -88,7 +88,7 @@ def divide(raw: RawDataset, rules: Rules) -> Division:
 
 
 def _choose_classes(raw: RawDataset, rules: Rules) -> NDArray[np.int64]:
-    # With the same seed, a smaller choice of classes is part of a larger one.
+    # With the same seed, a smaller choice of classes is part of a larger choice.
     generator = generator_for(rules.seed, raw.name, "classes")
     order = generator.permutation(len(raw.class_names))
     return np.sort(order[: rules.class_limit])

@@ -80,7 +80,8 @@ def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset
     try:
         return _load(name, root, download=False)
     except (OSError, RuntimeError):
-        # torchvision raises these for files that are missing or have another MD5.
+        # torchvision raises these errors for files that are missing or have another
+        # MD5.
         if not download:
             return None
     began_with_nothing = not has_files(name, root=root)

@@ -109,7 +109,7 @@ def ridge_coefficients(
         sample_weight=weights,
         solver="cholesky",
     )
-    # With a single penalty scikit-learn returns a single axis.
+    # With a single penalty scikit-learn returns a one-dimensional array.
     return np.asarray(coefficients, dtype=np.float64).reshape(len(penalties), -1)
 
 

@@ -124,7 +124,8 @@ def top_label_error(
         largest_bias=_largest_bias(means, deviations),
         parts=gaps * (membership @ _signs(means)),
         total_parts=gaps * _signs(means.sum()),
-        # At least 1 / n^2, because the next prediction may be the first wrong one.
+        # The unseen variance is at least 1 / n^2, because the next prediction may be
+        # the first wrong one.
         unseen_variance=(squares - observed).sum().item() / samples + 1 / samples**2,
     )
 

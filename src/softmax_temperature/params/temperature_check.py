@@ -275,7 +275,7 @@ class TemperatureCheck(EvaluationSettings):
         ]
 
     def seeds_of(self, sweep: str) -> int:
-        """The number of seeds of each training of a sweep."""
+        """The number of seeds of a sweep's trainings."""
         return self.sweeps[sweep].seeds or self.seeds
 
     @model_validator(mode="after")

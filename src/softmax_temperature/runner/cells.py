@@ -371,7 +371,7 @@ def _run(task: _Task) -> None:
         "seed": task.seed,
     }
     with new_artifact(work / RESULT, kind=task.stage, about=about) as output:
-        distributed.agreed(cell.name)  # The others train it too.
+        distributed.agreed(cell.name)  # The other processes train the cell, too.
         device = task.call(output, work, task.compute.checkpoint_seconds)
     (work / CHECKPOINT).unlink(missing_ok=True)
     seconds = round(time.monotonic() - started, 3)

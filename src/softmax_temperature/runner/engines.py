@@ -18,7 +18,7 @@ from joblib.externals.loky import get_reusable_executor, process_executor, wait
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.section import Compute
 
-_SET_PARENT_DEATH_SIGNAL = 1  # From Linux's sys/prctl.h.
+_SET_PARENT_DEATH_SIGNAL = 1  # The value in Linux's sys/prctl.h.
 _THREADS = (
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -182,11 +182,11 @@ def _ray(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
         refuse_sharing_one_gpu(nodes, compute)
         yield submit
     finally:
-        ray.shutdown()  # This also ends its cells.
+        ray.shutdown()  # Shutting Ray down also ends its cells.
 
 
 def _on_node(folder: str, work: Work[Task], task: Task) -> str | None:
-    os.chdir(folder)  # Needs a file system that all nodes share.
+    os.chdir(folder)  # All nodes must share this file system.
     return work(task)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 LIBRARIES = ("torch", "torchvision", "timm", "numpy", "scipy", "scikit-learn", "pandas")
-# From glibc's malloc.h.
+# The value in glibc's malloc.h.
 _TRIM_THRESHOLD = -1
 _MMAP_THRESHOLD = -3
 

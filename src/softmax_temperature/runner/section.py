@@ -53,8 +53,8 @@ class Compute(Section):
     device: Literal["auto", "cpu", "cuda"]  # "auto": a GPU if there is one.
     checkpoint_seconds: NonNegativeFloat
     ray_address: str | None
-    gpus_per_cell: NonNegativeFloat  # May be a fraction of a GPU.
-    cuda_graphs: bool = True  # For training steps of constant shape.
+    gpus_per_cell: NonNegativeFloat  # A fraction of a GPU is allowed.
+    cuda_graphs: bool = True  # Captures training steps of constant shape.
     deterministic: bool | None = None
     gpu_hours: dict[str, PositiveFloat] = {}
 

@@ -77,8 +77,9 @@ def early_learning(params: Params) -> Iterator[Cell]:
 def _curves(job: Job, *, question: Curves, flow: GradientFlow, **start_of: Any) -> None:
     """Learn from logits of 0, at each inverse temperature, and with the initial kernel.
 
-    Writes `record.json` with the predictions from the start, and `courses.json` with a
-    `courses.course` for each inverse temperature, or null for the initial kernel.
+    Writes `record.json` with the predictions from the start, and `courses.json`, which
+    maps each inverse temperature, and null for the initial kernel, to a
+    `courses.course`.
     """
     problem = _problem(job, flow, **start_of)
     start = Start(problem, 1.0, 1.0)

@@ -116,7 +116,7 @@ def plan(params: Params) -> list[StagePlan]:
 
 
 def _note(error: InputError, params: Params) -> str:
-    """The reason why a stage's cells cannot be listed, without an unneeded remedy."""
+    """The reason why a stage's cells cannot be listed, with a remedy if needed."""
     if isinstance(error, NotDownloadedError) and params.data.download:
         return f"{error.where}: {error.what}; the run downloads them"
     return str(error)

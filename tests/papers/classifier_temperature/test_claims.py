@@ -48,7 +48,8 @@ def test_a_study_as_the_paper_says_decides_what_it_can(runs: Runs) -> None:
 
 def test_validation_data_choose_the_temperature_and_data_sets_count(runs: Runs) -> None:
     gain = judged(runs)["temperature-matters"]
-    # On average, the four trained backbones gain 0.00015 more than the first.
+    # The mean gain of the four trained backbones is 0.00015 above the gain of the
+    # first.
     assert gain["value"] == pytest.approx(0.10365)
     assert (gain["n"], gain["each"]) == (8, "data sets")
     assert gain["cells"] == [f"search/{dataset}" for dataset in DATASETS]

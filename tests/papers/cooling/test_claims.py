@@ -289,7 +289,7 @@ def test_smooth_schedules_that_share_seeds_are_averaged_within_a_seed(
     assert row["verdict"] == INCONCLUSIVE
     assert row["n"] == 5
     assert row["high"] - row["low"] == pytest.approx(2 * half, rel=0.1)
-    # As 20 independent values, they would wrongly pass as equivalent.
+    # As 20 independent values, the gains would wrongly pass as equivalent.
     many = pd.Series(by_seed * 4)
     alone = stats.t.ppf(0.95, 19) * many.std() / 20**0.5
     assert abs(many.mean()) + alone < 0.01

@@ -40,7 +40,8 @@ NEVER = float("nan")
     ("accuracies", "nll", "diverged", "stuck"),
     [
         ([0.1, 0.4, 0.9], 0.5, False, False),
-        # As with factor 1.25: far above guessing, but less than half of the peak.
+        # The accuracy ends far above guessing, but below half of its peak, as with
+        # factor 1.25.
         ([0.1, 0.8, 0.24], NEVER, True, False),
         ([0.1, 0.8, 0.41], NEVER, False, False),
         # As registered, the NLL of guessing means divergence at any accuracy.
@@ -108,7 +109,7 @@ def crossed(*sides: tuple[float, int]) -> pd.DataFrame:
     ("limit", "never"),
     [
         (100.0, set()),  # The products reach 320.
-        (200.0, {"periodic"}),  # Only the last product exceeds it.
+        (200.0, {"periodic"}),  # Only the last product exceeds 200.
         (1000.0, {"periodic"}),
     ],
 )

@@ -180,7 +180,7 @@ def test_means_are_over_the_seeds_that_finished_both(runs: Runs) -> None:
 def test_the_main_recipe_is_averaged_over_the_seeds_of_the_change(runs: Runs) -> None:
     fewer = runs.only(~where(experiment="each-batch") | where(seed=2))
     row = cell(made("ablation", fewer), change="Cooling after each batch")
-    # Only seed 2 of the main recipe: 0.749, not the mean of three seeds.
+    # The main recipe's value is from seed 2 alone, 0.749, not the mean of three seeds.
     numbers = row[["without", "cooled", "difference"]].tolist()
     assert numbers == pytest.approx([0.749, 0.794, 0.045])
 
@@ -192,7 +192,7 @@ def test_quantities_of_the_text_by_hand(runs: Runs) -> None:
     assert reset.tolist() == [9, 5, 3, "measured"]
     exceeds = table.loc["epoch when 1/tau first exceeds 100, last layer, kappa=0.75"]
     assert exceeds[["published", "ours"]].tolist() == [19, 6]
-    # With factor 1, from Table 1, the gains are 0.048, 0.049 and 0.050.
+    # Factor 1, whose runs are in Table 1, gains 0.048, 0.049 and 0.050.
     gain = table.loc["largest gain in Fig. 1", ["published", "ours", "ours_sd"]]
     assert gain.tolist() == pytest.approx([0.046, 0.049, 0.001])
     times = table[table.index.str.contains("second|cost")]

@@ -405,7 +405,7 @@ def test_scaled_texts_are_judged_at_their_last_epoch_where_it_was_evaluated(
 
 
 def test_early_stopping_never_chooses_an_untrained_network(runs: Runs) -> None:
-    # For CE, epoch 1 is by far the best calibrated, but 40 points less accurate.
+    # CE is by far best calibrated at epoch 1, but 40 points less accurate.
     early = shifted(runs, "accuracy", -0.4, among=MAIN, epoch=1)
     early = shifted(early, "ece", -1.0, among=MAIN & CE, epoch=1)
     assert judged(early, "early-stopping-does-not-save-ce")["verdict"] == HOLDS
@@ -471,7 +471,7 @@ def test_one_epoch_out_of_order_contradicts_what_is_said_of_all_of_them(
 
 
 def test_a_run_without_one_of_the_outlier_sets_is_left_out(runs: Runs) -> None:
-    # The first seed of FLSD-53 lacks SVHN and finds noise easier.
+    # The first seed of FLSD-53 lacks SVHN, and has a higher AUROC on noise.
     first = MAIN & FLSD_53 & where(seed=0)
     easier = shifted(runs, "auroc", 0.2, among=first, split="gaussian-noise")
     values = easier.measurements

@@ -56,8 +56,8 @@ def test_numbers_over_seeds_by_hand(runs: Runs) -> None:
         "measured",
         CIFAR,
     ]
-    # The other seed diverged with 0.50. The remaining seed has 0.02, and its error
-    # comes from the bootstrap.
+    # One seed diverged with an ECE of 0.50. The other seed has 0.02, and its standard
+    # error comes from the bootstrap.
     row = cell(table, **OURS, method="Brier", metric="ece")
     error = 0.02 / (2 * stats.norm.ppf(0.95))
     assert row[["ours", ERROR]].tolist() == pytest.approx(

@@ -79,8 +79,9 @@ GAP = ChosenDifference(of=ACCURACY, over=BETA, chosen_by=VALIDATION)
 
 def test_values_are_chosen_by_the_validation_data_of_the_other_seeds() -> None:
     runs = runs_of(swept(TEST, VALIDATION_NUMBERS))
-    # Without seed 0 the best is 10 (0.8 against 0.5); without seed 1 or 2 it is 1 (0.7
-    # against 0.5). Seed 0's own numbers would choose 1. The worst is always 0.1.
+    # Without seed 0 the best value is 10 (0.8 against 0.5). Without seed 1 or 2 the
+    # best is 1 (0.7 against 0.5). Seed 0's own numbers would choose 1. The worst value
+    # is always 0.1.
     assert numbers_of(GAP, runs) == pytest.approx([0.7 - 0.5, 0.8 - 0.6, 0.9 - 0.7])
     assert only_part(GAP, runs).tasks[0].name == "cifar10, vgg"
 
@@ -139,7 +140,7 @@ def test_a_lost_run_neither_chooses_nor_counts() -> None:
     lost = (runs.table[BETA] == 0.1) & (runs.table["seed"] == 1)
     runs = replace(runs, table=runs.table.assign(diverged=lost))
     numbers = numbers_of(replace(GAP, chosen_by=ACCURACY), runs)
-    # Here test numbers choose, and the best is 1 whichever seed is left out.
+    # Here test numbers choose: the best value is 1, whichever seed is left out.
     assert numbers == pytest.approx([0.8 - 0.5, 0.9 - 0.7])
 
 

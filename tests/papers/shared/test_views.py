@@ -54,7 +54,7 @@ def test_the_section_becomes_the_parameters_of_the_notebook(results: Path) -> No
     params = asked(level=0.95, arms={"cooling": arms}, beside="other")
     expected = {"study": "mini", "level": 0.95, "arms": arms, "beside": "other"}
     assert view_of(params, "cooling", results=results).parameters() == expected
-    # If the second study lacks a paper, that paper is shown without it.
+    # If the second study lacks a paper, the paper is shown from the first study alone.
     beside = view_of(asked(beside="a"), "cooling", results=results).beside
     assert beside is None
 

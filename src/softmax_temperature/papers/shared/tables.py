@@ -204,7 +204,7 @@ def without_data(runs: Runs, of: Where) -> pd.DataFrame:
     try:
         return filled[of.mask(table)]
     except ValueError:
-        return pd.DataFrame()  # None of these experiments has a factor of the table.
+        return pd.DataFrame()  # No experiment has a factor of the table.
 
 
 def means_over_seeds(

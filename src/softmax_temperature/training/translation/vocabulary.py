@@ -19,8 +19,9 @@ from softmax_temperature.training.translation.sentences import (
     SentencePairs,
 )
 
-# No piece can equal one of them, because pieces contain no space. They are not
-# registered as special tokens of the library, which would also find them in sentences.
+# Names of the reserved numbers. No piece can equal one of them, because pieces contain
+# no space. They are not registered as special tokens of the library, which would also
+# find them in sentences.
 _RESERVED = ("< padding >", "< start >", "< end >", "< unknown >")
 
 # Deviation: Vaswani et al. use 37,000 pieces by byte-pair encoding, which the focal
