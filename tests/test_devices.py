@@ -57,7 +57,7 @@ The order of samples goes up; the loss and the finite check come down.
 
 @dataclass
 class Device:
-    """A GPU by the name that the code uses, and the host's waits for it."""
+    """A GPU under the code's name for it, and a record of the host's waits."""
 
     name: str = "cuda"
     pretended: PretendedGPU | None = None

@@ -1,6 +1,6 @@
 """Loss modules treat weights, ignored labels and shapes as torch's losses do.
 
-An objective by name is the loss of that name.
+Looking up a loss by name gives that loss.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Cooling in training: resuming gives the same bytes, any period, divergence."""
+"""Cooling in a training: resuming with the same bytes, periods, and divergence."""
 
 import copy
 from collections.abc import Callable

@@ -408,7 +408,7 @@ def content(trainer: Trainer, rows: Any) -> tuple[bytes, str]:
 def until_done(
     start: Callable[[], tuple[Trainer, Any]], job: Job, *, kills_first: bool = False
 ) -> tuple[Trainer, Any]:
-    """Train three epochs; a kill after each comes before its checkpoint."""
+    """Train three epochs; a kill after each epoch comes before its checkpoint."""
     kills = Kills({1, 2, 3})
     while True:
         trainer, callback = start()

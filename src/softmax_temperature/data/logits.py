@@ -61,7 +61,7 @@ def write_logits(path: Path, sets: Mapping[str, Logits]) -> None:
     """Write sets of logits to a file by name.
 
     Raises:
-        ValueError: If a set has the name of another split than its own.
+        ValueError: If a set is named after a split that is not its own.
     """
     tensors: dict[str, Tensor] = {}
     for name, logits in sets.items():

@@ -212,7 +212,7 @@ def _class_pieces(
 
 
 def _signs(means: Tensor) -> Tensor:
-    """Signs of the means, 1 or -1; zero has the sign 1, because it varies too."""
+    """Signs of the means, 1 or -1. A mean of zero varies, too, so its sign is 1."""
     return 1.0 - 2.0 * (means < 0).double()
 
 
@@ -245,7 +245,8 @@ def _least_bias(value: float, deviations: Tensor) -> float:
 
     multiple = 0.0
     if excess(0.0) < 0:
-        # The mean absolute value is at least the multiple, and its spread at most 1.
+        # This bounds the root: |multiple + x| has a mean of at least `multiple` and a
+        # standard deviation of at most 1.
         highest = (value + ONE_SIDED * spread) / total
         multiple = highest
         if excess(highest) > 0:

@@ -114,7 +114,8 @@ def paired_difference(
         seed: Seed of the resamples.
 
     Returns:
-        Metric to difference, arm a minus arm b; empty if `bootstrap` is 0.
+        The difference of each metric, arm a minus arm b, by name; empty if `bootstrap`
+        is 0.
 
     Raises:
         ValueError: If a shape, value or number is wrong.

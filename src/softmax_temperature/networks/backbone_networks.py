@@ -97,7 +97,7 @@ def build_embedding_network(
         timm_file: Weights file for timm; None draws random weights.
 
     Returns:
-        The network, and the prefixes of the whole network's weights that it lacks.
+        The network, and the prefixes of the weights that only the whole network has.
 
     Raises:
         InputError: If the network has no such embedding.

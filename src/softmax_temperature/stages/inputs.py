@@ -87,7 +87,7 @@ def missing_items(
 ) -> list[tuple[Item, MissingInput]]:
     """The missing items, with the remedy for each.
 
-    With `to_come`, items that the run downloads first do not count.
+    If `to_come` is true, items that the run downloads first do not count.
     """
     missing: list[tuple[Item, MissingInput]] = []
     for item in input_items(params):

@@ -85,7 +85,7 @@ def test_a_pair_counts_where_it_tells_which_was_first(
     "sides",
     [
         ((NEVER, 50), (NEVER, 50)),  # The order is unknown.
-        ((9, 50), (NEVER, 4)),  # The slow one ended before 9.
+        ((9, 50), (NEVER, 4)),  # The slow run ended before epoch 9.
         ((9, 50),),
     ],
 )

@@ -104,7 +104,7 @@ def shifted(
     split: str | None = None,
     epoch: int | None = None,
 ) -> Runs:
-    """The runs with a number added to one metric of some of them."""
+    """The runs, with a number added to one metric of the selected runs."""
     values = runs.measurements.copy()
     chosen = values["run"].isin(runs.select(among).index) & (values["metric"] == metric)
     for name, value in {"scaled": scaled, "split": split, "epoch": epoch}.items():

@@ -321,7 +321,7 @@ def test_points_off_a_line_leave_the_power_law_open() -> None:
     rows[1] |= {"value": 2 * 3.0}
     measurement = AGAINST_BETA.measure(runs_of(rows))
     # The middle of three points is off by a factor of 3. On a logarithmic scale, the
-    # line shifts by a third of that and misses the point by 3 ** (2 / 3).
+    # line shifts by a third of the deviation and misses the point by 3 ** (2 / 3).
     off = 3 ** (2 / 3)
     assert measurement.missing == {
         "as a line": f"points miss it by a factor of {off:.2f}"

@@ -189,7 +189,7 @@ ACCURACY_OF_FINISHED = replace(ACCURACY, lost=None)
 LAST_ACCURACY_OF_FINISHED = replace(LAST_ACCURACY, lost=None)
 MEAN_IOU_OF_FINISHED = replace(MEAN_IOU, lost=None)
 PIXEL_ACCURACY_OF_FINISHED = replace(PIXEL_ACCURACY, lost=None)
-"""The same for finished runs only, as tables and figures show it."""
+"""The same metrics of finished runs alone, for tables and figures."""
 
 
 def read(folder: Path) -> Runs:

@@ -106,7 +106,7 @@ TABLE_1_LOSSES: Mapping[str, Where] = {
     "FL-3": FL_3,
     "FLSD-53": FLSD_53,
 }
-"""The losses of Table 1, in its order, by their labels."""
+"""The losses of Table 1 by label, in the table's order."""
 FOCAL_LOSSES: Mapping[str, Where] = {
     "FL-1": FL_1,
     "FL-2": FL_2,
@@ -116,7 +116,7 @@ FOCAL_LOSSES: Mapping[str, Where] = {
     "FLSD-532": FLSD_532,
     "FLSD-53": FLSD_53,
 }
-"""The losses of Tables F.3 to F.6, in their order, by their labels."""
+"""The losses of Tables F.3 to F.6 by label, in the tables' order."""
 CURVE_LOSSES: Mapping[str, Where] = {
     "CE": CE,
     "FL-1": FL_1,

@@ -279,7 +279,7 @@ def _with_left_out(
 
 
 class _Division(NamedTuple):
-    """Declared runs, divided by whether their data are available.
+    """Declared runs, grouped by whether their data are available.
 
     Attributes:
         chosen: The runs to gather.
@@ -295,7 +295,7 @@ class _Division(NamedTuple):
 def _divided(
     declared: Sequence[DeclaredRun], possible: Sequence[DeclaredRun], still: Set[str]
 ) -> _Division:
-    """Divide the declared runs by whether their data are available.
+    """Group the declared runs by whether their data are available.
 
     Args:
         declared: All declared runs.

@@ -209,7 +209,7 @@ class Opened:
         lines.append(f"Intervals of claims are at {percent(view.level)}")
         lines[-1] += ", or higher where their data were looked at more than once."
         if view.level != LEVEL:
-            lines.append(f"Verdicts are those at {percent(LEVEL)}.")
+            lines.append(f"Verdicts use {percent(LEVEL)}.")
         if view.beside is not None:
             lines.append(f"Study **{view.beside}** is shown next to it.")
         return Markdown(" ".join(lines))  # type: ignore[no-untyped-call]

@@ -1,7 +1,7 @@
 """The provenance of a paper's results.
 
-`records.json` has the parameters, inputs and code of every cell behind them,
-`environment.json` the machines and minutes.
+`records.json` has the parameters, inputs and code of every cell behind the results;
+`environment.json` has the machines and minutes.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set

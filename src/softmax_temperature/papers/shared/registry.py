@@ -57,7 +57,8 @@ def design_digest(claim: Claim, study: str) -> str:
         "looks": claim.looks_at(study),
         "n": claim.n.get(study),
     }
-    # Few claims have this field. An empty entry would change the digests of the others.
+    # Few claims have this field. An empty entry would change the digests of the other
+    # claims.
     if study in claim.looks_of_parts:
         design["looks_of_parts"] = described(claim.looks_of_parts[study])
     return digest_of_text(canonical_json(design))[:_DIGITS]

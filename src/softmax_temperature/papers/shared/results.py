@@ -30,7 +30,7 @@ SHOWN = "shown"
 ARCHIVED = ("cifar10_cpu_cooling",)
 """Studies that no profile declares any more. We keep them as evidence."""
 PILOTS = ("focal_pilot",)
-"""Profiles that only choose a network for a study. No claim is judged by them."""
+"""Profiles that only choose a network for a study. They judge no claims."""
 STUDIES = {
     "cifar10_cpu_cooling": "Cooling on CIFAR-10, 10,000 images, the whole width; "
     "no profile runs it any more",

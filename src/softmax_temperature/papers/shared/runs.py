@@ -119,7 +119,7 @@ class Runs:
     `table` is indexed by `run`: the factors, the facts and the cell of each run.
     `measurements` are the values in long form, with the columns `LONG`. `tables` are
     measured tables that do not have one value per epoch (bins of a diagram, checks of a
-    proposition), by file name. A table with a column `run` belongs to runs.
+    proposition), by file name. A table with a column `run` has rows for each run.
     """
 
     table: pd.DataFrame

@@ -1,4 +1,4 @@
-"""The tables of a paper: from the runs to a file, and from the file to a reader.
+"""The tables of a paper, made from runs, stored in files, and laid out for readers.
 
 A `Made` table has a function that makes it. A `Comparison` declares the runs, the
 metrics, and the printed table to compare with. Its columns are, in order: the names of

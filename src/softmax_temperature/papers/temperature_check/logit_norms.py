@@ -1,4 +1,4 @@
-"""Comparison of two effects: the initial logits' size, and the temperature."""
+"""Comparison of the effects of the initial logits' norm and of the temperature."""
 
 from __future__ import annotations
 
