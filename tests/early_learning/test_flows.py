@@ -59,7 +59,7 @@ def logits_at(
 
 
 class Missing:
-    """Loss of a single logit that approaches 2: the fraction still missing."""
+    """Loss of a single logit that approaches 2: the remaining fraction of the way."""
 
     def residual(self, logits: Tensor, rows: slice = slice(None)) -> Tensor:
         return logits[rows]

@@ -34,7 +34,7 @@ OUTPUT = Path("data/squares")
 
 
 def square(job: Job, number: int) -> None:
-    """Write the square, and append to an external log of how often the cell ran."""
+    """Write the square, and append a line to an external log of the cell's runs."""
     if number == 3:
         raise ZeroDivisionError("three")
     if number == 4:

@@ -503,7 +503,7 @@ def _passes(name: str | None, node: fx.Node, tensor: fx.Node) -> bool:
         # Whole numbers have no scale.
         return False
     if name == "view" and dtypes:
-        # The bits of a number, read as another number, have no scale.
+        # A number's bits, reinterpreted as another number, have no scale.
         return False
     if name in QUOTIENTS:
         # The tensor must not be a divisor; a keyword would be a rounding mode.

@@ -41,8 +41,8 @@ class Rules:
 class Rows:
     """Selected samples of a raw part.
 
-    `index` (n,) are their row numbers, ascending; `labels` (n,) number the classes in
-    use.
+    `index` (n,) are their row numbers, ascending; `labels` (n,) are numbers of the
+    classes in use.
     """
 
     part: RawPart

@@ -91,7 +91,7 @@ _PRETRAINING_SHARE = 4
 def read_glyphs(name: str, *, seed: int) -> RawDataset:
     """Draw "glyphs-N" or "glyphs-pretrain-N".
 
-    With the same seed, a data set with fewer classes is part of one with more.
+    With the same seed, a data set with fewer classes is part of every larger one.
 
     Raises:
         InputError: If there are fewer than N characters.

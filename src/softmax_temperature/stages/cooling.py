@@ -51,7 +51,7 @@ SHOWN = 8
 # Deviation: the paper names SGD with momentum and Adam but does not say which one its
 # tables and figures use (section 4.1). Our recipe uses SGD, and an ablation Adam. The
 # paper does not state weight decay, augmentation or pixel normalisation either. Our
-# recipe has no weight decay and no augmentation, which are ablations; pixels are
+# recipe has neither weight decay nor augmentation (ablations have them), and pixels are
 # normalised.
 
 

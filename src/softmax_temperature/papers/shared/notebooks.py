@@ -129,7 +129,7 @@ class Opened:
 
     @cached_property
     def written(self) -> Mapping[str, pd.DataFrame]:
-        """The tables as in their files, for the shown runs."""
+        """The tables of the shown runs, in the form that their files have."""
         return {name: self._written(name) for name in self._tables}
 
     @cached_property
