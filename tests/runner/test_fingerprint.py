@@ -93,7 +93,7 @@ def test_science_changes_the_digest_but_not_the_runner_params_or_words(
             file.write("\nADDED = 1\n")
     trainer = package / PACKAGE / "cosine_classifier/trainer.py"
     trainer.write_text(
-        trainer.read_text().replace('"""Trains', '# Why.\n"""In other words, trains', 1)
+        trainer.read_text().replace('"""', '# Why.\n"""In other words: ', 1)
     )
     assert printed(package, code) == before
     trainer.write_text(f"{trainer.read_text()}\nADDED = 1\n")
