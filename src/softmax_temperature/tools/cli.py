@@ -462,7 +462,7 @@ def compare(
         ),
     ] = None,
 ) -> None:
-    """Check whether the results in this folder equal the results of a commit.
+    """Check whether the results in this folder equal a commit's.
 
     Counts the files that are equal, and names the largest relative difference of a
     number and every verdict that differs. Exits with 1 if it is not a reproduction.
