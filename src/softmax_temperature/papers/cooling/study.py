@@ -154,7 +154,8 @@ def _varies_the_factor(table: pd.DataFrame) -> pd.Series[bool]:
 
 
 FIGURE_1 = FIGURE_1_RUNS & Where("a varied Cooling factor", _varies_the_factor)
-"""The runs of Figure 1 in settings that also have a factor other than 1."""
+"""The runs of Figure 1, if the same data and network also have another factor than 1.
+"""
 
 OVERFLOWED = "overflowed"
 """Column: whether a loss, a logit, a weight or another number of a run became infinite
