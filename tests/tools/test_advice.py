@@ -52,7 +52,19 @@ def test_clear_evidence_says_what_to_divide_by_and_what_that_does() -> None:
 
 def test_no_change_is_written_with_minus_zero() -> None:
     sentence = advise(CLEAR._replace(change=(-0.07, -0.0001))).sentence
-    assert sentence.endswith("(change -4.5 [-7.0, +0.0]).")
+    assert sentence.endswith("(change -4.5 [-7.0, -0.01]).")
+    # An end of zero is a doubt, so it must not look like one just below zero.
+    sentence = advise(CLEAR._replace(change=(-0.07, 0.0))).sentence
+    assert "change -4.5 [-7.0, +0.0] points" in sentence
+
+
+def test_a_temperature_that_is_not_one_is_not_written_as_one() -> None:
+    near = CLEAR._replace(temperature=1.004, low=1.0011, high=1.0072)
+    assert advise(near).sentence.startswith(
+        "Overconfident: divide the logits by 1.004 [1.001, 1.01]; "
+    )
+    below = CLEAR._replace(temperature=0.99996, low=0.99992, high=0.999997)
+    assert "by 0.99996 [0.9999, 0.999997]" in advise(below).sentence
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.numpy import save_file
+from torch import Tensor
 
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.arrays import checked_logits, read_arrays, read_rows
@@ -213,8 +214,13 @@ def test_one_hot_rows_have_one_one_each() -> None:
     ("labels", "remedy"),
     [
         (LABELS + 1, r"in \[0, 2\), got 2. They run from 1 to 2: subtract 1"),
-        (LABELS - 1, "got -1. Leave rows without a class out"),
-        (np.array(["cat", "dog", "dog"]), "got 'cat'. Number the classes"),
+        (LABELS - 1, r"got -1. Leave rows without a class out.*ignore-index -1"),
+        (np.array([0, 1, 255]), r"got 255. Leave rows without .*ignore_index=255"),
+        (np.array([-1, 1, 1]), r"got -1 and 1. Replace -1 by 0"),
+        (np.array(["cat", "dog", "dog"]), r"got 'cat'. Number the classes"),
+        (np.array(["0", "1", "1"]), r"got '0'. Convert them: .*astype\(int"),
+        (LABELS.astype(object), r"\(object\). Convert them: labels.astype\(int"),
+        (np.array([None, 0, 1]), r"got None \(object\). Number the classes"),
         (LABELS + 0.5, "whole numbers, got 0.5"),
         (np.array([0, 1, np.inf]), "whole numbers, got inf"),
         (np.array([0, 1, 2**63], dtype=np.uint64), "whole numbers, got 9223372"),
@@ -226,6 +232,128 @@ def test_one_hot_rows_have_one_one_each() -> None:
 def test_each_fault_of_labels_has_its_own_remedy(labels: Any, remedy: str) -> None:
     with pytest.raises(ValueError, match=remedy):
         checked_logits(LOGITS, labels)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16])
+def test_labels_that_wrapped_around_are_refused(dtype: type) -> None:
+    # 1,000 classes do not fit in eight bits, so class 256 became class 0. 70,000 do not
+    # fit in 16.
+    classes = 70_000 if dtype == np.uint16 else 1000
+    original = np.linspace(0, classes - 1, 40).astype(np.int64)
+    original[-1] = np.iinfo(dtype).max if dtype != np.int8 else 200
+    logits = np.broadcast_to(np.linspace(-5, 5, classes), (len(original), classes))
+    with pytest.raises(ValueError, match=r"larger numbers have wrapped around.*int64"):
+        checked_logits(logits, original.astype(dtype))
+    assert checked_logits(logits, original)[1].tolist() == original.tolist()
+    # A narrow type may hold the first of many classes.
+    few = np.arange(len(original)) % 100
+    assert checked_logits(logits, few.astype(dtype))[1].tolist() == few.tolist()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_lists_of_tensors_are_rows(dtype: torch.dtype) -> None:
+    table = torch.tensor(LOGITS, dtype=dtype)
+    rows = [row.clone().requires_grad_() for row in table]
+    read, labels = checked_logits(rows, list(torch.tensor(LABELS)))
+    assert read.tolist() == table.tolist()
+    assert labels.tolist() == LABELS.tolist()
+
+
+def draw_probs(rows: int = 600, scale: float = 3.0) -> tuple[Tensor, Tensor]:
+    """Logits (rows, 5), float64, and labels drawn at a temperature of 2."""
+    generator = torch.Generator().manual_seed(0)
+    logits = scale * torch.randn(rows, 5, generator=generator, dtype=torch.float64)
+    probs = torch.softmax(logits / 2, 1)
+    return logits, torch.multinomial(probs, 1, generator=generator).squeeze(1)
+
+
+def test_probabilities_without_a_number_for_the_label_are_refused() -> None:
+    # The logarithm of the smallest float64 would be read for each of these zeros, and
+    # the temperature would be in the hundreds.
+    logits, labels = draw_probs()
+    probs = logits.softmax(1)
+    votes = torch.distributions.Multinomial(300, probs)
+    torch.manual_seed(0)
+    sharp = (2 * logits).softmax(1)
+    forms = {
+        "votes of 300 trees": votes.sample() / 300,
+        "five decimals": (1e5 * sharp).round() / 1e5,
+        "sparse": (logits - logits.amax(1, keepdim=True) + 1).clamp(min=0),
+        "half precision": (8 * logits).softmax(1).half(),
+        "too sharp for float32": (40 * logits).softmax(1).float(),
+    }
+    forms["sparse"] = forms["sparse"] / forms["sparse"].sum(1, keepdim=True)
+    for name, form in forms.items():
+        with pytest.raises(ValueError, match=r"are 0 for the label in \d+ of 600") as e:
+            checked_logits(form, labels, "probs")
+        assert "Give the logits" in str(e.value), name
+
+
+def test_few_probabilities_that_underflowed_are_read() -> None:
+    logits, labels = draw_probs(20_000, 20.0)
+    probs = logits.softmax(1).float()
+    probs[0] = torch.tensor([0, 1, 1e-40, 0, 0])
+    labels[0] = 0
+    read, _ = checked_logits(probs, labels, "probs")
+    assert read[0, 0].item() == pytest.approx(np.log(2.0**-149))
+    # float64 that was float32 has the zeros of float32.
+    wide, _ = checked_logits(probs.double(), labels, "probs")
+    assert wide.equal(read)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_probability_of_class_1_that_rounds_to_1_has_a_small_complement(
+    dtype: torch.dtype,
+) -> None:
+    margins = torch.linspace(-30, 60, 4000, dtype=torch.float64)
+    column = margins.sigmoid().to(dtype)
+    labels = (margins > 0).long()
+    labels[-1] = 0
+    read, _ = checked_logits(column, labels, "probs")
+    # The complement is at most a quarter of the distance from 1 to the next number,
+    # whereas the smallest number is 2^-149 or 2^-1074.
+    assert read[-1, 0].item() == pytest.approx(np.log(torch.finfo(dtype).eps / 4))
+
+
+@pytest.mark.parametrize(
+    ("probs", "remedy"),
+    [
+        (100 * np.array([[0.2, 0.8]] * 3), "sum of 100 in row 0. Divide each row by"),
+        (np.array([[0.2, 0.5]] * 3), "sum of 0.7 in row 0. Divide each row by its sum"),
+        (np.array([[-0.2, 0.5]] * 3), r"in row 0. If these are logits, omit kind"),
+        (np.eye(2)[[0, 1, 1]], "look like predicted classes. Give the scores"),
+        (np.array([1.0, 0.0] * 20), "look like predicted classes. Give the scores"),
+    ],
+)
+def test_each_fault_of_probabilities_has_its_own_remedy(
+    probs: Any, remedy: str
+) -> None:
+    with pytest.raises(ValueError, match=remedy):
+        checked_logits(probs, np.arange(len(probs)) % 2, "probs")
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ({"x": LOGITS, "y": LABELS}, r"has no logits \(it holds: x, y\)"),
+        (
+            {"logits": [torch.ones(2, 3)], "labels": [torch.ones(2)]},
+            r"\(it holds: logits, a list, labels, a list\). .*torch.cat joins",
+        ),
+        ({"out": {"logits": torch.ones(2, 3)}}, r"\(it holds: out, a dict\)"),
+    ],
+)
+def test_what_a_file_holds_is_listed_as_it_is(
+    content: dict[str, Any], fault: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "content.pt"
+    saved = {
+        name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+        for name, value in content.items()
+    }
+    torch.save(saved, path)
+    with pytest.raises(InputError, match=fault):
+        read_rows("logits", path, None, "validation", None, None)
 
 
 def test_logits_of_another_form_are_named() -> None:

@@ -369,15 +369,15 @@ def test_probabilities_too_small_for_float32_keep_their_logits(
     sharp = 100.0 * soft
     probs = sharp.softmax(1).to(dtype)
     assert (dtype == torch.float64) == bool((probs > 0).all())
-    options = {"fit_on": "all", "bootstrap": 0}
+    options: dict[str, Any] = {"fit_on": "all", "bootstrap": 0}
+    if dtype == torch.float32:
+        # The temperature would be half of the right one.
+        with pytest.raises(ValueError, match="are 0 for the label in"):
+            calibrate(probs, labels, kind="probs", **options)
+        return
     ours = calibrate(probs, labels, kind="probs", **options).temperature
     right = calibrate(sharp, labels, **options).temperature
-    if dtype == torch.float64:
-        assert ours == pytest.approx(right, rel=1e-6)
-    else:  # A zero is read as float32's smallest number.
-        floor = torch.tensor(2.0**-149, dtype=torch.float64)
-        least = calibrate(probs.double().clamp(min=floor).log(), labels, **options)
-        assert ours == pytest.approx(least.temperature, rel=1e-6)
+    assert ours == pytest.approx(right, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -532,7 +532,65 @@ def test_the_command_leaves_the_garbage_collector_on(tmp_path: Path) -> None:
 def test_a_half_is_the_same_as_an_array_and_as_a_tensor(overconfident: Drawn) -> None:
     logits, labels = overconfident
     sharp = (3 * logits).half()
-    for kind, values in (("logits", sharp), ("probs", sharp.float().softmax(1).half())):
+    for kind, values in (("logits", sharp), ("probs", logits.softmax(1).half())):
         of_tensor = calibrate(values, labels, kind=kind, bootstrap=0)
         of_array = calibrate(values.numpy(), labels, kind=kind, bootstrap=0)
         assert of_tensor.data == of_array.data
+
+
+def test_a_half_with_one_class_is_named_as_the_half(overconfident: Drawn) -> None:
+    logits = overconfident[0][:40, :2]
+    labels = torch.zeros(40, dtype=torch.int64)
+    labels[3] = 1
+    said = set()
+    for seed in range(8):
+        try:
+            calibrate(logits, labels, bootstrap=0, seed=seed)
+        except ValueError as error:
+            said.add(str(error))
+    (message,) = said
+    assert message.startswith(
+        "labels of the random half to fit the temperature on, 20 rows, are all 0"
+    )
+    other = overconfident[0][40:80, :2]
+    with pytest.raises(ValueError, match="validation labels are all 0, and one class"):
+        calibrate(logits, labels, bootstrap=0, validation=(other, 0 * labels))
+    with pytest.raises(ValueError, match=r"^labels are all 0, and one class"):
+        calibrate(logits, 0 * labels, bootstrap=0)
+
+
+def test_a_temperature_at_the_end_of_its_search_says_so(overconfident: Drawn) -> None:
+    logits, labels = overconfident
+    text = str(calibrate(1e6 * logits, labels, bootstrap=0))
+    assert "T = 0.100 (end of the search), by ECE" in text
+    assert "(end of the search)" not in str(calibrate(logits, labels, bootstrap=0))
+    verdict = calibrate(-logits, labels, bootstrap=0).data["verdict"]
+    assert "say nothing about the labels" in verdict
+    assert verdict.endswith("and that larger logits mean more likely.")
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ({"output": "note"}, "--output .*note: is a file, not a folder"),
+        ({"output": "note/made"}, "--output .*: .*note is a file, not a folder"),
+        ({"html": "note/page.html"}, "--html .*: .*note is a file, not a folder"),
+        ({"html": "logits.npz"}, "--html .*logits.npz: is one of the files to read"),
+        ({"html": "link.npz"}, "--html .*link.npz: is one of the files to read"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_written(
+    options: dict[str, str], fault: str, overconfident: Drawn, tmp_path: Path
+) -> None:
+    logits, labels = (tensor.numpy() for tensor in overconfident)
+    file = tmp_path / "logits.npz"
+    np.savez(file, logits=logits, labels=labels)
+    content = file.read_bytes()
+    (tmp_path / "note").write_text("mine")
+    (tmp_path / "link.npz").symlink_to(file)
+    places = {name: tmp_path / value for name, value in options.items()}
+    with pytest.raises(InputError, match=fault):
+        calibrate_files(file, **{"output": tmp_path / "made"} | places)
+    assert file.read_bytes() == content
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"logits.npz", "note", "link.npz"}

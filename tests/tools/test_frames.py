@@ -62,7 +62,7 @@ def test_a_frame_of_numbered_or_named_columns_is_a_matrix() -> None:
         assert TemperatureScaler().fit(frame, LABELS).temperature_ == expected
 
 
-@pytest.mark.parametrize("entry", ["calibrate", "validation", "suggest"])
+@every_entry
 def test_masked_entries_are_refused(entry: str) -> None:
     masked = np.ma.masked_array(LOGITS, LOGITS > 5)
     with pytest.raises(ValueError, match="masked entries"):

@@ -21,6 +21,7 @@ from softmax_temperature.papers.classifier_temperature.study import (
     searches,
 )
 from softmax_temperature.runner.errors import InputError
+from softmax_temperature.tools.cli import _read_heuristic
 from softmax_temperature.tools.images import rows_of_images
 from softmax_temperature.tools.suggest import (
     checked_parts,
@@ -217,3 +218,34 @@ def test_a_folder_of_images_goes_through_a_network_that_is_known_and_has_its_wei
     ):
         with pytest.raises(InputError, match=said):
             rows_of_images(tmp_path / "pets", backbone, download=False, device="cpu")
+
+
+def test_one_hot_labels_need_no_column_for_each_dimension() -> None:
+    embeddings, labels = (part.numpy() for part in clustered(120))
+    classes = int(labels.max()) + 1
+    one_hot = np.eye(classes)[labels]
+    assert embeddings.shape[1] != classes
+    assert checked_rows(embeddings, one_hot)[1].tolist() == labels.tolist()
+    train = {"embeddings": embeddings[:80], "labels": one_hot[:80]}
+    test = {"embeddings": embeddings[80:], "labels": labels[80:]}
+    test_rows = checked_parts(train, test)[1]
+    assert test_rows is not None
+    assert test_rows[1].tolist() == labels[80:].tolist()
+
+
+def test_embeddings_too_large_for_float32_are_not_called_infinite() -> None:
+    embeddings, labels = clustered(120)
+    with pytest.raises(ValueError, match=r"must fit float32, got \d.*e\+300. Divide"):
+        suggest_temperature(1e300 * embeddings.double(), labels)
+    infinite = embeddings.clone()
+    infinite[3, 0] = torch.inf
+    with pytest.raises(ValueError, match="row 3 holds NaN or infinity"):
+        suggest_temperature(infinite, labels)
+
+
+def test_a_file_without_a_heuristic_is_named_in_one_short_line(tmp_path: Path) -> None:
+    path = tmp_path / "heuristic.json"
+    path.write_text("id,label\n1,2\n")
+    with pytest.raises(InputError, match=r"holds no heuristic \(Invalid JSON") as error:
+        _read_heuristic(path)
+    assert "pydantic" not in str(error.value)

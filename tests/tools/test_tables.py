@@ -137,3 +137,20 @@ def test_two_columns_of_one_name_are_refused(
         InputError, match=r"two columns '(logit_0|label)'.*its own name"
     ):
         read_arrays(path, "logits", required=("logits", "labels"), columns=columns)
+
+
+def test_a_label_of_another_name_and_a_score_have_a_remedy_that_works(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "table.csv"
+    frame = pd.DataFrame({"logit_0": [1.5] * 9, "logit_1": 0.5, "gt": 1})
+    frame.to_csv(path, index=False)
+    required = ("logits", "labels")
+    with pytest.raises(InputError, match=r"Name the column of labels `label`\. Remove"):
+        read_arrays(path, "logits", required=required)
+    frame.rename(columns={"gt": "label"}).to_csv(path, index=False)
+    assert read_arrays(path, "logits", required=required)["labels"].tolist() == [1] * 9
+    # A column of scores that turns out to hold probabilities needs only --probs.
+    pd.DataFrame({"score": [0.25] * 9, "label": 1}).to_csv(path, index=False)
+    found = read_arrays(path, "probs", required=("probs", "labels"))
+    assert found["probs"].shape == (9, 1)

@@ -6,6 +6,11 @@ The text report, the HTML page and the JSON file all take the advice from here.
 import math
 from typing import NamedTuple
 
+# For logits that are no better than chance, or worse.
+CHECK_COLUMNS = (
+    "Check that column c holds class c, and that larger logits mean more likely."
+)
+MOST_DECIMALS = 9
 _LEAVE = "No miscalibration found; leave the logits as they are"
 
 
@@ -44,10 +49,9 @@ def advise(evidence: Evidence) -> Advice:
     The advice is to scale only if the interval of the temperature excludes 1, the ECE
     is above its noise floor, and the interval of the change of the ECE is below 0.
     """
-    temperature = (
-        f"{three_digits(evidence.temperature)} "
-        f"[{three_digits(evidence.low)}, {three_digits(evidence.high)}]"
-    )
+    numbers = (evidence.temperature, evidence.low, evidence.high)
+    fitted, *ends = (_unlike_one(number) for number in numbers)
+    temperature = f"{fitted} [{', '.join(ends)}]"
     low, high = evidence.change
     change = (
         f"{_points(evidence.after - evidence.before)} [{_points(low)}, {_points(high)}]"
@@ -86,6 +90,18 @@ def three_digits(value: float) -> str:
     return f"{value:,.{decimals}f}"
 
 
+def _unlike_one(value: float) -> str:
+    """`three_digits`, or as many as it takes to show that a number is not 1."""
+    text = three_digits(value)
+    decimals = 3
+    while float(text.replace(",", "")) == 1 != value and decimals < MOST_DECIMALS:
+        text = f"{value:.{decimals}f}"
+        decimals += 1
+    return text
+
+
 def _points(share: float) -> str:
-    """A change of a fraction in percentage points, with its sign; never -0.0."""
-    return f"{round(100 * share, 1) + 0.0:+.1f}"
+    """A change of a fraction in percentage points, with its sign; 0 only for none."""
+    points = 100 * share
+    # One digit of a small number, because its sign decides.
+    return f"{points:+.1f}" if abs(points) >= 0.05 or not points else f"{points:+.1g}"

@@ -1,5 +1,6 @@
 """Users' arrays, read from files by name, and checked."""
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,7 @@ from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.files import TABLE_ENDINGS, read_content
 from softmax_temperature.tools.tables import (
     LABEL_NAMES,
+    MOST_NAMED,
     NUMBERED,
     arrays_of,
     numbered_key,
@@ -39,8 +41,11 @@ KINDS = ("logits", "probs")
 SAY_PROBS = "Pass kind='probs', or --probs on the command line."
 # Largest label: float64 represents all integers up to this one exactly.
 LARGEST_LABEL = 2**53
-# Two tables count as the same samples if they share more than this fraction of the rows
-# of the smaller one.
+# Largest share of labels with a probability that underflowed to 0: more of them move
+# the temperature by more than a percent.
+MOST_ZEROS = 1e-3
+# Two tables hold the same samples if they share more than this fraction of the smaller
+# one's rows.
 SHARED = 0.5
 # Other names that files may use for the arrays that commands need.
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
@@ -157,7 +162,7 @@ def _read_pair(
             raise InputError(
                 f"holds {name}, but {labels} also gives labels",
                 where=str(path),
-                remedy=f"Omit {labels.name}, or save only the {matrix} in this file.",
+                remedy=f"Omit --labels, or save only the {matrix} in this file.",
             )
     return arrays | read_arrays(labels, matrix, required=("labels",))
 
@@ -192,12 +197,13 @@ def read_arrays(
         )
     with user_data(path, "Save plain arrays."):
         arrays = _by_name(content, required[0] if len(required) == 1 else matrix)
+    held = list(arrays)
     for name in required:
         if name not in arrays and (other := _other_name(name, arrays, path)):
             arrays[name] = arrays.pop(other)
     absent = [name for name in required if name not in arrays]
     if absent:
-        raise _absent(absent, required, arrays, content, path)
+        raise _absent(absent, required, held, content, path)
     return {name: arrays[name] for name in (*required, *optional) if name in arrays}
 
 
@@ -233,19 +239,28 @@ def _other_name(name: str, arrays: Arrays, path: Path) -> str | None:
 def _absent(
     absent: Sequence[str],
     required: Sequence[str],
-    arrays: Arrays,
+    held: Sequence[str],
     content: Any,
     path: Path,
 ) -> InputError:
-    """Make the error for a file that lacks required arrays."""
-    if arrays:
-        holds = ", ".join(arrays)
-    elif isinstance(content, dict):
-        holds = "no array"
-    else:
+    """The error for a file that lacks required arrays, and whose arrays are `held`."""
+    others = {}
+    if isinstance(content, dict):
+        others = {str(name): value for name, value in content.items()}
+    parts = [
+        name if name in held else f"{name}, a {type(others[name]).__name__}"
+        for name in (others or held)
+    ]
+    holds = ", ".join(parts[:MOST_NAMED]) or "no array"
+    if len(parts) > MOST_NAMED:
+        holds += f" and {len(parts) - MOST_NAMED} more"
+    if not held and not isinstance(content, dict):
         holds = f"one {type(content).__name__}"
-    remedy = f"Save {' and '.join(required)} under these names."
-    probs = [name for name in arrays if name in ("probs", *OTHER_NAMES["probs"])]
+    names = "these names" if len(required) > 1 else "this name"
+    remedy = f"Save {' and '.join(required)} under {names}."
+    if any(name in others and name not in held for name in absent):
+        remedy = "Save each as one array; torch.cat joins a list of batches."
+    probs = [name for name in held if name in ("probs", *OTHER_NAMES["probs"])]
     if "logits" in absent and probs:
         remedy = "If these are probabilities, pass --probs."
     elif "labels" in absent and len(required) > 1:
@@ -259,19 +274,20 @@ def _absent(
 
 def as_numpy(value: Any) -> NDArray[Any]:
     """A tensor or array-like as a numpy array."""
+    noun = type(value).__name__
     if isinstance(value, Tensor):
         value = _dense(value)
-    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise ArgumentError(
-            f"an array of shape {value.shape} has masked entries, and masks are not "
-            "supported",
-            "Remove their rows: array[~mask.any(axis=1)].data.",
-        )
+    elif isinstance(value, list | tuple):
+        # NumPy refuses tensors that require gradients or have a narrow dtype.
+        value = [
+            _dense(part).numpy() if isinstance(part, Tensor) else part for part in value
+        ]
+    check_unmasked_entries(value)
     try:
         array = np.asarray(value)
     except ValueError as error:
         raise ArgumentError(
-            f"a {type(value).__name__} has parts of different shapes",
+            f"a {noun} has parts of different shapes",
             "Give one tensor, array or list of rows of the same length.",
         ) from error
     if array.ndim == 0:
@@ -280,6 +296,16 @@ def as_numpy(value: Any) -> NDArray[Any]:
             "Give a tensor, an array or a list of rows.",
         )
     return array
+
+
+def check_unmasked_entries(value: Any) -> None:
+    """Refuse an array with masked entries, whose mask NumPy would drop."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ArgumentError(
+            f"an array of shape {value.shape} has masked entries, and masks are not "
+            "supported",
+            "Remove their rows: array[~mask.any(axis=1)].data.",
+        )
 
 
 def check_dense(tensor: Tensor) -> None:
@@ -496,6 +522,8 @@ def checked_logits(
             "Give the logits first.",
         )
     if kind == "probs":
+        _refuse_decisions(values, f"{name}probs")
+        single = values.shape[1] == 1
         values = _prob_table(values, f"{name}probs")
         table = torch.from_numpy(values)
     else:
@@ -512,11 +540,12 @@ def checked_logits(
             "Give the class of each row, not whether its prediction was right.",
         )
     numbers = class_numbers(classes, table.shape, f"{name}labels")
+    _refuse_void_labels(numbers, table.shape[1], classes.dtype, f"{name}labels")
     check_labels(numbers, table, name=f"{name}labels", masked=True)
     if kind == "probs":
-        _refuse_rounded_zeros(values, numbers, f"{name}probs")
-        # Change the table in place, because a language model's table is large.
-        least = _smallest_positive(logits)
+        least = _least_probs(logits, single=single)
+        _refuse_label_zeros(values, numbers, least, f"{name}probs")
+        # In place, because a language model's table is large.
         np.log(np.clip(values, least, None, out=values), out=values)
     return table, numbers
 
@@ -563,10 +592,15 @@ def class_numbers(
 def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
     """Numbers as int64; ValueError if they are not whole."""
     if values.dtype.kind not in "fiub":
-        example = str(values.flat[0]) if values.size else "nothing"
+        example = values.flat[0] if values.size else "nothing"
+        if isinstance(example, str):
+            example = str(example)  # NumPy's text would show its type.
+        kind = " (object)" if values.dtype.kind == "O" else ""
+        remedy = "Number the classes from 0, in the order of the scores' columns."
+        if _hold_integers(values):
+            remedy = "Convert them: labels.astype(int)."
         raise ArgumentError(
-            f"{name} must be whole numbers, got {example!r}",
-            "Number the classes: np.unique(labels, return_inverse=True)[1].",
+            f"{name} must be whole numbers, got {example!r}{kind}", remedy
         )
     wrong = ~np.isfinite(values) | (values != np.floor(values))
     wrong |= np.abs(values.astype(np.float64)) > LARGEST_LABEL
@@ -577,6 +611,54 @@ def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
             "Number the classes from 0, and remove rows without a class.",
         )
     return torch.from_numpy(values.astype(np.int64))
+
+
+def _hold_integers(values: NDArray[Any]) -> bool:
+    """Whether objects or texts are whole numbers."""
+    if values.dtype.kind not in "OSU":
+        return False
+    try:
+        return bool((values.astype(np.int64) == values.astype(np.float64)).all())
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _refuse_void_labels(
+    labels: Tensor, classes: int, dtype: np.dtype[Any], name: str
+) -> None:
+    """Refuse labels outside [0, classes) that are no numbers of classes.
+
+    They are a mark for rows without a class, -1 for the first of two classes, or
+    numbers that did not fit their dtype.
+
+    Args:
+        labels: Shape (n,), int64.
+        classes: Number of classes.
+        dtype: The dtype of the user's labels.
+        name: Name of the argument in messages.
+    """
+    outside = labels[(labels < 0) | (labels >= classes)].unique().tolist()
+    if dtype.kind in "iu" and np.iinfo(dtype).max < classes - 1:
+        largest = int(np.iinfo(dtype).max)
+        # The largest number is rare unless larger ones have wrapped around.
+        wrapped = dtype.kind == "u" and bool((labels == largest).any())
+        if wrapped or (outside and outside[0] < 0):
+            raise ArgumentError(
+                f"{name} are {dtype}, which holds at most {largest}, but there are "
+                f"{classes} classes, and larger numbers have wrapped around",
+                "Convert the original labels to int64.",
+            )
+    if outside == [-1] and classes == 2 and labels.unique().tolist() == [-1, 1]:
+        raise ArgumentError(
+            f"{name} must be in [0, 2), got -1 and 1",
+            "Replace -1 by 0: (labels + 1) // 2.",
+        )
+    if len(outside) == 1 and not 0 <= outside[0] <= classes:
+        raise ArgumentError(
+            f"{name} must be in [0, {classes}), got {outside[0]}",
+            "Leave rows without a class out, as ignore_index="
+            f"{outside[0]} (--ignore-index {outside[0]}) does.",
+        )
 
 
 def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
@@ -633,35 +715,84 @@ def _decisions(name: str) -> ArgumentError:
     )
 
 
-def _refuse_rounded_zeros(
-    values: NDArray[np.float64], labels: Tensor, name: str
+def _refuse_label_zeros(
+    values: NDArray[np.float64],
+    labels: Tensor,
+    least: NDArray[np.float64],
+    name: str,
 ) -> None:
-    """Refuse rounded probabilities that are 0 for a label.
+    """Refuse probabilities that are 0 for a label, unless a few underflowed.
 
     The logarithm of such a 0 would dominate the fit of the temperature.
+
+    Args:
+        values: Probabilities, shape (n, classes).
+        labels: Shape (n,), int64.
+        least: What replaces a 0, shape (1,) or (classes,); see `_least_probs`.
+        name: Name of the argument in messages.
     """
-    label_probs = values[np.arange(len(values)), labels.numpy()]
-    zeros = np.flatnonzero(label_probs == 0)
+    columns = labels.numpy()
+    zeros = np.flatnonzero(values[np.arange(len(values)), columns] == 0)
     if not len(zeros):
         return
     decimals = rounded_decimals(torch.from_numpy(values))
     if decimals is not None:
         raise ArgumentError(
-            f"{name} are rounded to {decimals} decimals, so the label in row "
-            f"{zeros[0]} has probability 0",
+            f"{name} are rounded to {decimals} decimal{'s' if decimals > 1 else ''}, "
+            f"so the label in row {zeros[0]} has probability 0",
             "Save them with all digits.",
         )
+    if len(zeros) <= max(1, MOST_ZEROS * len(values)):
+        # Probabilities that underflow have neighbours close to the smallest number.
+        # Votes, and numbers with a fixed number of decimals, have none.
+        groups = [(values, least[0])]
+        if len(least) > 1:
+            groups = [(values[:, each], least[each]) for each in set(columns[zeros])]
+        if all(part[part > 0].min() <= math.sqrt(low) for part, low in groups):
+            return
+    raise ArgumentError(
+        f"{name} are 0 for the label in {len(zeros)} of {len(values)} rows (row "
+        f"{zeros[0]} is the first), and no temperature makes a 0 likely",
+        "Give the logits, or probabilities that are not rounded to 0; for votes, add "
+        "1 to each count first.",
+    )
 
 
-def _smallest_positive(values: Any) -> float:
-    """The smallest positive number of a dtype, which replaces a probability of 0."""
-    if isinstance(values, Tensor) and values.is_floating_point():
+def _least_probs(probs: Any, *, single: bool) -> NDArray[np.float64]:
+    """What replaces a probability of 0: the smallest number of its dtype.
+
+    Args:
+        probs: The user's probabilities.
+        single: Whether they are of class 1 of two. Those of class 0 are one minus them,
+            so they are 0 if the others round to 1.
+
+    Returns:
+        Shape (1,), or (2,) for a single column.
+    """
+    if isinstance(probs, Tensor) and probs.dtype.itemsize < 8:
         # Tensors have dtypes that NumPy lacks.
-        limits = torch.finfo(values.dtype)
-        return limits.tiny * limits.eps
-    dtype = as_numpy(values).dtype
-    floating = dtype if dtype.kind == "f" else np.float64
-    return float(np.finfo(floating).smallest_subnormal)
+        dtype = probs.dtype if probs.is_floating_point() else torch.float64
+        limits = torch.finfo(dtype)
+        tiny, eps = limits.tiny * limits.eps, limits.eps
+    else:
+        array = as_numpy(probs)
+        narrow = array.dtype if array.dtype.kind == "f" else np.dtype(np.float64)
+        if narrow.itemsize >= 8:
+            narrow = np.dtype(np.float32 if _were_float32(array) else np.float64)
+        tiny = float(np.finfo(narrow).smallest_subnormal)
+        eps = float(np.finfo(narrow).eps)
+    # Below 1, numbers are eps / 2 apart.
+    return np.array([eps / 4, tiny] if single else [tiny])
+
+
+def _were_float32(array: NDArray[Any]) -> bool:
+    """Whether float32 holds all numbers, so that it may have rounded some to 0."""
+    with np.errstate(over="ignore"):
+        return all(
+            bool((piece == piece.astype(np.float32)).all())
+            # The first row decides for most tables.
+            for piece in (array[:1], array)
+        )
 
 
 def _prob_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
@@ -674,10 +805,13 @@ def _prob_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
     wrong = (table.amin(dim=1) < 0) | (misses > sum_tolerance(table, len(table)))
     if bool(wrong.any()):
         row = int(wrong.int().argmax())
+        remedy = "If these are logits, omit kind='probs' (--probs)."
+        if exact[row].min() >= 0:
+            remedy = f"Divide each row by its sum. {remedy}"
         raise ArgumentError(
             f"{name} must be rows of numbers in [0, 1] that sum to one, got a minimum "
             f"of {exact[row].min():.6g} and a sum of {exact[row].sum():.6g} in row "
             f"{row}",
-            "If these are logits, omit kind='probs' (--probs).",
+            remedy,
         )
     return exact

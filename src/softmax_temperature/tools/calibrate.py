@@ -33,7 +33,13 @@ from softmax_temperature.scaling import (
     sandwich_interval,
     search_temperature,
 )
-from softmax_temperature.tools.advice import Advice, Evidence, advise, three_digits
+from softmax_temperature.tools.advice import (
+    CHECK_COLUMNS,
+    Advice,
+    Evidence,
+    advise,
+    three_digits,
+)
 from softmax_temperature.tools.arrays import (
     Rows,
     as_numpy,
@@ -181,8 +187,9 @@ class CalibrationReport:
         """Heading of an arm's column."""
         if arm == "before":
             return "before scaling"
-        temperature = self.data["temperature"][arm]["temperature"]
-        return f"T = {three_digits(temperature)}, by {arm.upper()}"
+        fit = self.data["temperature"][arm]
+        bound = " (end of the search)" if fit["at_bound"] else ""
+        return f"T = {three_digits(fit['temperature'])}{bound}, by {arm.upper()}"
 
     def origin(self) -> str:
         """A sentence about the fitted rows and the reported rows."""
@@ -319,7 +326,7 @@ def calibrate(
                 "bins",
                 "Give more rows, or fewer bins.",
             )
-    check_two_classes(fitted[1])
+    _check_fitted_classes(fitted[1], reported[1], fit_on)
     settings = {"fit_on": fit_on, "bins": bins, "bootstrap": bootstrap, "seed": seed}
     return _report(fitted, reported, settings)
 
@@ -336,6 +343,26 @@ def _check_validation(validation: Any, fit_on: str) -> None:
             "fit_on='all' cannot be combined with validation rows",
             "Omit one of them.",
         )
+
+
+def _check_fitted_classes(fitted: Tensor, reported: Tensor, fit_on: str) -> None:
+    """Refuse labels to fit on that are of one class, and say which labels these are."""
+    low, high = torch.aminmax(fitted)
+    if bool(low != high):
+        return
+    if fit_on == "validation":
+        raise ArgumentError(
+            f"validation labels are all {int(low)}, and one class does not identify a "
+            "temperature",
+            "Give validation rows of at least two classes.",
+        )
+    if fit_on == "half" and bool((reported != low).any()):
+        raise ArgumentError(
+            f"labels of the random half to fit the temperature on, {len(fitted)} rows, "
+            f"are all {int(low)}, and one class does not identify a temperature",
+            "Give more rows of the other classes, or pass fit_on='all' (--fit-on all).",
+        )
+    check_two_classes(fitted)
 
 
 def calibrate_files(
@@ -364,6 +391,8 @@ def calibrate_files(
     Raises:
         InputError: If a file or its content is wrong, or a file cannot be written.
     """
+    inputs = [path for path in (logits, labels, validation, validation_labels) if path]
+    _check_places(output, html, inputs)
     kind = options.get("kind", "logits")
     arrays, held_out = read_rows(
         kind,
@@ -405,6 +434,29 @@ def calibrate_files(
         if html is not None:
             write_text(html, report.html(logits.name, sources))
     return report
+
+
+def _check_places(output: Path, html: Path | None, inputs: Sequence[Path]) -> None:
+    """Refuse places to write that are files, or are below or among the files read."""
+    for place, name in ((output, "--output"), (html, "--html")):
+        if place is None:
+            continue
+        for parent in (place, *place.parents):
+            if parent.exists():
+                break
+        if place is html and place.exists():
+            if any(path.exists() and place.samefile(path) for path in inputs):
+                raise InputError(
+                    "is one of the files to read",
+                    where=f"{name} {place}",
+                    remedy="Give another path for the page.",
+                )
+        elif not parent.is_dir():
+            raise InputError(
+                f"{'is' if parent == place else f'{parent} is'} a file, not a folder",
+                where=f"{name} {place}",
+                remedy="Choose another place.",
+            )
 
 
 @contextmanager
@@ -554,6 +606,8 @@ def _advice(
             f"No temperature fits: the logits {state} (search ended at T = "
             f"{fit['temperature']:g})."
         )
+        if not fit["separable"]:
+            sentence += f" {CHECK_COLUMNS}"
         return Advice(scale=False, sentence=sentence)
     return advise(
         Evidence(

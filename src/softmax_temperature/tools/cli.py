@@ -336,6 +336,8 @@ def _refuse_unused_by_suggest(
 
 def _read_heuristic(path: Path | None) -> Any:
     """The heuristic in a file, or None if no file is given."""
+    from pydantic import ValidationError
+
     from softmax_temperature.heuristic.ridge import RidgeHeuristic
     from softmax_temperature.tools.arrays import user_data
 
@@ -343,7 +345,12 @@ def _read_heuristic(path: Path | None) -> Any:
         return None
     remedy = "Give results/PROFILE/classifier_temperature/heuristic.json."
     with user_data(path, remedy):
-        return RidgeHeuristic.model_validate_json(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        try:
+            return RidgeHeuristic.model_validate_json(text)
+        except ValidationError as error:
+            fault = error.errors()[0]["msg"]
+            raise ValueError(f"holds no heuristic ({fault})") from error
 
 
 def _rows_of_images(folder: Path, backbone: str | None, **options: Any) -> Any:

@@ -5,6 +5,7 @@ pandas takes half a second to import, and only tables need it.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from pickle import UnpicklingError
@@ -62,7 +63,10 @@ def read_content(path: Path) -> Any:
             remedy=f"Save it as one of {endings}.",
         )
     try:
-        return read(path)
+        with warnings.catch_warnings():
+            # Libraries warn about formats that are checked and refused afterwards.
+            warnings.simplefilter("ignore")
+            return read(path)
     except ImportError as error:  # Parquet needs pyarrow, which is optional.
         raise InputError(
             "cannot be read without the package pyarrow",

@@ -31,7 +31,13 @@ from softmax_temperature.metrics.probability_check import (
     check_not_probs,
 )
 from softmax_temperature.scaling import check_two_classes, search_temperature
-from softmax_temperature.tools.arrays import check_dense, check_frame, checked_logits
+from softmax_temperature.tools.advice import CHECK_COLUMNS
+from softmax_temperature.tools.arrays import (
+    check_dense,
+    check_frame,
+    check_unmasked_entries,
+    checked_logits,
+)
 from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
 
 # Masked classes have infinite logits, so `_check_values` checks values instead of
@@ -127,8 +133,10 @@ class TemperatureScaler(
         self.temperature_ = 1.0 if fit.at_bound else fit.temperature
         if fit.at_bound:
             state = "separate the labels" if fit.separable else "say nothing about them"
+            remedy = "" if fit.separable else f" {CHECK_COLUMNS}"
             message = (
                 f"No temperature fits: the logits {state}. They are left as they are."
+                f"{remedy}"
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
         return self
@@ -230,7 +238,11 @@ def _check_scores(values: Any) -> None:
 
 
 def _check_real(values: Any, name: str) -> None:
-    """Refuse complex numbers, because scikit-learn's check prints all of them."""
+    """Refuse masked entries, which scikit-learn reads, and complex numbers.
+
+    scikit-learn's check of complex numbers prints all of them.
+    """
+    check_unmasked_entries(values)
     dtype = getattr(values, "dtype", None)
     is_complex = getattr(dtype, "is_complex", getattr(dtype, "kind", "") == "c")
     if is_complex:

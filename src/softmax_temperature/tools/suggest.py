@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 
 from softmax_temperature.cosine_classifier import (
     TemperatureGrid,
@@ -37,7 +38,6 @@ from softmax_temperature.tools.arrays import (
     check_other_rows,
     class_numbers,
     split_rows,
-    whole_numbers,
 )
 
 # Fraction of the rows for measuring accuracy if there are no test rows.
@@ -215,9 +215,15 @@ def checked_rows(
             f"got {raw.dtype} {raw.shape}",
             "Give one row of numbers per sample.",
         )
-    # An overflow gives infinity, which the next check refuses.
+    # An overflow becomes infinite.
     with np.errstate(over="ignore"):
         values = torch.from_numpy(raw.astype(np.float32))
+    largest = np.abs(raw).max(initial=0)
+    if largest > torch.finfo(values.dtype).max and np.isfinite(largest):
+        raise ArgumentError(
+            f"{name}embeddings must fit float32, got {largest:.3g}",
+            "Divide all of them by one number, which leaves their cosines as they are.",
+        )
     check_embeddings(values, f"{name}embeddings")
     raw_labels = as_numpy(labels)
     if raw_labels.shape == (values.shape[1],) != (len(values),):
@@ -226,8 +232,8 @@ def checked_rows(
             f"because there are {len(raw_labels)} labels",
             "Give one row per sample, (n, dim).",
         )
-    numbers = class_numbers(raw_labels, values.shape, f"{name}labels")
-    # -1 is a class only if the other label is 1. Otherwise it means "no class", like
+    numbers = _class_numbers(raw_labels, len(values), f"{name}labels")
+    # -1 is a class only if the other label is 1; otherwise it means no class, like
     # -100.
     if bool((numbers < 0).any()) and numbers.unique().tolist() != [-1, 1]:
         raise ArgumentError(
@@ -246,6 +252,12 @@ def checked_rows(
     indices = torch.searchsorted(classes, numbers)
     check_classes(indices, len(values), f"{name}labels")
     return values, indices
+
+
+def _class_numbers(labels: NDArray[Any], rows: int, name: str) -> torch.Tensor:
+    """`class_numbers` of labels that are not columns of the embeddings."""
+    shape = labels.shape if labels.ndim == 2 else (rows,)
+    return class_numbers(labels, shape, name)
 
 
 def _check_directions(embeddings: torch.Tensor) -> None:
@@ -269,7 +281,8 @@ def checked_parts(train: Arrays, test: Arrays | None) -> tuple[Rows, Rows | None
     train_rows = checked_rows(train["embeddings"], train["labels"])
     if test is None:
         return train_rows, None
-    classes = whole_numbers(train["labels"], "labels").unique()
+    labels = as_numpy(train["labels"])
+    classes = _class_numbers(labels, len(train_rows[0]), "labels").unique()
     test_rows = checked_rows(test["embeddings"], test["labels"], classes, "test ")
     train_dimensions = train_rows[0].shape[1]
     test_dimensions = test_rows[0].shape[1]

@@ -38,7 +38,16 @@ LABEL_NAMES = (
 )
 SINGLE_NAMES: Mapping[str, Sequence[str]] = {
     "logits": ("logit", "logits", "score", "y_score"),
-    "probs": ("prob", "probs", "probability", "y_prob", "y_proba", "p", "y_score"),
+    "probs": (
+        "prob",
+        "probs",
+        "probability",
+        "y_prob",
+        "y_proba",
+        "p",
+        "score",
+        "y_score",
+    ),
     "embeddings": (),
     "labels": (),
 }
@@ -91,7 +100,8 @@ def arrays_of(
         return arrays or {"labels": _labels_alone(table, names, where)}
     chosen = _chosen(others, columns, where)
     if not columns:
-        chosen = _numbered(table, others, matrix, where)
+        lacks_label = "labels" in required and not labels
+        chosen = _numbered(table, others, matrix, where, lacks_label=lacks_label)
     if chosen:
         arrays[matrix] = _numbers(table, chosen, where)
     return arrays
@@ -158,7 +168,12 @@ def numbered_key(name: str) -> tuple[str, int]:
 
 
 def _numbered(
-    table: pd.DataFrame, others: Sequence[str], matrix: str, where: str
+    table: pd.DataFrame,
+    others: Sequence[str],
+    matrix: str,
+    where: str,
+    *,
+    lacks_label: bool = False,
 ) -> list[str]:
     """The columns that match the naming rule, in the order of their numbers."""
     if len(others) == 1 and (
@@ -173,8 +188,8 @@ def _numbered(
         else:
             unnumbered.append(name)
     _refuse_index(table, others, where)
-    _numbers(table, others, where)  # Refuse text, whatever the columns' names.
-    _refuse_others(groups, unnumbered, matrix, where)
+    _numbers(table, others, where)  # This refuses text, which no column name allows.
+    _refuse_others(groups, unnumbered, matrix, where, lacks_label=lacks_label)
     if not others:
         return []
     (group,) = groups.values()
@@ -224,17 +239,20 @@ def _refuse_others(
     unnumbered: Sequence[str],
     matrix: str,
     where: str,
+    *,
+    lacks_label: bool,
 ) -> None:
     """Raise unless all columns form one numbered group, such as logit_0, logit_1."""
     largest = max(groups, key=lambda prefix: len(groups[prefix]), default="")
     pattern = f"{largest}*" if largest else "[0-9]*"
     if unnumbered:
+        rename = "Name the column of labels `label`. " if lacks_label else ""
         example = f" such as {pattern!r}" if groups else ", for instance cat,dog"
         raise InputError(
             f"columns {_listed(unnumbered)} are neither the label nor numbered "
             f"{matrix} ({matrix}_0, {matrix}_1, ...)",
             where=where,
-            remedy=f"Remove them, or name the classes with --columns{example}.",
+            remedy=f"{rename}Remove them, or name the classes with --columns{example}.",
         )
     if len(groups) > 1:
         raise InputError(
