@@ -15,6 +15,7 @@ from softmax_temperature import (
     MMCELoss,
     SampleDependentFocalLoss,
     losses,
+    metrics,
     scaling,
 )
 
@@ -193,3 +194,22 @@ def test_lists_are_not_tensors() -> None:
         losses.sample_dependent_gamma([0.1])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="logits must be a torch tensor"):
         losses.LabelSmoothingLoss()([[1.0, 2.0]], torch.tensor([0]))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8])
+def test_labels_that_wrapped_around_are_refused(dtype: torch.dtype) -> None:
+    # Class 256 of 300 is 0 in eight bits.
+    logits = torch.randn(300, 300, generator=torch.Generator().manual_seed(0))
+    labels = torch.arange(300)
+    calls: list[Any] = [
+        FocalLoss(),
+        BrierLoss(),
+        MMCELoss(),
+        metrics.negative_log_likelihood,
+        metrics.calibration_report,
+        lambda rows, classes: metrics.brier_score(rows.softmax(1), classes),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="larger numbers have wrapped around"):
+            call(logits, labels.to(dtype))
+        call(logits[:100], labels[:100].to(dtype))

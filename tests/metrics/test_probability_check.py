@@ -172,12 +172,51 @@ def test_a_training_is_checked_in_its_first_batches_only(
     wrapped = fitted().wrap(nn.Identity())
     for _ in range(10):
         wrapped(batch)
-    assert checked == [8, 8, 8]
+    assert checked == [8, 16, 24]
     for loss in (losses.FocalLoss(), losses.MMCELoss(), losses.CrossEntropyLoss()):
         checked.clear()
         for _ in range(10):
             loss(batch, LABELS[:8])
-        assert checked == [8, 8, 8]
+        assert checked == [8, 16, 24]
+
+
+@pytest.mark.parametrize("form", ["probabilities", "sigmoids"])
+@pytest.mark.parametrize("size", [1, 8])
+def test_small_batches_are_judged_together(size: int, form: str) -> None:
+    class Network(nn.Module):
+        def forward(self, scores: Tensor) -> Tensor:
+            return scores
+
+    wrapped = fitted().wrap(Network())
+    loss = losses.FocalLoss()
+
+    def feed(call: Any, scores: Tensor) -> None:
+        for rows, labels in zip(
+            scores[:48].split(size), LABELS[:48].split(size), strict=True
+        ):
+            call(rows, labels)
+
+    def serve(rows: Tensor, _: Tensor) -> None:
+        wrapped(rows)
+
+    for call in (serve, loss):
+        with pytest.raises(ValueError, match=REFUSED):
+            feed(call, FORMS[form])
+    # Logits of the same batches pass, and leave no rows behind.
+    loss = losses.FocalLoss()
+    wrapped = fitted().wrap(Network())
+    feed(serve, logits())
+    feed(loss, logits())
+    assert loss._first_rows is wrapped._first_rows is None
+    # Tensors inside a transform of functions do not outlive it.
+    inner = losses.FocalLoss()
+    gradient = torch.func.grad(lambda rows: inner(rows, LABELS[:8]))
+    for _ in range(4):
+        assert gradient(logits()[:8]).shape == (8, CLASSES)
+    # A batch of other classes, as in a network with several heads, is judged alone.
+    heads = losses.FocalLoss()
+    for classes in (4, 3, 4):
+        heads(logits(2, classes), torch.zeros(2, dtype=torch.int64))
 
 
 @pytest.mark.parametrize("entry", ENTRIES)

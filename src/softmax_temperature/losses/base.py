@@ -21,6 +21,7 @@ from softmax_temperature.metrics.probability_check import (
     FEW_ROWS,
     NO_SOFTMAX,
     check_not_probs,
+    with_earlier,
 )
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -76,8 +77,9 @@ class SampleLoss(Loss):
     sigmoids: ClassVar[bool] = True
     """Whether to refuse logits that look like sigmoids."""
     weight: Tensor | None
-    # Number of rows that have been checked for probabilities.
-    _judged_rows = 0
+    # The first few rows, and whether enough of them were checked for probabilities.
+    _first_rows: Tensor | None = None
+    _is_judged = False
 
     def __init__(
         self,
@@ -173,11 +175,13 @@ class SampleLoss(Loss):
 
     def check_rows(self, logits: Tensor, labels: Tensor) -> None:
         """Refuse a batch (n, classes) that the loss cannot take; see `check_batch`."""
-        if not may_be_read(logits) or self._judged_rows >= FEW_ROWS:
-            check_batch(logits, labels, probs=False)
-        else:
-            check_batch(logits, labels, sigmoids=self.sigmoids)
-            self._judged_rows += len(logits)
+        check_batch(logits, labels, probs=False)
+        if self._is_judged or not may_be_read(logits):
+            return
+        rows = with_earlier(logits, self._first_rows)
+        check_not_probs(rows, remedy=NO_SOFTMAX, sigmoids=self.sigmoids)
+        self._is_judged = len(rows) >= FEW_ROWS
+        self._first_rows = None if self._is_judged else rows
 
     def class_weights(self, classes: int, dtype: torch.dtype) -> Tensor | None:
         """The class weights as a dtype; ValueError unless their shape is (classes,)."""

@@ -63,9 +63,10 @@ def check_logits(
         if not all_finite(largest):
             row = int(torch.nonzero(~torch.isfinite(largest))[0])
             value = largest[row].item()
-            raise ValueError(
+            raise ArgumentError(
                 f"{name} must be finite, got {value} in row {row}; -inf may mask some, "
-                "but not all, classes of a row"
+                "but not all, classes of a row",
+                "Leave such rows out.",
             )
     elif values and not all_finite(logits):
         row, column = torch.nonzero(~torch.isfinite(logits))[0].tolist()
@@ -132,6 +133,7 @@ def check_labels(
         )
     if values:
         low, high = (int(bound) for bound in torch.aminmax(labels.long()))
+        check_not_wrapped(labels, (low, high), classes, name)
         if low < 0 or high >= classes:
             raise ArgumentError(
                 f"{name} must be in [0, {classes}), got {low if low < 0 else high}",
@@ -141,15 +143,44 @@ def check_labels(
             _check_unmasked(labels, scores, name)
 
 
+def check_not_wrapped(
+    labels: Any, bounds: tuple[int, int], classes: int, name: str
+) -> None:
+    """Refuse labels of a dtype that is too narrow for the classes and has wrapped.
+
+    A narrow dtype may hold the first of many classes. Negative labels, and the largest
+    unsigned number, are evidence that larger numbers have wrapped around.
+
+    Args:
+        labels: A tensor or an array of integers.
+        bounds: The smallest and the largest label.
+        classes: Number of classes.
+        name: Name of the argument in messages.
+    """
+    info = torch.iinfo if isinstance(labels, Tensor) else np.iinfo
+    limits = info(labels.dtype)
+    low, high = bounds
+    if limits.max >= classes - 1 or (
+        low >= 0 and (limits.min, high) != (0, limits.max)
+    ):
+        return
+    raise ArgumentError(
+        f"{name} are {labels.dtype}, which holds at most {limits.max}, but there are "
+        f"{classes} classes, and larger numbers have wrapped around",
+        "Convert the original labels to int64.",
+    )
+
+
 def _check_unmasked(labels: Tensor, scores: Tensor, name: str) -> None:
     """Refuse labels of classes that are masked."""
     label_scores = scores.detach().gather(1, labels.long()[:, None]).squeeze(1)
     masked = label_scores.isneginf()
     if bool(masked.any()):
         row = int(torch.nonzero(masked)[0])
-        raise ValueError(
+        raise ArgumentError(
             f"{name} must not be a masked class, got {labels[row].item()} in row "
-            f"{row}, where its logit is -inf"
+            f"{row}, where its logit is -inf",
+            "Give that class a finite logit, or leave such rows out.",
         )
 
 

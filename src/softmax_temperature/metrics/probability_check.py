@@ -104,6 +104,25 @@ def check_not_probs(
         )
 
 
+def with_earlier(rows: Tensor, earlier: Tensor | None) -> Tensor:
+    """Rows to judge: those of a batch, after the few of earlier batches.
+
+    A single row is never judged, and sigmoids are recognised only in many rows, so
+    small batches must be judged together.
+
+    Args:
+        rows: Logits of a batch, shape (n, classes).
+        earlier: What this function returned for the batch before, or None.
+    """
+    if len(rows) >= FEW_ROWS:
+        return rows.detach()
+    # A copy of the plain numbers: tensors inside torch.func.grad must not outlive it.
+    few = torch.tensor(rows.tolist(), dtype=rows.dtype)
+    if earlier is None or earlier.shape[1:] != few.shape[1:]:
+        return few
+    return torch.cat([earlier.to(few.dtype), few])
+
+
 def check_no_softmax_at_end(network: nn.Module, name: str) -> None:
     """Refuse a network whose last module turns logits into probabilities."""
     last = network

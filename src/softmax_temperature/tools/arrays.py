@@ -17,6 +17,7 @@ from softmax_temperature.metrics.checks import (
     ArgumentError,
     check_labels,
     check_logits,
+    check_not_wrapped,
 )
 from softmax_temperature.metrics.probability_check import (
     FEW_ROWS,
@@ -540,7 +541,7 @@ def checked_logits(
             "Give the class of each row, not whether its prediction was right.",
         )
     numbers = class_numbers(classes, table.shape, f"{name}labels")
-    _refuse_void_labels(numbers, table.shape[1], classes.dtype, f"{name}labels")
+    _refuse_void_labels(numbers, table.shape[1], classes, f"{name}labels")
     check_labels(numbers, table, name=f"{name}labels", masked=True)
     if kind == "probs":
         least = _least_probs(logits, single=single)
@@ -624,7 +625,7 @@ def _hold_integers(values: NDArray[Any]) -> bool:
 
 
 def _refuse_void_labels(
-    labels: Tensor, classes: int, dtype: np.dtype[Any], name: str
+    labels: Tensor, classes: int, given: NDArray[Any], name: str
 ) -> None:
     """Refuse labels outside [0, classes) that are no numbers of classes.
 
@@ -634,20 +635,13 @@ def _refuse_void_labels(
     Args:
         labels: Shape (n,), int64.
         classes: Number of classes.
-        dtype: The dtype of the user's labels.
+        given: The user's labels.
         name: Name of the argument in messages.
     """
     outside = labels[(labels < 0) | (labels >= classes)].unique().tolist()
-    if dtype.kind in "iu" and np.iinfo(dtype).max < classes - 1:
-        largest = int(np.iinfo(dtype).max)
-        # The largest number is rare unless larger ones have wrapped around.
-        wrapped = dtype.kind == "u" and bool((labels == largest).any())
-        if wrapped or (outside and outside[0] < 0):
-            raise ArgumentError(
-                f"{name} are {dtype}, which holds at most {largest}, but there are "
-                f"{classes} classes, and larger numbers have wrapped around",
-                "Convert the original labels to int64.",
-            )
+    if given.dtype.kind in "iu" and given.size:
+        bounds = (int(given.min()), int(given.max()))
+        check_not_wrapped(given, bounds, classes, name)
     if outside == [-1] and classes == 2 and labels.unique().tolist() == [-1, 1]:
         raise ArgumentError(
             f"{name} must be in [0, 2), got -1 and 1",

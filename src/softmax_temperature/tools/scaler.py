@@ -29,6 +29,7 @@ from softmax_temperature.metrics.probability_check import (
     NO_SOFTMAX,
     check_no_softmax_at_end,
     check_not_probs,
+    with_earlier,
 )
 from softmax_temperature.scaling import check_two_classes, search_temperature
 from softmax_temperature.tools.advice import CHECK_COLUMNS
@@ -319,8 +320,9 @@ class TemperatureScaled(nn.Module):
         self.network = network
         self._classes = classes
         check_positive(temperature, "temperature", torch.get_default_dtype())
-        # Number of rows of outputs that were checked and are not probabilities.
-        self._judged_rows = 0
+        # The first few outputs, and whether enough of them were checked.
+        self._first_rows: Tensor | None = None
+        self._is_judged = False
         self.register_buffer("temperature", torch.tensor(float(temperature)))
 
     def forward(self, *arguments: Any, **options: Any) -> Any:
@@ -353,8 +355,10 @@ class TemperatureScaled(nn.Module):
         """Refuse a network that returns probabilities, on its first calls."""
         if torch.compiler.is_compiling():
             return
-        if self._judged_rows < FEW_ROWS and logits.ndim >= 2:
+        # Outputs are not checked indefinitely, because each check waits for a GPU.
+        if not self._is_judged and logits.ndim >= 2:
             rows = logits.movedim(1, -1).flatten(0, -2)
+            rows = with_earlier(rows, self._first_rows)
             check_not_probs(rows, name="the network's logits", remedy=NO_SOFTMAX)
-            # Stop checking after some rows, because each check waits for a GPU.
-            self._judged_rows += len(rows)
+            self._is_judged = len(rows) >= FEW_ROWS
+            self._first_rows = None if self._is_judged else rows
