@@ -648,10 +648,14 @@ def _refuse_void_labels(
             "Replace -1 by 0: (labels + 1) // 2.",
         )
     if len(outside) == 1 and not 0 <= outside[0] <= classes:
-        raise ArgumentError(
-            f"{name} must be in [0, {classes}), got {outside[0]}",
+        remedy = (
             "Leave rows without a class out, as ignore_index="
-            f"{outside[0]} (--ignore-index {outside[0]}) does.",
+            f"{outside[0]} (--ignore-index {outside[0]}) does."
+        )
+        if (outside[0], int(labels.max())) == (-1, classes - 2):
+            remedy += f" If the classes run from -1 to {classes - 2}, add 1."
+        raise ArgumentError(
+            f"{name} must be in [0, {classes}), got {outside[0]}", remedy
         )
 
 
