@@ -6,6 +6,7 @@ Other input is refused in one line.
 import gc
 import json
 import math
+import os
 import subprocess
 import sys
 from io import BytesIO
@@ -594,3 +595,24 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_written(
     assert file.read_bytes() == content
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"logits.npz", "note", "link.npz"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_a_file_whose_name_is_not_utf_8_is_reported_on(
+    overconfident: Drawn, tmp_path: Path
+) -> None:
+    logits, labels = (tensor.numpy() for tensor in overconfident)
+    file = tmp_path / os.fsdecode(b"caf\xe9.npz")
+    np.savez(tmp_path / "plain.npz", logits=logits, labels=labels)
+    (tmp_path / "plain.npz").rename(file)
+    page = tmp_path / "page.html"
+    calibrate_files(file, output=tmp_path / "made", html=page, bootstrap=0)
+    # A character that the font lacks gives no warning, which would be an error here.
+    chinese = tmp_path / "\N{CJK UNIFIED IDEOGRAPH-6A21}.npz"
+    chinese.symlink_to(file)
+    calibrate_files(chinese, output=tmp_path / "other", html=page, bootstrap=0)
+    assert chinese.name in page.read_text(encoding="utf-8")
+    calibrate_files(file, output=tmp_path / "made", html=page, bootstrap=0)
+    made = json.loads((tmp_path / "made" / "report.json").read_text(encoding="utf-8"))
+    assert made["sources"]["logits"]["file"] == "caf\\xe9.npz"
+    assert "caf\\xe9.npz" in page.read_text(encoding="utf-8")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import warnings
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -421,19 +423,26 @@ def calibrate_files(
         "validation labels": validation_labels,
     }
     sources = {
-        role: {"file": path.name, "sha256": digest_of_file(path)}
+        role: {"file": _shown_name(path), "sha256": digest_of_file(path)}
         for role, path in given.items()
         if path
     }
-    with user_data(output, "Choose another place."):
+    with user_data(output, "Choose another place."), warnings.catch_warnings():
+        # The font has no Chinese characters, for instance; the file's name may.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         write_json(output / "report.json", report.data | {"sources": sources})
-        diagram = encoded_untrimmed(report.plot(title=logits.name))
+        diagram = encoded_untrimmed(report.plot(title=_shown_name(logits)))
         for ending, content in diagram.items():
             with atomic_file(output / f"reliability.{ending}") as file:
                 file.write(content)
         if html is not None:
-            write_text(html, report.html(logits.name, sources))
+            write_text(html, report.html(_shown_name(logits), sources))
     return report
+
+
+def _shown_name(path: Path) -> str:
+    """The name of a file as text in UTF-8; the bytes of some names are not."""
+    return os.fsencode(path.name).decode(errors="backslashreplace")
 
 
 def _check_places(output: Path, html: Path | None, inputs: Sequence[Path]) -> None:
