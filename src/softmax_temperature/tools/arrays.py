@@ -45,8 +45,8 @@ LARGEST_LABEL = 2**53
 # Largest share of labels with a probability that underflowed to 0: more of them move
 # the temperature by more than a percent.
 MOST_ZEROS = 1e-3
-# Two tables hold the same samples if they share more than this fraction of the smaller
-# one's rows.
+# Two tables count as the same samples if they share more than this fraction of the rows
+# of the smaller one.
 SHARED = 0.5
 # Other names that files may use for the arrays that commands need.
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
@@ -244,7 +244,7 @@ def _absent(
     content: Any,
     path: Path,
 ) -> InputError:
-    """The error for a file that lacks required arrays, and whose arrays are `held`."""
+    """Make the error for a file that lacks required arrays and has those in `held`."""
     others = {}
     if isinstance(content, dict):
         others = {str(name): value for name, value in content.items()}
@@ -546,7 +546,7 @@ def checked_logits(
     if kind == "probs":
         least = _least_probs(logits, single=single)
         _refuse_label_zeros(values, numbers, least, f"{name}probs")
-        # In place, because a language model's table is large.
+        # Change the table in place, because a language model's table is large.
         np.log(np.clip(values, least, None, out=values), out=values)
     return table, numbers
 

@@ -355,7 +355,7 @@ class TemperatureScaled(nn.Module):
         """Refuse a network that returns probabilities, on its first calls."""
         if torch.compiler.is_compiling():
             return
-        # Outputs are not checked indefinitely, because each check waits for a GPU.
+        # Stop checking after some rows, because each check waits for a GPU.
         if not self._is_judged and logits.ndim >= 2:
             rows = logits.movedim(1, -1).flatten(0, -2)
             rows = with_earlier(rows, self._first_rows)

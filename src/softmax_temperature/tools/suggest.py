@@ -215,7 +215,7 @@ def checked_rows(
             f"got {raw.dtype} {raw.shape}",
             "Give one row of numbers per sample.",
         )
-    # An overflow becomes infinite.
+    # An overflow gives infinity.
     with np.errstate(over="ignore"):
         values = torch.from_numpy(raw.astype(np.float32))
     largest = np.abs(raw).max(initial=0)
@@ -233,7 +233,7 @@ def checked_rows(
             "Give one row per sample, (n, dim).",
         )
     numbers = _class_numbers(raw_labels, len(values), f"{name}labels")
-    # -1 is a class only if the other label is 1; otherwise it means no class, like
+    # -1 is a class only if the other label is 1. Otherwise it means "no class", like
     # -100.
     if bool((numbers < 0).any()) and numbers.unique().tolist() != [-1, 1]:
         raise ArgumentError(

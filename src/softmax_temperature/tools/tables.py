@@ -188,7 +188,7 @@ def _numbered(
         else:
             unnumbered.append(name)
     _refuse_index(table, others, where)
-    _numbers(table, others, where)  # This refuses text, which no column name allows.
+    _numbers(table, others, where)  # Refuse text, whatever the columns' names.
     _refuse_others(groups, unnumbered, matrix, where, lacks_label=lacks_label)
     if not others:
         return []
