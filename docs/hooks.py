@@ -1,16 +1,24 @@
-"""Hooks that extend mkdocs: links to files outside docs/, cards, and formulas."""
+"""Hooks that extend mkdocs.
+
+They add files outside docs/ and pages of executed notebooks, and draw cards and
+formulas.
+"""
 
 import html
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from posixpath import normpath, relpath
 from typing import Any
 
+import nbformat
 from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
+from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
+
+from softmax_temperature.papers.html import content
 
 ROOT = Path(__file__).resolve().parent.parent
 # Pages whose tables are shown as cards, one per row, because a row is wider than a
@@ -26,10 +34,19 @@ PHONE = 48
 # A cell with more characters is running text, which needs a wide column.
 LONG = 80
 LINK = re.compile(r"(?<=\]\()[^)#\s]+")
+NOTEBOOK = "notebook.ipynb"
+NOTEBOOK_PAGE = "notebook.md"
+# Numbers of a notebook link to records, which only the report shows.
+TO_RECORD = re.compile(r'<a href="records\.json#[^"]*">(.*?)</a>', re.DOTALL)
+TO_DOCS = re.compile(r'(?<=href=")((?:\.\./)+)docs/([^"#]+)\.md')
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Draw blocks of code in the language `math` as formulas."""
+    """Draw blocks of code in the language `math` as formulas, and write no 404.html.
+
+    The theme's 404.html finds its styles only at the root of a server.
+    """
+    config.theme.static_templates.discard("404.html")
     fences = config.mdx_configs.setdefault("pymdownx.superfences", {})
     fences["custom_fences"] = [{"name": "math", "class": "math", "format": _block}]
     return config
@@ -40,10 +57,45 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for page in [file for file in files if file.src_uri.endswith(".md")]:
         for link in LINK.findall(page.content_string):
             path = _outside(link, page.src_uri)
-            if path is not None and path not in files.src_uris:
-                source = str(ROOT / path)
-                files.append(File.generated(config, path, abs_src_path=source))
+            if path is not None and _in_site(path) not in files.src_uris:
+                files.append(_added(path, config))
     return files
+
+
+def _in_site(path: str) -> str:
+    """Where the site has a file outside docs/: a notebook is a page."""
+    return path.replace(NOTEBOOK, NOTEBOOK_PAGE)
+
+
+def _added(path: str, config: MkDocsConfig) -> File:
+    """A file outside docs/ as a file of the site."""
+    place = _in_site(path)
+    if place == path:
+        return File.generated(config, path, abs_src_path=str(ROOT / path))
+    # The search would find every number of a table.
+    title = _read(path).cells[0].source.splitlines()[0].lstrip("# ")
+    text = f"""---
+title: {json.dumps(title)}
+search:
+  exclude: true
+---
+Executed on the study `{Path(path).parts[1]}`. The notebook itself, with its code, is
+`{path}`, for Jupyter.
+"""
+    outside = InclusionLevel.NOT_IN_NAV
+    return File.generated(config, place, content=text, inclusion=outside)
+
+
+def _read(path: str) -> Any:
+    """A notebook below the root of the repository."""
+    return nbformat.read(ROOT / path, as_version=4)
+
+
+def _notebook(page: str) -> str:
+    """The texts, tables and figures of the notebook that a page shows."""
+    drawn = content(_read(page.replace(NOTEBOOK_PAGE, NOTEBOOK)))
+    drawn = TO_DOCS.sub(r"\1\2.html", TO_RECORD.sub(r"\1", drawn))
+    return f'<div class="notebook">{drawn}</div>'
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
@@ -53,13 +105,15 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         path = _outside(link[0], page.file.src_uri)
         if path is None:
             return link[0]
-        return relpath(path, Path(page.file.src_uri).parent.as_posix())
+        return relpath(_in_site(path), Path(page.file.src_uri).parent.as_posix())
 
     return LINK.sub(to_copy, markdown)
 
 
 def on_page_content(html_text: str, page: Page, **_: Any) -> str:
-    """Draw $`...`$ as formulas, and name the columns of tables that become cards."""
+    """Draw $`...`$ as formulas, name the columns of cards, and show notebooks."""
+    if page.file.src_uri.endswith(NOTEBOOK_PAGE):
+        return html_text + _notebook(page.file.src_uri)
     drawn = re.sub(r"\$<code>([^<]+)</code>\$", _inline, html_text)
     if page.file.src_uri in CARDS:
         drawn = re.sub(r"<table>.*?</table>", _as_cards, drawn, flags=re.DOTALL)

@@ -151,6 +151,9 @@ def test_the_readme_has_at_most_1500_words_and_every_page_a_title() -> None:
     assert [page for page, text in TEXTS.items() if not text.startswith("# ")] == []
 
 
+DECIDED = ("hold", "contradicted", "inconclusive")
+
+
 def test_the_readme_counts_verdicts_as_the_scorecard_does() -> None:
     scorecard = TEXTS["docs/scorecard.md"]
     for paper in ("classifier_temperature", "focal", "cooling", "temperature_check"):
@@ -159,12 +162,21 @@ def test_the_readme_counts_verdicts_as_the_scorecard_does() -> None:
             scorecard,
             re.MULTILINE,
         )
+        of_paper, _, ours = said.partition("; of our derivation ")
+        counts = {
+            verdict: int(count)
+            for count, verdict in re.findall(r"(\d+) ([^,;]+)", of_paper)
+        }
+        tested = sum(counts.get(verdict, 0) for verdict in DECIDED)
         (row,) = [
             line
             for line in TEXTS["README.md"].splitlines()
             if line.startswith("| [") and f"docs/{paper}.md" in line
         ]
-        assert f"| {said} |" in row
+        contradicted = counts.get("contradicted", 0)
+        numbers = (sum(counts.values()), tested, counts["hold"], contradicted)
+        assert row.endswith(f"| {' | '.join(map(str, numbers))} |")
+        assert ours in TEXTS["README.md"].replace("\n", " ")
     claims = re.findall(r"^\| \*\*", scorecard, re.MULTILINE)
     assert f"all {len(claims)} claims" in TEXTS["README.md"]
 
@@ -223,11 +235,30 @@ def test_the_site_reads_offline_and_all_of_its_links_lead_somewhere(
         for target in page.targets:
             place, _, anchor = target.partition("#")
             other = (path.parent / place).resolve() if place else path
-            if path.name == "404.html" and place.startswith("/"):
-                other = site_folder / place[1:]
             assert other.exists(), (path, target)
             if anchor and other in pages:
                 assert anchor in pages[other].anchors, (path, target)
+
+
+def test_an_executed_notebook_is_a_page_of_the_site(site_folder: Path) -> None:
+    for name in ("classifier_temperature", "cooling", "focal", "temperature_check"):
+        docs = TEXTS[f"docs/{name}.md"]
+        linked = set(re.findall(r"results/[\w/]+/notebook\.ipynb", docs))
+        assert len(linked) >= 2
+        title = docs.splitlines()[0].removeprefix("# ")
+        _check_notebooks(site_folder, linked, title)
+    assert list(site_folder.rglob("*.ipynb")) == [], "a browser shows their source"
+
+
+def _check_notebooks(site_folder: Path, notebooks: set[str], title: str) -> None:
+    for notebook in notebooks:
+        page = (site_folder / notebook).with_suffix(".html")
+        text = page.read_text(encoding="utf-8")
+        assert re.findall(r"<h1[^>]*>(.*?)</h1>", text) == [title]
+        assert text.count("<table") >= 3
+        figures = list((ROOT / notebook).parent.glob("figures/*.svg"))
+        assert text.count('<img src="data:image/png;base64,') == len(figures) > 0
+        assert Page(page).external == []
 
 
 def test_every_name_of_the_library_is_on_a_page_of_the_api(site_folder: Path) -> None:
