@@ -7,6 +7,7 @@ import pytest
 from selenium.webdriver import Chrome
 
 from softmax_temperature.papers.html import write_report
+from softmax_temperature.papers.shared.figures import DPI, SMALLEST
 from softmax_temperature.papers.shared.results import PAPERS as SLUGS
 from tests.browser.conftest import CONTRAST, SCHEMES, WIDTHS, visit
 
@@ -25,8 +26,22 @@ SCREENS = {420: 40, 1280: 29}
 Each claim shows all studies that tested it, unfolded. With DejaVu Sans the pages have
 36 and 24 screens; other fonts are narrower.
 """
-LEGIBLE = 640
-"""Pictures at least this wide, in pixels, must not be shrunk below this width."""
+LEGIBLE = 9
+"""Height in pixels of the smallest text of a figure, in any window."""
+
+FIGURES_THAT_SCROLL = """
+return [...document.querySelectorAll(".notebook .scroll")]
+  .filter((box) => box.querySelector("img") && box.scrollWidth > box.clientWidth)
+  .map((box) => box.innerText);
+"""
+SCALES = """
+return [...document.images].map((image) => {
+  const style = getComputedStyle(image);
+  const margins = parseFloat(style.paddingLeft) + parseFloat(style.paddingRight);
+  return (image.offsetWidth - margins) / image.naturalWidth;
+});
+"""
+"""CSS pixels of each picture per pixel of its file."""
 
 
 @pytest.fixture(scope="session")
@@ -61,11 +76,9 @@ def test_a_page_is_quiet_legible_short_and_no_wider_than_the_window(
     )
     assert all(width > 100 for width in images)
     assert len(images) >= 11 * page.endswith("focal.html")
-    shown = browser.execute_script(
-        "return [...document.querySelectorAll('.notebook img')]"
-        ".map((image) => [image.getAttribute('width'), image.offsetWidth])"
-    )
-    assert [sizes for sizes in shown if sizes[1] < min(int(sizes[0]), LEGIBLE)] == [], (
+    assert browser.execute_script(FIGURES_THAT_SCROLL) == []
+    scales = browser.execute_script(SCALES)
+    assert [scale for scale in scales if SMALLEST / 72 * DPI * scale < LEGIBLE] == [], (
         "a figure's text is too small to read"
     )
     found = browser.execute_script(CONTRAST)  # Also opens folded sections.

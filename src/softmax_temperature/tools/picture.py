@@ -6,6 +6,7 @@ from the claims' estimates or from the papers' tables.
 The picture has two shapes: wide for a desktop's screen, tall for a phone's.
 """
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from softmax_temperature.papers.cooling.tables import printed_table_1
 from softmax_temperature.papers.focal import study as focal
 from softmax_temperature.papers.shared import figures
 from softmax_temperature.papers.shared.contrasts import Mean
-from softmax_temperature.papers.shared.display import MODES, SCHEDULES
+from softmax_temperature.papers.shared.display import MODES, SCHEDULE_WORDS, SCHEDULES
 from softmax_temperature.papers.shared.factors import dataset_in
 from softmax_temperature.papers.shared.printed import published
 from softmax_temperature.papers.shared.runs import Runs
@@ -43,14 +44,6 @@ _RULES = {
     "best constant": "best constant",
     "chosen on validation": "search on\nvalidation data",
     "ridge of the logarithm (ours)": "predicted from\nstatistics (ours)",
-}
-_SCHEDULES = {  # Ordered from no schedule to the smoothest.
-    "none": "constant\nrate",
-    "piecewise": "piecewise",
-    "exponential_slow": "exponential,\nslow",
-    "exponential_fast": "exponential,\nfast",
-    "linear": "linear",
-    "cosine": "cosine",
 }
 BEFORE_SCALING = "before scaling"
 AFTER_SCALING = "after scaling"
@@ -168,7 +161,7 @@ def _modes(axes: Axes, runs: Runs) -> None:
         for schedule, part in on_schedules.items():
             parts[mode, schedule] = part
     trained = {schedule for _, schedule in parts}
-    schedules = [name for name in _SCHEDULES if SCHEDULES[name] in trained]
+    schedules = [name for name in SCHEDULE_WORDS if SCHEDULES[name] in trained]
     printed = printed_table_1().pivot(
         index="schedule", columns="mode", values="published"
     )
@@ -188,7 +181,7 @@ def _modes(axes: Axes, runs: Runs) -> None:
         "Cooling: accuracy gained on each schedule\n"
         f"CIFAR-10, 10,000 images, half width, {_seeds(parts)}"
     )
-    shown = [_SCHEDULES[name] for name in schedules]
+    shown = [textwrap.fill(SCHEDULE_WORDS[name], 12) for name in schedules]
     _finish(axes, shown, "accuracy gained (points)", title, "printed")
 
 
@@ -297,6 +290,4 @@ def _finish(
 
 
 def _legend(axes: Axes, *, columns: int = 2) -> None:
-    axes.legend(
-        loc="upper center", bbox_to_anchor=(0.45, -0.18), ncols=columns, fontsize=8
-    )
+    axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.18), ncols=columns)

@@ -1,5 +1,6 @@
 """Reliability diagrams of a user's own predictions."""
 
+import textwrap
 from collections.abc import Mapping
 from statistics import NormalDist
 from typing import Any
@@ -11,7 +12,13 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from softmax_temperature.metrics import ReliabilityBins
-from softmax_temperature.papers.shared.figures import HUES, WIDTH, style
+from softmax_temperature.papers.shared.figures import (
+    HUES,
+    LETTER,
+    SMALLEST,
+    WIDTH,
+    style,
+)
 
 # Maximum width of a panel in inches, so that a single panel does not fill the page.
 MAX_PANEL_WIDTH = 3.4
@@ -39,6 +46,7 @@ def reliability_diagram(
     """
     count = len(tables)
     width = min(WIDTH, MAX_PANEL_WIDTH * count)
+    letters = int(72 * (width - AXIS_WIDTH) / count / (LETTER * SMALLEST))
     with style():
         height = (1 + SHARE_HEIGHT) * (width - AXIS_WIDTH) / count + MARGINS
         figure = Figure(figsize=(width, height), layout="constrained")
@@ -53,7 +61,8 @@ def reliability_diagram(
         for upper, lower, (name, table) in zip(*rows, tables.items(), strict=True):
             _reliability(upper, lower, table)
             error = float((table.shares * table.gaps.abs()).sum())
-            upper.set_title(f"{name}\nECE {100 * error:.2f} %", parse_math=False)
+            text = f"{textwrap.fill(name, letters)}\nECE {100 * error:.2f} %"
+            upper.set_title(text, parse_math=False)
         rows[0, 0].set(ylabel="accuracy (%)", xlim=(0, 100), ylim=(0, 100))
         fewest = min(1 / int(table.counts.sum()) for table in tables.values())
         rows[1, 0].set(ylabel="samples (%, log)", yscale="log", ylim=(50 * fewest, 100))
@@ -67,11 +76,10 @@ def reliability_diagram(
         figure.legend(
             *zip(*entries, strict=True),
             loc="outside lower center",
-            ncols=min(3, 1 + count),
-            fontsize=7,
+            ncols=min(2, count),
         )
         if title is not None:
-            figure.suptitle(title, fontsize=10, parse_math=False)
+            figure.suptitle(title, parse_math=False)
     return figure
 
 

@@ -193,16 +193,14 @@ def test_training_curves_have_a_row_a_schedule_and_test_data_their_own_scale(
 ) -> None:
     panels = drawn("curves", runs).axes
     titles = [
-        "Cosine",
-        "Exp Decay Fast",
-        "Exp Decay Slow",
-        "Linear",
-        "None",
-        "Piecewise Const",
+        "cosine",
+        "exponential, fast",
+        "exponential, slow",
+        "linear",
+        "no schedule",
+        "piecewise constant",
     ]
-    assert [axes.get_ylabel() for axes in panels[::2]] == [
-        f"schedule:\n{title}" for title in titles
-    ]
+    assert [axes.get_ylabel() for axes in panels[::2]] == titles
     test, train = (lines(axes, figures.COLOURS["none"])[0] for axes in panels[8:10])
     # After the last epoch the seeds have 74.7, 74.8 and 74.9. Each earlier epoch is 5
     # points lower, and training data are 10 points higher.

@@ -121,20 +121,14 @@ def gains() -> Iterator[tuple[str, str, float, Estimate]]:
             yield mode, schedule, gain, part.estimate(LEVEL)
 
 
-SHOWN = {
-    "none": "none",
-    "piecewise": "piecewise constant",
-    "cosine": "cosine",
-    "linear": "linear",
-    "exponential_slow": "exponential, slow",
-    "exponential_fast": "exponential, fast",
-}
-
-
 def test_gains_at_half_width_equal_the_studys(page: str) -> None:
     for mode, schedule, printed, ours in gains():
         assert ours.n == (6 if (mode, schedule) == ("distributed", "cosine") else 4)
-        cells = [WORDS.get(mode, mode), SHOWN[schedule], points(printed)]
+        cells = [
+            WORDS.get(mode, mode),
+            display.SCHEDULE_WORDS[schedule],
+            points(printed),
+        ]
         assert f"| {' | '.join(cells)} | {interval(ours)} |" in page
 
 

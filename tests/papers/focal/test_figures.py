@@ -179,8 +179,8 @@ def test_figures_3_and_a1_count_shares_of_samples(runs: Runs) -> None:
 def test_figure_4_shows_means_of_finished_seeds_with_intervals_and_printed_values(
     runs: Runs, written: Any
 ) -> None:
-    ece, other, _ = drawn(result_figures.figure_4(runs, written, CIFAR))
-    assert names(ece.xaxis) == ["CE", "Brier", "FL-3", "FLSD-53"]
+    ece, other, last = drawn(result_figures.figure_4(runs, written, CIFAR))
+    assert names(last.xaxis) == ["CE", "Brier", "FL-3", "FLSD-53"]
     # Each loss has a bar before and a bar after scaling. Brier has only one finished
     # seed.
     assert bars(ece) == pytest.approx([6, 1.25, 2, 1.1, 2.5, 0.95, 2, 0.85])
@@ -193,8 +193,8 @@ def test_figure_4_shows_means_of_finished_seeds_with_intervals_and_printed_value
         "expected CE's mean interval, 0.05 to 0.07"
     )
     assert crosses(ece)[1::2] == [4.35, 1.35, 1.82, 1.08, 1.48, 1.42, 1.55, 0.95]
-    digits = drawn(result_figures.figure_4(runs, written, DIGITS))[0]
-    assert names(digits.xaxis) == ["CE", "MMCE", "FL-3", "FLSD-53"]
+    digits, _, last = drawn(result_figures.figure_4(runs, written, DIGITS))
+    assert names(last.xaxis) == ["CE", "MMCE", "FL-3", "FLSD-53"]
     assert crosses(other) == crosses(digits) == []
 
 
@@ -229,8 +229,8 @@ def test_figure_h1_shows_images_on_which_all_losses_agree(
 def test_roc_curves_say_their_area_over_seeds(runs: Runs) -> None:
     axes = drawn(result_figures.roc_curves(runs, CIFAR))
     assert [panel.get_title() for panel in axes[1:3]] == [
-        "SVHN,\nbefore scaling",
         "Gaussian noise,\nafter scaling",
+        "SVHN,\nbefore scaling",
     ]
     first, last = (
         [text.get_text() for text in panel.get_legend().get_texts()]
@@ -288,7 +288,7 @@ def test_figure_k1_shows_means_and_every_seed_of_the_losses_that_finished(
     )
     assert np.asarray(mean.get_ydata()).tolist() == pytest.approx([25, 26, 27])
     assert np.ravel(best.get_xydata()).tolist() == pytest.approx([1.2, 27])
-    assert np.ravel(axes[4].lines[-1].get_xydata()).tolist() == pytest.approx(
+    assert np.ravel(axes[3].lines[-1].get_xydata()).tolist() == pytest.approx(
         [1.0, 1.0]
     )
     smoothing_alone = without(runs, TRANSLATION & ~LS_01)

@@ -1,6 +1,7 @@
 """Figures have the same bytes on every machine; panels share labels and bands."""
 
 import dataclasses
+import re
 from pathlib import Path
 
 import matplotlib as mpl
@@ -13,9 +14,11 @@ from matplotlib.figure import Figure
 from softmax_temperature import calibrate, sample_logits
 from softmax_temperature.papers.shared.figures import (
     FONT,
+    SMALLEST,
     band,
     described,
     encoded,
+    headline,
     label_outside,
     legend_below,
     over_epochs,
@@ -97,14 +100,15 @@ def test_a_figure_is_described_by_its_titles_axes_and_legends() -> None:
     for axes, title in zip(grid, ("(a) $p_0$", "(b)", "(b)", ""), strict=True):
         axes.set_title(title)
         axes.plot([1, 2], label="CE")
+    grid[3].set_title("(d)", loc="left")
     grid[0].plot([2, 1], label="FL-3")
     label_outside(grid, columns=3, x="epoch", y="ECE (%)")
     legend_below(figure, grid[0], columns=2)
     grid[1].legend()
     grid[2].set_xticks([0, 1], ["CE", "10"])
     assert described(figure) == (
-        "digits; small. Panels: (a) p0; (b). Vertical: ECE (%). Horizontal: epoch. "
-        "Along the axes: CE. Shown: CE; FL-3."
+        "digits; small. Panels: (a) p0; (b); (d). Vertical: ECE (%). "
+        "Horizontal: epoch. Along the axes: CE. Shown: CE; FL-3."
     )
 
 
@@ -117,11 +121,57 @@ def test_the_first_of_many_panels_are_named_and_the_others_counted() -> None:
 
 def test_panels_fill_rows_hide_unused_places_and_are_labelled_at_the_edges() -> None:
     figure, grid = panels(4, columns=3, row=2.0, extra=0.5)
-    assert figure.get_size_inches().tolist() == [7.0, 4.5]
+    assert figure.get_size_inches().tolist() == [5.0, 4.5]
     assert [axes.get_visible() for axes in figure.axes] == [True] * 4 + [False] * 2
     label_outside(grid, columns=3, x="x", y="y")
     assert [axes.get_xlabel() for axes in grid] == ["", "x", "x", "x"]
     assert [axes.get_ylabel() for axes in grid] == ["y", "", "", "y"]
+
+
+def test_a_legend_has_fewer_columns_if_they_are_wider_than_the_figure() -> None:
+    with style():
+        figure, (axes,) = panels(1)
+        for number in range(4):
+            axes.plot([number], label=f"a line with a long name, {number}")
+        legend_below(figure, axes, columns=4)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert 100 < legend.get_window_extent().width <= figure.bbox.width
+    assert len({round(text.get_window_extent().x0) for text in legend.get_texts()}) == 2
+
+
+def test_a_title_takes_as_many_lines_as_it_needs() -> None:
+    with style():
+        figure, _ = panels(1)
+        headline(figure, "CIFAR-10, 10,000 images; small VGG with batch norm: " * 2)
+        figure.draw_without_rendering()
+    (title,) = figure.texts
+    assert title.get_text().count("\n") == 1
+    assert title.get_window_extent().width <= figure.bbox.width
+
+
+PHONE = 376
+"""CSS pixels of a figure on a phone of 420, in the report and on the site."""
+LETTERS = re.compile(
+    r"<g (?:style=\"[^\"]*\" )?transform=\"translate[^\"]* scale\((\S+) "
+)
+
+
+def test_the_text_of_every_committed_figure_is_9_pixels_tall_on_a_phone(
+    project_root: Path,
+) -> None:
+    paths = sorted((project_root / "results").glob("*/*/figures/*.svg"))
+    assert len(paths) > 80
+    small = {}
+    for path in paths:
+        text = path.read_text()
+        (width,) = re.findall(r'viewBox="0 0 (\S+) ', text)
+        # Letters are outlines of 100 points.
+        points = 100 * min(map(float, LETTERS.findall(text)))
+        tall = points * min(1, PHONE / float(width))
+        if points < SMALLEST or tall < 9:
+            small[str(path)] = tall
+    assert small == {}
 
 
 @pytest.mark.parametrize(

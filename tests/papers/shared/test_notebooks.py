@@ -48,12 +48,12 @@ def test_what_all_rows_share_stands_above_the_table_once() -> None:
     table = pd.DataFrame([shared | {"metric": name} for name in ("ece", "nll")])
     caption, _, rows = shown(table, "t").data.partition("</p>")
     words = "CIFAR-10, 10,000 images; network &lt;net&gt;."
-    assert caption == f"<p>All rows: dataset {words}"
+    assert caption == f"<p>All rows: data set {words}"
     assert "CIFAR-10" not in rows
     assert ">status<" not in rows
     assert "<p>" not in shown(table[:1], "t").data, "one row keeps its columns"
     table.loc[1, "dataset"] = "mnist"
-    assert ">dataset<" in shown(table, "t").data
+    assert ">data set<" in shown(table, "t").data
 
 
 def test_names_and_headings_are_escaped() -> None:
@@ -92,9 +92,9 @@ def test_what_was_not_run_is_left_out_and_a_table_of_nothing_else_is_none() -> N
 def test_a_figure_is_shown_as_wide_as_its_part_of_the_page_and_none_is_not_written(
     tmp_path: Path,
 ) -> None:
-    image = drawn(Figure(figsize=(3.5, 1)), tmp_path, "half")
+    image = drawn(Figure(figsize=(2.5, 1)), tmp_path, "half")
     assert isinstance(image, Image)
-    assert image.width == 380
+    assert image.width == 280
     figure = Figure()
     figure.suptitle("both halves")
     image = drawn(figure, tmp_path, "half")

@@ -339,8 +339,8 @@ def test_the_legend_of_drift_has_slopes_with_intervals() -> None:
         text.get_text() for legend in figure.legends for text in legend.get_texts()
     ]
     slope = "slope −1.000 [−1.000, −1.000], predicted −1"
-    assert f"multilayer perceptron, tiny: {slope}" in texts
-    assert f"Wide-ResNet, tiny (kinks): {slope}" in texts
+    assert f"multilayer perceptron, tiny:\n{slope}" in texts
+    assert f"Wide-ResNet, tiny (kinks):\n{slope}" in texts
     means = next(line for line in figure.axes[0].lines if line.get_linestyle() == "-")
     heights = np.asarray(means.get_ydata(), float)
     np.testing.assert_allclose(heights, [0.5, 0.05, 0.005, 0.0005, 0.00005])

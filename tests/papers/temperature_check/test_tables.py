@@ -86,7 +86,7 @@ def test_a_study_without_sweeps_has_empty_tables(table: Table) -> None:
 
 def test_a_reader_sees_words_for_columns_and_values(runs: Runs) -> None:
     table = tables.ACCURACIES.lay_out(tables.accuracies(runs))
-    assert {"β", "rescaled rate", "best seed"} <= set(table)
+    assert {"β", "rescaled learning rate", "best seed"} <= set(table)
 
 
 def test_a_sweep_whose_data_are_missing_is_a_row_of_each_of_its_tables(

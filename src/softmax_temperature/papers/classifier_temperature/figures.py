@@ -26,6 +26,7 @@ from softmax_temperature.papers.shared.display import (
 from softmax_temperature.papers.shared.figures import (
     HUES,
     PERCENT,
+    SMALLEST,
     entry,
     label_outside,
     legend_below,
@@ -46,7 +47,7 @@ edge.
 _BELOW = 0.55
 _ABOVE = 750
 """The places in Figure 4 of predictions below and above the axis."""
-_TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
+_TICKS = (1, 3, 10, 30, 100, 300)
 _LOOKS: Any = [
     {"color": hue, "linestyle": dashes}
     for dashes in ("-", "--", ":")
@@ -62,13 +63,11 @@ def figure_1(runs: Runs) -> Figure:
     backbones = table[["backbone", "dim"]].drop_duplicates("backbone")
     datasets = table[["dataset", "n_classes"]].drop_duplicates("dataset")
     datasets = datasets.sort_values(["n_classes", "dataset"])
-    figure, (axes,) = panels(1, row=1.2 + 0.32 * len(datasets))
+    figure, (axes,) = panels(1, row=2.2 + 0.25 * len(datasets))
     x = pd.Index(backbones["backbone"]).get_indexer(pd.Index(table["backbone"]))
     y = pd.Index(datasets["dataset"]).get_indexer(pd.Index(table["dataset"]))
     best = PERCENT * table["best_accuracy"]
-    points = axes.scatter(
-        x, y, s=20 + 1.8 * best, c=best, cmap="viridis", vmin=0, vmax=100
-    )
+    points = axes.scatter(x, y, s=10 + best, c=best, cmap="viridis", vmin=0, vmax=100)
     columns = [
         f"{backbone_label(name)} ({dim:.0f})" for name, dim in backbones.to_numpy()
     ]
@@ -77,7 +76,7 @@ def figure_1(runs: Runs) -> Figure:
         for name, classes in datasets.to_numpy()
     ]
     axes.set_xticks(
-        range(len(columns)), columns, rotation=35, ha="right", rotation_mode="anchor"
+        range(len(columns)), columns, rotation=50, ha="right", rotation_mode="anchor"
     )
     axes.set_yticks(range(len(rows)), rows)
     axes.set(
@@ -85,7 +84,14 @@ def figure_1(runs: Runs) -> Figure:
         ylabel="data set (classes)",
         ylim=(-0.7, len(rows) - 0.3),
     )
-    figure.colorbar(points, ax=axes, label="best test accuracy (%)", shrink=0.8)
+    figure.colorbar(
+        points,
+        ax=axes,
+        label="best test accuracy (%)",
+        location="top",
+        shrink=0.8,
+        aspect=40,
+    )
     return figure
 
 
@@ -94,7 +100,7 @@ def figure_2(runs: Runs) -> Figure:
     """Draw one pair's accuracy by temperature, loss and optimizer: mean ± sd."""
     chosen = runs.select(RESCALING)
     rows = chosen.assign(accuracy=PERCENT * BEST_ACCURACY.of(runs, chosen))
-    figure, grid = panels(2, row=2.9, sharey=True)
+    figure, grid = panels(2, row=2.4, extra=0.5, sharey=True)
     for axes, title in zip(grid, ("SGD", "Adam"), strict=True):
         sns.lineplot(
             rows[rows["optimizer"] == title.lower()],
@@ -108,13 +114,14 @@ def figure_2(runs: Runs) -> Figure:
         axes.set(
             title=title, xlabel=INVERSE_TEMPERATURE, ylabel="best test accuracy (%)"
         )
-        handles = axes.get_legend_handles_labels()[0]
-        axes.legend(handles, [RESCALED[str(each.get_label())] for each in handles])
+        axes.legend().remove()
+    handles = grid[0].get_legend_handles_labels()[0]
+    for handle in handles:
+        handle.set_label(RESCALED[str(handle.get_label())])
     pair = rows.iloc[0]
     names = f"{dataset_label(pair['dataset'])}; {backbone_label(pair['backbone'])}"
     repeats = f"mean ± sd over {rows['seed'].nunique()} repeats"
-    figure.suptitle(f"{names}: {repeats}", fontsize=10)
-    return figure
+    return legend_below(figure, handles, columns=2, title=f"{names}: {repeats}")
 
 
 @style()
@@ -185,7 +192,7 @@ def figure_4(runs: Runs) -> Figure:
     order = pairs(runs).sort_values(["n_classes", "dataset"])["dataset"].unique()
     datasets = pd.Categorical(table["dataset"], categories=order)
     table = table.assign(trained=is_trained(runs, table), dataset=datasets)
-    figure, grid = panels(2, row=3.9, extra=0.3, sharex=True, sharey=True)
+    figure, grid = panels(2, row=2.5, extra=1.8, sharex=True, sharey=True)
     _predictions(grid[0], table, "fitted", "fitted on all pairs")
     _predictions(grid[1], table, "left_out", "data set left out")
     _outer_strips(grid, table[["fitted", "left_out"]].to_numpy(float))
@@ -198,7 +205,7 @@ def figure_4(runs: Runs) -> Figure:
         markersize=4,
     )
     handles = [*grid[1].get_legend_handles_labels()[0], untrained]
-    legend_below(figure, handles, columns=4, fontsize=8.5)
+    legend_below(figure, handles, columns=4)
     grid[0].set_ylabel(f"predicted {INVERSE_TEMPERATURE}")
     return figure
 
@@ -228,7 +235,7 @@ def _predictions(axes: Axes, table: pd.DataFrame, column: str, title: str) -> No
     axes.set_xticks(ticks, [str(tick) for tick in ticks])
     axes.minorticks_off()
     axes.set(
-        title=f"{title}\n{r}; {np.sum(predictions < 1)} of {len(table)} below 1",
+        title=f"{title}\n{r}\n{np.sum(predictions < 1)} of {len(table)} below 1",
         xlabel=f"best {INVERSE_TEMPERATURE}",
         xlim=(0.8 * SEARCHED[0], 1.25 * SEARCHED[1]),
     )
@@ -271,7 +278,7 @@ def accuracy_curves(runs: Runs) -> Figure:
     table = pairs(runs)
     accuracies = searches(runs)
     datasets = table.sort_values(["n_classes", "dataset"])["dataset"].unique()
-    figure, grid = panels(len(datasets), row=1.9, extra=0.7, sharex=True)
+    figure, grid = panels(len(datasets), columns=3, row=1.3, extra=1.3, sharex=True)
     in_order = table.sort_values(["dim", "backbone"])["backbone"].unique()
     looks = dict(zip(in_order, _LOOKS, strict=False))
     optima = table.set_index(["dataset", "backbone"])["inverse_temperature"]
@@ -288,10 +295,10 @@ def accuracy_curves(runs: Runs) -> Figure:
             best = optima[dataset, backbone]
             at_best = np.interp(best, accuracy.index, accuracy)
             axes.plot(best, at_best, "o", color=look["color"], markersize=3)
-        axes.set_title(dataset_label(dataset), fontsize=9)
-    label_outside(grid, x=INVERSE_TEMPERATURE)
-    figure.supylabel("best test accuracy (%)", fontsize=9)
-    legend_below(figure, grid[0], columns=3, fontsize=8.5)
+        axes.set_title(dataset_label(dataset))
+    label_outside(grid, columns=3, x="inverse\ntemperature α")
+    figure.supylabel("best test accuracy (%)", fontsize=SMALLEST)
+    legend_below(figure, grid[0], columns=3)
     return figure
 
 
@@ -301,7 +308,7 @@ def cost_of_rules(runs: Runs) -> Figure:
     rules = runs.tables["rules"]
     table = rules.assign(points=PERCENT * rules["accuracy_lost"])
     order = table.groupby("rule")["points"].mean().sort_values().index
-    figure, (axes,) = panels(1, row=0.34 * len(order) + 0.9)
+    figure, (axes,) = panels(1, row=0.32 * len(order) + 0.9)
     sns.boxplot(
         table,
         y="rule",
@@ -318,8 +325,8 @@ def cost_of_rules(runs: Runs) -> Figure:
     jitter = np.random.default_rng(0).uniform(-0.25, 0.25, len(table))
     axes.scatter(table["points"], rows + jitter, s=5, alpha=0.6, zorder=3)
     axes.set(
-        xlabel="accuracy lost against the best temperature (points);\n"
-        "linear up to 1 (dotted), logarithmic from there",
+        xlabel="accuracy lost against the best (points)\n"
+        "linear up to 1 (dotted), then logarithmic",
         ylabel="",
     )
     axes.set_xscale("symlog", linthresh=1)

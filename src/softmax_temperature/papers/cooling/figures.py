@@ -43,6 +43,7 @@ from softmax_temperature.papers.shared import figures
 from softmax_temperature.papers.shared.display import (
     HUES,
     MODES,
+    SCHEDULE_WORDS,
     SCHEDULES,
     task_label,
 )
@@ -131,9 +132,7 @@ def figure_1(runs: Runs) -> Figure | None:
     ]
     if rows["lost"].any():
         entries.append(entry(color=COLOURS[LAST], **_LOST))
-    return _by_setting(
-        rows, "factor", "Cooling factor", _by_factor, entries, width=0.65
-    )
+    return _by_setting(rows, "factor", "Cooling factor", _by_factor, entries)
 
 
 def _by_factor(axes: Axes, rows: pd.DataFrame) -> None:
@@ -188,9 +187,7 @@ def learning_rates(runs: Runs) -> Figure | None:
     rows = rows.merge(changed[SETTING].drop_duplicates(), on=SETTING)
     marks = (_SEED, _LOST) if rows["lost"].any() else (_SEED,)
     entries += [entry(color="0.4", **look) for look in marks]
-    return _by_setting(
-        rows, "learning_rate", "learning rate", panel, entries, width=0.55
-    )
+    return _by_setting(rows, "learning_rate", "learning rate", panel, entries)
 
 
 def _with_accuracy(runs: Runs, chosen: Where) -> pd.DataFrame:
@@ -208,19 +205,15 @@ def _by_setting(
     label: str,
     draw: Draw,
     entries: list[Line2D],
-    *,
-    width: float,
 ) -> Figure | None:
     """Draw a panel per data set and network.
 
     Crosses at the bottom count the lost runs.
     """
     groups = rows.groupby(SETTING, sort=False)
-    count = len(groups)
-    if count == 0:
+    if len(groups) == 0:
         return None
-    inches = min(1.0, width * count) * figures.WIDTH
-    figure, grid = figures.panels(count, columns=count, width=inches, row=3.1)
+    figure, grid = figures.panels(len(groups), row=2.6, extra=0.6)
     for axes, (_, group) in zip(grid, groups, strict=True):
         draw(axes, group)
         _count_lost(axes, group, x)
@@ -228,7 +221,8 @@ def _by_setting(
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.minorticks_off()
         axes.set(title=_title(group), xlabel=label)
-    grid[0].set_ylabel("test accuracy (%)")
+    for axes in grid[::2]:
+        axes.set_ylabel("test accuracy (%)")
     is_cut = any(
         line.get_label() == _BELOW for axes in grid for line in axes.get_lines()
     )
@@ -256,7 +250,6 @@ def _count_lost(axes: Axes, rows: pd.DataFrame, x: str) -> None:
             (-6, 0),
             xycoords=at_bottom,
             textcoords="offset points",
-            fontsize=8,
             ha="right",
             va="center",
             color=color,
@@ -279,10 +272,7 @@ def figure_2(runs: Runs) -> Figure | None:
     rows = rows.merge(rows[SETTING].head(1))
     limit = rows["limit"].iloc[0]
     modes = [mode for mode in (LAST, PERIODIC) if mode in set(rows["mode"])]
-    width = figures.WIDTH * (0.3 + 0.35 * len(modes))
-    figure, grid = figures.panels(
-        len(modes), row=2.6, extra=0.8, width=width, sharex=True
-    )
+    figure, grid = figures.panels(len(modes), row=2.4, extra=1.2, sharex=True)
     dotted: Any = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
     entries = [
         entry(
@@ -295,7 +285,7 @@ def figure_2(runs: Runs) -> Figure | None:
     for axes, mode in zip(grid, modes, strict=True):
         factor = SLOW_FACTOR if mode == LAST else 1
         axes.set(
-            title=f"{MODES[mode]} Cooling, factor {factor:g}",
+            title=f"{MODES[mode]},\nfactor {factor:g}",
             xlabel="epoch",
             yscale="log",
         )
@@ -372,7 +362,7 @@ def training_curves(runs: Runs) -> Figure | None:
         _leave_out_a_lone_start(grid[column::2], schedules, rows)
         grid[column].set_title(title)
     for axes, schedule in zip(grid[::2], schedules, strict=True):
-        axes.set_ylabel(f"schedule:\n{SCHEDULES[schedule]}")
+        axes.set_ylabel(SCHEDULE_WORDS[schedule])
     return _over_epochs(figure, grid, shown, _title(shown))
 
 
@@ -411,7 +401,6 @@ def _leave_out_a_lone_start(
             xycoords=axes.get_xaxis_transform(),
             textcoords="offset points",
             va="center",
-            fontsize=8,
             color="0.4",
         )
 
@@ -528,7 +517,7 @@ def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
     predictions = np.stack([arrays[PLAIN], arrays[LAST]])
     void = _label_without_class(labels, predictions)
     count, height, width = labels.shape
-    side = figures.WIDTH / max(count, 4)
+    side = (figures.WIDTH - 0.4) / max(count, 4)
     figure, axes = figures.panels(
         4 * count,
         columns=count,
@@ -541,7 +530,7 @@ def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
     for (top, second, *below), image, label, *answers in columns:
         has_class = label != void
         top.imshow(image)
-        top.set_title(f"{len(np.unique(label[has_class]))} classes", fontsize=9)
+        top.set_title(f"{len(np.unique(label[has_class]))} classes")
         second.imshow(np.where(has_class[..., None], _class_colours(label), 0))
         for panel, answer in zip(below, answers, strict=True):
             _show_prediction(panel, answer, label, has_class)
@@ -552,13 +541,13 @@ def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
     ]
     if void is not None:
         marks.append(entry("no class", color="black", **_SQUARE))
-    figures.legend_below(figure, marks, columns=6, fontsize=9)
+    figures.legend_below(figure, marks, columns=6)
     for panel in axes:
         panel.set(xticks=[], yticks=[])
         panel.spines[:].set_visible(False)
     names = ("image", "label", *_scored_arms(runs))
     for panel, name in zip(grid[:, 0], names, strict=True):
-        panel.set_ylabel(name, fontsize=9)
+        panel.set_ylabel(name)
     return figure
 
 
@@ -585,7 +574,6 @@ def _show_prediction(
         0.03,
         f"{PERCENT * share:.0f} % right",
         transform=axes.transAxes,
-        fontsize=8,
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8},
     )
 

@@ -159,7 +159,7 @@ def figure_1(runs: Runs) -> Figure | None:
     c.legend()
     name = f"{title(runs, first_experiment(runs))}: CE"
     figures.legend_below(figure, a, columns=3)
-    figure.suptitle(name, fontsize=10)
+    figures.headline(figure, name)
     return figure
 
 
@@ -199,16 +199,16 @@ def figure_2(runs: Runs) -> Figure | None:
     )
     if test.empty:
         return None
-    figure, (a, b, c, d, e, legend) = figures.panels(6, row=2.2)
+    figure, (a, b, c, d, e, legend) = figures.panels(6, row=1.9)
     curves(a, test, "nll", title="(a) NLL", ylabel="nats")
     curves(b, test, "nll_right", title="(b) NLL, right samples", ylabel="nats")
     curves(c, test, "nll_wrong", title="(c) NLL, wrong samples", ylabel="nats")
     curves(d, test, "entropy_wrong", title="(d) entropy, wrong samples", ylabel="nats")
     curves(e, test, "weight_norm", title="(e) weights of the last layer", ylabel="norm")
     legend.set_axis_off()
-    legend.legend(*a.get_legend_handles_labels(), loc="center", fontsize=9)
+    legend.legend(*a.get_legend_handles_labels(), loc="center")
     name = f"{title(runs, first_experiment(runs))}: test data"
-    figure.suptitle(name, fontsize=10)
+    figures.headline(figure, name)
     return figure
 
 
@@ -219,7 +219,7 @@ def figure_3a() -> Figure:
     Dots mark p0, where the ratio falls below 1.
     """
     probs = torch.linspace(0, 1, _POINTS, dtype=torch.float64)
-    figure, (axes,) = figures.panels(1, width=0.75 * figures.WIDTH, row=3.2)
+    figure, (axes,) = figures.panels(1, row=3.4)
     axes.axhline(1, **_GUIDE)
     for gamma, colour in zip(
         GAMMAS_3A, sns.color_palette("viridis_r", len(GAMMAS_3A)), strict=True
@@ -260,7 +260,7 @@ def figure_3bcd(runs: Runs) -> Figure | None:
     ].transform("sum")
     epochs = counts.groupby("epoch")
     figure, grid = figures.panels(
-        len(epochs), columns=len(epochs), row=2.9, sharex=True, sharey=True
+        len(epochs), columns=1, row=1.5, extra=0.6, sharex=True, sharey=True
     )
     for axes, (epoch, bins), letter in zip(
         grid, epochs, ascii_lowercase[1:], strict=False
@@ -274,9 +274,7 @@ def figure_3bcd(runs: Runs) -> Figure | None:
                 linewidth=1.2,
                 label=str(arm),
             )
-        axes.set(
-            title=f"({letter}) epoch {epoch}", xlabel="gradient norm", xscale="log"
-        )
+        axes.set(title=f"({letter}) epoch {epoch}", xscale="log")
     # The first bin also holds all samples below it.
     edges = counts[["low", "high"]].min()
     powers = np.arange(-4, 3, 2)
@@ -286,11 +284,11 @@ def figure_3bcd(runs: Runs) -> Figure | None:
     ]
     grid[0].set_xticks([edges.prod() ** 0.5, *10.0**powers], names)
     common = counts[counts["share"] > _RARE]
-    grid[0].set(
-        xlim=(common["low"].min(), common["high"].max()), ylabel="training samples (%)"
-    )
+    grid[0].set_xlim(common["low"].min(), common["high"].max())
+    grid[-1].set_xlabel("gradient norm")
+    figure.supylabel("training samples (%)", fontsize=figures.SMALLEST)
     figures.legend_below(figure, grid[0], columns=len(CURVE_LOSSES))
-    figure.suptitle(title(runs, first_experiment(runs)), fontsize=10)
+    figures.headline(figure, title(runs, first_experiment(runs)))
     return figure
 
 
@@ -320,7 +318,6 @@ def figure_a1(runs: Runs) -> Figure | None:
         columns=count,
         row=1.85,
         extra=0.3 if len(named) else 0.0,
-        width=figures.WIDTH * min(1.0, 0.4 + 0.2 * count),
         sharex=True,
         sharey="row",
     )
@@ -333,7 +330,7 @@ def figure_a1(runs: Runs) -> Figure | None:
     name = f"{title(runs, first_experiment(runs))}: CE, one seed"
     if len(named):
         name += f"\n{_in_the_last_bin(named['count'] / totals[named.index])}"
-    figure.suptitle(name, fontsize=10)
+    figures.headline(figure, name)
     return figure
 
 
@@ -373,7 +370,7 @@ def figure_b1() -> Figure:
     It is drawn against the true probability of the class.
     """
     chances = np.linspace(0, 1, _POINTS)
-    figure, (axes,) = figures.panels(1, width=0.6 * figures.WIDTH, row=3.6)
+    figure, (axes,) = figures.panels(1, row=4.2)
     for gamma, arm in enumerate(CURVE_LOSSES):
         best = [optimal_probability(q, gamma) for q in chances.tolist()]
         axes.plot(
@@ -404,7 +401,7 @@ def figure_c1(runs: Runs) -> Figure | None:
     )
     if rows.empty:
         return None
-    figure, (a, b) = figures.panels(2, row=2.9)
+    figure, (a, b) = figures.panels(2, row=2.5, extra=0.3)
     logits = "mean norm of the test logits"
     curves(a, rows, "logit_norm", title="(a)", ylabel=logits, ylim=(0, None))
     curves(
@@ -432,10 +429,14 @@ def figure_c2(runs: Runs) -> Figure | None:
     first_seed = where(seed=0).select(models)
     weights = of_runs(runs.wide("weight_0", "weight_1", split="test"), first_seed)
     weights = weights.dropna().set_index("arm")[["weight_0", "weight_1"]]
-    figure = Figure(figsize=(figures.WIDTH, 5.2), layout="constrained")
-    grid = figure.add_gridspec(2, len(weights), height_ratios=(1, 1.2))
+    rows = -(-len(weights) // 2)
+    figure = Figure(figsize=(figures.WIDTH, 3.6 + 2.4 * rows), layout="constrained")
+    grid = figure.add_gridspec(1 + rows, 2)
     above = figure.add_subplot(grid[0, :])
-    below = [figure.add_subplot(grid[1, column]) for column in range(len(weights))]
+    below = [
+        figure.add_subplot(grid[1 + place // 2, place % 2])
+        for place in range(len(weights))
+    ]
     # Show shares of each loss's own mistakes, because the losses make different numbers
     # of mistakes.
     for loss, confidence in mistakes.groupby("arm", sort=False)["confidence"]:
@@ -456,11 +457,15 @@ def figure_c2(runs: Runs) -> Figure | None:
     ):
         regions = _regions(axes, points, pair.to_numpy(float))
         angle = np.degrees(np.arctan2(pair["weight_1"], pair["weight_0"]))
-        axes.set(title=f"({letter}) {name}\nw points to {angle:.1f}°", xlabel="$x_0$")
-        axes.tick_params(labelleft=axes is below[0])
-    below[0].set(ylabel="$x_1$")
+        axes.set_title(f"({letter}) {name}\nw points to {angle:.1f}°")
+    figures.label_outside(below, x="$x_0$", y="$x_1$")
     figure.colorbar(
-        regions, ax=below, label="predicted probability\nof label 1", shrink=0.75
+        regions,
+        ax=below,
+        label="predicted probability of label 1",
+        location="bottom",
+        shrink=0.75,
+        aspect=40,
     )
     return figures.legend_below(figure, below[0], columns=5)
 
@@ -477,7 +482,7 @@ def figure_i1(runs: Runs) -> Figure | None:
     )
     if rows.empty:
         return None
-    figure, (axes,) = figures.panels(1, width=0.7 * figures.WIDTH, row=3.0)
+    figure, (axes,) = figures.panels(1, row=3.0)
     curves(
         axes,
         rows,
@@ -487,7 +492,7 @@ def figure_i1(runs: Runs) -> Figure | None:
         ylim=(0, None),
     )
     axes.legend()
-    figure.suptitle(title(runs, first_experiment(runs)), fontsize=10)
+    figures.headline(figure, title(runs, first_experiment(runs)))
     return figure
 
 

@@ -57,8 +57,8 @@ ERRORS = {
 NOISE_FLOOR = "noise_floor"
 GUESSING = 1.1
 """A training guesses if its accuracy is below this multiple of guessing's accuracy."""
-IMAGES_IN_A_ROW = 4
-"""Four right and four wrong images, as in the paper."""
+IMAGES = 4
+"""Images of each kind, right and wrong, as in the paper."""
 _FAINT = 0.45
 _LINE = "0.3"
 _WHITE = {"markerfacecolor": "white"}
@@ -108,7 +108,9 @@ def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
     printed = printed[printed["task"] == experiment]
     crosses = printed.set_index(["metric", "method"])["published"]
     arms = list(chosen["arm"].unique())
-    figure, grid = figures.panels(len(ERRORS), row=3.3)
+    figure, grid = figures.panels(
+        len(ERRORS), columns=1, row=1.8, extra=1.5, sharex=True
+    )
     for axes, (metric, text) in zip(grid, ERRORS.items(), strict=True):
         for position, arm in enumerate(arms):
             for rows, shift, name, alpha in (
@@ -159,22 +161,23 @@ def calibration_summary(runs: Runs, written: Written) -> Figure | None:
         name: in_shown_order(main[main["experiment"] == name]["arm"].unique())
         for name in experiments
     }
-    columns = next(count for count in (3, 2, 1) if len(experiments) % count == 0)
-    longest = max(map(len, losses.values()))
-    height = 0.24 * longest + 0.8
+    rows = [len(arms) + 2 for arms in losses.values()]
     figure, grid = figures.panels(
-        len(experiments), columns=columns, row=height, extra=0.5, sharex=True
+        len(experiments),
+        columns=1,
+        row=0.22 * sum(rows) / len(rows),
+        extra=0.7,
+        sharex=True,
+        height_ratios=rows,
     )
     for axes, (name, arms) in zip(grid, losses.items(), strict=True):
         here = numbers[numbers["experiment"] == name]
         _before_and_after(axes, here, printed.get(name, {}), arms)
         _temperatures(axes, here[here["scaled"]], arms)
         axes.set(
-            title=title(runs, name).replace("; ", "\n" if columns > 1 else "; "),
-            xlabel="ECE (%)",
-            ylim=(longest - 0.5, -0.5),
+            title=title(runs, name),
         )
-        axes.tick_params(labelbottom=True)
+    figures.label_outside(grid, columns=1, x="ECE (%)")
     grid[0].set_xlim(0, 1.45 * grid[0].get_xlim()[1])
     entries = [
         entry("before scaling, mean ± sd", marker="o", **_POINT),
@@ -185,8 +188,7 @@ def calibration_summary(runs: Runs, written: Written) -> Figure | None:
         entries.append(entry("printed", color=BLACK, **_CROSS))
     if numbers["guesses"].any():
         entries.append(entry("guesses: never learned, left out", linestyle="none"))
-    columns = 2 if numbers["guesses"].any() else len(entries)
-    return figures.legend_below(figure, entries, columns=columns)
+    return figures.legend_below(figure, entries, columns=2)
 
 
 def _evaluations(runs: Runs) -> pd.DataFrame:
@@ -259,7 +261,6 @@ def _temperatures(axes: Axes, rows: pd.DataFrame, arms: Sequence[str]) -> None:
             transform=axes.get_yaxis_transform(),
             ha="right",
             va="center",
-            fontsize=7.5,
             color="0.3",
         )
 
@@ -319,24 +320,22 @@ def figure_h1(runs: Runs, pixels: Path, experiment: str) -> Figure | None:
     is_right = rows["predicted"] == rows["label"]
     right = is_right.groupby(rows["image"], sort=False).mean()
     chosen = [
-        image
-        for share in (1, 0)
-        for image in right.index[right == share][:IMAGES_IN_A_ROW]
+        image for share in (1, 0) for image in right.index[right == share][:IMAGES]
     ]
     if images is None or not chosen:
         return None
     order = rows["image"].unique().tolist()
-    figure, grid = figures.panels(len(chosen), columns=IMAGES_IN_A_ROW, extra=0.4)
+    figure, grid = figures.panels(len(chosen), row=2.2, extra=0.4)
     for axes, number in zip(grid, chosen, strict=True):
         predictions = rows[rows["image"] == number].set_index("scaling")
         axes.set_axis_off()
         axes.imshow(images[order.index(number)].squeeze(), cmap="gray")
-        axes.set_title(f"label {predictions['label'].iloc[0]}", fontsize=8)
+        axes.set_title(f"label {predictions['label'].iloc[0]}")
         by_arm = predictions.groupby("arm", sort=False)
         for line, (arm, both) in enumerate(by_arm):
             _predicted(axes, line, str(arm), both.loc["none"], both.loc["ece"])
     text = f"{title(runs, experiment)}: confidence before → after scaling, one seed"
-    figure.suptitle(text, fontsize=10)
+    figures.headline(figure, text)
     return figure
 
 
@@ -346,15 +345,15 @@ def _predicted(
     """Write a loss's prediction below an image; mistakes are red."""
     confidence = f"{before['confidence']:.2f} → {after['confidence']:.2f}"
     is_right = before["predicted"] == before["label"]
-    axes.text(
-        0.5,
-        -0.06 - 0.12 * line,
+    axes.annotate(
         f"{arm}: {before['predicted']}  {confidence}",
+        (0.5, 0),
+        (0, -4 - 12 * line),
+        xycoords="axes fraction",
+        textcoords="offset points",
         color=BLACK if is_right else figures.WARNING,
         ha="center",
         va="top",
-        fontsize=7,
-        transform=axes.transAxes,
     )
 
 
@@ -369,16 +368,10 @@ def roc_curves(runs: Runs, experiment: str) -> Figure | None:
     if curves.empty:
         return None
     sets = outlier_sets(runs, MAIN & where(experiment=experiment))
-    columns = max(2, len(sets))
     figure, grid = figures.panels(
-        2 * len(sets),
-        columns=columns,
-        row=7.0 / columns,
-        extra=0.4,
-        sharex=True,
-        sharey=True,
+        2 * len(sets), row=2.75, extra=0.8, sharex=True, sharey=True
     )
-    for axes, (scaling, name) in zip(grid, product(SCALINGS, sets), strict=True):
+    for axes, (name, scaling) in zip(grid, product(sets, SCALINGS), strict=True):
         here = (curves["ood"] == name) & (curves["scaling"] == scaling)
         auroc = replace(AUROC, split=name, scaled=scaling != "none")
         areas = PERCENT * auroc.of(runs, chosen)
@@ -399,9 +392,7 @@ def roc_curves(runs: Runs, experiment: str) -> Figure | None:
             ylim=(0, 1),
             aspect="equal",
         )
-    figures.label_outside(
-        grid, columns=columns, x="false positive rate", y="true positive rate"
-    )
+    figures.label_outside(grid, x="false positive rate", y="true positive rate")
     return figures.legend_below(
         figure,
         grid[0].lines[1:],
@@ -421,8 +412,6 @@ def _areas(axes: Axes, areas: Any) -> None:
         texts,
         title="AUROC (%)",
         loc="lower right",
-        fontsize=8,
-        title_fontsize=8,
         handlelength=0.7,
         labelspacing=0.15,
         borderpad=0.1,
@@ -435,7 +424,7 @@ def _areas(axes: Axes, areas: Any) -> None:
 
 @figures.style()
 def figure_k1(runs: Runs) -> Figure | None:
-    """Draw test BLEU, and below it validation ECE, over temperatures, by loss.
+    """Draw test BLEU beside validation ECE over temperatures, a row per loss.
 
     Lines are means over seeds; dots are single seeds.
 
@@ -448,10 +437,10 @@ def figure_k1(runs: Runs) -> Figure | None:
     if not arms:
         return None
     figure, grid = figures.panels(
-        2 * len(arms), columns=len(arms), row=1.8, extra=0.7, sharex=True, sharey="row"
+        2 * len(arms), row=1.5, extra=1.2, sharex=True, sharey="col"
     )
     columns = ("bleu", "validation_ece")
-    for axes, (column, arm) in zip(grid, product(columns, arms), strict=True):
+    for axes, (arm, column) in zip(grid, product(arms, columns), strict=True):
         rows = curves[curves["arm"] == arm].set_index("temperature")
         values = PERCENT * rows[column]
         mean = values.groupby(level=0).mean()
@@ -461,11 +450,11 @@ def figure_k1(runs: Runs) -> Figure | None:
         axes.plot(values, ".", color=colour, alpha=0.5, markersize=4)
         axes.plot(mean, color=colour, linewidth=1.2)
         axes.plot(best, mean[best], "o", color=colour, markersize=5)
-    for axes, arm, letter in zip(grid, arms, ascii_lowercase, strict=False):
+    for axes, arm, letter in zip(grid[::2], arms, ascii_lowercase, strict=False):
         axes.set_title(f"({letter}) {_TRANSLATION_TITLES[arm]}")
-    figures.label_outside(grid, columns=len(arms), x="temperature")
-    grid[0].set_ylabel("test BLEU")
-    grid[len(arms)].set(ylabel="validation ECE (%)", ylim=(0, None))
+    figures.label_outside(grid, x="temperature", y="test BLEU")
+    for axes in grid[1::2]:
+        axes.set(ylabel="validation ECE (%)", ylim=(0, None))
     best = "highest BLEU of the mean, or least ECE"
     entries = [
         entry("mean over seeds", color="0.4", linewidth=1.2),

@@ -29,6 +29,16 @@ SCHEDULES = {
 }
 """The learning-rate schedules, in the order of Cooling's Table 1."""
 
+SCHEDULE_WORDS = {
+    "none": "no schedule",
+    "piecewise": "piecewise constant",
+    "exponential_slow": "exponential, slow",
+    "exponential_fast": "exponential, fast",
+    "linear": "linear",
+    "cosine": "cosine",
+}
+"""The schedules in words for a reader, from none to the smoothest."""
+
 ACTIVATIONS = {
     "relu": "ReLU",
     "crelu": "CReLU",
@@ -223,6 +233,18 @@ STATISTICS = {
 }
 """The statistics of embeddings, by the names of `dataset_statistics`."""
 
+COLUMNS = {
+    "dataset": "data set",
+    "max_temperature": "maximal temperature",
+    "n_classes": "classes",
+    "p90": "90th percentile",
+    "published": "printed",
+    "train_images": "training images",
+    "train_pairs": "training pairs",
+    "train_samples": "training samples",
+}
+"""Words for columns of tables; other columns are shown by their own name."""
+
 _MAY_BE_NORMALISED = ("vgg", "wide_resnet")
 """The kinds of networks that are trained both with and without batch norm."""
 
@@ -366,6 +388,11 @@ def statistic_label(name: str) -> str:
 def task_label(dataset: str, network: str) -> str:
     """A data set and a network in words, with a semicolon between them."""
     return f"{dataset_label(dataset)}; {network_label(network)}"
+
+
+def column_label(name: str) -> str:
+    """A column of a table in words: "data set" for `dataset`."""
+    return COLUMNS.get(name, spaced(name))
 
 
 def spaced(name: str) -> str:

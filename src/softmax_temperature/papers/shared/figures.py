@@ -6,6 +6,7 @@ Equal numbers give equal files.
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
@@ -31,8 +32,16 @@ if TYPE_CHECKING:
 
 FONT = "DejaVu Sans"
 """The font, shipped with matplotlib: figures are the same on every machine."""
-WIDTH = 7.0
-"""The text width of a printed page, inches."""
+WIDTH = 5.0
+"""The width of a figure, inches.
+
+On a phone a figure is as wide as the window, about 376 CSS pixels of 420. There the
+smallest text, of `SMALLEST` points, is 9 pixels tall.
+"""
+SMALLEST = 9.0
+"""The smallest text of a figure, points."""
+LETTER = 0.57
+"""The mean width of a letter, as a multiple of its height."""
 # seaborn's palette "colorblind". A name such as "C0" would be looked up when a line is
 # drawn, outside the style.
 HUES = tuple(
@@ -50,6 +59,8 @@ HUES = tuple(
         "#56b4e9",
     )
 )
+DPI = 160
+"""The pixels of a png per inch."""
 PERCENT = 100
 WIDE_GAP = 2
 """A line ends where the next evaluated epoch is this many usual distances away."""
@@ -58,11 +69,12 @@ WARNING = "#b2182b"
 # matplotlib's stubs list every key.
 _SAVED: Any = {
     "figure.dpi": 110,
-    "savefig.dpi": 160,
+    "savefig.dpi": DPI,
     "savefig.bbox": "tight",
     "font.family": FONT,
-    "font.size": 9,
-    "axes.titlesize": 10,
+    "font.size": SMALLEST,
+    "axes.titlesize": SMALLEST,
+    "figure.titlesize": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "legend.frameon": False,
@@ -72,18 +84,18 @@ _SAVED: Any = {
 # equal.
 _METADATA: Any = {"svg": {"Date": None}, "png": {"Software": None}}
 # These are seaborn's style "ticks" and its context "paper", whose sizes are 0.8 times a
-# notebook's sizes.
+# notebook's sizes, with larger text.
 _DRAWN: Any = {
     "axes.axisbelow": True,
     "axes.edgecolor": ".15",
     "axes.labelcolor": ".15",
-    "axes.labelsize": 0.8 * 12,
+    "axes.labelsize": SMALLEST,
     "axes.linewidth": 0.8 * 1.25,
     "axes.prop_cycle": rcsetup.cycler("color", HUES),
     "grid.color": ".8",
     "grid.linewidth": 0.8,
-    "legend.fontsize": 0.8 * 11,
-    "legend.title_fontsize": 0.8 * 12,
+    "legend.fontsize": SMALLEST,
+    "legend.title_fontsize": SMALLEST,
     "lines.linewidth": 0.8 * 1.5,
     "lines.markersize": 0.8 * 6,
     "lines.solid_capstyle": "round",
@@ -92,13 +104,13 @@ _DRAWN: Any = {
     "patch.linewidth": 0.8,
     "text.color": ".15",
     "xtick.color": ".15",
-    "xtick.labelsize": 0.8 * 11,
+    "xtick.labelsize": SMALLEST,
     "xtick.major.size": 0.8 * 6,
     "xtick.major.width": 0.8 * 1.25,
     "xtick.minor.size": 0.8 * 4,
     "xtick.minor.width": 0.8,
     "ytick.color": ".15",
-    "ytick.labelsize": 0.8 * 11,
+    "ytick.labelsize": SMALLEST,
     "ytick.major.size": 0.8 * 6,
     "ytick.major.width": 0.8 * 1.25,
     "ytick.minor.size": 0.8 * 4,
@@ -133,7 +145,7 @@ def _settings(look: Any) -> Iterator[None]:
 def panels(
     count: int,
     *,
-    columns: int = 3,
+    columns: int = 2,
     width: float = WIDTH,
     row: float = 2.5,
     extra: float = 0.0,
@@ -160,7 +172,7 @@ def panels(
 
 
 def label_outside(
-    grid: list[Axes], *, columns: int = 3, x: str = "", y: str = ""
+    grid: list[Axes], *, columns: int = 2, x: str = "", y: str = ""
 ) -> None:
     """Name the axes of a grid of `panels` once.
 
@@ -187,17 +199,31 @@ def legend_below(
     Args:
         figure: The figure.
         entries: The artists of the legend, or a panel whose entries to use.
-        columns: The columns of the legend.
+        columns: The columns of the legend, fewer if they are wider than the figure.
         title: The title; None for no title.
         options: Arguments of `Figure.legend`.
     """
     handles = (
         entries if isinstance(entries, list) else entries.get_legend_handles_labels()[0]
     )
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns, **options)
+    options = {"loc": "outside lower center", "columnspacing": 1.2, **options}
+    for count in range(columns, 0, -1):
+        legend = figure.legend(handles=handles, ncols=count, **options)
+        if count == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            break
+        legend.remove()
     if title is not None:
-        figure.suptitle(title, fontsize=10)
+        headline(figure, title)
     return figure
+
+
+def headline(figure: Figure, text: str) -> None:
+    """Write a title above all panels, on as many lines as the figure's width needs."""
+    letters = round(
+        72 * figure.get_figwidth() / (LETTER * mpl.rcParams["figure.titlesize"])
+    )
+    lines = [textwrap.fill(line, letters) for line in text.splitlines()]
+    figure.suptitle("\n".join(lines))
 
 
 def entry(label: str, **look: Any) -> Line2D:
@@ -327,7 +353,7 @@ def described(figure: Figure) -> str:
     legends.
     """
     panels = [axes for axes in figure.axes if axes.get_visible()]
-    titles = _distinct(axes.get_title() for axes in panels)
+    titles = _distinct(axes.get_title() or axes.get_title("left") for axes in panels)
     across = _distinct(axes.get_xlabel() for axes in panels)
     up = _distinct([figure.get_supylabel(), *(axes.get_ylabel() for axes in panels)])
     ticks = [

@@ -9,6 +9,7 @@ import pandas as pd
 
 from softmax_temperature.papers.shared.display import (
     LABELS,
+    SCHEDULE_WORDS,
     is_share,
     metric_label,
     with_names,
@@ -197,13 +198,14 @@ def _text(value: Any) -> str:
 
 
 def in_words(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
-    """A comparison as texts, its factors in the papers' words."""
+    """A comparison as texts, its factors in words."""
     return wide(with_words(table), across)
 
 
 def with_words(table: pd.DataFrame) -> pd.DataFrame:
-    """A table with the values of its factors in the papers' words."""
-    words = {name: labels for name, labels in LABELS.items() if name in table}
+    """A table with the values of its factors in words."""
+    labels = {**LABELS, "schedule": SCHEDULE_WORDS}
+    words = {name: texts for name, texts in labels.items() if name in table}
     return table.replace(words)
 
 

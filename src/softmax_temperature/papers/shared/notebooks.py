@@ -26,7 +26,11 @@ from softmax_temperature.papers.shared.claims import (
     at_level,
     percent,
 )
-from softmax_temperature.papers.shared.display import metric_label, with_names
+from softmax_temperature.papers.shared.display import (
+    column_label,
+    metric_label,
+    with_names,
+)
 from softmax_temperature.papers.shared.figures import WIDTH, described, encoded, save
 from softmax_temperature.papers.shared.files import rounded
 from softmax_temperature.papers.shared.layout import MISSING, with_words
@@ -54,7 +58,7 @@ from softmax_temperature.papers.shared.tables import (
 from softmax_temperature.papers.shared.views import View, of_arms
 from softmax_temperature.runner.errors import InputError
 
-SCREEN_WIDTH = 760  # CSS pixels of a figure as wide as a page
+SCREEN_WIDTH = 560  # CSS pixels of a figure as wide as a page
 THIS_STUDY_ALONE = (
     "The project's verdict of a claim is that of its primary study; see "
     "docs/scorecard.md."
@@ -397,9 +401,10 @@ def shown(
         words[column] = [
             _text(value, cell, places, column in percent) for value, cell in values
         ]
-    words = words.rename(columns={column: f"{column} (%)" for column in percent})
-    words = words.rename(columns=lambda column: str(column).replace("_", " "))
     caption, words = _without_common(words)
+    words = words.rename(
+        columns=lambda column: column_label(column) + " (%)" * (column in percent)
+    )
     return HTML(caption + _html(words, name))  # type: ignore[no-untyped-call]
 
 
@@ -427,7 +432,11 @@ def _without_common(texts: pd.DataFrame) -> tuple[str, pd.DataFrame]:
         for column in _COMMON
         if column in texts and len(set(texts[column])) == 1
     }
-    said = [f"{name} {text}" for name, text in shared.items() if text != MISSING]
+    said = [
+        f"{column_label(column)} {text}"
+        for column, text in shared.items()
+        if text != MISSING
+    ]
     caption = f"<p>All rows: {'; '.join(said)}.</p>" if said else ""
     return caption, texts.drop(columns=[*shared])
 

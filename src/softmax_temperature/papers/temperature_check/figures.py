@@ -25,7 +25,6 @@ from softmax_temperature.papers.shared.figures import (
     BLACK,
     HUES,
     PERCENT,
-    WIDTH,
     entry,
     style,
 )
@@ -56,7 +55,7 @@ _BEST: dict[str, Any] = {"linestyle": "none", "marker": "v", "markersize": 6}
 _DIVERGED: dict[str, Any] = {"linestyle": "none", "marker": "x", "markersize": 6}
 USUAL = entry("usual softmax, β = 1", color="0.5", linewidth=0.8, linestyle=":")
 MARKS = {
-    "post_hoc": ("post-hoc scaling", "s", HUES[0]),
+    "post_hoc": ("temperature scaling", "s", HUES[0]),
     "cooling": ("Cooling", "D", HUES[2]),
     "heuristic": ("heuristic on the features", "^", HUES[1]),
     # The last mark is small, so that it does not hide a mark below it.
@@ -148,19 +147,26 @@ def learning_rates(runs: Runs) -> Figure | None:
     tuned = numbers(runs, TUNING & OWN_START)
     rates = tuned.groupby("sweep")["learning_rate"].nunique().max()
     row = 1.6 if tuned.empty else 1.6 + max(0.2 * rates, 1.4)
-    figure, panels = panels_of(by_sweep(tuned), y="rescaled learning rate", row=row)
+    figure, panels = panels_of(
+        by_sweep(tuned), y="rescaled learning rate", row=row, columns=1
+    )
     if figure is None:
         return None
     for axes, rows in panels:
         _heatmap(axes, rows)
     entries: list[Any] = [
-        Patch(facecolor="none", edgecolor=HUES[3], lw=1.6, label="best rate of each β"),
+        Patch(
+            facecolor="none",
+            edgecolor=HUES[3],
+            lw=1.6,
+            label="best learning rate of each β",
+        ),
     ]
     if any(axes.patches for axes, _ in panels):
         entries.append(Patch(color="0.8", label="div: every training diverged"))
     figures.legend_below(figure, entries, columns=2)
-    figure.suptitle(
-        "validation accuracy (%), mean over seeds; white: not trained", fontsize=10
+    figures.headline(
+        figure, "validation accuracy (%), mean over seeds; white: not trained"
     )
     return figure
 
@@ -178,7 +184,7 @@ def _heatmap(axes: Axes, rows: pd.DataFrame) -> None:
         ax=axes,
         annot=True,
         fmt=".0f",
-        annot_kws={"fontsize": 8},
+        annot_kws={"fontsize": figures.SMALLEST},
         cmap="viridis",
         cbar=False,
     )
@@ -190,7 +196,6 @@ def _heatmap(axes: Axes, rows: pd.DataFrame) -> None:
             "div",
             ha="center",
             va="center",
-            fontsize=8,
             color=BLACK,
         )
     best = means.mask(lost)
@@ -219,7 +224,7 @@ def _frame(axes: Axes, column: int, row: int) -> None:
 
 @style()
 def confidence(runs: Runs) -> Figure | None:
-    """Draw test NLL before (dashed) and after (solid) post-hoc scaling.
+    """Draw test NLL before (dashed) and after (solid) temperature scaling.
 
     Lines are means over seeds, and bands are standard deviations.
     """
@@ -250,7 +255,7 @@ def spread(runs: Runs) -> Figure | None:
 
     The intervals assume normal values. Each sweep is a line.
     """
-    figure, (axes,) = figures.panels(1, width=0.75 * WIDTH, row=3.0)
+    figure, (axes,) = figures.panels(1, row=3.4)
     sweeps = by_sweep(numbers(runs, CHOSEN_RATE & OWN_START))
     entries = []
     for place, (title, rows) in enumerate(sweeps):
@@ -431,16 +436,14 @@ def panels_of(
     """
     if not groups:
         return None, []
-    columns = 2 if len(groups) in {2, 4} else 3
-    width = (0.55 if len(groups) == 1 else 1) * WIDTH
-    options = {"row": 2.4, **options}
-    figure, grid = figures.panels(len(groups), columns=columns, width=width, **options)
+    options = {"row": 2.2, "columns": 2, **options}
+    figure, grid = figures.panels(len(groups), **options)
     if legend:
         figures.legend_below(figure, list(legend), columns=2)
-    figures.label_outside(grid, columns=columns, x=x, y=y)
+    figures.label_outside(grid, columns=options["columns"], x=x, y=y)
     panels = []
     for axes, (title, rows) in zip(grid, groups, strict=True):
-        axes.set_title(sweep_title(title), fontsize=9)
+        axes.set_title(sweep_title(title))
         panels.append((axes, rows))
     return figure, panels
 

@@ -20,7 +20,7 @@ from softmax_temperature.early_learning.courses import TIME
 from softmax_temperature.early_learning.flows import FIT, SHARE, TENTH, UNIT
 from softmax_temperature.papers.shared import figures
 from softmax_temperature.papers.shared.display import network_label
-from softmax_temperature.papers.shared.figures import BLACK, HUES, WIDTH, entry, style
+from softmax_temperature.papers.shared.figures import BLACK, HUES, entry, style
 from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.temperature_check import early_learning as theory
 from softmax_temperature.papers.temperature_check.figures import panels_of
@@ -83,9 +83,9 @@ def learning_curves(runs: Runs) -> Figure | None:
         left.set(ylabel="loss (nats)", xscale="log")
         left.xaxis.set_major_locator(LogLocator(numticks=6))
         left.set_title(network_label(str(network)), loc="left")
-    grid[-2].set_xlabel("time t at rate η = 1")
+    grid[-2].set_xlabel("time t at learning rate η = 1")
     grid[-1].set_xlabel(
-        "rescaled time β²ηt ÷ predicted time\nin which the logits change by 1"
+        "rescaled time β²ηt ÷\npredicted time in which\nthe logits change by 1"
     )
     entries = [
         entry(f"β = {_plain(value)}", color=hue) for value, hue in colours.items()
@@ -115,7 +115,7 @@ def early_logit_norms(runs: Runs) -> Figure | None:
         y="rescaled time β²ηt",
         legend=_legend_of_times(),
         row=2.9,
-        extra=0.8,
+        extra=1.6,
         sharex=True,
         sharey=True,
     )
@@ -130,10 +130,10 @@ def early_logit_norms(runs: Runs) -> Figure | None:
             axes.plot(*_means(norms, starts[column]), zorder=1, **look)
         axes.set(xscale="log", yscale="log")
         _shade_limits(axes, float(starts["train_samples"].iloc[0]) ** 0.5)
-        axes.set_title(_title_with_slopes(runs, starts), fontsize=8.5)
+        axes.set_title(_title_with_slopes(runs, starts))
     slopes = "slopes of the time to half of the loss, with 90 % intervals"
     predicted = " and ".join(f"{fit.slope:g} ({fit.regime})" for fit in theory.TO_HALF)
-    figure.suptitle(f"{slopes}; predicted are {predicted}", fontsize=9)
+    figures.headline(figure, f"{slopes}; predicted are {predicted}")
     return figure
 
 
@@ -190,9 +190,7 @@ def kernel_drift(runs: Runs) -> Figure | None:
     networks = list(rows.groupby("network", sort=False))
     if not networks:
         return None
-    figure, (axes,) = figures.panels(
-        1, width=0.8 * WIDTH, row=3.8 + 0.2 * len(networks)
-    )
+    figure, (axes,) = figures.panels(1, row=3.8 + 0.2 * len(networks))
     palette = sns.color_palette(n_colors=len(networks))
     for (network, courses), colour in zip(networks, palette, strict=True):
         _drifts(axes, runs, str(network), courses, colour)
@@ -220,7 +218,7 @@ def _drifts(
         "o",
         color=colour,
         markerfacecolor=colour if is_smooth else "white",
-        label=f"{network_label(network)}{kinks}: slope {slope}",
+        label=f"{network_label(network)}{kinks}:\nslope {slope}",
     )
     axes.plot(*_means(x, courses["drift"]), color=colour, linewidth=1.1)
     predicted = courses["drift_rate"] * courses["unit_time"] / x

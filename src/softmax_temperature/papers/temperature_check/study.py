@@ -148,9 +148,9 @@ ECE = Metric("ece")
 ECE_SCALED = Metric("ece", scaled=True)
 CONFIDENCE = Metric("confidence")
 TEMPERATURE = Metric("temperature", scaled=True)
-"""The temperature by which post-hoc scaling divides the tempered logits."""
+"""The temperature by which temperature scaling divides the tempered logits."""
 AT_BOUND = Metric("at_bound", scaled=True)
-"""1 if post-hoc scaling found no best temperature, else 0."""
+"""1 if temperature scaling found no best temperature, else 0."""
 COOLED_TEMPERATURE = Metric("temperature", split="validation")
 """The product of all temperatures of Cooling."""
 HEURISTIC = Metric("heuristic_inverse_temperature", split="train")

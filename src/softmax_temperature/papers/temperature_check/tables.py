@@ -182,7 +182,7 @@ def _geometric_mean(values: pd.Series[float]) -> float:
 
 _COLUMNS = {
     "inverse_temperature": "β",
-    "learning_rate": "rescaled rate",
+    "learning_rate": "rescaled learning rate",
     "initial_logit_norm": "norm at the start",
     "test_sd": "test sd",
     "test_best": "best seed",
@@ -198,7 +198,7 @@ _COLUMNS = {
     "training_best": "best to train with",
     "training_low": "as good from",
     "training_high": "to",
-    "post_hoc": "post-hoc scaling",
+    "post_hoc": "temperature scaling",
     "cooling": "Cooling",
     "heuristic": "heuristic on the features",
 }
