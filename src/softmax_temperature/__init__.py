@@ -1,7 +1,7 @@
-"""Losses, metrics and calibration by the temperature of the softmax.
+"""Softmax temperature: losses, metrics, calibration and training methods.
 
 The package implements the methods of four papers; the pipeline uses it to reproduce
-them.
+their experiments.
 """
 
 from importlib import import_module
@@ -45,7 +45,7 @@ __all__ = [*_MODULES]  # noqa: PLE0604 - its keys are strings
 
 
 def __getattr__(name: str) -> Any:
-    """Import the module of a name on first use: torch and scikit-learn take seconds."""
+    """Import a public name's module on first use; importing torch takes seconds."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

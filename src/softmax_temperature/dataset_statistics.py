@@ -21,7 +21,7 @@ read the paper.
 - n_samples: Number of rows.
 - avg_samp_class: n_samples / n_classes.
 - pca_50, pca_75, pca_80, pca_90, pca_95, pca_99: Number of principal components that
-  explain this percentage of the variance, divided by dim.
+  explain the percentage of the variance in the name, divided by dim.
 - avg_kurtosis: Excess (Fisher) kurtosis, biased form, averaged over dimensions; 0 for a
   normal distribution.
 - avg_normality: The Shapiro-Wilk statistic W of at most NORMALITY_ROWS rows, averaged
@@ -33,11 +33,10 @@ read the paper.
 - david_bouldin: The Davies-Bouldin index, from scikit-learn; the name is the paper's
   spelling.
 
-feats_corr, feats_cos_sim, avg_kurtosis and avg_normality leave out dimensions that do
-not vary by more than round-off, or by more than 1e-19 of a row's length. If no
-dimension varies they are 0, 0, 0 and 1, and all pca shares are 0. With a single
-dimension feats_corr and feats_cos_sim are 0. A class of one sample has no spread and
-silhouette 0.
+feats_corr, feats_cos_sim, avg_kurtosis and avg_normality leave out each dimension whose
+range is within round-off or at most 1e-19. If no dimension varies they are 0, 0, 0 and
+1, and all pca shares are 0. If only one dimension varies, feats_corr and feats_cos_sim
+are 0. A class of one sample has no spread, and its sample has silhouette 0.
 """
 
 from collections.abc import Iterator
@@ -82,13 +81,13 @@ STATISTICS: Final = (
 )
 # Silhouettes are computed for at most this many rows, each against all rows.
 SILHOUETTE_ROWS: Final = 2_000
-# Royston's approximation of the weights is validated up to this number of rows; scipy
-# warns beyond it.
+# Royston's approximation of the Shapiro-Wilk weights is validated up to this number of
+# rows; scipy warns beyond it.
 NORMALITY_ROWS: Final = 5_000
 
 _EXPLAINED_PERCENTAGES: Final = (50, 75, 80, 90, 95, 99)
 # Differences below this fraction of a value are treated as rounding errors: float32
-# embeddings resolve 6e-8, float64 sums err by 1e-15.
+# embeddings have a resolution of 6e-8, and float64 sums have errors near 1e-15.
 _ROUNDING: Final = 1e-12
 # scipy's Shapiro-Wilk treats a smaller range as zero, and fourth powers of much smaller
 # values underflow.
@@ -157,22 +156,22 @@ def _in_content_order(embeddings: Tensor, labels: Tensor) -> tuple[Array, Indice
     order = np.argsort(rows.view(row_bytes).ravel())
     rows = rows[order]
     classes = classes[order]
-    # Equal rows are now in arbitrary order. Sort their classes too.
+    # Equal rows are now in arbitrary order, so sort their classes too.
     differs_from_last = (rows[1:] != rows[:-1]).any(axis=1)
     distinct_row = np.append(0, np.cumsum(differs_from_last))
     return rows, classes[np.lexsort((classes, distinct_row))]
 
 
 def _raw_moments(raw: Array) -> dict[str, float]:
-    # Deviation: the paper describes mean and train_mean in the same words, and also var
-    # and train_std. We compute mean and var from the classifier's input, and train_mean
-    # and train_std from the extractor's output.
+    # Deviation: we compute mean and var from the classifier's input, and train_mean and
+    # train_std from the extractor's output. The paper describes mean and train_mean in
+    # the same words, and also var and train_std.
     train_std, train_mean = torch.std_mean(torch.from_numpy(raw), correction=0)
     return {"train_mean": float(train_mean), "train_std": float(train_std)}
 
 
 def _normalised(raw: Array) -> Array:
-    """Scale the rows to length 1, in place to save time."""
+    """Scale the rows to length 1, in place."""
     lengths = np.sqrt(np.einsum("nd,nd->n", raw, raw))
     raw /= lengths[:, None]
     return raw
@@ -188,7 +187,7 @@ def _sizes_and_moments(unit: Array, classes: Indices) -> dict[str, float]:
         "n_samples": samples,
         "avg_samp_class": samples / n_classes,
         "mean": mean,
-        # The squares of a normalised row sum to 1.
+        # The squares of a normalised row sum to 1, so the mean square is 1 / dim.
         "var": 1 / dim - mean**2,
     }
 
@@ -207,9 +206,10 @@ def _class_traces(unit: Array, classes: Indices) -> dict[str, float]:
     # The mean squared distance of normalised rows from their mean m is 1 - |m|**2.
     within = 1 - np.square(means).sum(axis=1)
     between = np.square(means - unit.mean(axis=0)).sum(axis=1)
-    # Deviation: sb usually is the scatter between classes, and sw the scatter within.
-    # The paper describes them the other way round, and its Figure 3 uses the swapped
-    # names, as we do. We read both as averages over classes, in population form.
+    # Deviation: we keep the paper's swapped names, which its Figure 3 also uses:
+    # sb_trace is the scatter within classes and sw_trace the scatter between them;
+    # elsewhere sb means between and sw within. We read both as averages over classes,
+    # in population form.
     return {"sb_trace": within.mean().clip(min=0.0), "sw_trace": between.mean()}
 
 
@@ -224,7 +224,7 @@ def _varies(columns: Array) -> NDArray[np.bool_]:
 
 
 def _blocks(rows: int, width: int) -> Iterator[slice]:
-    """Slices of rows such that rows times `width` is at most _BLOCK_NUMBERS."""
+    """Slices of at most _BLOCK_NUMBERS / `width` rows each, but of at least one row."""
     step = max(1, _BLOCK_NUMBERS // width)
     for start in range(0, rows, step):
         yield slice(start, start + step)
@@ -233,8 +233,8 @@ def _blocks(rows: int, width: int) -> Iterator[slice]:
 def _dimension_statistics(
     unit: Array, seed: np.random.SeedSequence
 ) -> dict[str, float]:
-    # Deviation: the paper does not say how it treats a dimension that does not vary. We
-    # leave it out.
+    # Deviation: we leave out dimensions that do not vary; the paper does not say how it
+    # treats them.
     varying = np.flatnonzero(_varies(unit))
     if len(varying) == 0:
         shares = {f"pca_{percentage}": 0.0 for percentage in _EXPLAINED_PERCENTAGES}
@@ -288,7 +288,8 @@ def _mean_cosine(unit: Array, varying: Indices) -> float:
 
 
 def _mean_normality(unit: Array, seed: np.random.SeedSequence) -> float:
-    # Imported here because the import takes a second, which `plan` can avoid.
+    # Imported here because the import takes a second and the command `plan` does not
+    # need it.
     from scipy.stats import shapiro
 
     sample = unit[_drawn_rows(len(unit), NORMALITY_ROWS, seed)]
@@ -331,11 +332,11 @@ def _silhouettes(unit: Array, classes: Indices, rows: Indices) -> Array:
 
     They equal scikit-learn's `silhouette_samples`.
     """
-    # Deviation: the paper does not say whether it sampled. scikit-learn's `sample_size`
-    # scores a subset within itself: with 1,000 classes nearly every class of a
-    # 2,000-row subset has one or two members, and the score tends to 0. We score the
-    # drawn rows against all rows instead, which estimates the full score without bias,
-    # in time linear in n.
+    # Deviation: we score a random sample of the rows against all rows, which estimates
+    # the full score without bias in time linear in n. The paper does not say whether it
+    # scored a sample. With `sample_size`, scikit-learn compares the sampled rows only
+    # with each other: with 1,000 classes, most classes in a sample of 2,000 rows have
+    # one or two members, which biases the score downwards.
     by_class, counts = _membership(classes)
     sums = _distance_sums(unit, by_class, rows)
     own_class = classes[rows]
@@ -358,7 +359,7 @@ def _distance_sums(unit: Array, by_class: sparse.csc_array, rows: Indices) -> Ar
     for block in _blocks(len(unit), len(rows)):
         squared = unit[block] @ opposite
         squared += 2.0
-        # The distance between equal rows, for instance of a row to itself, is 0, not
+        # The distance between equal rows, for instance from a row to itself, is 0, not
         # the square root of a rounding error.
         squared[squared < _ROUNDING] = 0.0
         sums += by_class[:, block] @ np.sqrt(squared, out=squared)

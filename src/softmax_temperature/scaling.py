@@ -47,8 +47,8 @@ class TemperatureFit:
             is not an optimum.
         separable: Whether the search ended at the lower bound because every label has
             the largest logit of its row, so that the likelihood increases as the
-            temperature falls. If `at_bound` is true and `separable` is false, equal
-            probabilities are most likely.
+            temperature falls. For "nll", if `at_bound` is true and `separable` is
+            false, equal probabilities are most likely.
     """
 
     temperature: float
@@ -115,10 +115,10 @@ def temperature_interval(
 ) -> tuple[float, float]:
     """Confidence interval of a temperature fitted by likelihood (source: ours).
 
-    The interval is normal on log T, with the sandwich variance of the estimate, which
-    is also valid for a misspecified model. If the interval of 1 / T would contain 0,
-    which happens when the logits carry little information about the labels, we use an
-    interval that is normal on 1 / T, with an infinite upper end.
+    The interval treats the estimate of log T as normal with the sandwich variance,
+    which is also valid for a misspecified model. If the interval of 1 / T would contain
+    0, which happens when the logits carry little information about the labels, we treat
+    1 / T as normal instead, and the upper end is infinite.
 
     Args:
         logits: The fitted logits, shape (n, classes).
@@ -197,7 +197,7 @@ def apply_temperature(logits: Tensor, temperature: float) -> Tensor:
 def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
     label_margin = margins.gather(1, labels[:, None]).squeeze(1).mean().item()
     largest = _largest_margin(margins)
-    # A masked class has weight 0, which times its clamped margin is 0.
+    # A masked class has weight 0, and 0 times its clamped margin is 0.
     margins.clamp_(min=torch.finfo(margins.dtype).min)
 
     def fitted(temperature: float, **state: bool) -> TemperatureFit:
@@ -305,8 +305,8 @@ def _fit_calibration_error(
     # logits to one value.
     correct = (margins.argmax(dim=1) == labels).double()
     # The margin of the prediction is 0, so its probability is one over the softmax's
-    # denominator. The same memory serves all pieces and temperatures: small tensors
-    # between large temporaries would prevent reuse.
+    # denominator. All pieces and temperatures share this memory: small tensors
+    # allocated between large temporaries would keep the allocator from reusing it.
     denominators = margins.new_empty(len(margins))
     scratch = torch.empty_like(_pieces(margins)[0])
 

@@ -1,7 +1,8 @@
 """Cooling: correct the temperature of a network while it trains.
 
-Cooling paper, section 3; `theory` holds its predictions. Temperatures divide logits
-throughout; the τ of the paper's section 3.1 is the inverse of a temperature.
+Cooling paper, section 3; the module `theory` holds the paper's predictions.
+Temperatures divide logits throughout; the τ of the paper's section 3.1 is the inverse
+of a temperature.
 """
 
 from softmax_temperature.cooling.method import Cooling

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 def lightning_callback(
     cooling: Cooling, held_out: Iterable[tuple[Tensor, Tensor]], *, policy: str = "keep"
 ) -> Callback:
-    """Cool after every training epoch of Lightning's Trainer.
+    """A Lightning callback that cools after every training epoch.
 
     Needs the package lightning. For example,
     `Trainer(callbacks=[lightning_callback(Cooling(module.network), loader)])`.
 
     Args:
-        cooling: Cooling of the network inside the LightningModule, which returns logits
-            (n, classes, ...).
+        cooling: The `Cooling` object for the network inside the LightningModule; that
+            network returns logits (n, classes, ...).
         held_out: Batches (inputs, labels) that the network is not trained on, such as a
             DataLoader.
         policy: Treatment of the optimizer's state, see `rescale_optimizer_state`. If
@@ -51,7 +51,7 @@ def lightning_callback(
 def trainer_callback(
     cooling: Cooling, held_out: Iterable[dict[str, Tensor]], *, policy: str = "keep"
 ) -> TrainerCallback:
-    """Cool after every training epoch of Hugging Face's Trainer.
+    """A callback for Hugging Face's Trainer that cools after every training epoch.
 
     Needs the package transformers. For example:
 
@@ -59,9 +59,9 @@ def trainer_callback(
         Trainer(model, ..., callbacks=[callback])
 
     Args:
-        cooling: Cooling of the part of the model that returns logits (n, classes) as a
-            tensor, such as `model.classifier`. The model computes its loss from the
-            output of that part.
+        cooling: The `Cooling` object for the part of the model that returns logits (n,
+            classes) as a tensor, such as `model.classifier`. The model must compute its
+            loss from the output of that part.
         held_out: Batches with `labels` that the model is not trained on, such as a
             DataLoader.
         policy: Treatment of the optimizer's state, see `rescale_optimizer_state`.
@@ -97,7 +97,8 @@ def _cool(
     **options: Any,
 ) -> None:
     """Compute all predictions in evaluation mode, then cool with them."""
-    # Restore the mode of each module, because some may be frozen in evaluation mode.
+    # Record the mode of each module to restore it later: some may be frozen in
+    # evaluation mode.
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     with torch.no_grad():

@@ -1,8 +1,8 @@
-"""Activations and normalisations that know the scale of their input.
+"""Activations and normalisations that store the scale of their input.
 
 Definition 3.2 (3) of the cooling paper replaces an activation f, whose input is
 multiplied by β, by β f(x / β). For ReLU this is ReLU again; for tanh and GELU it is
-not. A module of tanh or GELU therefore holds β in a buffer `cooling_scale`, divides its
+not. A tanh or GELU module therefore holds β in a buffer `cooling_scale`, divides its
 input by β, and multiplies its output by β.
 
 Layer normalisation removes β from its input, except that epsilon then counts 1 / β²
@@ -58,7 +58,7 @@ SAMPLE_NORMS = frozenset(
 
 
 def hold_scales(model: nn.Module, paths: Iterable[str]) -> None:
-    """Register a scale of 1 in each of the modules, in place.
+    """Register a scale of 1 in each module at the given paths, in place.
 
     Modules that already have a scale keep it.
     """
@@ -76,9 +76,9 @@ def hold_scales(model: nn.Module, paths: Iterable[str]) -> None:
 
 @torch.no_grad()
 def multiply_scales(model: nn.Module, factors: Mapping[str, float]) -> None:
-    """Multiply the scales of modules that hold one, by path.
+    """Multiply the scales of the modules at the given paths.
 
-    In place, so that compiled and captured networks see it.
+    The scales change in place, so that compiled and captured networks see it.
     """
     for path, factor in factors.items():
         model.get_submodule(path).get_buffer(BUFFER).mul_(factor)

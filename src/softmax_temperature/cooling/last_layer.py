@@ -14,16 +14,16 @@ from softmax_temperature.metrics.checks import check_one_tensor
 
 BUFFER = "cooling_temperature"
 
-# Deviation: Definition 3.1 multiplies the logits by a constant below 1; in Algorithm
-# 3.1 and Figure 2 its inverse grows past 100. We use a temperature throughout, which
-# divides.
+# Deviation: we use a temperature throughout, which divides the logits. Definition 3.1
+# multiplies them by a constant below 1, whose inverse is the temperature that grows
+# past 100 in Algorithm 3.1 and Figure 2.
 
 
 def hold(model: nn.Module) -> None:
     """Register a temperature of 1 that divides the network's logits, in place.
 
     It is the buffer `cooling_temperature`, in the dtype of the parameters but at least
-    float32. If the network already has one, it keeps its value.
+    float32. If the network already has this buffer, the buffer keeps its value.
 
     Raises:
         ValueError: If the network is compiled or part of a compiled one, because the
@@ -64,7 +64,7 @@ def _is_compiled(model: nn.Module) -> bool:
 
 
 def _compiled_whole(model: nn.Module) -> str | None:
-    """The class of a compiled network that contains the model, if there is one."""
+    """The class name of a compiled network that contains the model, if there is one."""
     if "torch._dynamo" not in sys.modules:
         return None  # No network is compiled.
     if not _compiled_networks_around(model):
@@ -99,7 +99,7 @@ def as_stored(model: nn.Module, temperature: float) -> float:
 def set_last_layer_temperature(model: nn.Module, temperature: float) -> None:
     """Set the temperature that divides the logits.
 
-    In place, so that compiled and captured networks see it.
+    The buffer changes in place, so that compiled and captured networks see it.
     """
     model.get_buffer(BUFFER).fill_(temperature)
 

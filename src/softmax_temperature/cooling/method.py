@@ -41,8 +41,8 @@ from softmax_temperature.metrics.probability_check import (
 )
 from softmax_temperature.scaling import TemperatureFit, search_temperature
 
-# Maximal and reset temperature with which Algorithm 3.1 becomes the mode ("Summary",
-# section 3.2).
+# Maximal and reset temperature with which Algorithm 3.1 reduces to each of these modes
+# ("Summary", section 3.2).
 LIMITS = {"last_layer": (math.inf, math.inf), "distributed": (0.0, 1.0)}
 MODES = (*LIMITS, "periodic")
 DEFAULT_LIMIT = 100.0
@@ -55,11 +55,11 @@ class Cooling:
     Modifies the network in place: `model(images)` then returns logits divided by the
     scalar buffer `cooling_temperature`, which starts at 1 and is part of
     `state_dict()`. All state lives in the network. To resume, build the network, create
-    this object (before `torch.compile`), and load the state. Each period fits the
-    temperature T of the network *in front of the buffer* anew and divides the network
-    by T^factor.
+    this object (before `torch.compile`), and load the state. Each call of `cool` fits
+    the temperature T of the network *in front of the buffer* anew and, with the default
+    `refit`, divides the logits there by T^factor.
 
-    - "last_layer" changes that buffer alone (Definition 3.1).
+    - "last_layer" changes only the buffer (Definition 3.1).
     - "distributed" spreads each correction over the layers and leaves the buffer at 1
       (Definition 3.2; `plan_redistribution`). Activations such as tanh then hold the
       scale of their input in a buffer `cooling_scale`, which also starts at 1.
@@ -73,7 +73,7 @@ class Cooling:
         mode: "last_layer", "distributed" or "periodic".
         factor: Cooling factor κ; 1 corrects fully, 0 not at all.
         max_temperature: The temperature above which "periodic" redistributes; at least
-            0, and infinity for never.
+            0. With infinity it never does.
         reset_temperature: The temperature of the last layer after "periodic" has
             redistributed.
         refit: "whole" raises the whole temperature of the last layer to the power κ;
@@ -102,10 +102,10 @@ class Cooling:
         True
     """
 
-    # Deviation: Algorithm 3.1, lines 1 and 12 ("Temperature minimising cross entropy"
-    # and "update using new"), leaves open whether the factor acts on the whole
-    # temperature or on its correction. The default is "whole", which is closer to the
-    # wording. "whole" and "increment" agree at factor 1, and in "distributed" mode.
+    # Deviation: by default the factor acts on the whole temperature ("whole"), which is
+    # closer to the wording. Algorithm 3.1, lines 1 and 12 ("Temperature minimising
+    # cross entropy" and "update using new"), leaves open whether it acts only on the
+    # correction ("increment"). The two agree at factor 1, and in "distributed" mode.
 
     def __init__(
         self,
@@ -173,7 +173,8 @@ class Cooling:
                 classes, ...).
             labels: True classes, integers, shape (n,) or (n, ...). Leave pixels without
                 a label out of both.
-            optimizer: Its state is adapted to the rescaling of the parameters.
+            optimizer: The optimizer whose state `policy` adapts when parameters are
+                rescaled.
             policy: Treatment of that state, see `rescale_optimizer_state`.
 
         Returns:
@@ -199,9 +200,9 @@ class Cooling:
             # `check_two_classes` would raise here, but training must go on.
             fit = replace(fit, at_bound=True)
         if fit.at_bound:
-            # Deviation: the paper does not say what happens when the likelihood has no
-            # optimum, as with a small held-out set that is classified without an error.
-            # A bound of the search is not an estimate, so nothing changes.
+            # Deviation: nothing changes if the likelihood has no optimum, for instance
+            # on a small held-out set that is classified perfectly, because a bound of
+            # the search is not an estimate. The paper does not say what happens then.
             self.last_fit = fit
             return 1.0
         whole = self._whole(present, fit.temperature)

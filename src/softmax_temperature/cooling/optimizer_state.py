@@ -1,4 +1,4 @@
-"""Optimizer state when the parameters of the optimizer are rescaled."""
+"""Adaptation of an optimizer's state to rescaled parameters."""
 
 from collections.abc import Mapping
 
@@ -34,7 +34,7 @@ def rescale_optimizer_state(
     temperature (Proposition 3.5), which no single factor describes.
 
     Args:
-        optimizer: The optimizer.
+        optimizer: The optimizer whose state is adapted.
         scales: The factor by which each parameter is multiplied.
         policy: "keep" or "rescale".
 
@@ -42,9 +42,10 @@ def rescale_optimizer_state(
         ValueError: If `policy` is unknown, or "rescale" does not support the optimizer;
             nothing has changed then.
     """
-    # Deviation: the paper says nothing about momentum buffers and moments when weights
-    # are redistributed. "keep" is the default: an optimizer that knows nothing of the
-    # rescaling keeps its state. "rescale" exists for comparison.
+    # Deviation: by default ("keep") the state does not change, as in an optimizer that
+    # knows nothing of the rescaling; "rescale" exists for comparison. The paper does
+    # not say what happens to momentum buffers and moments when weights are
+    # redistributed.
     check_policy(optimizer, policy)
     if policy == "keep":
         return

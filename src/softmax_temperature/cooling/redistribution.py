@@ -35,7 +35,7 @@ class Redistribution:
 
 
 def plan_redistribution(model: nn.Module) -> Redistribution:
-    """Plan the powers of a temperature that divide a network's logits by it.
+    """Plan how to divide a network's logits by a temperature by scaling its parameters.
 
     The paper divides the weights of each of L layers in a chain by T^(1/L) and the bias
     of layer i by T^(i/L) (Definition 3.2). We do the same on a graph. Tensors that can
@@ -62,12 +62,12 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
         ValueError: If the network cannot be redistributed exactly; the message names
             the module. Nothing changes.
     """
-    # Deviation: Algorithm 3.1 leaves out batch normalisation and skip connections as
-    # "straightforward to address". A skip connection forces the same scale on both of
-    # its ends, so the layers between them carry none of the temperature. A batch
-    # normalisation leaves its input as it is, and its affine parameters carry the
-    # scale. Attention is refused: queries and keys must not be scaled, but the values
-    # next to them are.
+    # Deviation: we extend Algorithm 3.1 to batch normalisation and skip connections,
+    # which it leaves out as "straightforward to address". A skip connection forces the
+    # same scale on both of its ends, so the layers between them carry none of the
+    # temperature. A batch normalisation leaves its input as it is, and its affine
+    # parameters carry the scale. We refuse attention, because its queries and keys must
+    # keep their scale although its values are scaled.
     graph = scale_graph(model)
     if graph.logits in graph.fixed:
         where = graph.fixed[graph.logits]
@@ -114,7 +114,7 @@ def _powers_of_functions(
 def parameter_scales(
     model: nn.Module, plan: Redistribution, temperature: float
 ) -> dict[nn.Parameter, float]:
-    """Factor of each parameter when a temperature is spread over the layers."""
+    """Factor that multiplies each parameter as a temperature is spread over layers."""
     check_positive(temperature, "temperature")
     return {
         model.get_parameter(name): temperature**-power
@@ -124,9 +124,10 @@ def parameter_scales(
 
 @torch.no_grad()
 def redistribute(model: nn.Module, plan: Redistribution, temperature: float) -> None:
-    """Divide the function of a network by a temperature, in its layers and in place.
+    """Divide a network's function by a temperature by scaling its layers in place.
 
-    The functions of the plan must hold a scale; see `function_scales.hold_scales`.
+    The modules in `plan.functions` must already hold a scale; see
+    `function_scales.hold_scales`.
     """
     for parameter, scale in parameter_scales(model, plan, temperature).items():
         parameter.mul_(scale)
@@ -148,8 +149,8 @@ def _depths(graph: ScaleGraph) -> list[int]:
     _, loops = connected_components(links, directed=True, connection="strong")
     depths = [0] * graph.groups
     changed = True
-    # The loop below terminates: no path leads back between different loops of the
-    # graph, so no depth exceeds the number of layers.
+    # The iteration terminates: no path leads from one loop of the graph to another and
+    # back, so no depth exceeds the number of layers.
     while changed:
         changed = False
         for layer in graph.layers:

@@ -1,6 +1,7 @@
 """The graph of a network's scales.
 
-Its groups are the tensors that share a scale; its edges are the layers between them.
+Its nodes are groups of tensors that share a scale; its edges are the layers between
+them.
 """
 
 import builtins
@@ -38,7 +39,7 @@ LINEAR_LAYERS = frozenset(
 BATCH_NORMS = frozenset(
     {nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm}
 )
-# f(c x) = c f(x) for every c > 0.
+# Modules that compute a function f with f(c x) = c f(x) for every c > 0.
 HOMOGENEOUS_MODULES = frozenset(
     {
         nn.ReLU,
@@ -91,8 +92,8 @@ REFUSED_FUNCTIONS = {
     "softmax": "normalises exponentials, which a scale changes",
 }
 
-# Homogeneous functions and methods, by name. Each reads one tensor and any number of
-# numbers.
+# Homogeneous functions and methods, by name. Each reads one tensor; its other arguments
+# have no scale.
 HOMOGENEOUS = frozenset(
     {
         "relu",
@@ -156,8 +157,8 @@ SIZE_ATTRIBUTES = frozenset({"shape", "ndim", "dtype", "device"})
 # Python modules in which operations are looked up by name.
 _NAMESPACES = (operator, torch, F, builtins)
 _NO_SCALE = "does not pass the scale of its input to its output"
-# Functions and methods with the torch module that can hold their scale, by name: tanh
-# and Tanh.
+# From the name of a function or method to the torch module that can hold its scale, for
+# instance from tanh to Tanh.
 _MODULES_OF_FUNCTIONS = {
     kind.__name__.lower(): kind.__name__ for kind in RESCALED_FUNCTIONS
 } | {
@@ -192,10 +193,10 @@ class Layer:
 
 @dataclass(frozen=True)
 class ScaleGraph:
-    """Groups of tensors that can only be multiplied together, and layers between them.
+    """Groups of tensors that must be scaled together, and the layers between them.
 
     Attributes:
-        layers: In the order of computation.
+        layers: The layers, in the order of computation.
         groups: Number of groups.
         fixed: The groups that must keep their scale, each with the reason.
         logits: Group of the network's output.
@@ -217,12 +218,12 @@ def scale_graph(model: nn.Module) -> ScaleGraph:
 
     A homogeneous operation (ReLU, pooling, reshaping, multiplication by a number)
     preserves the scale of its input. A sum or a concatenation needs one scale for all
-    its inputs. A convolution or dense layer may change the scale by its weights. A
+    its inputs. A convolution or dense layer may change the scale through its weights. A
     batch normalisation needs its input unscaled, and may change the scale of its
     output. Other activations (tanh, GELU) preserve the scale if they hold it in a
-    buffer. A normalisation of each sample (layer normalisation) removes the scale. Both
-    are in `function_scales`. The trace treats `a += b` as `a = a + b`, so the network
-    must not read the old `a` afterwards under another name.
+    buffer. A normalisation of each sample (layer normalisation) removes the scale.
+    `function_scales` implements both. The trace treats `a += b` as `a = a + b`, so the
+    network must not read the old `a` afterwards under another name.
 
     Raises:
         ValueError: If `torch.fx` cannot trace the network, if its training and
@@ -402,7 +403,7 @@ class _Walk:
     def _affine(
         self, where: str, source: fx.Node, node: fx.Node, module: nn.Module
     ) -> None:
-        """Weights of a normalisation; without them its output keeps its scale."""
+        """Add a normalisation's weights as a layer; without weights, fix its output."""
         if dict(module.named_parameters(recurse=False)):
             self._layer(where, source, node, normalises=True)
         else:
@@ -485,7 +486,7 @@ def _called(node: fx.Node) -> str:
 
 
 def _innermost(stack: Mapping[str, tuple[str, type[nn.Module]]]) -> str:
-    """The innermost of the nested modules."""
+    """Describe the innermost of the nested modules."""
     if not stack:
         return "the network's own forward"
     path, kind = list(stack.values())[-1]
@@ -493,7 +494,7 @@ def _innermost(stack: Mapping[str, tuple[str, type[nn.Module]]]) -> str:
 
 
 def _passes(name: str | None, node: fx.Node, tensor: fx.Node) -> bool:
-    """Whether scaling the only tensor input scales the output."""
+    """Whether scaling the only tensor input scales the output by the same factor."""
     arguments = [*node.args, *node.kwargs.values()]
     if arguments.count(tensor) != 1:
         # The tensor occurs more than once, as in a square.
@@ -514,9 +515,10 @@ def _passes(name: str | None, node: fx.Node, tensor: fx.Node) -> bool:
 
 
 def _unites(name: str | None, node: fx.Node) -> bool:
-    """Whether scaling all tensor inputs alike scales the output."""
+    """Whether scaling all tensor inputs alike scales the output by the same factor."""
     if name in SUMS:
-        # A number other than zero has its own scale. The second term may be a keyword.
+        # A number other than zero has its own scale. A second term given by keyword is
+        # refused.
         terms = node.args[:2]
         scalable = all(isinstance(term, fx.Node) or term == 0 for term in terms)
         return scalable and node.kwargs.keys() <= {"alpha"}
@@ -533,7 +535,7 @@ def _pads_zeros(node: fx.Node) -> bool:
 
 
 def _reason(name: str | None) -> str:
-    """The reason why no scale passes through a function of this name."""
+    """The reason why no scale passes through the function with this name."""
     stem = (name or "").rstrip("_")
     if stem in _MODULES_OF_FUNCTIONS:
         module = _MODULES_OF_FUNCTIONS[stem]

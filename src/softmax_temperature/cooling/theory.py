@@ -1,4 +1,4 @@
-"""Predictions of the cooling paper for outputs and gradients, and measurements.
+"""Predictions of the cooling paper for outputs and gradients, and their measurement.
 
 Lemma 3.3, Proposition 3.5 and Theorem 3.7.
 """
@@ -96,9 +96,10 @@ def predicted_last_layer_gradients(
 def measured_gradients(
     model: nn.Module, images: Tensor, labels: Tensor, *, relative: bool = False
 ) -> dict[str, Tensor]:
-    """Gradients of the mean cross-entropy by autograd, by name of the parameter.
+    """Gradients of the mean cross-entropy from autograd, by name of the parameter.
 
-    With `relative`, gradients are divided by their parameters where these are not 0.
+    With `relative`, each gradient is divided by its parameter; entries whose parameter
+    is 0 are left out.
     """
     loss = F.cross_entropy(model(images), labels.long())
     gradients = _gradients_by_name(model, loss)
@@ -266,10 +267,11 @@ def _overheated(
         images = torch.randn(IMAGES, 3, size, size, dtype=torch.float64)
         labels = torch.randint(classes, (IMAGES,))
         with torch.no_grad():
-            # The shifts of a new batch normalisation are 0.
+            # Perturb all parameters, because the shifts of a new batch normalisation
+            # are 0.
             for parameter in network.parameters():
                 parameter.add_(0.1 * torch.randn_like(parameter))
-            # Training mode updates the running statistics.
+            # In training mode, this call updates the running statistics.
             network(images)
             spread = network.eval()(images).std()
             for parameter in network.get_submodule("classifier").parameters():

@@ -26,7 +26,7 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a training; `train_temperature_grid` explains them.
+    """Training settings; `train_temperature_grid` explains them.
 
     `problems_per_block` is the largest number of problems in a block; None derives it
     from the memory of a block.
@@ -68,8 +68,8 @@ class Batch(NamedTuple):
     """A batch of embeddings X, prepared once for the products of all blocks.
 
     Attributes:
-        transposed: X', which weights (rows, dim) multiply to give scores (rows, batch).
-        plain: X, which residuals (rows, batch) multiply to give gradients (rows, dim).
+        transposed: X'; weights (rows, dim) times X' give scores (rows, batch).
+        plain: X; residuals (rows, batch) times X give gradients (rows, dim).
         labels: True classes, shape (batch,).
     """
 
@@ -79,19 +79,19 @@ class Batch(NamedTuple):
 
 
 class CosineClassifiers:
-    """One classifier per problem, a repeat with an inverse temperature.
+    """One classifier per problem; a problem is a repeat with an inverse temperature.
 
     Problems are ordered by repeat, then by inverse temperature.
 
     Args:
         initial: Initial weights of each repeat, shape (repeats, classes, dim).
         inverse_temperatures: Factors of the cosines.
-        settings: Settings of the training.
+        settings: Training settings.
 
     Attributes:
         weights: Shape (problems, classes, dim).
         moments: Moving averages of the optimizer by name, each shaped like `weights`.
-        products: Matrix products of the training.
+        products: Matrix products for training.
         exact_products: Matrix products for counting correct samples.
     """
 
@@ -111,7 +111,7 @@ class CosineClassifiers:
         self.products = choose_products(settings.precision, initial.device)
         # Accuracy is counted on float32 cosines even after training in bfloat16. Ties
         # count as correct, so cosines rounded to bfloat16 would raise the best accuracy
-        # by up to 0.0035 and single epochs by up to 0.03.
+        # by up to 0.0035 and that of single epochs by up to 0.03.
         wide = "float64" if initial.dtype == torch.float64 else "float32"
         self.exact_products = choose_products(wide, initial.device)
         alpha = initial.new_tensor(inverse_temperatures).repeat(repeats)[:, None, None]
@@ -133,7 +133,7 @@ class CosineClassifiers:
         return Batch(transposed, plain, labels)
 
     def prepare_test(self, embeddings: Tensor) -> Tensor:
-        """Embeddings, shape (n, dim), for `count_correct`."""
+        """Prepare embeddings, shape (n, dim), for `count_correct`."""
         return self.exact_products.prepare(embeddings.T)
 
     @torch.no_grad()
@@ -143,14 +143,15 @@ class CosineClassifiers:
         Args:
             block: The problems to train.
             batch: The samples.
-            step: Number of the step in the training, from 1.
+            step: Number of the step since training began, from 1.
         """
         weights = self.weights[block]
         norms = torch.linalg.vector_norm(weights, dim=2, keepdim=True)
         inverse_norms = norms.reciprocal_()
         gradient = self._direction_gradient(block, weights, inverse_norms, batch)
-        # Convert the gradient in the direction to the gradient in the weight: the part
-        # along the weight changes no cosine.
+        # Convert the gradient with respect to the direction into the gradient with
+        # respect to the weight: remove the part along the weight, which changes no
+        # cosine.
         scratch = self._buffers.take("products", *weights.shape)
         torch.mul(weights, gradient, out=scratch)
         along = scratch.sum(dim=2, keepdim=True).mul_(inverse_norms).mul_(inverse_norms)
@@ -162,7 +163,7 @@ class CosineClassifiers:
     def _direction_gradient(
         self, block: slice, weights: Tensor, inverse_norms: Tensor, batch: Batch
     ) -> Tensor:
-        """Gradient in the directions of the weights, summed over the batch, Eq. (3)."""
+        """Gradient with respect to the directions, summed over the batch, Eq. (3)."""
         scratch = self._buffers.take("gradient", *weights.shape)
         scaled = torch.mul(
             weights, inverse_norms * self._logit_scale[block], out=scratch
@@ -180,7 +181,7 @@ class CosineClassifiers:
     def _update(
         self, block: slice, weights: Tensor, gradient: Tensor, step: int
     ) -> None:
-        """Take a step of torch.optim.SGD or Adam, in place."""
+        """Take the same step as torch.optim.SGD or Adam, in place."""
         if "velocity" in self.moments:
             velocity = self.moments["velocity"][block]
             torch.add(gradient, velocity, alpha=self.momentum, out=velocity)
@@ -221,12 +222,12 @@ def logit_unit(device: torch.device) -> float:
 
 
 def replace_by_residual(logits: Tensor, labels: Tensor, buffers: Buffers) -> None:
-    """Overwrite logits by p(c | x, alpha) - q(c | x) of Eq. (3).
+    """Overwrite logits with p(c | x, alpha) - q(c | x) of Eq. (3).
 
     Args:
-        logits: Shape (problems, classes, batch), in `logit_unit`. Samples are
-            contiguous, so that the softmax runs along vectors of samples even if there
-            are ten classes.
+        logits: Shape (problems, classes, batch), multiplied by `logit_unit`. Samples
+            are contiguous, so that the softmax runs along vectors of samples even if
+            there are ten classes.
         labels: True classes, shape (batch,).
         buffers: Scratch memory in the dtype of the softmax.
     """
@@ -245,7 +246,7 @@ def replace_by_residual(logits: Tensor, labels: Tensor, buffers: Buffers) -> Non
 
 
 def _softmax(logits: Tensor, buffers: Buffers) -> Tensor:
-    """Softmax along the classes of logits in `logit_unit`, in the dtype of `buffers`.
+    """Softmax over classes, in the dtype of `buffers`; logits include `logit_unit`.
 
     On a CPU it works in place, or in scratch memory if the logits are narrower.
     """

@@ -9,7 +9,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class TemperatureGrid:
-    """Accuracy at every inverse temperature, repeat and epoch.
+    """Accuracy for every inverse temperature, repeat and epoch.
 
     classifier_temperature, sections 3.2 and 4.3.
 
@@ -47,15 +47,15 @@ class TemperatureGrid:
 
         Among ties it is the median, or the lower of the two middle values.
         """
-        # Deviation: the paper does not say which of several equally good temperatures
-        # it takes. We take the middle of a saturated stretch, which is more informative
-        # than its first value.
+        # Deviation: among equally good temperatures we take the median, which tells
+        # more about a saturated stretch than its first value does. The paper does not
+        # say which one it takes.
         temperatures, mean = self._ascending()
         return temperatures[self._best(mean)]
 
     @property
     def plateau(self) -> tuple[float, float]:
-        """Lowest and highest inverse temperature that are as good as the optimum.
+        """Lowest and highest inverse temperature of the plateau around the optimum.
 
         The plateau is the unbroken run around the optimum in which the mean accuracy
         stays within one standard error of the highest mean a. The standard error is the
@@ -75,10 +75,10 @@ class TemperatureGrid:
 
     @property
     def _tie(self) -> float:
-        """Half a correct sample as a difference of mean accuracies.
+        """The change in mean accuracy that half a correct sample would make.
 
-        Means that differ by less have the same number of correct samples and differ by
-        rounding.
+        Means that differ by less have the same number of correct samples and differ
+        only by rounding.
         """
         return 0.5 / (self.evaluated * self.curves.shape[0])
 

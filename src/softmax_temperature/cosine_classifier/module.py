@@ -25,8 +25,8 @@ class CosineClassifier(nn.Module):
         in_features: Length of an embedding, at least 2: the direction of a single
             number is only its sign.
         classes: Number of classes, at least 2.
-        inverse_temperature: Multiplies the cosines; or "auto", the suggestion of
-            `suggest_temperature` for `sample`.
+        inverse_temperature: Factor of the cosines, or "auto" for the one that
+            `suggest_temperature` suggests for `sample`.
         sample: Embeddings (n, in_features) and labels (n,) for "auto".
 
     Attributes:
@@ -108,7 +108,7 @@ class CosineClassifier(nn.Module):
         return logits.to(embeddings.dtype) if _is_narrow(embeddings) else logits
 
     def extra_repr(self) -> str:
-        """The arguments, for `repr`."""
+        """The arguments as text, for `repr`."""
         classes, in_features = self.weight.shape
         return (
             f"in_features={in_features}, classes={classes}, "

@@ -16,8 +16,8 @@ _DTYPES = {
     "bfloat16": torch.bfloat16,
     "float64": torch.float64,
 }
-# Bytes of the scores of one block. With a quarter of it, training in bfloat16 was 3 %
-# slower, with an eighth 6 %; twice as much was no faster.
+# Bytes of the scores of one block. With a quarter of this size, training in bfloat16
+# was 3 % slower, with an eighth 6 %; twice as much was no faster.
 _SCORE_BYTES_ON_CPU = 2**23
 _SHARE_OF_FREE_CUDA_MEMORY = 0.5
 
@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 
 
 def _onednn_operator(name: str) -> Callable[..., Any]:
-    """One of the operators into which torch.compile freezes linear layers.
+    """One of the oneDNN operators that torch.compile uses for frozen linear layers.
 
     torch has no public function that packs a matrix for both dtypes.
     """
@@ -59,7 +59,7 @@ class Buffers(threading.local):
 
 
 class Products:
-    """Multiplies many matrices with one that is prepared once, by torch.mm.
+    """Multiplies many matrices by one prepared matrix, with torch.mm.
 
     Sums are rounded once, at the end.
     """
@@ -87,11 +87,11 @@ class Products:
 
 
 class PackedProducts(Products):
-    """Products of oneDNN in float32 or bfloat16 on a CPU.
+    """Products with oneDNN in float32 or bfloat16 on a CPU.
 
     The right-hand matrix is reordered once for oneDNN's kernels. For float32, torch.mm
-    calls MKL, which uses only AVX2 on AMD processors and reaches half of oneDNN's speed
-    with AVX-512.
+    calls MKL, which uses only AVX2 on AMD processors; oneDNN uses AVX-512 and is twice
+    as fast.
     """
 
     def prepare(self, right: Tensor) -> Tensor:
@@ -185,7 +185,7 @@ class Workers:
     def map(
         self, work: Callable[[Item], Result], items: Iterable[Item]
     ) -> list[Result]:
-        """The results in the order of the items."""
+        """Call `work` on each item; the results are in the order of the items."""
         if self._pool is None:
             return [work(item) for item in items]
         return list(self._pool.map(work, items))

@@ -56,7 +56,7 @@ def train_temperature_grid(
     Args:
         train: Embeddings and labels. Embeddings have shape (n, dim), floating point,
             and are normalised here; labels have shape (n,), int64, from 0.
-        test: Embeddings and labels of the samples on which accuracy is counted.
+        test: Embeddings and labels of the samples on which accuracy is measured.
         inverse_temperatures: Positive factors alpha = 1/T of the cosines, shape
             (temperatures,).
         epochs: Passes over the training samples; the last batch of each may be smaller
@@ -70,9 +70,9 @@ def train_temperature_grid(
         repeats: Initialisations of each classifier; all of them see the same batches.
         seed: Seed of initial weights and batch orders; they are the same on every
             device.
-        device: Device of the training; by default the device of the train embeddings.
+        device: Device to train on; by default the device of the train embeddings.
         precision: "float32", "float64" or "bfloat16". "bfloat16" affects only the
-            matrix products of the training.
+            matrix products during training.
 
     Returns:
         The accuracy on `test` after each epoch.
@@ -81,9 +81,9 @@ def train_temperature_grid(
         ValueError: If an argument is out of range or a split is malformed; the message
             names it.
     """
-    # Deviation: the paper states no learning rate, momentum or weight decay. The first
-    # two are arguments. There is no weight decay: it would shorten the weights, on
-    # which no cosine depends, and thereby change the effective learning rate.
+    # Deviation: learning rate and momentum are arguments, and there is no weight decay;
+    # the paper states none of the three. Weight decay would shorten the weights, on
+    # whose length no cosine depends, and thereby change the effective learning rate.
     check_count(epochs, "epochs", least=1)
     trainer = TemperatureGridTrainer(
         train,
@@ -109,14 +109,15 @@ def train_temperature_grid(
 
 
 class TemperatureGridTrainer:
-    """Trains cosine classifiers without bias at many inverse temperatures, by epochs.
+    """Trains cosine classifiers at many inverse temperatures, epoch by epoch.
 
-    Settings and errors as in `train_temperature_grid`. One *problem* is one (repeat,
-    inverse temperature) pair. All problems see the same batches, and the problems of a
-    repeat start from the same weights, so that comparisons are paired. They are trained
-    in blocks of at most `problems_per_block`; results do not depend on the blocks,
-    except for rounding. Training that resumes from a `state_dict` after any epoch
-    equals uninterrupted training, bit for bit on a CPU with the same number of threads.
+    The classifiers have no bias. Settings and errors are those of
+    `train_temperature_grid`. One *problem* is one (repeat, inverse temperature) pair.
+    All problems see the same batches, and the problems of a repeat start from the same
+    weights, so that comparisons are paired. They are trained in blocks of at most
+    `problems_per_block`; results do not depend on the blocks, up to rounding. Training
+    that resumes from a `state_dict` after any epoch equals uninterrupted training, bit
+    for bit on a CPU with the same number of threads.
     """
 
     def __init__(
@@ -161,9 +162,10 @@ class TemperatureGridTrainer:
 
     def _initial_weights(self, dim: int) -> Tensor:
         """Random directions of length 1, shape (repeats, classes, dim)."""
-        # Deviation: the paper states no initialisation. Cosines do not depend on the
-        # length of a weight, but its gradient falls with it, so a length other than 1
-        # would be a learning rate in disguise.
+        # Deviation: all initial weights have length 1; the paper states no
+        # initialisation. Cosines do not depend on the length of a weight, but its
+        # gradient is inversely proportional to it, so another length would act like
+        # another learning rate.
         drawn = []
         for repeat in range(self.settings.repeats):
             stream = generator(self.settings.seed, INITIAL_WEIGHTS, repeat)
@@ -184,7 +186,8 @@ class TemperatureGridTrainer:
             def train(block: slice) -> bool:
                 for step, batch in enumerate(batches, start=first_step):
                     self._classifiers.train_step(block, batch, step)
-                # If a length overflows, cosines become 0 and training stops.
+                # If a length overflows, all cosines become 0 and training makes no
+                # progress.
                 weights = self._classifiers.weights[block]
                 lengths = torch.linalg.vector_norm(weights, dim=2)
                 return bool(lengths.isfinite().all())
@@ -248,7 +251,7 @@ class TemperatureGridTrainer:
         return (correct.double() / total).view(self.settings.repeats, -1)
 
     def state_dict(self) -> dict[str, Tensor | int]:
-        """A copy of the state of training and of the settings that it depends on."""
+        """A copy of the training state, with the settings named in SHARED_STATE."""
         state: dict[str, Tensor | int] = {
             "completed_epochs": self.completed_epochs,
             "seed": self.settings.seed,
@@ -264,7 +267,7 @@ class TemperatureGridTrainer:
         """Resume from the `state_dict` of a trainer with the same data and arguments.
 
         Raises:
-            ValueError: If the trainer had other data or arguments.
+            ValueError: If the state does not fit this trainer's data or arguments.
         """
         expected = _as_tensors(self.state_dict())
         loaded = _as_tensors(state)
