@@ -367,7 +367,7 @@ def _distance_sums(unit: Array, by_class: sparse.csc_array, rows: Indices) -> Ar
 
 
 def _drawn_rows(count: int, limit: int, seed: np.random.SeedSequence) -> Indices:
-    """All row numbers, or `limit` of them drawn without replacement, ascending."""
+    """All row numbers, or `limit` of them drawn without replacement, in order."""
     if count <= limit:
         return np.arange(count)
     drawn = np.random.default_rng(seed).choice(count, limit, replace=False)

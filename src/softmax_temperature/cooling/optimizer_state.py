@@ -58,7 +58,7 @@ def rescale_optimizer_state(
 
 
 def check_policy(optimizer: optim.Optimizer | None, policy: str) -> None:
-    """Raise ValueError for an unknown policy, or an optimizer it cannot rescale."""
+    """Raise ValueError for an unknown policy or an optimizer it does not support."""
     if policy not in POLICIES:
         raise ValueError(f"policy must be 'keep' or 'rescale', got {policy!r}")
     if policy == "keep":

@@ -127,7 +127,7 @@ class CosineClassifiers:
         return {"weights": self.weights, **self.moments}
 
     def prepare_batch(self, embeddings: Tensor, labels: Tensor) -> Batch:
-        """A batch for `train_step`, of embeddings in the dtype of `products`."""
+        """A batch for `train_step`; the embeddings have the dtype of `products`."""
         transposed = self.products.prepare(embeddings.T)
         plain = self.products.prepare(embeddings)
         return Batch(transposed, plain, labels)

@@ -53,7 +53,7 @@ class _Archive:
         raise InputError(what, where=where, remedy=self.form)
 
     def _check_text(self, text: str, name: str, line: int | None = None) -> None:
-        """Refuse a text that UTF-8 cannot encode. JSON and NumPy can hold one."""
+        """Refuse a text that UTF-8 cannot encode. JSON and NumPy can."""
         try:
             text.encode()
         except UnicodeEncodeError as error:
@@ -74,8 +74,9 @@ class NpzArchive(_Archive):
     def read(self) -> RawDataset:
         """Read the arrays.
 
-        Labels are numbered by `class_names`, or else by the distinct labels of y_train
-        (of y_test, if there are no training images).
+        Labels are positions in `class_names`. Without it, the distinct labels of
+        y_train (of y_test, if there are no training images) are renumbered in ascending
+        order.
 
         Raises:
             InputError: If an array is missing or does not have the form that `form`
@@ -190,9 +191,9 @@ class JsonlArchive(_Archive):
     )
 
     def read(self) -> RawDataset:
-        """Read the texts; the classes are the labels of the train part, ascending.
+        """Read the texts; the classes are the sorted labels of the train part.
 
-        Labels that are numbers count from 0 without gaps.
+        Labels that are numbers must count from 0 without gaps.
 
         Raises:
             InputError: If a line or a label does not have the form that `form` states.
@@ -256,7 +257,7 @@ class JsonlArchive(_Archive):
         return _Row(number, split, None if is_empty else label, text)
 
     def _numbers(self, rows: Sequence[_Row]) -> dict[Any, int]:
-        """The number of each label of the train part, ascending."""
+        """The class number of each label of the train part, in ascending order."""
         labels: set[Any] = {row.label for row in rows if row.split == "train"}
         are_names = all(isinstance(label, str) for label in labels)
         are_numbers = labels == set(range(len(labels)))

@@ -144,7 +144,8 @@ def _reason_to_leave_out(
 ) -> str | None:
     """The reason why an image file is unused; `steps` is the path to its folder."""
     if steps and steps[0] not in parts:
-        # A folder's name may hold any bytes, but the card can hold only text.
+        # A folder's name may hold any bytes, but the data set's card can hold only
+        # text.
         name = steps[0].encode(errors="backslashreplace").decode()
         return f"in {name}/"
     if len(steps) < 2:

@@ -30,7 +30,8 @@ SIDE = 64
 _CLASSES = {"neg": 0, "pos": 1}
 _PARTS = {"training": "train", "validation": "test"}
 _NOISE = ("gaussian_noise.npy", "labels.npy")
-# Every fifth file of a group is a test file; the focal paper has 3,999 of 19,997.
+# Every fifth file of a group is a test file; the focal paper has 3,999 test files among
+# 19,997.
 _TEST_EVERY = 5
 # The functions that the pickle of an array may call, in NumPy 1 and 2.
 _ARRAY_PARTS = {
@@ -53,11 +54,11 @@ class Member(NamedTuple):
 
 
 class Conversion(NamedTuple):
-    """The conversion of published archives to a data set.
+    """The conversion of published archives into a data set.
 
     Attributes:
-        write: Writes the data set from the archives to the target's path without
-            ending; returns the number of samples by part.
+        write: Writes the data set, given the files of the archives and the target's
+            path without its ending; returns the number of samples by part.
         archives: The published names of the archives.
     """
 
@@ -204,7 +205,7 @@ def _all_newsgroups(members: Iterable[Member], target: Path) -> Counter[str]:
 
 
 def _documents(members: Iterable[Member]) -> list[tuple[str, str, str, str]]:
-    """Part, group, file name and text, sorted; the headers are left out."""
+    """Part, group, file name and text of each document, sorted; without headers."""
     documents = []
     for folders, name, read in members:
         if len(folders) < 2:
@@ -291,7 +292,7 @@ def _imagenet64(members: Iterable[Member], target: Path) -> Counter[str]:
             images = images.reshape(-1, 3, SIDE, SIDE).transpose(0, 2, 3, 1)
             with Path(folder, part).open("ab") as file:
                 file.write(np.ascontiguousarray(images).data)
-            # Classes are numbered from 1.
+            # The archives number classes from 1.
             labels[part].append(np.asarray(batch["labels"], dtype=np.int64) - 1)
             counts[part] += len(images)
         _require(counts, "train", "test")

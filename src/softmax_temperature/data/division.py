@@ -16,15 +16,15 @@ from softmax_temperature.data.splits import (
 )
 from softmax_temperature.runner.errors import InputError
 
-# Deviation: the classifier_temperature paper splits each data set into training and
-# test but does not say how it does so if a data set has no test part. We draw a quarter
-# of each class for test, once and from the seed.
+# Deviation: if a data set has no test part, we draw a quarter of each class for test,
+# once, with the seed of the data. The classifier_temperature paper splits each data set
+# into training and test but does not say how it does so in this case.
 TEST_FRACTION = 0.25
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The size of a data set in use, and of its splits; a limit of None takes all.
+    """Limits on a data set and sizes of its splits; a limit of None takes everything.
 
     `train_limit` counts training and validation samples together.
     """
@@ -41,8 +41,8 @@ class Rules:
 class Rows:
     """Selected samples of a raw part.
 
-    `index` (n,) are their row numbers, ascending; `labels` (n,) are numbers of the
-    classes in use.
+    `index` (n,) holds their row numbers in ascending order; `labels` (n,) holds their
+    numbers among the classes in use.
     """
 
     part: RawPart
@@ -88,7 +88,7 @@ def divide(raw: RawDataset, rules: Rules) -> Division:
 
 
 def _choose_classes(raw: RawDataset, rules: Rules) -> NDArray[np.int64]:
-    # With the same seed, a smaller choice of classes is part of a larger choice.
+    # With the same seed, a smaller choice of classes is a subset of a larger one.
     generator = generator_for(rules.seed, raw.name, "classes")
     order = generator.permutation(len(raw.class_names))
     return np.sort(order[: rules.class_limit])

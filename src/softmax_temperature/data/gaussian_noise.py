@@ -55,7 +55,7 @@ def read_archive(root: Path, index: Tensor, labels: Tensor) -> Tensor:
     """Read images of CIFAR-10-C with severity 5.
 
     Args:
-        root: The folder that `CIFAR-10-C` is in.
+        root: The folder that contains `CIFAR-10-C`.
         index: Row numbers in CIFAR-10's test part, shape (n,), int64.
         labels: The labels that those rows must have, shape (n,), int64.
 

@@ -241,7 +241,8 @@ def _ink(character: str, count: int, generator: np.random.Generator) -> Pixels:
 def _developed(ink: Pixels, generator: np.random.Generator) -> Pixels:
     """Give each image (n, height, width) of ink a random brightness, and add noise.
 
-    Paper and ink have one brightness each. All arithmetic is in integers.
+    Within an image, paper and ink have one brightness each. All arithmetic is in
+    integers.
     """
     count = len(ink)
     paper = generator.integers(0, 80, size=(count, 1, 1))
@@ -333,7 +334,7 @@ def _bitmap(character: str, font: str) -> Image.Image:
 def _distorted(
     face: Image.Image, matrix: NDArray[np.int64], shift: NDArray[np.int64]
 ) -> Pixels:
-    """Map an image by an affine map about its centre, and halve it; (32, 32) uint8."""
+    """Apply an affine map about the image's centre, and halve it; (32, 32) uint8."""
     a, b, d, e = matrix / _UNIT
     centre = _CANVAS / 2
     x, y = centre + shift

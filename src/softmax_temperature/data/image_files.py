@@ -29,7 +29,7 @@ OTHER_ENDINGS = frozenset(
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 """Pillow's decoders that may open a file.
 
-GIF is one, because collections from the web hold GIFs that are named .jpg.
+GIF is among them because collections from the web hold GIFs that are named .jpg.
 """
 UNREADABLE = (
     OSError,
@@ -105,8 +105,8 @@ def inspect_image(
 
     Args:
         path: The file.
-        size_limit: Images whose shorter side has more pixels are shrunk to this; None
-            keeps the size.
+        size_limit: Images whose shorter side has more pixels than this are shrunk to
+            it; None keeps the size.
 
     Raises:
         InputError: If the file is not a readable image.
@@ -125,8 +125,8 @@ def read_image(
         path: The file.
         sha256: The expected digest; None accepts any.
         channels: 1 for grey, 3 for RGB.
-        size_limit: Images whose shorter side has more pixels are shrunk to this; None
-            keeps the size.
+        size_limit: Images whose shorter side has more pixels than this are shrunk to
+            it; None keeps the size.
 
     Returns:
         Pixels, shape (channels, height, width), uint8.

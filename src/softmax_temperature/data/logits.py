@@ -1,8 +1,8 @@
-"""Logits that a training saves for its evaluation, with their split.
+"""Logits that a training run saves for evaluation, with their split.
 
 A file holds `{name}.logits` (n, classes) and, except for out-of-distribution sets,
 `{name}.labels` (n,). The names "train", "validation" and "test" are the splits of the
-training's own data set. All other sets are test data.
+run's own data set. All other sets are test data.
 """
 
 from collections.abc import Mapping
@@ -76,7 +76,7 @@ def write_logits(path: Path, sets: Mapping[str, Logits]) -> None:
 
 
 def read_logits(artifact: Artifact, file: str) -> dict[str, Logits]:
-    """The sets of logits in a training's file, by name."""
+    """The sets of logits in a run's file, by name."""
     tensors = artifact.tensors(file)
     names = [key.removesuffix(".logits") for key in tensors if key.endswith(".logits")]
     return {

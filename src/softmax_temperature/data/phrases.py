@@ -3,8 +3,8 @@
 They need no download and replace real texts. A third have one clause, "the plot is
 never dull"; the others have two that disagree. After "but" and "yet" the later clause
 decides the class; with "although" and "though" the earlier one does. Negations reverse
-a word's meaning. Where two clauses disagree, the same words occur in exactly as many
-positive as negative sentences, so a bag of words can only guess.
+a word's meaning. Where two clauses disagree, the same words are as likely in a positive
+as in a negative sentence, so a bag of words can only guess.
 """
 
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ _FIRST_CLAUSE_COUNTS = ("although", "though")
 
 
 def read_phrases(*, seed: int) -> RawDataset:
-    """Generate TRAIN and TEST different sentences, half of each part positive."""
+    """Generate TRAIN + TEST different sentences, half of each part positive."""
     generator = generator_for(seed, PHRASES)
     labels = np.concatenate(
         [_shuffled_labels(TRAIN, generator), _shuffled_labels(TEST, generator)]

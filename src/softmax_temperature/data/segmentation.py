@@ -150,7 +150,8 @@ def _part(name: str, split: SplitName, images: Pixels, labels: Pixels) -> Part:
 def set_aside(parts: Parts, count: int | None, *, seed: int) -> Parts:
     """Move `count` random training images to the validation part.
 
-    None keeps the data set's own validation part, and raises InputError without one.
+    None keeps the data set's own validation part, and raises InputError if there is
+    none.
     """
     train = parts["train"]
     size = len(train.labels)

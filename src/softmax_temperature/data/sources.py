@@ -1,6 +1,6 @@
 """Sources of data sets: built in, an archive in data.root, or torchvision.
 
-If there is none, the error says which file to put where.
+If a data set has none of these sources, the error says which file to put where.
 """
 
 import re
@@ -139,7 +139,7 @@ def _read_digits() -> RawDataset:
 
 
 def missing_dataset(name: str, root: Path) -> InputError:
-    """The error for a missing data set: the files to provide."""
+    """The error for a missing data set; it names the files to provide."""
     if not _NAME.fullmatch(name):
         return InputError(
             f"{name!r} is not a valid name of a data set",
@@ -185,7 +185,7 @@ def _remedy_for_missing(name: str, root: Path) -> str:
     if entry is None:
         known = [*CATALOGUE, DIGITS, PHRASES, *_EXAMPLES]
         close = get_close_matches(name.lower(), known, n=1, cutoff=_SPELT_ALIKE)
-        # A known name with a suffix is the name of the user's own data set.
+        # A known name with a suffix is taken for the name of the user's own data set.
         if close and not name.startswith(close[0]):
             return f"Put one of them there, or write {close[0]!r}."
     return "Put one of them there; `make data` lists what a profile needs."

@@ -64,7 +64,7 @@ class Part:
         return cls(dataset, split, data, labels, torch.arange(len(data)))
 
     def take(self, rows: NDArray[np.int64], split: SplitName | None = None) -> Part:
-        """The given rows, as the same split or as another one."""
+        """The given rows, in the same split or in another one."""
         return Part(
             self.dataset,
             split or self.split,
@@ -129,8 +129,8 @@ def stratified_holdout(
 
     The count per class is rounded to the nearest number, is at least one, and leaves at
     least one sample. A network trained on the rest therefore sees every class, but a
-    row's probability depends on the size of its class; use `random_holdout` for
-    statistics.
+    row's probability of being held out depends on the size of its class; use
+    `random_holdout` for statistics.
     """
     sizes = np.bincount(labels)
     nearest = np.floor(sizes * fraction + 0.5)
@@ -148,8 +148,8 @@ def random_holdout(
     closely as whole rows allow. This is systematic sampling: classes and their rows are
     shuffled, and starting at a random point, a row is drawn whenever another multiple
     of 1 / `fraction` is passed. A class of s rows loses s * `fraction` rows, rounded up
-    or down at random; rows added to one class by rounding are missing from another. A
-    row's probability therefore depends neither on its class nor on the size of that
+    or down at random; rows added to one class by rounding are missing from another. The
+    probability therefore depends neither on a row's class nor on the size of that
     class.
     """
     turn = generator.permutation(int(labels.max()) + 1)[labels]

@@ -1,4 +1,4 @@
-"""Texts as rows of token numbers; words are counted in the training part alone."""
+"""Texts as rows of token numbers; words are counted only in the training part."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from torch import Tensor
 from softmax_temperature.data.splits import Part
 
 PADDING = 0
-"""The number that follows the last token of a text."""
+"""The number that fills a row after the last token of its text."""
 UNKNOWN = 1
 """The number of every word that is not in the vocabulary."""
 RESERVED = 2
 """The number of the first word of the vocabulary."""
 
 Keep = Literal["start", "end"]
-"""Which end of a long text is read."""
+"""The end of a long text that is kept."""
 
 # No text can contain these two words, because letters and punctuation marks never share
 # a token. They are not registered as special tokens of the library, which would also
@@ -33,10 +33,10 @@ Keep = Literal["start", "end"]
 _PADDING_WORD = "<padding>"
 _UNKNOWN_WORD = "<unknown>"
 
-# Deviation: our copies of the papers temperature_check and focal do not say how texts
-# are tokenised, how large the vocabulary is, or where a long text is cut. Our tokens
-# are runs of letters and digits, in lower case, or single punctuation marks. Markup is
-# not removed: the line breaks of IMDB's reviews, `<br />`, are four tokens each. The
+# Deviation: our tokens are runs of letters and digits, in lower case, or single
+# punctuation marks. Markup is not removed: the line breaks of IMDB's reviews, `<br />`,
+# are four tokens each. Our copies of the papers temperature_check and focal do not say
+# how texts are tokenised, how large the vocabulary is, or where a long text is cut. The
 # released code of the focal paper skips punctuation marks, reads the last 1,000 words,
 # and counts the words of all documents, including the test documents.
 
@@ -44,7 +44,7 @@ _UNKNOWN_WORD = "<unknown>"
 class Tokeniser:
     """Turns texts into rows of `length` token numbers, padded or cut.
 
-    `words[number - RESERVED]` has that number; any other word is `UNKNOWN`.
+    `words[k]` has the number k + RESERVED; any other word has the number `UNKNOWN`.
 
     Args:
         words: The vocabulary, the most frequent word first.
@@ -67,7 +67,7 @@ class Tokeniser:
     def fit(
         cls, part: Part, *, vocabulary_size: int, length: int, keep: Keep
     ) -> Tokeniser:
-        """A tokeniser of the most frequent words of a training split.
+        """A tokeniser for the most frequent words of a training split.
 
         Args:
             part: The split; any but the training split raises LeakError.

@@ -43,11 +43,12 @@ _BRACKETS = {
     "-rsb-": "]",
 }
 
-# Deviation: the focal paper does not say which words have vectors. In the released code
-# all words of the three parts have one, in their original case, and a word without a
-# vector in the file starts at random. We use the words of the training trees, in lower
-# case; a word that occurs only in validation or test sentences is unknown even if the
-# file has a vector for it, and a training word without a vector starts at 0.
+# Deviation: only the words of the training trees have vectors, in lower case; a word
+# that occurs only in validation or test sentences is unknown even if the file has a
+# vector for it, and a training word that the file lacks starts at 0. The focal paper
+# does not say which words have vectors. In the released code all words of the three
+# parts have one, in their original case, and a word that the file lacks starts at
+# random.
 
 
 class Tree(NamedTuple):
@@ -139,7 +140,7 @@ def _row(number: int, node: _Node) -> tuple[str, int, int, int]:
 
 
 def tree_words(trees: Iterable[Tree], *, vocabulary_size: int) -> tuple[str, ...]:
-    """The most frequent words of training trees; equally frequent words by alphabet.
+    """The most frequent words of training trees; ties are in alphabetical order.
 
     `vocabulary_size` counts all token numbers, including padding and the unknown word.
     """
@@ -153,7 +154,7 @@ def encode_trees(trees: Sequence[Tree], words: Sequence[str]) -> Tensor:
 
     Args:
         trees: n trees.
-        words: The vocabulary; `words[number - RESERVED]` has that number.
+        words: The vocabulary; `words[k]` has the number k + RESERVED.
 
     Returns:
         Shape (n, nodes, 4), int64: WORD (PADDING for an inner node), LEFT, RIGHT and

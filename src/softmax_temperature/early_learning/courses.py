@@ -259,10 +259,10 @@ def event_times(
     }
 
 
-# Deviation: the theory expands a network in its parameters, and so assumes that it is
-# smooth. When a ReLU unit crosses its kink, the kernel jumps, and on few samples the
-# number of crossings during a small move is not proportional to the move. We therefore
-# judge predictions of the drift for smooth networks and for other networks separately.
+# Deviation: we judge predictions of the drift separately for smooth networks and for
+# other networks. The theory expands a network in its parameters, and so assumes that it
+# is smooth. When a ReLU unit crosses its kink, the kernel jumps, and on few samples the
+# number of crossings during a small move is not proportional to the move.
 
 
 def is_smooth(network: nn.Module) -> bool:

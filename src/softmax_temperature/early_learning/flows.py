@@ -26,14 +26,15 @@ LEARNED = "learned"
 # The fraction that defines TENTH and LEARNED, and the fraction that defines FIT.
 SHARE = 0.1
 HALF = 0.5
-# First step, in units of time. The integrator's own guess ignores the unit of time.
+# First step of the integrator, as a fraction of `Settings.unit_time`, which the
+# integrator's own guess would ignore.
 FIRST_STEP = 0.01
 # Relative precision of the time of an event.
 PRECISION = 1e-9
 
-# Deviation: the paper's definition of when a model has learned is missing from our
-# copy. Our time to fit is the time at which the loss has fallen to half of its initial
-# value. Logits of every size reach this point, and reach it early, where the theory
+# Deviation: our time to fit is the time at which the loss has fallen to half of its
+# initial value; the paper's definition of when a model has learned is missing from our
+# copy. Logits of every size reach this point, and reach it early, where the theory
 # applies. We record a tenth of the norm as well as the whole norm, because large logits
 # that already fit never change by their whole norm.
 
@@ -69,9 +70,10 @@ class Flow(NamedTuple):
 
     Attributes:
         size: Length of the state.
-        rate: Time derivative of a state.
-        logits: Tempered logits Z of a state, shape (n, classes), float64.
-        parameters: Parameters of a state; the logits for a linearised flow.
+        rate: Computes the time derivative of a state.
+        logits: Computes the tempered logits Z of a state, shape (n, classes), float64.
+        parameters: Computes the parameters of a state; in a linearised flow, its
+            logits.
     """
 
     size: int
@@ -128,7 +130,7 @@ class Settings(NamedTuple):
     """Settings of the integrator.
 
     Attributes:
-        unit_time: Rescaled time in which the logits change by 1 at their first speed.
+        unit_time: Rescaled time in which the logits change by 1 at their initial speed.
         horizon: Rescaled time at which the integration ends at the latest.
         tolerance: Error of a step, relative to the state plus its root-mean-square
             change per unit of time.
@@ -171,7 +173,7 @@ def integrate(
     times: Sequence[float] = (),
     observe: Callable[[float, State], Any] = _no_observation,
 ) -> Course:
-    """Integrate a flow by RK45 until it has learned or reaches a limit of `settings`.
+    """Integrate a flow with RK45 until it has learned or reaches a limit in `settings`.
 
     Args:
         flow: The flow, which starts at state 0.
@@ -261,7 +263,8 @@ def _crossing(
 ) -> float:
     """Time within a step at which an event's level rises to 0.
 
-    The level is negative at the start of the step, except for interpolation error.
+    The level is negative at the start of the step, up to interpolation error; if that
+    error hides the crossing, the end of the step is returned.
     """
 
     def level(time: float) -> float:

@@ -14,20 +14,21 @@ BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 # Relative tolerance of the norm in `correlation_for_norm`.
 TOLERANCE = 1e-6
 
-# Deviation: the abstract of the temperature_check paper varies the size of the logits
-# at initialisation, but our copy lacks the method that sets it. This pair is our
-# method. Its frozen parameters are c θ + sqrt(1 - c²) θ'', where θ are the initial
-# parameters of the trained network and θ'' an independent draw. Where θ is normal, they
-# are distributed like θ. The pair's logits shrink to 0 as the correlation c rises to 1,
-# which is the centred model of the literature on lazy training.
+# Deviation: this pair is our way of setting the size of the logits at initialisation.
+# The abstract of the temperature_check paper says that the size varies, but our copy
+# lacks the method that sets it. The frozen parameters of the pair are c θ + sqrt(1 -
+# c²) θ'', where θ are the initial parameters of the trained network and θ'' an
+# independent draw. Where θ is normal, they are distributed like θ. The pair's logits
+# shrink to 0 as the correlation c rises to 1; at c = 1 the pair is the centred model of
+# the literature on lazy training.
 
 
 class CorrelatedPair(nn.Module):
     """f(x) = g(x; θ) - s g(x; θ') with trained parameters θ and frozen ones θ'.
 
     θ' comes from `frozen_parameters`, s is the share. Gradients and tangent kernel
-    equal the network g's for every s. With correlation 1 the pair starts as (1 - s)
-    g(x; θ(0)), which can have any norm: s = 1 is the centred model, which starts at
+    equal those of the network g for every s. With correlation 1 the pair starts as (1 -
+    s) g(x; θ(0)), which can have any norm: s = 1 is the centred model, which starts at
     exactly 0; s = 0 is the network alone; a negative s enlarges the logits.
 
     The frozen network holds buffers instead of parameters: they are saved with the
@@ -71,7 +72,7 @@ class CorrelatedPair(nn.Module):
     def frozen_logits(self, inputs: Tensor) -> Any:
         """g(x; θ'), shape (n, classes).
 
-        The last layer computes in the precision of its weights, also under autocast.
+        The last layer computes in the precision of its weights, even under autocast.
         """
         frozen: Any = self.frozen
         features = frozen.features(inputs)
@@ -123,10 +124,9 @@ def correlation_for_norm(
 ) -> float:
     """The correlation at which a pair starts with tempered logits of a given norm.
 
-    The norm ||Z||_F over samples and classes is 0 at correlation 1 and rises in
-    proportion to the angle whose cosine is the correlation. The function therefore
-    solves for that angle. If the norm is not monotonic, the result is one of the
-    solutions.
+    The norm ||Z||_F over samples and classes is 0 at correlation 1. Near it, the norm
+    is proportional to the angle whose cosine is the correlation, so the function solves
+    for that angle. If the norm is not monotonic, the result is one of the solutions.
 
     Raises:
         ValueError: If `logit_norm` is negative or above the norm at correlation 0; the

@@ -12,7 +12,7 @@ from softmax_temperature.early_learning.pair import BATCH_NORMS
 
 
 class FlatNetwork:
-    """z(θ) of fixed inputs in float64 and evaluation mode, with its Jacobian J.
+    """z(θ) for fixed inputs in float64 and evaluation mode, with its Jacobian J.
 
     Parameters and directions are vectors (p,); weights of logits are (n, classes).
 
@@ -88,13 +88,13 @@ class FlatNetwork:
         Args:
             parameters: The point at which J is taken, shape (p,).
             weigh: Function from the logits of a slice of samples, and that slice, to
-                their weights.
+                the weights of these logits.
         """
         leaf = parameters.detach().requires_grad_()
         total = torch.zeros_like(parameters)
         for rows in self._chunks():
-            # Plain autograd equals torch.func.vjp and takes half the time for small
-            # networks.
+            # Plain autograd gives the result of torch.func.vjp and takes half the time
+            # for small networks.
             logits = self._logits_of(rows)(leaf)
             weights = weigh(logits.detach(), rows)
             total += torch.autograd.grad(logits, leaf, weights)[0]

@@ -42,9 +42,9 @@ def least_squares(values: Floats, target: Floats) -> Regression:
     """Fit values (rows, statistics) to a target (rows,) by least squares."""
     mean, scale, design = standardised(values)
     intercept = float(np.average(target))
-    # Deviation: with all 23 statistics the paper's least squares need not have a unique
-    # solution: some statistics follow from others, and some are equal for all pairs of
-    # a data set. We take the shortest of the equally good solutions. Small singular
+    # Deviation: among equally good solutions of the paper's least squares we take the
+    # shortest. With all 23 statistics the solution need not be unique: some statistics
+    # follow from others, and some are equal for all pairs of a data set. Small singular
     # values count as round-off, so that the answer is the same on every machine.
     solution = np.linalg.lstsq(design, target - intercept, rcond=LEAST_SINGULAR_VALUE)
     coefficients = np.asarray(solution[0], dtype=np.float64)
@@ -96,7 +96,8 @@ def ridge_coefficients(
     Returns:
         Shape (penalties, statistics).
     """
-    # Imported here because the import takes a second, which `plan` can avoid.
+    # Imported here because the import takes a second and the command `plan` does not
+    # need it.
     from sklearn.linear_model import ridge_regression
 
     # Solve for all penalties in one call, each with a copy of the target:
@@ -130,7 +131,8 @@ def standardised(
 
 def leave_one_group_out(groups: NDArray[Any]) -> Iterator[tuple[Rows, Rows]]:
     """Rows outside and inside each group, in the order of the groups' names."""
-    # Imported here because the import takes a second, which `plan` can avoid.
+    # Imported here because the import takes a second and the command `plan` does not
+    # need it.
     from sklearn.model_selection import LeaveOneGroupOut
 
     yield from LeaveOneGroupOut().split(groups, groups=groups)

@@ -52,8 +52,8 @@ def identified(
     searched `grid`.
 
     Args:
-        pairs: As in the package; only the columns of the optimum and its plateau are
-            read.
+        pairs: Pairs as defined in the package's docstring; only the columns of the
+            optimum and its plateau are read.
         max_share: Fraction in (0, 1].
         grid: The searched inverse temperatures.
 
@@ -74,10 +74,10 @@ def identified(
 
 
 def is_trained(rows: pd.DataFrame) -> pd.Series[bool]:
-    """Whether the backbone of each row is trained, by the source of its weights.
+    """Whether the backbone of each row is trained, according to the column `weights`.
 
-    The paper has no untrained backbone, so no claim uses one. Backbones count as
-    trained if the column `weights` is missing.
+    The paper has no untrained backbone, so no claim uses one. Without the column, all
+    backbones count as trained.
     """
     if "weights" not in rows:
         return pd.Series(True, index=rows.index)
@@ -85,7 +85,7 @@ def is_trained(rows: pd.DataFrame) -> pd.Series[bool]:
 
 
 def checked_pairs(pairs: Pairs) -> pd.DataFrame:
-    """The pairs as a table, sorted, with all statistics and enough data sets."""
+    """Check the pairs, and return them as a sorted table."""
     table = pd.DataFrame(pairs)
     _check_columns(table, (*KEYS, "inverse_temperature", *STATISTICS))
     repeated = table[table.duplicated(KEYS)]
@@ -184,7 +184,8 @@ def pearson(first: Floats, second: Floats) -> Correlation | None:
     """
     if len(first) < 3 or is_constant(first) or is_constant(second):
         return None
-    # Imported here because the import takes a second, which `plan` can avoid.
+    # Imported here because the import takes a second and the command `plan` does not
+    # need it.
     from scipy.stats import pearsonr
 
     result = pearsonr(first, second)
@@ -207,8 +208,8 @@ def correlations(pairs: Pairs) -> pd.DataFrame:
     Returns:
         Columns `statistic`, `r`, `absolute_r`, `p`, `low` and `high` (90 % interval by
         Fisher's z), `absolute_low` and `absolute_high` (the same interval for |r|), and
-        `constant`. `constant` is true if one side never varies; r is then 0, p is 1 and
-        the interval is [-1, 1].
+        `constant`. `constant` is true if the statistic or the optimum never varies; r
+        is then 0, p is 1 and the interval is [-1, 1].
     """
     table = checked_pairs(pairs)
     optima = floats(table, "inverse_temperature")

@@ -43,7 +43,8 @@ from softmax_temperature.heuristic.pairs import (
 )
 from softmax_temperature.runner.errors import nearest
 
-# Section 2 quotes the bound of Liu, Li and Xu 2017 with a loss of "10e - 4".
+# Section 2 quotes the bound of Liu, Li and Xu 2017 with a loss of "10e - 4", that is
+# 1e-3.
 EPSILON = 1e-3
 # The rows of Table 1 and the statistics that each uses.
 COUNTS = {"best": 1, "four_best": 4, "all": len(STATISTICS)}
@@ -125,7 +126,7 @@ def fit(
 ) -> Heuristic:
     """The final regression on all pairs (section 4.3, Figure 4).
 
-    Arguments and errors as in `leave_one_dataset_out`.
+    Arguments and errors are those of `leave_one_dataset_out`.
     """
     size = _statistics_count(statistics, method)
     table = checked_pairs(pairs)
@@ -150,12 +151,12 @@ class LeaveOneOut:
         statistics: The argument of `leave_one_dataset_out`.
         method: The argument of `leave_one_dataset_out`.
         undefined_folds: Folds without an r.
-        median_r: Median of r over the other folds; None if there are too few.
+        median_r: Median of r over the folds that have an r; None if there are too few.
         mean_r: Mean of r over these folds.
         sd_r: Standard deviation of r over these folds.
         mean_p: Mean of p over these folds.
         pooled: Correlation over all pairs at once; None if undefined.
-        mean_absolute_error: Mean absolute error of `predicted` over pairs, as an
+        mean_absolute_error: Mean absolute error of `predicted` over pairs, in units of
             inverse temperature.
         share_on_plateau: Share of `predicted` on the pair's plateau; None without
             plateau columns.
@@ -207,15 +208,15 @@ def leave_one_dataset_out(
     chosen, standardised and weighted without it.
 
     Args:
-        pairs: As in the package.
+        pairs: Pairs as defined in the package's docstring.
         statistics: "best", "four_best", "all", or the number of most correlated
             statistics, which are chosen anew in each fold.
         method: "least_squares" as in the paper, or "ridge" (ours) with the penalty that
-            does best on data sets left out.
+            does best on left-out data sets.
 
     Raises:
         ValueError: If a count or method is unknown, an optimum lies outside the
-            searched range, or the pairs are malformed (see the package).
+            searched range, or the pairs are malformed (see the package's docstring).
     """
     size = _statistics_count(statistics, method)
     table = checked_pairs(pairs)
@@ -230,10 +231,10 @@ def leave_one_dataset_out(
         for dataset, fold in predictions.groupby("dataset")
     ]
     folds = pd.DataFrame(fold_rows)
-    # Deviation: the paper does not say which standard deviation it prints; we use the
-    # sample's (n - 1). The paper does not say how it combines the p-values of the folds
-    # either. The printed 0.014 for r = 0.9563 fits a mean over folds of nine pairs; 108
-    # pooled pairs would give 2e-58. We therefore read it as that mean.
+    # Deviation: we use the sample standard deviation (n - 1), and we read the printed
+    # p-value as the mean over folds. The paper does not say which standard deviation it
+    # prints or how it combines the p-values of the folds. The printed 0.014 for r =
+    # 0.9563 fits a mean over folds of nine pairs; 108 pooled pairs would give 2e-58.
     r = folds["r"]
     return LeaveOneOut(
         predictions=predictions,
@@ -352,7 +353,7 @@ def _fold_row(
 
 
 def _margin(errors: Floats, datasets: pd.Series[str]) -> float:
-    """The smallest error that covers the share LEVEL of the weights."""
+    """The LEVEL quantile of the weighted errors; infinite with too few data sets."""
     pairs_of_dataset = datasets.map(datasets.value_counts()).to_numpy(dtype=np.float64)
     weights = 1 / (pairs_of_dataset * (datasets.nunique() + 1))
     order = np.argsort(errors, kind="stable")

@@ -100,8 +100,8 @@ class RidgeHeuristic(BaseModel):
         terms: Contribution of each statistic, by name.
         intercept: Mean logarithm of the best inverse temperature.
         penalty: The chosen ridge penalty.
-        constant: The inverse temperature that loses least accuracy over all pairs of
-            the fit.
+        constant: The inverse temperature that loses the least accuracy over all pairs
+            of the fit.
         n_pairs: Pairs in the fit.
         datasets: Data sets in the fit.
         lost: Accuracy that each rule of `score_rules` lost on left-out data sets: mean,
@@ -144,15 +144,15 @@ class RidgeHeuristic(BaseModel):
 def fit_ridge(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> RidgeHeuristic:
     """Fit the heuristic on all pairs.
 
-    The chosen penalty loses least accuracy when each data set is left out in turn. If
-    pairs were searched with several initialisations, a pair has weight 1 / (v + mean of
-    v over pairs), scaled to mean 1. v, the column `log_variance`, is the variance over
-    initialisations of the logarithm of the best inverse temperature. The added mean is
-    a floor for initialisations that agree by chance. Otherwise all pairs have the same
-    weight.
+    The chosen penalty loses the least accuracy when each data set is left out in turn.
+    If pairs were searched with several initialisations, a pair has weight 1 / (v + mean
+    of v over pairs), scaled to mean 1. v, the column `log_variance`, is the variance
+    over initialisations of the logarithm of the best inverse temperature. The added
+    mean is a floor for initialisations that agree by chance. Otherwise all pairs have
+    the same weight.
 
     Args:
-        pairs: As in the package.
+        pairs: Pairs as defined in the package's docstring.
         accuracies: `test_accuracy` of each pair at each inverse temperature of one
             grid.
     """
@@ -297,7 +297,7 @@ class Study:
     def of(cls, pairs: pd.DataFrame, accuracies: pd.DataFrame) -> Study:
         """The arrays of a study; ValueError if it has fewer than three data sets.
 
-        Arguments as in `fit_ridge`.
+        Arguments are those of `fit_ridge`.
         """
         check_datasets(pairs)
         curves = accuracies.pivot(
@@ -316,7 +316,7 @@ class Study:
     def fitted(self, rows: Rows) -> tuple[Regression, float]:
         """The regression on the given rows, and its penalty.
 
-        The chosen penalty loses least accuracy when each data set among the rows is
+        The chosen penalty loses the least accuracy when each data set among the rows is
         left out in turn.
         """
 

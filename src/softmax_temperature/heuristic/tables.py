@@ -33,7 +33,7 @@ LeftOut: TypeAlias = Mapping[tuple[str, str, regression.Method], regression.Leav
 
 
 def curve(test: TemperatureGrid, validation: TemperatureGrid) -> dict[str, Any]:
-    """Best accuracy over epochs of each inverse temperature, averaged over repeats."""
+    """Best accuracies and epochs per inverse temperature, averaged over repeats."""
     validation_epoch = validation.curves.argmax(-1, keepdim=True)
     at_validation_best = test.curves.gather(-1, validation_epoch).squeeze(-1)
     return {
@@ -49,7 +49,7 @@ def curve(test: TemperatureGrid, validation: TemperatureGrid) -> dict[str, Any]:
 def optimum(
     test: TemperatureGrid, validation: TemperatureGrid, select_on: str
 ) -> dict[str, Any]:
-    """The optimum of one pair with its plateau, on the split `select_on`.
+    """The optimum of one pair with its plateau, selected on the split `select_on`.
 
     The row also has the optima on both splits. `log_variance` is the variance over
     repeats of the logarithm of the optimum; it is absent if there is only one repeat.
