@@ -52,7 +52,7 @@ class SoftmaxCrossEntropy:
         self._targets = F.one_hot(labels, classes).double()
 
     def residual(self, logits: Tensor, rows: slice = slice(None)) -> Tensor:
-        """Y - softmax(Z), minus the gradient in Z, shape (rows, classes).
+        """Y - softmax(Z), the negative gradient of the loss, shape (rows, classes).
 
         Args:
             logits: Tempered logits of the samples `rows`.

@@ -20,8 +20,8 @@ def mobilenet_v1(
 ) -> nn.Module:
     """MobileNetV1 (Howard et al. 2017) with `width` times the channels.
 
-    Other arguments go to timm's generator. We call it directly, because timm names only
-    the widths 1 and 1.25.
+    Other arguments go to timm's generator. We call it directly, because timm has named
+    models only for the widths 1 and 1.25.
     """
     from timm.models.efficientnet import _gen_mobilenet_v1
 
@@ -54,7 +54,7 @@ def build_classifier(spec: Backbone, **more: Any) -> nn.Module:
 def _create(spec: Backbone, arguments: dict[str, Any]) -> nn.Module:
     """Build a network of the backbone's library."""
     if spec.library == "timm":
-        # timm is an optional package, because other libraries have backbones, too.
+        # timm is an optional package, because other libraries have backbones too.
         import timm
 
         require_known(spec, spec.architecture, timm.list_models())
@@ -81,23 +81,25 @@ def _create(spec: Backbone, arguments: dict[str, Any]) -> nn.Module:
     return networks[spec.architecture](**arguments)
 
 
-# Deviation: the paper gives lengths of embeddings but does not name the tensors.
-# AlexNet's 256 can only be its pooled convolutional features, CLIP-RN50's 1,024 the
-# projected output of its attention pooling, CLIP ViT-B/32's 768 the input of its
-# projection, FaceNet's 1,792 the pooled map before its last linear layer.
+# Deviation: we infer from the length of an embedding which tensor the paper uses,
+# because it does not name the tensors. AlexNet's 256 can only be its pooled
+# convolutional features, CLIP-RN50's 1,024 the projected output of its attention
+# pooling, CLIP ViT-B/32's 768 the input of its projection, FaceNet's 1,792 the pooled
+# map before its last linear layer.
 
 
 def build_embedding_network(
     spec: Backbone, *, timm_file: Path | None = None
 ) -> tuple[nn.Module, tuple[str, ...]]:
-    """A network from images to embeddings.
+    """Build the network that maps images to embeddings.
 
     Args:
         spec: The backbone.
         timm_file: Weights file for timm; None draws random weights.
 
     Returns:
-        The network, and the prefixes of the weights that only the whole network has.
+        The network, and the prefixes of the names of weights that only the whole
+        network has.
 
     Raises:
         InputError: If the network has no such embedding.
@@ -143,7 +145,7 @@ def _mean_features(
 def _without_last_linear(
     spec: Backbone, whole: nn.Module
 ) -> tuple[nn.Module, tuple[str, ...]]:
-    """A network whose last linear layer is the identity."""
+    """Replace a network's last linear layer by the identity, in place."""
     linear_layers = [
         name for name, module in whole.named_modules() if isinstance(module, nn.Linear)
     ]

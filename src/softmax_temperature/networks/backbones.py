@@ -100,8 +100,8 @@ def _build(spec: Backbone, path: Path | None) -> tuple[nn.Module, Preprocess]:
     if not is_hub:
         return network, described_preprocess(spec)
     if hasattr(network, "transform_input"):
-        # The weights of googlenet and inception_v3 expect images on the scale of their
-        # original training.
+        # The weights of googlenet and inception_v3 expect images on the scale on which
+        # they were first trained.
         setattr(network, "transform_input", True)  # noqa: B010
     return network, torchvision_preprocess(torchvision_weights(spec))
 

@@ -14,25 +14,28 @@ from softmax_temperature.networks.residual import (
 # The inner convolutions of a block have a quarter of its output channels.
 _EXPANSION = 4
 
-# Deviation: for ResNet-110 the focal paper cites the network with three stages of basic
-# blocks, but its released code trains bottlenecks (3, 4, 26, 3), and so do we. The
-# cited network is `CifarResNet(blocks=18)`. Deviation: for Tiny-ImageNet the released
-# code averages the last 8×8 maps to 2×2, which makes 8,192 features, and draws normal
-# weights (`as_released`); by default, as for CIFAR, pooling is global and weights start
-# as PyTorch's. Deviation: no paper has this network with CReLU. Our convolutions keep
-# their outputs and read twice the channels. Identity shortcuts pass on the sum before
-# its activation, because after it they would have twice the branch's channels.
+# Deviation: for ResNet-110 we train bottlenecks (3, 4, 26, 3), like the focal paper's
+# released code. The paper cites the network with three stages of basic blocks, which is
+# `CifarResNet(blocks=18)`.
+# Deviation: for Tiny-ImageNet, as for CIFAR, pooling is global by default and weights
+# start as PyTorch's. The released code averages the last 8×8 maps to 2×2, which makes
+# 8,192 features, and draws normal weights (`as_released`).
+# Deviation: with CReLU, which no paper uses in this network, our convolutions have the
+# same number of output channels and read twice the channels. Identity shortcuts pass on
+# the sum before its activation, because the activated sum would have twice the branch's
+# channels.
 
 
 class BottleneckResNet(Classifier):
-    """A residual network with 3 sum(`blocks`) + 2 layers, without projections.
+    """A residual network with 3 sum(`blocks`) + 2 layers, not counting projections.
 
     (3, 4, 6, 3) is ResNet-50, and (3, 4, 26, 3) the focal paper's ResNet-110.
 
     Args:
         blocks: Blocks per stage.
         num_classes: The number of logits.
-        width: Channels of the stem, which double in each further stage.
+        width: Channels of the stem. The first stage has four times as many, and each
+            later stage twice as many as the one before.
         activation: "relu" or "crelu".
         as_released: Build the focal paper's network for Tiny-ImageNet.
     """
@@ -67,7 +70,7 @@ class BottleneckResNet(Classifier):
 class _Bottleneck(nn.Module):
     """A 1×1, a 3×3 and a 1×1 convolution with a shortcut around them.
 
-    It returns the sum; the next block applies the activation.
+    The block returns the sum; the next block applies the activation.
     """
 
     def __init__(

@@ -15,7 +15,7 @@ class CifarResNet(Classifier):
     Args:
         blocks: Basic blocks per stage.
         num_classes: The number of logits.
-        widths: Channels of each stage; their differences must be even.
+        widths: Channels of each stage.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class CifarResNet(Classifier):
 
     @property
     def classifier(self) -> nn.Linear:  # type: ignore[override]
-        """The last layer is called `linear`, as in other projects' weights."""
+        """The last layer, which is named `linear` as in other projects' weights."""
         return self.linear
 
     def features(self, inputs: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ class BasicBlock(nn.Module):
 
 
 def _stage(inputs: int, outputs: int, stride: int, blocks: int) -> nn.Sequential:
-    # The first block is drawn last, as in earlier versions: the order determines the
-    # weights.
+    # The first block's weights are drawn last, as in earlier versions, because the
+    # order of the draws determines the weights.
     rest = [BasicBlock(outputs, outputs, 1) for _ in range(blocks - 1)]
     return nn.Sequential(BasicBlock(inputs, outputs, stride), *rest)

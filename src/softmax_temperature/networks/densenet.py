@@ -60,7 +60,7 @@ def _dense_block(channels: int, layers: int, growth: int) -> nn.Sequential:
 class _DenseLayer(nn.Module):
     """A 1×1 and a 3×3 convolution, each after normalisation and ReLU.
 
-    Their maps are appended to the input.
+    The new maps are appended to the input.
     """
 
     def __init__(self, inputs: int, growth: int) -> None:

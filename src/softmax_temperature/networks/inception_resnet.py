@@ -14,7 +14,7 @@ HEAD = ("last_linear", "last_bn", "logits")
 
 
 class InceptionResnetV1(nn.Module):
-    """Images (n, 3, 160, 160) to embeddings (n, 1792).
+    """Maps images (n, 3, 160, 160) to embeddings (n, 1792).
 
     An embedding holds the spatial means of the last feature maps, not normalised.
     """

@@ -1,6 +1,6 @@
 """Parts shared by all networks: classifiers, activations, initial weights.
 
-It also has the functions that upload tensors to a GPU.
+The module also has the functions that upload tensors to a GPU.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -127,7 +127,8 @@ def check_choice(name: str, value: str, choices: Collection[str]) -> None:
 def upload(device: torch.device, *tables: Tensor) -> list[Tensor]:
     """Tensors of one dtype on a device.
 
-    They are copied together from pinned memory, so that neither side waits.
+    They are copied together from pinned memory, so that neither the CPU nor the GPU
+    waits.
     """
     if device.type != "cuda" or tables[0].is_cuda:
         return [table.to(device) for table in tables]

@@ -10,17 +10,17 @@ from softmax_temperature.networks.residual import residual_stages
 # The inner convolutions of a block have a quarter of its output channels.
 _EXPANSION = 4
 
-# Deviation: the cooling paper does not say how the network for 224×224 images is
-# adapted to 32×32. Our stem is one 3×3 convolution, and nothing is pooled before the
-# last maps, as in the cited paper's own networks for CIFAR. It then has 23.5 million
-# parameters below its last layer, which is the paper's count. Deviation: the cooling
-# paper does not say how a residual network uses CReLU. Our convolutions keep their
-# outputs and read twice the channels; the sums on the identity path are not activated
-# and keep their channels.
+# Deviation: for 32×32 images our stem is one 3×3 convolution, and nothing is pooled
+# before the last maps, as in the cited paper's own networks for CIFAR. The network then
+# has 23.5 million parameters below its last layer, which is the cooling paper's count.
+# The cooling paper does not say how it adapts the network for 224×224 images.
+# Deviation: with CReLU our convolutions have the same number of output channels and
+# read twice the channels; the sums on the identity path are not activated and keep
+# their channels. The cooling paper does not say how a residual network uses CReLU.
 
 
 class PreactivationResNet(Classifier):
-    """A residual network with 3 sum(`blocks`) + 2 layers, without projections.
+    """A residual network with 3 sum(`blocks`) + 2 layers, not counting projections.
 
     (3, 4, 6, 3) is ResNet-50. Each convolution except the stem reads activated,
     normalised maps, and the next block receives the sums unchanged.
@@ -28,7 +28,8 @@ class PreactivationResNet(Classifier):
     Args:
         blocks: Blocks per stage.
         num_classes: The number of logits.
-        width: Channels of the stem, which double in each further stage.
+        width: Channels of the stem. The first stage has four times as many, and each
+            later stage twice as many as the one before.
         activation: "relu" or "crelu".
     """
 

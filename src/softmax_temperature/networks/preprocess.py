@@ -88,9 +88,9 @@ class Preprocess:
         # Channels last makes resizing twice as fast, and the later conversion to float
         # five times.
         colour = colour.contiguous(memory_format=torch.channels_last)
-        # Deviation: the paper does not say how it resized images smaller than a
-        # network's input. We enlarge them with the same interpolation that shrinks
-        # larger images.
+        # Deviation: we enlarge images smaller than a network's input with the same
+        # interpolation that shrinks larger images; the paper does not say how it
+        # resized them.
         if min(colour.shape[-2:]) != self.resize:
             mode = functional.InterpolationMode(self.interpolation)
             colour = functional.resize(
@@ -120,9 +120,9 @@ def timm_preprocess(network: nn.Module) -> Preprocess:
     """The evaluation transform of a timm network's weights.
 
     Raises:
-        InputError: If it is not a square centre crop.
+        InputError: If the transform is not a square centre crop.
     """
-    # timm is an optional package, because other libraries have backbones, too.
+    # timm is an optional package, because other libraries have backbones too.
     from timm.data.config import resolve_model_data_config
 
     config: dict[str, Any] = resolve_model_data_config(network)

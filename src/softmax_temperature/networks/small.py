@@ -9,10 +9,10 @@ from softmax_temperature.networks.layers import Classifier, check_choice, redraw
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
-# Deviation: our copy of the temperature_check paper describes no dense network. This
-# one is ours: the smallest with a smooth activation (tanh), so that its tangent kernel
-# changes in proportion to its weights; ReLU is an alternative. The paper does not
-# describe a small convolutional network either. Ours uses strides instead of pooling,
+# Deviation: both networks are ours, because our copy of the temperature_check paper
+# describes neither a dense nor a small convolutional network. Their default activation
+# is smooth (tanh), so that the tangent kernel changes in proportion to the weights;
+# ReLU is an alternative. The convolutional network uses strides instead of pooling,
 # because a maximum is not smooth.
 
 
@@ -47,7 +47,7 @@ class MLP(Classifier):
 
 
 class ConvNet(Classifier):
-    """3×3 convolutions with stride 2 and an activation, and a classifier of all maps.
+    """3×3 convolutions with stride 2 and an activation, and a classifier on all maps.
 
     Weights start as in `MLP`.
 

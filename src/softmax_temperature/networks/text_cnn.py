@@ -7,12 +7,12 @@ from torch import Tensor, nn
 from softmax_temperature.data.tokens import PADDING
 from softmax_temperature.networks.layers import Classifier, redraw, upload
 
-# Deviation: the focal paper names a global pooling network but no sizes; ours are the
-# released code's. In the released code a text that is shorter than the others is pooled
-# together with its padding. Here padding has no influence, and a text that is too short
-# for the convolutions is extended by empty words to the minimal length. Weights start
-# as in the Keras network that the released code adapts: with PyTorch's defaults,
-# learned embeddings take many more epochs.
+# Deviation: the sizes are the released code's, because the focal paper names a global
+# pooling network but no sizes. Padding has no influence here, and a text that is too
+# short for the convolutions is extended by empty words to the minimal length; in the
+# released code a text that is shorter than the others is pooled together with its
+# padding. Weights start as in the Keras network that the released code adapts: with
+# PyTorch's defaults, learned embeddings take many more epochs.
 
 _EMBEDDING_BOUND = 0.05
 """Keras draws embeddings uniformly within ± this bound."""

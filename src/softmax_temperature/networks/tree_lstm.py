@@ -9,15 +9,17 @@ from softmax_temperature.data.tokens import PADDING
 from softmax_temperature.data.trees import LEFT, RIGHT, WORD
 from softmax_temperature.networks.layers import Classifier, upload
 
-# Deviation: the focal paper gives no sizes. Memory, embedding and dropout before the
-# classifier are from Tai et al. 2015 for this task. Our leaves and inner nodes have
-# separate biases, which equations 9 to 14 of Tai et al. share; the released code has no
-# input gate at leaves and no output gate at inner nodes. Deviation: section E says that
-# the nodes of training trees are positive, neutral or negative and that test sentences
-# are never neutral, but not how the neutral class is treated. Here, as in the released
-# code, it is a third class in training. The released code predicts the more probable of
-# the other two classes, with its share of all three as confidence; we leave neutral out
-# of the softmax, so that the two shares of a sentence add up to 1.
+# Deviation: the sizes of memory and embedding and the dropout before the classifier are
+# those of Tai et al. 2015 for this task, because the focal paper gives none. Our leaves
+# and inner nodes have separate biases; in equations 9 to 14 of Tai et al. they share
+# them, and the released code has no input gate at leaves and no output gate at inner
+# nodes.
+# Deviation: neutral is a third class in training, as in the released code, and we leave
+# it out of the softmax in evaluation, so that the two shares of a sentence add up to 1.
+# The released code predicts the more probable of the other two classes, with its share
+# of all three as confidence. Section E says that the nodes of training trees are
+# positive, neutral or negative and that test sentences are never neutral, but not how
+# the neutral class is treated.
 
 
 class TreeLSTM(Classifier):
@@ -132,7 +134,7 @@ def _state_and_memory(
 
 @dataclass(frozen=True)
 class _Plan:
-    """The order of computation of a batch of trees, from the roots' level down.
+    """The nodes of a batch of trees by level, from the roots' level down.
 
     A level holds the left children of the level above, then the right ones.
 

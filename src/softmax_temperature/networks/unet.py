@@ -7,18 +7,18 @@ from softmax_temperature.networks.layers import Classifier
 
 _LEVELS = 4
 
-# Deviation: the cooling paper says only that its U-Net is small, has about 9 million
-# parameters and takes 256×256 images. Ours is the cited network with 34 instead of 64
-# channels at full size, which makes 8.8 million parameters. It has zero padding, so
-# that the logits have the size of the images, and batch normalisation after each 3×3
-# convolution.
+# Deviation: our U-Net is the cited network with 34 instead of 64 channels at full size,
+# which makes 8.8 million parameters. It has zero padding, so that the logits have the
+# size of the images, and batch normalisation after each 3×3 convolution. The cooling
+# paper says only that its U-Net is small, has about 9 million parameters and takes
+# 256×256 images.
 
 
 class UNet(Classifier):
     """Logits for every pixel: four halvings, then four up-convolutions.
 
-    The output of each up-convolution is concatenated with the maps of its size before
-    the halving.
+    The output of each up-convolution is concatenated with the maps of the same size
+    from before the halving.
 
     Args:
         num_classes: The number of logits per pixel.

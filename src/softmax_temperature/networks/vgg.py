@@ -11,17 +11,18 @@ from softmax_temperature.networks.layers import (
     redraw,
 )
 
-# Deviation: the cooling paper gives the widths and about 620,000 parameters for 32×32
-# images and 10 classes, but not the padding, the pooling or whether there is
-# normalisation. With zero padding, max-pooling after each pair and no normalisation,
-# the candidates have 550,570 (ReLU, flatten), 304,810 (ReLU, average), 1,099,690
-# (CReLU, flatten) and 608,170 parameters (CReLU, average). None has 620,000; "flatten"
-# is the default because VGG uses it and it is nearest for ReLU. Deviation: the paper
-# trains in TensorFlow and does not state the initial weights; we use Keras's defaults,
-# uniform within ±sqrt(6 / (fan-in + fan-out)), biases 0. PyTorch's default is smaller:
-# after an epoch with a learning rate of 0.01 this network still guesses (loss 2.303), a
-# fitted temperature is noise (0.07 to 0.22 in two trainings), and Cooling then acts as
-# a larger step.
+# Deviation: we use zero padding, max-pooling after each pair of convolutions and, by
+# default, no normalisation. The cooling paper gives the widths and about 620,000
+# parameters for 32×32 images and 10 classes, but not the padding, the pooling or
+# whether there is normalisation. Our candidates have 550,570 (ReLU, flatten), 304,810
+# (ReLU, average), 1,099,690 (CReLU, flatten) and 608,170 parameters (CReLU, average).
+# None has 620,000; "flatten" is the default because VGG uses it and it is nearest for
+# ReLU.
+# Deviation: we use Keras's default initial weights, uniform within ±sqrt(6 / (fan-in +
+# fan-out)) with biases 0, because the paper trains in TensorFlow and does not state its
+# initial weights. PyTorch's default is smaller: after an epoch with a learning rate of
+# 0.01 this network still guesses (loss 2.303), a fitted temperature is noise (0.07 to
+# 0.22 in two runs), and Cooling then acts as a larger step.
 
 
 class SmallVGG(Classifier):

@@ -34,7 +34,8 @@ from softmax_temperature.runner.errors import (
 if TYPE_CHECKING:
     from torchvision.models import WeightsEnum
 
-# timm's name of a weights file in a repository, and its name as safetensors.
+# timm's default name for a weights file in a repository, and the names of the same
+# files as safetensors.
 _HUB_FILE = "pytorch_model.bin"
 _SAFE_NAMES = {
     "pytorch_model.bin": "model.safetensors",
@@ -47,7 +48,7 @@ _DIGEST_IN_NAME = re.compile(r"-([0-9a-f]{8,})\.")
 
 
 def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None:
-    """The file of a backbone's weights; None for the pipeline's own weights.
+    """The file with a backbone's weights; None for untrained or "pretrain" weights.
 
     Args:
         spec: The backbone.
@@ -85,7 +86,7 @@ def load_weights(network: nn.Module, path: Path, unused: tuple[str, ...]) -> Non
 
     Args:
         network: The network, which is changed in place.
-        path: A file of safetensors or of torch.save.
+        path: A safetensors file, or a file written by torch.save.
         unused: Prefixes of weights in the file for which the network has no layers.
 
     Raises:
@@ -178,7 +179,7 @@ def torchvision_weights(spec: Backbone) -> WeightsEnum:
 
 
 def _timm_file(spec: Backbone, *, download: bool) -> Path:
-    # timm is an optional package, because other libraries have backbones, too.
+    # timm is an optional package, because other libraries have backbones too.
     import timm
 
     require_known(spec, spec.architecture, timm.list_models())

@@ -14,19 +14,20 @@ STEM = 16
 """Channels of the first convolution."""
 _STAGES = 3
 
-# Deviation: the focal paper names Wide-ResNet-26-10, a depth that the cited paper's
-# rule 6 n + 4 excludes. The released code counts 6 n + 2, without the three projections
-# but with the linear layer: its 26 is the cited paper's 28, and both numbers build the
-# same network here. Deviation: the released code applies batch normalisation and
-# activation after each convolution and normalises the projections too (`as_released`);
-# by default they come before, as in the cited paper. Deviation: our copy of the
-# temperature_check paper gives neither the depth and width of its networks nor the
-# initial weights of those without batch normalisation. Our convolutions without it have
-# biases, which start at 0, and He's normal weights; the last weights of each residual
-# branch are divided by the square root of the number of blocks. The mean square of the
-# maps then grows by a factor of at most e over all blocks, instead of doubling in each.
-# No weight starts at zero, which would remove gradients and the tangent kernel from the
-# layers below.
+# Deviation: the depths 26 and 28 build the same network. The focal paper names
+# Wide-ResNet-26-10, a depth that the cited paper's rule 6 n + 4 excludes. The released
+# code counts 6 n + 2, without the three projections but with the linear layer: its 26
+# is the cited paper's 28.
+# Deviation: by default batch normalisation and activation come before each convolution,
+# as in the cited paper. The released code applies them after each convolution and
+# normalises the projections too (`as_released`).
+# Deviation: without batch normalisation our convolutions have biases, which start at 0,
+# and He's normal weights; the last weights of each residual branch are divided by the
+# square root of the number of blocks. The mean square of the maps then grows by a
+# factor of at most e over all blocks, instead of doubling in each. No weight starts at
+# zero, which would remove gradients and the tangent kernel from the layers below. Our
+# copy of the temperature_check paper gives neither the depth and width of its networks
+# nor the initial weights of those without batch normalisation.
 
 
 class WideResNet(Classifier):
@@ -39,7 +40,7 @@ class WideResNet(Classifier):
 
     Args:
         depth: 6 n + 2 for n blocks in each of the three stages, or 6 n + 4 if
-            projections count.
+            projections are counted.
         width: The stages have `width` times 16, 32 and 64 channels.
         num_classes: The number of logits.
         batch_norm: Whether to use batch normalisation.

@@ -1,4 +1,4 @@
-"""The registry of all stages, and the class of a stage made of cells."""
+"""The registry of all stages, and the class for stages that consist of cells."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 Part = TypeVar("Part", bound="Section")
 
-# Output folders. Other stages and the papers import them from here, without the stages'
-# code.
+# Output folders. Other stages and the papers import them from here, which does not
+# import the stages' code.
 PREPARED = Path("data/prepared")
 BACKBONES = Path("data/backbones")
 EMBEDDINGS = Path("data/embeddings")
@@ -174,7 +174,7 @@ REGISTRY = (
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage made of cells, which `declare` yields.
+    """A stage that consists of the cells that `declare` yields.
 
     Its results are published in the folder `output`. The stage belongs to `paper`, or
     to all papers if that is None.

@@ -1,6 +1,6 @@
 """Stages describe, search and rescaling: measurements on the embedded data sets.
 
-classifier_temperature paper.
+Source: the classifier_temperature paper.
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,7 +49,8 @@ def _describe(job: Job) -> None:
 @stage
 def search(params: Params) -> Iterator[Cell]:
     """One cell per data set and backbone, for the whole grid (section 4.3)."""
-    # `select_on` affects how the curves are read later, not how they are computed.
+    # The plan leaves out `select_on`, which affects how the curves are read later, not
+    # how they are computed.
     plan = {"grid": part_of(params.classifier_temperature.search, GridTraining)}
     for data, backbone in params.embedded_pairs():
         inputs = {"embeddings": EMBEDDINGS / data / backbone}

@@ -48,11 +48,10 @@ PREDICTIONS = "predictions.safetensors"
 SHOWN = 8
 """The number of test images whose predictions are kept, at equal distances."""
 
-# Deviation: the paper names SGD with momentum and Adam but does not say which one its
-# tables and figures use (section 4.1). Our recipe uses SGD, and an ablation Adam. The
-# paper does not state weight decay, augmentation or pixel normalisation either. Our
-# recipe has neither weight decay nor augmentation (ablations have them), and pixels are
-# normalised.
+# Deviation: our recipe uses SGD, and an ablation uses Adam; the paper names SGD with
+# momentum and Adam but does not say which one its tables and figures use (section 4.1).
+# Our recipe has neither weight decay nor augmentation (ablations have them), and pixels
+# are normalised; the paper does not state any of the three.
 
 
 @stage
@@ -95,7 +94,7 @@ def _train(
     root: str,
     training_seed: int,
 ) -> None:
-    """Train one network; every epoch is recorded after its Cooling."""
+    """Train one network; each epoch is recorded after Cooling."""
     data = training_sets(job.inputs["images"], root)
     images = data.sets
     model = build_network(network, classes=data.classes, seed=training_seed)
@@ -105,8 +104,8 @@ def _train(
     if arm.mode != NO_COOLING:
         settings = arm.model_dump(exclude={"loss", "options"})
         cooling = CoolingCallback(model, images["validation"], **settings)
-    # Metrics of training images after each epoch show whether a training diverged or
-    # got stuck.
+    # Metrics of training images after each epoch show whether the run diverged or got
+    # stuck.
     watch = Watch({"train": images["train"].sample(watching.train_images)})
     held_out = Watch(
         {split: images[split] for split in HELD_OUT}, every=watching.every, final=judged
@@ -121,13 +120,14 @@ def _train(
     training.save_weights()
 
 
-# Deviation: the paper sets images aside "when performing Cooling" but does not say
-# whether its baseline trains on them. We leave the same images out of both arms, so
-# that they differ only in Cooling.
+# Deviation: we leave the same images out of both arms, so that the arms differ only in
+# Cooling. The paper sets images aside "when performing Cooling" but does not say
+# whether its baseline trains on them.
 
-# Deviation: section 4.4 states no optimizer, learning rate, schedule, epochs or batch
-# size, and does not say how images become 256×256. Training settings are parameters,
-# with the values of section 4.2 where it states them. Images of any shape are resized.
+# Deviation: training settings are parameters, with the values of section 4.2 where it
+# states them, and images of any shape are resized. Section 4.4 states no optimizer,
+# learning rate, schedule, epochs or batch size, and does not say how images become
+# 256×256.
 
 
 @stage

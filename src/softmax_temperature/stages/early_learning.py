@@ -1,6 +1,6 @@
 """Stage early_learning: gradient flow of networks, and the theory's predictions.
 
-temperature_check paper.
+Source: the temperature_check paper.
 """
 
 from collections.abc import Iterator
@@ -31,10 +31,10 @@ from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages import PREPARED, part_of, stage
 from softmax_temperature.training.prepared_sets import image_set
 
-# Deviation: we do not have the samples, networks and ranges with which the
-# temperature_check paper illustrates its theory. All of them are our parameters.
-# Networks learn by gradient flow, integrated numerically, so that the comparison does
-# not depend on a learning rate.
+# Deviation: samples, networks and ranges are our parameters, because our copy lacks
+# those with which the temperature_check paper illustrates its theory. Networks learn by
+# gradient flow, integrated numerically, so that the comparison does not depend on a
+# learning rate.
 
 
 @stage

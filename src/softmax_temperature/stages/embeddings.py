@@ -1,4 +1,4 @@
-"""Stage embed: all images through all backbones."""
+"""Stage embed: embed all images with all backbones."""
 
 from collections.abc import Iterator
 from contextlib import suppress

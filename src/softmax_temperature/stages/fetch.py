@@ -74,9 +74,9 @@ def _fetch(
     download: bool,
     **rules: Any,
 ) -> None:
-    """Prepare the data sets in `source`, joined, as `dataset`.
+    """Join the data sets in `source`, and prepare the result as `dataset`.
 
-    `archive` is the digest of the files that they are read from.
+    `archive` is the digest of the files that the data sets are read from.
     """
     seed = rules["seed"]
     parts = [

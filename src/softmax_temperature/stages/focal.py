@@ -52,7 +52,7 @@ def train_focal(params: Params) -> Iterator[Cell]:
         task = paper.tasks[name]
         arm = paper.arm_of(name, arm_name)
         network = params.networks[task.network]
-        # Refuse wrong options before any training.
+        # Refuse wrong options before any run starts.
         make_loss(arm.loss, arm.options)
         vectors_sha256 = None
         if task.embeddings:
@@ -155,8 +155,8 @@ def _train(
     _save(training, watch, record)
 
 
-# Deviation: the paper's figures evaluate all 45,000 training images. Profile `paper`
-# evaluates all of them, too; the other profiles evaluate a sample.
+# Deviation: except in profile `paper`, metrics on training data use a sample of the
+# images; the paper's figures use all 45,000.
 
 
 def _watch(
@@ -165,7 +165,7 @@ def _watch(
     watching: Watching,
     sets: Mapping[SplitName, Samples],
 ) -> Watch:
-    """Metrics of all splits; for every epoch if the best one is selected."""
+    """Watch all splits, after every epoch if the best epoch is selected."""
     train = sets["train"].sample(watching.train_images)
     lengths = (recipe.epochs, recipe.planned_epochs)
     return Watch(
@@ -207,7 +207,7 @@ def _outliers(
     root: str,
     training_seed: int,
 ) -> dict[str, Tensor]:
-    """Test images of other data sets, and the task's own with noise."""
+    """Test images of other data sets, and the task's own test images with noise."""
     others = _others(job, OUT_OF_DISTRIBUTION, test, root)
     outliers = {name: samples.inputs for name, samples in others.items()}
     if task.gaussian_noise is not None:

@@ -1,6 +1,7 @@
 """Stages focal_linear and train_translation.
 
-They train the linear model and the translations of the focal paper's appendices.
+They train the linear models and the translation networks of the focal paper's
+appendices.
 """
 
 from collections.abc import Iterator
@@ -54,7 +55,7 @@ def focal_linear(params: Params) -> Iterator[Cell]:
 def _fit_line(job: Job, *, task: LinearTraining, gamma: float, data_seed: int) -> None:
     """Train one loss on one draw of the data (appendix C).
 
-    Norms are recorded per epoch, everything else after the last one.
+    Norms are recorded per epoch, everything else after the last epoch.
     """
     tensors, accuracy = linear_model.fit(task, gamma, seed=data_seed)
     save_file(tensors, job.output / TENSORS)
@@ -110,7 +111,7 @@ def _train_translation(
     """Train one network, keep the best epoch, and translate the test sentences.
 
     The best epoch has the lowest validation NLL. Writes weights, record,
-    `vocabulary.json` for the library tokenizers and, unless the training diverged, the
+    `vocabulary.json` for the library tokenizers and, unless training diverged, the
     results of `scores.evaluate`.
     """
     # Imported here because it needs an optional package.
@@ -135,7 +136,7 @@ def _train_translation(
     }
     model = make_network(vocabulary.size, task.network, seed=training_seed)
     loss = PerToken(make_loss(arm.loss, arm.options))
-    # Each sample of the training loop is already a batch.
+    # For the training loop, each sample is already a batch.
     one_by_one = task.recipe.changed({"batch_size": 1})
     training = TrainingRun(
         job, one_by_one, training_seed, model, loss, batches["train"]

@@ -1,4 +1,4 @@
-"""Stage evaluate_focal: metrics, temperature scaling, intervals of all trainings."""
+"""Stage evaluate_focal: metrics, temperature scaling and intervals for all runs."""
 
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -39,7 +39,7 @@ Sets = dict[str, Logits]
 
 @stage
 def evaluate_focal(params: Params) -> Iterator[Cell]:
-    """One cell per training, which also reads the reference arm with the same seed."""
+    """One cell per run, which also reads the reference arm's run with the same seed."""
     paper = params.focal
     for task, arm, seed in paper.trainings():
         inputs = {"training": FOCAL_TRAINING / task / arm / str(seed)}
@@ -57,10 +57,10 @@ def evaluate_focal(params: Params) -> Iterator[Cell]:
 
 
 def _evaluate(job: Job, *, bootstrap: int, resampling_seed: int, select: str) -> None:
-    """Write lists of rows, empty if the training diverged.
+    """Write lists of rows, which are empty if training diverged.
 
     `runs.json` has a row for each scaling of the selected epoch, and of the last one if
-    its logits are kept; the other files are about the selected epoch.
+    its logits are kept; the other files describe the selected epoch.
     """
     settings = {"bootstrap": bootstrap, "seed": resampling_seed}
     training = job.inputs["training"]
@@ -93,7 +93,7 @@ def _evaluate(job: Job, *, bootstrap: int, resampling_seed: int, select: str) ->
 
 
 def _logits(training: Artifact, file: str) -> Sets:
-    """Logits in float64 by set; empty if the training diverged or has no such file."""
+    """Logits in float64 by set; empty if the run diverged or has no such file."""
     if training.json("record.json")["diverged"]:
         return {}
     if file == LAST_LOGITS and file not in training.files:
@@ -136,7 +136,7 @@ def _row(report: dict[str, Any], names: Collection[str] = ()) -> dict[str, Any]:
 def _compared(
     sets: Sets, reference: Sets | None, settings: dict[str, int]
 ) -> dict[str, Rows]:
-    """Rows of comparisons of the test data, by file.
+    """Rows that compare the test data with other logits, by file.
 
     Test data are compared with the reference arm's logits, with shifted data sets, and
     with out-of-distribution data sets.

@@ -37,7 +37,7 @@ record. Nothing is selected by it.
 def pretrain(params: Params) -> Iterator[Cell]:
     """One cell per backbone whose weights are "pretrain".
 
-    The widest backbone comes first, so that the longest training does not start last.
+    The widest backbone comes first, so that the longest run does not start last.
     """
     backbones = params.backbones
     for name in sorted(backbones, key=lambda name: -backbones[name].embedding):

@@ -42,14 +42,14 @@ from softmax_temperature.training.run import TrainingRun
 CHOICE = "choice.json"
 """The file with the rescaled learning rate that a confirmation was trained with."""
 
-# Deviation: we have the abstract of the paper but not its text. Optimizer, schedules,
-# epochs, batch sizes, grids of learning rates and numbers of seeds are ours, each
-# explained next to its value in the parameters. Weight decay is zero, because it would
-# affect the size of the logits as well.
+# Deviation: optimizer, schedules, epochs, batch sizes, grids of learning rates and
+# numbers of seeds are ours, each explained next to its value in the parameters, because
+# we have the abstract of the paper but not its text. Weight decay is zero, because it
+# would affect the size of the logits as well.
 
-# Trainings run as parallel cells in processes instead of one stacked batched step: on a
-# CPU the latter is 0.6 times as fast for networks on images of 32×32 pixels, 1.6 times
-# on 8×8 (benchmarks/side_by_side.py), and batch normalisation cannot be stacked.
+# Networks are trained in parallel cells, not stacked into one batched step: on a CPU,
+# stacking is 0.6 times as fast on images of 32×32 pixels and 1.6 times as fast on 8×8
+# (benchmarks/side_by_side.py), and batch normalisation cannot be stacked.
 
 
 @stage
@@ -74,7 +74,7 @@ def train_temperature_check(params: Params) -> Iterator[Cell]:
 def confirm_temperature_check(params: Params) -> Iterator[Cell]:
     """One cell per sweep, inverse temperature, start and fresh seed.
 
-    Each reads the trainings that determine its learning rate.
+    Each cell reads the runs of the sweep that determine its learning rate.
     """
     paper = params.temperature_check
     for confirmation in paper.confirmations():
@@ -135,9 +135,9 @@ def train(
 ) -> None:
     """Train one network.
 
-    The stored logits are not multiplied by the inverse temperature; the logits behind
-    the rows of `Watch` are. 23 statistics describe the features of a plain training at
-    inverse temperature 1.
+    The stored logits are not multiplied by the inverse temperature, but those from
+    which `Watch` computes its rows are. If the start is plain and the inverse
+    temperature 1, the 23 dataset statistics of the features are stored too.
     """
     data = training_sets(job.inputs["data"], root, looks.text)
     sets = data.sets
@@ -176,7 +176,7 @@ def train(
 
 
 def confirm(job: Job, *, rates: dict[str, float], **plan: Any) -> None:
-    """Train with the learning rate of the sweep's best validation accuracy."""
+    """Train with the learning rate that has the best mean validation accuracy."""
     accuracies: dict[float, list[float]] = {}
     for key, rate in rates.items():
         trainings = [
@@ -191,7 +191,7 @@ def confirm(job: Job, *, rates: dict[str, float], **plan: Any) -> None:
 
 
 def _accuracy(training: Artifact) -> float:
-    """The validation accuracy; a diverged training counts as a random guess."""
+    """The validation accuracy; a diverged run counts as random guessing."""
     record = training.json("record.json")
     if record["diverged"]:
         return 1 / float(record["classes"])
