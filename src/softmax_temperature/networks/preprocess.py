@@ -71,7 +71,7 @@ class Preprocess:
         return mean, std
 
     def _square(self, images: Tensor) -> Tensor:
-        """Repeat grey channels, order, resize and crop; (n, 3, size, size) uint8."""
+        """Make three ordered channels, resize and crop: (n, 3, size, size) uint8."""
         # Imported here because the import loads torch's compiler, which takes two
         # seconds.
         from torchvision.transforms.v2 import functional

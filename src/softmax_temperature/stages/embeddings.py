@@ -26,7 +26,7 @@ from softmax_temperature.stages import BACKBONES, PREPARED, stage
 
 @stage
 def embed(params: Params) -> Iterator[Cell]:
-    """One cell per data set and backbone. Missing weights are errors of their cells."""
+    """One cell per data set and backbone; missing weights fail only their own cells."""
     root = params.data.root
     digests: dict[str, str | None] = {}
     for data, name in params.embedded_pairs():

@@ -3,8 +3,8 @@
 The samples are images, pixels, texts, trees or sentences.
 
 Images are gathered on the device and augmented as uint8, without worker processes. All
-randomness depends only on the seed and the number of the epoch, so that an interrupted
-training resumes with equal bits on a CPU.
+randomness depends only on the seed and the number of the epoch, so that on a CPU an
+interrupted run resumes bit for bit.
 """
 
 from softmax_temperature.training.samples import ImageSet, Samples

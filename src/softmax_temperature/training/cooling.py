@@ -15,21 +15,22 @@ from softmax_temperature.training.pixels import BATCH, pixel_logits, pixel_table
 from softmax_temperature.training.samples import ImageSet, Samples
 from softmax_temperature.training.trainer import Callback, Diverged, Trainer
 
-# Deviation: the paper sets 320 images aside for Cooling but does not say on how many of
-# their 21 million pixels the temperature is fitted. We use a random choice, the same
-# after every epoch, because one number needs no more pixels and neighbouring pixels are
-# nearly equal. Pixels without a class are excluded first.
+# Deviation: the temperature is fitted on at most this many randomly chosen pixels, the
+# same after every epoch, because one number needs no more pixels and neighbouring
+# pixels are nearly equal. Pixels without a class are excluded first. The paper sets 320
+# images aside for Cooling but does not say on how many of their 21 million pixels it
+# fits the temperature.
 MOST_PIXELS = 200_000
 
 
 class CoolingCallback(Callback):
-    """Cools a network on held-out samples, once per epoch or per `period` batches.
+    """Cools a network on held-out samples, once per epoch or every `period` batches.
 
-    If the period is in batches, add `after_batch` to the trainer's list (see
-    `TrainingRun.run`). Each Cooling adds a row to `temperatures`: `cooling` and `epoch`
-    (from 1), `applied` (the factor that divided the logits), `total` (the product of
-    all factors so far) and `at_bound` (whether there was no best temperature, so that
-    nothing changed).
+    If the period is in batches, append `after_batch` to `trainer.after_batch`
+    (`TrainingRun.run` does this itself). Each time the network is cooled,
+    `temperatures` gets a row: `cooling` and `epoch` (from 1), `applied` (the factor
+    that divided the logits), `total` (the product of all factors so far) and `at_bound`
+    (whether there was no best temperature, so that nothing changed).
 
     Raises LeakError for test data, and Diverged if a logit or temperature is not
     finite.
@@ -90,10 +91,10 @@ class CoolingCallback(Callback):
 
 
 class PixelCoolingCallback(Callback):
-    """Last-layer Cooling after each epoch of a network that classifies pixels.
+    """Cools the last layer of a network that classifies pixels, after each epoch.
 
     The temperature is fitted on the pixels of held-out images that are not `void`, or
-    on at most `most` of them, drawn with `seed`. The state is in the network. Raises
+    on at most `most` of them, drawn with `seed`. All state is in the network. Raises
     LeakError for test images.
     """
 

@@ -13,11 +13,11 @@ from softmax_temperature.data.splits import Part
 from softmax_temperature.losses.focal import focal_loss
 from softmax_temperature.params.focal import LinearTraining
 
-# Deviation: appendix C describes its data only in words. They match scikit-learn's
-# make_classification with these settings: corners at +-2 give the side of 4, and unit
-# normals are mixed by a random matrix in each cluster. flip_y draws a label anew for 10
-# % of the points, so about 5 % of all labels change. If the authors changed the labels
-# of 10 %, their task is harder.
+# Deviation: our data come from scikit-learn's make_classification with these settings,
+# which match appendix C's description in words: corners at +-2 give the side of 4, and
+# unit normals are mixed by a random matrix in each cluster. flip_y draws a label anew
+# for 10 % of the points, so about 5 % of all labels change. If the authors changed the
+# labels of 10 %, their task is harder.
 SETTINGS = {
     "n_features": 2,
     "n_redundant": 0,
@@ -30,8 +30,8 @@ SETTINGS = {
 def make_data(train: int, test: int, *, seed: int) -> tuple[Part, Part]:
     """Draw a training and a test set.
 
-    Two classes of two clusters each are at the corners of a square, and some labels are
-    wrong.
+    The two classes have two clusters each, at the corners of a square, and some labels
+    are wrong.
     """
     # Imported here because the import loads scipy.stats and pandas, which takes a
     # second.
@@ -51,7 +51,7 @@ def make_data(train: int, test: int, *, seed: int) -> tuple[Part, Part]:
 def fit(
     task: LinearTraining, gamma: float, *, seed: int
 ) -> tuple[dict[str, Tensor], dict[str, float]]:
-    """Train one loss on one draw of the data; returns tensors and the accuracies.
+    """Train one loss on one draw of the data; return tensors and the accuracies.
 
     Norms are per epoch; everything else is from the last epoch.
     """
@@ -90,11 +90,12 @@ def train_logistic(
     points: Tensor, labels: Tensor, gamma: float, *, epochs: int, lr: float
 ) -> Tensor:
     """The weights (epochs, features) after each step on the mean focal loss."""
-    # Deviation: we read "a simple 2-parameter logistic regression" in two dimensions as
-    # two weights without a bias; the centres are placed around the origin, so the best
-    # boundary passes through it. Deviation: the text names gradient descent but not its
-    # step size, length or start. Every step uses all training points, and the weights
-    # start at zero, which favours no direction and is the same for every loss.
+    # Deviation: the model has two weights and no bias, because we read "a simple
+    # 2-parameter logistic regression" in two dimensions so; the centres are placed
+    # around the origin, so the best boundary passes through it.
+    # Deviation: every step uses all training points, and the weights start at zero,
+    # which favours no direction and is the same for every loss. The text names gradient
+    # descent but not its step size, length or start.
     weights = points.new_zeros(points.shape[1], requires_grad=True)
     path = points.new_empty(epochs, points.shape[1])
     for epoch in range(epochs):

@@ -1,4 +1,4 @@
-"""Training of whole backbones of any library, with their own preprocessing."""
+"""Training of whole backbones from any library, with their own preprocessing."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -27,7 +27,7 @@ class PreprocessedImages(Samples):
 
 
 class WholeNetwork(nn.Module):
-    """A network in the form of the training loop.
+    """A network in the form that the training loop expects.
 
     Its `classifier` is an identity after the logits.
     """

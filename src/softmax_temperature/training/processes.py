@@ -1,11 +1,11 @@
-"""One training in several processes, one per GPU, which divide every batch.
+"""One run in several processes, one per GPU, which divide every batch.
 
 `torchrun` starts them. Each process computes the logits of its share of a batch and
 receives the logits of the other shares, so that every process computes the loss of the
 whole batch, even if the loss couples samples. The gradients of the shares are added up.
-Batches, steps and weights equal a single process's up to the rounding of sums; dropout
-draws other masks. Batch norm needs the statistics of the whole batch, which torch
-gathers only on GPUs: without GPUs a network with batch norm is refused.
+Batches, steps and weights equal those of a single process up to the rounding of sums,
+but dropout draws other masks. Batch norm needs the statistics of the whole batch, which
+torch gathers only on GPUs: without GPUs a network with batch norm is refused.
 """
 
 from collections.abc import Callable
@@ -30,9 +30,9 @@ class Processes:
         self.rank = rank
 
     def train_together(self, network: nn.Module, batch_size: int) -> nn.Module:
-        """The network to call when training.
+        """Return the network to call in training.
 
-        Its gradients become sums over all processes, and batch norms are replaced.
+        Its gradients are sums over all processes, and its batch norms are synchronised.
         Raises ValueError if the batch cannot be divided evenly, or for a batch norm
         that is frozen or not on a GPU.
         """
@@ -85,7 +85,7 @@ class Processes:
     ) -> tuple[Tensor, ...]:
         """The results (n, ...) of a row-wise function of rows (n, ...), on the CPU.
 
-        Each process computes a part of them.
+        Each process computes a part of the results.
         """
         if self.count == 1:
             return compute(rows)

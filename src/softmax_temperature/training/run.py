@@ -19,9 +19,10 @@ from softmax_temperature.training.trainer import Callback, Diverged, Trainer, tr
 class TrainingRun:
     """A network in training, and the output files of its cell.
 
-    `seed` draws order and augmentation. All arms have the same seed, so that their
-    differences are paired. A training that diverged is a result: its record says so,
-    its weights and rows end at the last finite values, and it has no logits.
+    `seed` determines the order and the augmentation of the samples. All arms use the
+    same seeds, so that their differences are paired. A run that diverged is a result:
+    its record says so, its weights and rows end at the last finite values, and it has
+    no logits.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class TrainingRun:
         self._job = job
 
     def run(self, **callbacks: Callback | None) -> None:
-        """Train to the end of the recipe, or until the training diverges.
+        """Train to the end of the recipe, or until training diverges.
 
         The callbacks are called after each epoch, in the given order.
         """
@@ -84,7 +85,7 @@ class TrainingRun:
         write_json(self._job.output / file, content)
 
     def save_record(self, about: Mapping[str, Any]) -> None:
-        """Write `record.json`: `about`, the training's length, and its divergence."""
+        """Write `record.json`: `about`, the run's length, and whether it diverged."""
         recipe = self.trainer.recipe
         record = {
             "epochs": recipe.epochs,

@@ -30,7 +30,7 @@ class Samples:
         return cls(part.data, part.labels, part.split)
 
     def for_fitting(self) -> Self:
-        """These samples for a fit of weights or a number; test data raise LeakError."""
+        """These samples, for fitting weights or a number; test data raise LeakError."""
         refuse_test(self.split, type(self).__name__)
         return self
 
@@ -38,7 +38,7 @@ class Samples:
         return len(self.labels)
 
     def to(self, device: str) -> Self:
-        """Move the samples to the memory from which a training on a device reads."""
+        """Move the samples to the memory from which training on a device reads them."""
         inputs = self.inputs.to(device)
         labels = self.labels.to(device)
         return replace(self, inputs=inputs, labels=labels)
@@ -66,7 +66,7 @@ class Samples:
     def check(self, recipe: Recipe) -> None:
         """Raise ValueError for a recipe that cannot train these samples.
 
-        Such a recipe is for images.
+        Such a recipe augments or normalises images.
         """
         names = ("crop_padding", "flip", "mean", "std")
         asked = {name: getattr(recipe, name) for name in names}
@@ -195,7 +195,7 @@ def _per_channel(values: list[float], device: torch.device) -> Tensor:
 def to_rgb(images: Tensor, size: int | None = None) -> Tensor:
     """Images (n, 1 or 3, height, width) uint8 as RGB.
 
-    They are resized to squares of `size` pixels by torchvision's method.
+    They are resized to squares of `size` pixels with torchvision's method.
     """
     if size is not None and images.shape[2:] != (size, size):
         resized = F.interpolate(
@@ -208,7 +208,7 @@ def to_rgb(images: Tensor, size: int | None = None) -> Tensor:
 def augment(images: Tensor, drawn: Tensor, crop_padding: int) -> Tensor:
     """Pad images (n, channels, height, width), crop and mirror them.
 
-    `ImageSet.draw` makes the shifts and the mirroring (focal paper, appendix E).
+    `ImageSet.draw` draws the shifts and the mirroring (focal paper, appendix E).
     """
     count, _, height, width = images.shape
     along = torch.arange(max(height, width, count), device=images.device)

@@ -12,8 +12,8 @@ from torch import Tensor
 from softmax_temperature.metrics.checks import ArgumentError
 from softmax_temperature.runner.progress import say
 
-# Number of plain steps, in which libraries choose kernels and the optimizer creates its
-# state.
+# Number of plain steps before the capture, in which libraries choose kernels and the
+# optimizer creates its state.
 WARM_UP = 3
 
 

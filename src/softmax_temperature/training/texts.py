@@ -56,8 +56,8 @@ class TreeSet(HostSamples):
         return replace(self, labels=self.inputs[..., LABEL])
 
 
-# Deviation: the text does not say how the losses of nodes are combined. As in the
-# released code, we sum them over a tree and average over the trees of a batch. This
+# Deviation: as in the released code, we sum the losses of nodes over a tree and average
+# over the trees of a batch; the text does not say how they are combined. This
 # determines the size of the embedding's plain steps and the relative weight of the
 # weight decay. Equation 15 of Tai et al. 2015 averages over nodes.
 

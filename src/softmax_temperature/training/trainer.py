@@ -28,18 +28,18 @@ class Diverged(ArithmeticError):
 
 
 class Trainer:
-    """A network with a `classifier`, trained in place by a recipe, and its optimizer.
+    """Trains a network with a `classifier` in place, according to a recipe.
 
     The order of the samples, their augmentation and dropout depend only on the seed and
     the number of the epoch. `loss` is the mean over the samples of the last epoch, NaN
     before the first.
 
-    `after_batch` are functions called after each step, while its gradients still exist.
-    They may change the network, the optimizer and the state of a callback, and leave
-    the network in training mode.
+    `after_batch` lists the functions to call after each step, while its gradients still
+    exist. They may change the network, the optimizer and the state of a callback, and
+    leave the network in training mode.
 
-    Raises LeakError for test data, and ValueError if the samples cannot be trained by
-    the recipe, or not by several processes.
+    Raises LeakError for test data, and ValueError if the recipe does not suit the
+    samples, or several processes cannot train the network.
     """
 
     def __init__(
@@ -84,7 +84,8 @@ class Trainer:
     def capture_steps(self) -> str | None:
         """Replay all further steps as a CUDA graph.
 
-        Returns None if it can. Otherwise prints the reason and returns it.
+        Returns None if the steps can be captured, or on a CPU, where nothing is
+        captured. Otherwise prints the reason and returns it.
         """
         if self.device == "cpu":
             return None
@@ -127,7 +128,7 @@ class Trainer:
         self.loss = loss
 
     def _draw_epoch(self) -> Tensor:
-        """All random numbers of the epoch's samples, in one tensor.
+        """Draw all random numbers for the epoch's samples, in one tensor.
 
         The tensor has a table for each batch: the rows of its samples, then their
         random numbers.
@@ -220,7 +221,7 @@ class Trainer:
         self.epochs_done = state["epochs_done"]
         self.loss = state["loss"]
         if self._graph is not None:
-            # The graph refers to the optimizer's previous tensors.
+            # The old graph refers to the optimizer's previous tensors.
             self.capture_steps()
 
     def _step(self, number: int, table: Tensor, label_rows: Tensor) -> Tensor:
@@ -296,10 +297,11 @@ class Callback:
 
 
 def train(trainer: Trainer, callbacks: Mapping[str, Callback], job: Job) -> bool:
-    """Train for the epochs of the recipe, and return whether the training diverged.
+    """Train for the epochs of the recipe, and return whether training diverged.
 
-    It starts from the job's checkpoint if there is one. The callbacks are called in
-    this order after each epoch. A diverged training ends with its last finite state.
+    Training starts from the job's checkpoint if there is one. The callbacks are called
+    in the order of the mapping after each epoch. A run that diverges ends in its last
+    finite state.
     """
     parts: dict[str, Trainer | Callback] = {"trainer": trainer, **callbacks}
 
@@ -367,7 +369,7 @@ def _optimizer(
 ) -> torch.optim.Optimizer:
     """The recipe's optimizer.
 
-    On a GPU one kernel updates all parameters, if torch has it.
+    On a GPU one kernel updates all parameters, if torch has such a kernel.
     """
     parameters = list(network.parameters())
     fused = on_gpu or None

@@ -1,4 +1,4 @@
-"""Records of a training after its epochs: metrics of splits, norms, best epoch."""
+"""Records of a run after its epochs: metrics of the splits, norms, the best epoch."""
 
 import copy
 import math
@@ -27,13 +27,13 @@ from softmax_temperature.training.trainer import (
 # edges.
 NORM_EDGES = tuple(10 ** (power / 4) for power in range(-24, 9))
 RELIABILITY_BINS = 25  # The number of bins in Figure A.1.
-# Samples per batch of gradient norms, because a loss that couples samples compares all
-# pairs.
+# Samples per batch when gradient norms are computed. The batch is limited because a
+# loss that couples samples compares all pairs.
 _BATCH = 500
 
 
 class Watch(Callback):
-    """Metrics of the splits after epochs, and details of the training samples.
+    """Records metrics of the splits after epochs, and details of the training samples.
 
     `history` has a row for each evaluated epoch and split: `epoch`, `split`, `loss`,
     `weight_norm`, `feature_norm` (the mean) and the values of `describe_logits`.
@@ -42,9 +42,10 @@ class Watch(Callback):
     A.1), with None for the means of an empty bin.
 
     Epochs count from 1. The watch evaluates every `every`-th epoch, the first epoch,
-    the last `final` epochs, and the epochs in the two sets. `history` describes the
-    logits multiplied by the loss's inverse temperature. Raises ValueError if samples
-    are passed as another split.
+    the last `final` epochs, and the epochs in `gradient_epochs` and
+    `reliability_epochs`. `history` describes the logits multiplied by the loss's
+    inverse temperature. Raises ValueError if samples are passed under the name of
+    another split.
     """
 
     kept = ("history", "gradient_norms", "reliability")
@@ -165,13 +166,13 @@ class BestEpoch(Callback):
 
 
 class Norms(Callback):
-    """Norms of logits, weights and gradients (cooling paper, section 3.3).
+    """Records norms of logits, weights and gradients (cooling paper, section 3.3).
 
-    Add `after_batch` to the trainer's list. A row of `history` has four entries:
-    `epoch`; `logit_norm`, the mean over held-out `inputs` after the epoch;
-    `weight_norm`, the norm of all parameters after the epoch; and `gradient_norm`, the
-    norm of the whole gradient that the optimizer used, averaged over the epoch's
-    batches.
+    Append `after_batch` to `trainer.after_batch` (`TrainingRun.run` does this itself).
+    A row of `history` has four entries: `epoch`; `logit_norm`, the mean over held-out
+    `inputs` after the epoch; `weight_norm`, the norm of all parameters after the epoch;
+    and `gradient_norm`, the norm of the whole gradient that the optimizer used,
+    averaged over the epoch's batches.
     """
 
     def __init__(self, inputs: Tensor) -> None:

@@ -83,7 +83,7 @@ def set_embedding(network: nn.Module, vectors: Tensor) -> None:
 
 
 def freeze_embedding(network: nn.Module) -> None:
-    """Make a network's word embedding a buffer, which no training changes."""
+    """Make a network's word embedding a buffer, which training does not change."""
     embedding = embedding_of(network)
     weight = embedding.weight.detach()
     del embedding.weight
@@ -96,8 +96,8 @@ class EmbeddingSteps:
     Append it to `Trainer.after_batch`.
     """
 
-    # Deviation: appendix E says that the vectors were tuned but not how. We use the
-    # released code's plain steps of 0.1.
+    # Deviation: we use the released code's plain steps of 0.1, because appendix E says
+    # that the vectors were tuned but not how.
 
     def __init__(self, trainer: Trainer, step: float) -> None:
         self._weight = embedding_of(trainer.network).weight
@@ -109,7 +109,7 @@ class EmbeddingSteps:
                 if parameter is not self._weight
             ]
             group["params"] = others
-        # By now Adagrad has created its state for the embedding.
+        # Adagrad has already created its state for the embedding.
         trainer.optimizer.state.pop(self._weight, None)
 
     @torch.no_grad()

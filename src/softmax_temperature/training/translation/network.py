@@ -16,10 +16,10 @@ from softmax_temperature.training.translation.sentences import (
     Ragged,
 )
 
-# Deviation: torch's layers also apply dropout to attention weights and the inner units
-# of the feed-forward layers, not only to the outputs of sublayers and the embeddings.
-# Vaswani et al. average the last five checkpoints; we keep the weights of the epoch
-# with the lowest validation NLL without averaging.
+# Deviation: dropout also acts on attention weights and on the inner units of the
+# feed-forward layers, because torch's layers apply it there; Vaswani et al. apply it
+# only to the outputs of sublayers and the embeddings. We keep the weights of the epoch
+# with the lowest validation NLL; Vaswani et al. average the last five checkpoints.
 
 
 class TranslationTransformer(nn.Module):
@@ -142,7 +142,8 @@ def translate(
 ) -> list[list[int]]:
     """The tokens of each translation, without END.
 
-    The network is in evaluation mode and float32; `temperature` divides the logits.
+    The network computes in evaluation mode and float32; `temperature` divides the
+    logits.
     """
     network.eval()
     order = sources.lengths.argsort(stable=True)
@@ -161,7 +162,7 @@ def translate(
 
 @torch.no_grad()
 def _steps(network: TranslationTransformer, sources: Tensor) -> Step:
-    """The logits of the next token.
+    """A function from prefixes to the logits of the next token.
 
     Prefixes are recomputed each time, which is simple and no slower for short
     sentences.

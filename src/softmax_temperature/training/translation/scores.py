@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 BINS = 15
 
-# Deviation: Vaswani et al. report BLEU of tokenised text with compounds split; the
-# focal paper does not say which BLEU it reports. We use sacrebleu's default: plain
-# text, case-sensitive, tokenised by the rules of mteval-v13a, smoothed if an n-gram
-# never matches.
+# Deviation: we report sacrebleu's default BLEU: plain text, case-sensitive, tokenised
+# by the rules of mteval-v13a, smoothed if an n-gram never matches. Vaswani et al.
+# report BLEU of tokenised text with compounds split; the focal paper does not say which
+# BLEU it reports.
 
 
 def bleu(translations: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
@@ -48,15 +48,15 @@ def bleu(translations: Sequence[str], references: Sequence[str]) -> dict[str, An
     }
 
 
-# Deviation: the paper does not say for which predictions it measures the calibration
-# error of a translation. As in Müller et al. (2019), we rate the next token given the
-# true tokens before it, over all target tokens and the sentence's end.
+# Deviation: as in Müller et al. (2019), we measure the calibration error of the next
+# token given the true tokens before it, over all target tokens and the sentence's end.
+# The paper does not say for which predictions it measures the error.
 
 
 def calibration_by_temperature(
     batches: Iterable[tuple[Tensor, Tensor]], temperatures: Sequence[float]
 ) -> list[dict[str, Any]]:
-    """ECE and NLL per temperature, streamed: the predictions may exceed the memory.
+    """ECE and NLL per temperature, streamed because predictions may exceed the memory.
 
     `batches` of logits (n, classes) and labels (n,) are read once; `temperatures`
     divide the logits. Each temperature has a row: `temperature`, `ece` (15 bins, a
@@ -99,7 +99,7 @@ def calibration_by_temperature(
 def _pieces(
     batches: Iterable[tuple[Tensor, Tensor]],
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Batches in pieces that limit the temporaries."""
+    """Split batches into pieces, to limit the size of temporaries."""
     for logits, labels in batches:
         rows = max(1, CHUNK // logits.shape[1])
         yield from zip(logits.split(rows), labels.split(rows), strict=True)
@@ -183,7 +183,7 @@ def evaluate(
 
 
 class TokenScores(Callback):
-    """Scores a training on the tokens of `batches` after each epoch.
+    """Scores the network on the tokens of `batches` after each epoch.
 
     A row of `history` has `epoch`, `loss`, `nll`, `accuracy` and `ece`.
     """

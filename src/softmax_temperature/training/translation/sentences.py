@@ -36,7 +36,7 @@ class Ragged:
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[int]]) -> Ragged:
-        """These rows, on the CPU."""
+        """Concatenate rows, on the CPU."""
         ends = torch.tensor(list(accumulate(map(len, rows))), dtype=torch.int64)
         values = torch.tensor(list(chain.from_iterable(rows)), dtype=torch.int32)
         return cls(values, ends)
@@ -101,7 +101,7 @@ class SentencePairs:
         return SentencePairs(sources, targets, self.split)
 
     def teacher_forced(self, rows: Tensor) -> Tensor:
-        """The network's inputs of some pairs, (b, 2, length).
+        """The network's inputs for some pairs, (b, 2, length).
 
         They are the source, and START and the target without END.
         """
@@ -114,10 +114,10 @@ class SentencePairs:
         return torch.stack([sources, decoder_inputs], dim=1)
 
 
-# Deviation: Vaswani et al. batch pairs "by approximate sequence length", about 25,000
-# tokens of each language. As in fairseq, we choose the pairs of a batch once:
-# neighbours when sorted by length, with pairs of equal length in random order. The
-# order of the batches is new each epoch. Padding counts as tokens.
+# Deviation: as in fairseq, we choose the pairs of a batch once: neighbours when sorted
+# by length, with pairs of equal length in random order. The order of the batches is new
+# each epoch, and padding counts as tokens. Vaswani et al. batch pairs "by approximate
+# sequence length", about 25,000 tokens of each language.
 
 
 @dataclass(frozen=True)

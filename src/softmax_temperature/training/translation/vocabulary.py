@@ -24,9 +24,10 @@ from softmax_temperature.training.translation.sentences import (
 # find them in sentences.
 _RESERVED = ("< padding >", "< start >", "< end >", "< unknown >")
 
-# Deviation: Vaswani et al. use 37,000 pieces by byte-pair encoding, which the focal
-# paper adopts; they do not say what the pieces divide. We divide runs without spaces
-# and punctuation marks, which stand alone; a space belongs to the following run.
+# Deviation: our pieces divide runs without spaces and punctuation marks; punctuation
+# marks stand alone, and a space belongs to the following run. Vaswani et al. use 37,000
+# pieces by byte-pair encoding, which the focal paper adopts; they do not say what the
+# pieces divide.
 
 
 class Vocabulary:
