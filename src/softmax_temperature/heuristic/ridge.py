@@ -355,7 +355,7 @@ class Study:
         return np.asarray(best - self.accuracy(rows, inverse_temperatures))
 
     def best_constant(self, rows: Rows) -> float:
-        """The inverse temperature of the grid that loses least accuracy on average."""
+        """The inverse temperature on the grid with the smallest mean accuracy loss."""
         curves = self.accuracies[rows]
         lost = curves.max(axis=1, keepdims=True) - curves
         return float(self.grid[lost.mean(axis=0).argmin()])

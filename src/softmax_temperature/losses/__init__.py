@@ -86,7 +86,7 @@ __all__ = [*_MODULES]  # noqa: PLE0604 - its keys are strings
 
 
 def __getattr__(name: str) -> Any:
-    """Import the module of a name when the name is first used.
+    """Import a name's module when the name is first used.
 
     The pipeline imports the modules directly, so that a cell's code digest covers only
     its own loss.

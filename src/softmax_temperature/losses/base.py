@@ -37,7 +37,7 @@ class Loss(nn.Module):
 
     @classmethod
     def from_options(cls, **options: Any) -> Self:
-        """The loss for a training, from its `options` in params.yaml."""
+        """Make the loss from its `options` in params.yaml."""
         return cls(**options)
 
     def forward(
@@ -54,8 +54,8 @@ class Loss(nn.Module):
 class SampleLoss(Loss):
     """A loss that is a mean or sum over samples.
 
-    Called with logits (n, classes) and labels (n,), or (n, classes, ...) and (n, ...).
-    A subclass defines `losses`, and `soft_losses` if its loss is defined for soft
+    It is called with logits (n, classes) and labels (n,), or (n, classes, ...) and (n,
+    ...). A subclass defines `losses`, and `soft_losses` if its loss is defined for soft
     labels: probabilities, floating point, of the shape of the logits.
 
     Args:
@@ -184,14 +184,14 @@ class SampleLoss(Loss):
         self._first_rows = None if self._is_judged else rows
 
     def class_weights(self, classes: int, dtype: torch.dtype) -> Tensor | None:
-        """The class weights as a dtype; ValueError unless their shape is (classes,)."""
+        """The class weights in a dtype; ValueError unless their shape is (classes,)."""
         if self.weight is None:
             return None
         check_weighted_classes(self.weight, classes)
         return self.weight.to(dtype)
 
     def extra_repr(self) -> str:
-        """The arguments, for `repr`."""
+        """The arguments as text, for `repr`."""
         names = (*self.arguments, "ignore_index", "reduction")
         shown = [f"{name}={getattr(self, name)!r}" for name in names]
         if self.weight is not None:
@@ -222,7 +222,7 @@ def widened(tensor: Tensor) -> Tensor:
 
 
 def reduced(losses: Tensor, reduction: str) -> Tensor:
-    """The losses of samples, shape (n,), reduced or unchanged."""
+    """Reduce the losses of samples, shape (n,), or return them unchanged."""
     check_reduction(reduction)
     if reduction == "none":
         return losses

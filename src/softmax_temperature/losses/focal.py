@@ -37,9 +37,9 @@ def focal_loss(
     Raises:
         ValueError: If a shape, a value or `reduction` is wrong.
     """
-    # Deviation: the released code sums over the batch by default, which multiplies the
-    # gradient by the batch size. The paper defines the loss of one sample; the default
-    # here is the mean over samples. "sum" gives the released objective.
+    # Deviation: by default we take the mean over samples; the paper defines the loss of
+    # one sample. The released code sums over the batch by default, which multiplies the
+    # gradient by the batch size; "sum" gives this objective.
     check_batch(logits, labels)
     check_gamma(gamma)
     wide = widened(logits)
@@ -77,8 +77,8 @@ def soft_focal_terms(logits: Tensor, targets: Tensor, gamma: float | Tensor) -> 
 class FocalLoss(SampleLoss):
     """Focal loss, -(1 - p)^gamma log p, in nats (focal paper, section 4).
 
-    Called with logits (n, classes) and labels (n,), or (n, classes, ...) and (n, ...).
-    Labels may be probabilities of the shape of the logits.
+    It is called with logits (n, classes) and labels (n,), or (n, classes, ...) and (n,
+    ...). Labels may be probabilities of the shape of the logits.
 
     Args:
         gamma: Focusing parameter, at least 0; 0 gives the cross-entropy.

@@ -35,9 +35,9 @@ def mmce(
 ) -> Tensor:
     """Maximum mean calibration error of a batch (Kumar, Sarawagi and Jain, ICML 2018).
 
-    The square root of sum_ij (c_i - r_i)(c_j - r_j) k(r_i, r_j) / n^2, where r is the
-    confidence, c is 1 for a correct prediction and 0 otherwise, and k(r, s) = exp(-|r -
-    s| / kernel_width). If the value is zero, its gradient is zero too.
+    The value is the square root of sum_ij (c_i - r_i)(c_j - r_j) k(r_i, r_j) / n^2,
+    where r is the confidence, c is 1 for a correct prediction and 0 otherwise, and k(r,
+    s) = exp(-|r - s| / kernel_width). If the value is zero, its gradient is zero too.
 
     Args:
         logits: Shape (n, classes), n at most 16,384; -inf for masked classes.
@@ -54,8 +54,8 @@ def mmce(
     confidences, complements, correct = _top_label(logits, labels)
     residuals = torch.where(correct, complements, -confidences) / len(confidences)
     square = residuals @ _kernel(confidences, kernel_width) @ residuals
-    # Deviation: the released code returns the square. The definition that it cites
-    # takes the square root, which is the default here.
+    # Deviation: by default we take the square root, as in the definition that the
+    # released code cites. The released code returns the square.
     if as_released:
         return square.to(logits.dtype)
     return _safe_root(square).to(logits.dtype)
@@ -96,9 +96,9 @@ def _weighted_penalty(
     if not as_released:
         residuals = right_mean - wrong_mean
         return _safe_root(residuals @ kernel @ residuals).to(logits.dtype)
-    # Deviation: the second division by the number of pairs, 1e-5 and 1e-10 come from
-    # the released code. The sum of its terms can fall below -1e-10, and it then returns
-    # NaN; we clamp the sum at zero.
+    # Deviation: we clamp the sum of the terms at zero, because it can fall below
+    # -1e-10, for which the released code returns NaN. The second division by the number
+    # of pairs, 1e-5 and 1e-10 come from the released code.
     to_right = kernel @ right_mean
     to_wrong = kernel @ wrong_mean
     square = right_mean @ to_right / (right * right + 1e-5)

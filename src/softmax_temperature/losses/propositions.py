@@ -128,7 +128,7 @@ def _proposition_1(
 def _last_layer_gradients(
     features: Tensor, weights: Tensor, labels: Tensor, gamma: float
 ) -> Tensor:
-    """Gradient of each sample's focal loss in the last layer, (n, parameters)."""
+    """Last-layer gradient of each sample's focal loss, (n, parameters)."""
     # Every sample gets a copy of the weights, so that one backward pass separates them.
     copies = weights.expand(len(features), -1, -1).clone().requires_grad_()
     logits = torch.einsum("nf,nfc->nc", features, copies)

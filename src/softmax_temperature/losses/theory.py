@@ -75,8 +75,9 @@ def gamma_star(p0: float | Tensor) -> Tensor:
 
 
 def _by_lambert(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    # Deviation: the released code adds 1e-12 inside W and takes the real part; below
-    # `NEAR_HALF` the argument is above the branch point, -1/e, without it.
+    # Deviation: we add nothing to the argument of W, because below `NEAR_HALF` it is
+    # above the branch point, -1/e. The released code adds 1e-12 and takes the real
+    # part.
     log_a = np.log1p(-p)
     b = p * np.log(p)
     ratio = (1 - p) / b

@@ -102,9 +102,9 @@ def adaptive_calibration_error(
     the correct and the wrong samples are split between both bins in the same
     proportion. Arguments, return and errors as in `expected_calibration_error`.
     """
-    # Deviation: the released code interpolates bin edges between sorted confidences and
-    # leaves the bins open on the left. That drops the smallest confidence and every
-    # sample tied with it.
+    # Deviation: we use all samples. The released code interpolates bin edges between
+    # sorted confidences and leaves the bins open on the left, which drops the smallest
+    # confidence and every sample tied with it.
     confidences, correct = _top_label(probs, labels, bins)
     membership = equal_mass_membership(confidences, bins)
     gaps = (correct - confidences) @ membership
@@ -119,8 +119,8 @@ def classwise_calibration_error(
     Classes that do not occur among the labels count, too. Arguments, return and errors
     as in `expected_calibration_error`.
     """
-    # Deviation: the released code averages over the classes up to the largest label
-    # that occurs.
+    # Deviation: we average over all classes. The released code averages over the
+    # classes up to the largest label that occurs.
     _check(probs, labels, bins)
     samples, classes = probs.shape
     sums = torch.zeros(classes * bins, dtype=torch.float64, device=probs.device)
@@ -253,7 +253,7 @@ def equal_width_bins(values: Tensor, bins: int) -> Tensor:
 
     Bins are closed on the right, (a, b], and the first also holds 0.
     """
-    # Comparing with the edges is exact; ceil(bins * value) puts values near an edge
+    # Comparing with the edges is exact; ceil(bins * value) can put values near an edge
     # into the wrong bin.
     edges = torch.arange(1, bins, dtype=values.dtype, device=values.device) / bins
     return torch.bucketize(values.contiguous(), edges)

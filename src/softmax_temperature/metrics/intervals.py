@@ -28,7 +28,7 @@ from softmax_temperature.metrics.calibration import (
     row_pieces,
 )
 
-# Normal quantile for one end of a 90 % interval, which misses 5 %.
+# Normal quantile for one end of a 90 % interval; each end misses 5 %.
 ONE_SIDED = NormalDist().inv_cdf(0.95)
 # Normal quantile for an end whose sign the data choose.
 TWO_SIDED = NormalDist().inv_cdf(0.975)

@@ -84,9 +84,10 @@ def calibration_report(
     Raises:
         ValueError: If a shape, value or number is wrong.
     """
-    # Deviation: the released error bars reflect the percentiles over resamples for
-    # every metric, (2 value - high, 2 value - low). After scaling, these cover the true
-    # calibration error half of the time.
+    # Deviation: our intervals are percentiles over resamples for scores, and those of
+    # `metrics.intervals` for calibration errors. The released error bars reflect the
+    # percentiles over resamples for every metric, (2 value - high, 2 value - low).
+    # After scaling, these cover the true calibration error half of the time.
     _check(logits, labels, bins, bootstrap, seed)
     arm = ArmStatistics.of(logits, labels.long(), int(bins), intervals=bootstrap > 0)
     return arm.report(bootstrap, seed)

@@ -81,7 +81,7 @@ class Samples:
         generator: torch.Generator,  # noqa: ARG002
         recipe: Recipe,  # noqa: ARG002
     ) -> Tensor:
-        """The random numbers of a batch, (numbers, batch_size) int64.
+        """Draw the random numbers of a batch, (numbers, batch_size) int64.
 
         The generator is on the CPU.
         """
@@ -188,7 +188,7 @@ class ImageSet(Samples):
 
 
 def _per_channel(values: list[float], device: torch.device) -> Tensor:
-    """Values on the [0, 1] scale in units of uint8 pixels, (1, channels, 1, 1)."""
+    """Convert values from the [0, 1] scale to uint8's scale, (1, channels, 1, 1)."""
     return 255 * channels(tuple(values), device)[None, :, None, None]
 
 

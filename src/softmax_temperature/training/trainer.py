@@ -333,9 +333,9 @@ def train(trainer: Trainer, callbacks: Mapping[str, Callback], job: Job) -> bool
 
 
 def planned_epoch(recipe: Recipe, epochs_done: float) -> float:
-    """The epoch of the written recipe that a training has reached.
+    """The epoch of the planned recipe that a run has reached.
 
-    A training of fewer epochs compresses the recipe.
+    A run of fewer epochs compresses the recipe.
     """
     return epochs_done * recipe.planned_epochs / recipe.epochs
 

@@ -118,7 +118,7 @@ class Watch(Callback):
 def scaled_epochs(
     planned: Sequence[int], epochs: int, planned_epochs: int
 ) -> frozenset[int]:
-    """Epochs of a figure of the paper, scaled to a training of another length.
+    """The epochs of a figure in the paper, scaled to a run of another length.
 
     They count from 1.
     """

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Sequence
 
-# Deviation: the paper prints "divergence" as the opposite of "converged" but does not
-# define it (section 4.2, Table 2). We call a training diverged if its loss, a logit, a
-# weight, the norm of its gradients or a temperature is no longer finite, or if it
-# collapsed: its last accuracy on training images is less than half of its peak, or its
-# final test NLL is within 2 % of guessing, the logarithm of the number of classes. A
-# training that did not diverge but was never more than 1.5 times as accurate as
-# guessing is called stuck.
+# Deviation: we call a run diverged if its loss, a logit, a weight, the norm of its
+# gradients or a temperature is no longer finite, or if it collapsed: its last accuracy
+# on training images is less than half of its peak, or its final test NLL is within 2 %
+# of guessing, the logarithm of the number of classes. A run that did not diverge but
+# was never more than 1.5 times as accurate as guessing is called stuck. The paper
+# prints "divergence" as the opposite of "converged" but does not define it (section
+# 4.2, Table 2).
 CHANCE = 1.5
 """A network has learned if its accuracy is above this multiple of guessing's."""
 COLLAPSE = 0.5

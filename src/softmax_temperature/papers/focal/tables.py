@@ -513,10 +513,10 @@ TABLES: tuple[Table, ...] = (
         losses={"CE": CE, "MMCE": MMCE, "FLSD-53": FLSD_53},
         numbers=_always(*_CONFIDENT),
     ),
-    # Deviation: the paper does not say which focal loss Table J.1 shows; we use
-    # FLSD-53, the method that it proposes. Its criteria choose among all epochs, where
-    # a short training may yield an untrained network; so we also show each criterion
-    # among the epochs near the best.
+    # Deviation: our Table J.1 shows FLSD-53, the method that the paper proposes,
+    # because the paper does not say which focal loss it shows. Its criteria choose
+    # among all epochs, and in a short run they may choose an untrained network; so we
+    # also show each criterion among the epochs near the best.
     LossTable(
         name="table_j1",
         losses={"CE": CE, "FLSD-53": FLSD_53},

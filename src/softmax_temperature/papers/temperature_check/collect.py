@@ -73,9 +73,9 @@ _FACTS_OF_FLOW = (
     "ending",
 )
 
-# Deviation: we do not know how the paper defines divergence. We call a training
-# diverged if its loss, a logit or a weight is no longer finite. A training that guesses
-# to the end has not diverged; its accuracy shows that it guesses.
+# Deviation: we call a run diverged if its loss, a logit or a weight is no longer
+# finite. A run that guesses to the end has not diverged; its accuracy shows that it
+# guesses. We do not know how the paper defines divergence.
 
 
 def collect(params: Params, folder: Path) -> None:
