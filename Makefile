@@ -2,9 +2,9 @@
 #
 # The first target that you run sets up the environment, once. This needs Python 3.11 to
 # 3.13 (choose one with `make PYTHON=python3.12 ...`) and a package index. Nothing is
-# compiled, and nothing is downloaded later. `repro`, `report`, `profile` and `data`
-# install fewer packages than the other targets. Packages that only some parameters need,
-# such as Ray, are installed once params.yaml uses them.
+# compiled. `repro`, `report`, `profile` and `data` install fewer packages than the
+# other targets. Packages that only some parameters need, such as Ray, are installed
+# once params.yaml uses them; no other package is downloaded later.
 
 PYTHON ?= python3
 SHELL := bash
@@ -81,7 +81,7 @@ clean: ## Remove the environment and the tools' caches; data and results stay
 # setuptools is installed first, from the lock: one dependency of DVC is a pure Python
 # source distribution, and without build isolation neither it nor this package downloads
 # anything unpinned. uv, also from the lock, installs the rest in a third of pip's time.
-# uv does not read pip's settings, so pip is used if only these name the index.
+# uv does not read pip's settings, so pip is used if only pip's settings name the index.
 EXTRAS := pipeline notebooks weights
 OPTIONS := --quiet --no-deps --require-hashes --no-build-isolation \
   --requirement $(VENV)/wanted.lock

@@ -1,11 +1,11 @@
 """Speed of a calibration report and a temperature search, against loops and libraries.
 
 All three implementations start from the same float64 logits, in the same process, with
-its number of threads. Each computes 90 % intervals of the accuracy, the top-5 accuracy,
-the negative log-likelihood, the Brier score, and the expected, adaptive and classwise
-calibration errors. Each also searches the paper's grid of 100 temperatures for the
-smallest expected calibration error. Ours also computes the maximum and the debiased
-error and the noise floor.
+the same number of threads. Each computes 90 % intervals of the accuracy, the top-5
+accuracy, the negative log-likelihood, the Brier score, and the expected, adaptive and
+classwise calibration errors. Each also searches the paper's grid of 100 temperatures
+for the smallest expected calibration error. Ours also computes the maximum and the
+debiased error and the noise floor.
 
 The peers compute no intervals, so we take percentiles of their metrics over 1,000
 resamples. Ours resamples only the scores. For calibration errors it uses closed-form
@@ -111,14 +111,14 @@ def overconfident_logits(samples: int, classes: int) -> tuple[Tensor, Tensor]:
 
 
 def ours(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
-    """Intervals of every metric and the temperature, by this library."""
+    """Intervals of every metric and the temperature, from this library."""
     report = calibration_report(logits, labels, bins=BINS, bootstrap=resamples)
     fit = fit_temperature(logits, labels, criterion="ece", bins=BINS)
     return report["intervals"], fit.temperature
 
 
 def by_loop(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
-    """Intervals of every metric and the temperature, by NumPy with one mask per bin."""
+    """Intervals of every metric and the temperature, from NumPy with a mask per bin."""
     scores = sample_scores(logits, labels)
     probs = torch.softmax(logits, dim=1).numpy()
     classes = labels.numpy()
@@ -175,7 +175,7 @@ def classwise_loop(probs: Floats, labels: Integers) -> float:
 
 
 def by_libraries(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
-    """Intervals and the temperature, by torchmetrics and netcal."""
+    """Intervals and the temperature, from torchmetrics and netcal."""
     scores = sample_scores(logits, labels)
     probs = torch.softmax(logits, dim=1)
     adaptive = ECE(BINS, equal_intervals=False)
@@ -202,7 +202,7 @@ def by_libraries(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
 
 
 def torchmetrics_error(probs: Tensor, labels: Tensor) -> float:
-    """Expected calibration error by torchmetrics."""
+    """Expected calibration error from torchmetrics."""
     error = multiclass_calibration_error(
         probs, labels, probs.shape[1], n_bins=BINS, norm="l1", validate_args=False
     )

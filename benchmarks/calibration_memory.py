@@ -19,7 +19,7 @@ from softmax_temperature import calibrate
 
 FULL_SIZE = (1_000, 50_257)
 QUICK_SIZE = (100, 5_000)
-FREQUENT = 50  # Words that are nearly all labels, so that both halves have them.
+FREQUENT = 50  # Nearly all labels are among these words, so that both halves have them.
 TEMPERATURE = 1.5
 ROWS = 100  # Labels are drawn for this many rows at a time, to save memory.
 

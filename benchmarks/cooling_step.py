@@ -1,10 +1,10 @@
 """Time of a Cooling step relative to the epoch before it, in every mode.
 
 The cooling paper reports 1.9 % (section 3.1). As in the paper, a small VGG trains on
-49,500 images of 32×32 pixels (here random) in batches of 64, and 500 more fit the
-temperature. A step includes everything that Cooling adds: the logits of the held-out
-images, the fit, and the changes to the network and the optimizer. Epochs and steps
-alternate, one mode after the other, and the result is the median over the rounds.
+49,500 images of 32×32 pixels (here random) in batches of 64, and the temperature is
+fitted on 500 more. A step includes everything that Cooling adds: the logits of the
+held-out images, the fit, and the changes to the network and the optimizer. Epochs and
+steps alternate, one mode after the other, and the result is the median over the rounds.
 Networks train in the machine's fastest precision.
 """
 
@@ -56,7 +56,7 @@ RECIPE = {
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
-    """Time an epoch and the Cooling after it, in every mode.
+    """Time an epoch and the Cooling step after it, in every mode.
 
     Args:
         quick: Use few images and one round.

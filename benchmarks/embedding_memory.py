@@ -61,7 +61,8 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 def measure_here(images: int) -> dict[str, Any]:
     """Embed generated images in this process.
 
-    The earlier peak must be below the peak during embedding, which is hidden otherwise.
+    The earlier peak must be below the peak during embedding, which it would hide
+    otherwise.
     """
     # Cells make this call, too.
     keep_freed_memory()

@@ -1,6 +1,6 @@
 """Check this machine's GPU: run the tests marked `gpu`, then measure speed and memory.
 
-Each training takes 100 steps; its speed and memory are compared with the values of an
+Each network is trained for 100 steps; speed and memory are compared with those of an
 H100 (80 GB, torch 2.11). The temperature grid and the Tree-LSTM are measured against
 their peers, as in `make bench`, and compared with the promises of
 `benchmarks.__main__`.

@@ -31,9 +31,9 @@ from softmax_temperature.tools.programs import run_program
 LARGE = 15.0e12
 """ResNet-50 at 11,558 images per second; WRN-16-4 reaches 19.5e12."""
 SMALL = 7.7e12
-"""Cooling's small VGG, 200,000 images per second in twelve parallel trainings."""
+"""Cooling's small VGG, 200,000 images per second in twelve parallel runs."""
 SMALL_NETWORK = 0.1e9
-# These rates are assumed: samples per second over all trainings on one GPU.
+# These rates are assumed: samples per second over all runs on one GPU.
 TEXTS = {"gru": 20_000, "text_cnn": 20_000, "tree_lstm": 2_000}
 EMBEDDED = 2_000
 TOKENS = 400_000
@@ -78,8 +78,8 @@ class Block:
     Attributes:
         stage: The stage that trains it.
         name: Its name in the parameters.
-        trainings: Its number of trainings.
-        hours: GPU-hours of all its trainings.
+        trainings: Number of its training runs.
+        hours: GPU-hours of all its training runs.
         assumed: Whether the rate is assumed, not measured.
     """
 
@@ -217,7 +217,7 @@ def _temperature_check(params: Params) -> Iterator[Block]:
 def _hours(
     network: Network, dataset: str, recipe: Recipe, *, watched: int, every: int
 ) -> float:
-    """GPU-hours of one training, including its evaluations."""
+    """GPU-hours of one training run, including its evaluations."""
     train, validation, test, side = SIZES[dataset]
     evaluations = ceil(recipe.epochs / every)
     evaluated = evaluations * (watched + validation + test)
@@ -230,7 +230,7 @@ def _hours(
 
 
 def _images_per_second(multiply_adds: float) -> float:
-    """Images per second on one GPU, summed over its trainings."""
+    """Images per second on one GPU, summed over the runs on it."""
     throughput = SMALL if multiply_adds < SMALL_NETWORK else LARGE
     return throughput / multiply_adds
 

@@ -4,11 +4,11 @@
 docs/calibration_intervals.md.
 
 Logits are normal with a given standard deviation; labels are drawn from softmax(z /
-T0). The report is the default one of `calibrate`: the temperature is fitted on a random
-half, and the intervals use the other half. The truth is the error in the same bins over
-the whole population, for the classifier before scaling and with the fitted temperature.
-It comes from 200,000 fresh logits and their exact label probabilities, so no labels are
-drawn. The simulation takes seven minutes on one core.
+T0). The report is that of `calibrate` with its defaults: the temperature is fitted on a
+random half, and the intervals use the other half. The truth is the error in the same
+bins over the whole population, for the classifier before scaling and with the fitted
+temperature. It comes from 200,000 fresh logits and their exact label probabilities, so
+no labels are drawn. The simulation takes seven minutes on one core.
 """
 
 import re
@@ -35,10 +35,10 @@ Floats = NDArray[np.float64]
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "calibration_intervals.md"
 BINS = 15
 REPETITIONS = 200
-COMPARED = 100  # The other intervals are computed only in these repetitions.
+COMPARED = 100  # The other intervals are computed only in the first repetitions.
 POPULATION = 200_000
 PIECE = 20_000
-GRID = 20  # Temperatures with exact truth; between them it is interpolated.
+GRID = 20  # Temperatures at which the truth is exact; it is interpolated between them.
 ERRORS = {
     "expected_calibration_error": "ECE",
     "adaptive_calibration_error": "AdaECE",
@@ -158,7 +158,7 @@ def summarise(setting: Setting, draws: list[Draw]) -> Coverage:
 
 
 def _target(method: str) -> str:
-    """Name of the error that a method's interval is about."""
+    """Name of the error that a method's interval should contain."""
     if method == SQUARED:
         return "squared_error"
     if method.startswith("MCE"):

@@ -1,8 +1,8 @@
-"""Speed of the 23 statistics against plain calls of scipy and scikit-learn.
+"""Speed of the 23 statistics against plain calls to scipy and scikit-learn.
 
 Both sides use the same embeddings, process and number of threads. The peer computes the
-same 23 statistics in float64 by the shortest calls of numpy, scipy (one dimension at a
-time) and scikit-learn. Its silhouette is scikit-learn's, in chunks over all pairs of
+same 23 statistics in float64 with the shortest calls to numpy, scipy (one dimension at
+a time) and scikit-learn. Its silhouette is scikit-learn's, in chunks over all pairs of
 rows, as the paper's wording requires.
 """
 
@@ -107,7 +107,7 @@ def plain_traces(unit: Array, classes: NDArray[np.int64]) -> dict[str, float]:
 def plain_dimensions(unit: Array) -> dict[str, float]:
     """Statistics over dimensions.
 
-    For two of them, it loops over dimensions: scipy's kurtosis and Shapiro-Wilk test.
+    scipy's kurtosis and Shapiro-Wilk test are called once per dimension.
     """
     dim = unit.shape[1]
     off_diagonal = ~np.eye(dim, dtype=bool)

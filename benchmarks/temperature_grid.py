@@ -8,9 +8,9 @@ the shortest plain PyTorch version of section 3.1, in float32, one temperature a
 other.
 
 The speed is also compared with the speed of bare matrix products. Ours, the peer and
-the bare products alternate in rounds. Each ratio is taken within a round and the median
-counts, so that other work on the machine slows all three alike. The program prints the
-result as JSON.
+the bare products alternate in rounds. Each ratio is taken within a round, and the
+median over rounds counts, so that other work on the machine slows all three alike. The
+program prints the result as JSON.
 """
 
 import sys
@@ -75,11 +75,12 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     Returns:
         name, size, precision, rounds; ours_seconds, peer_seconds and ratio (peer over
         ours), each for one epoch and its evaluation; embeddings_per_second of ours,
-        counted once per temperature; gpu_gibibytes, its peak GPU memory; peak_flops,
-        the rate of the fastest bare product in the same precision; peak_fraction, the
-        rate of our epoch's products over the rate of bare products in the same round;
-        half_dim_peak_fraction, the same at 512 dimensions; float32_ratio, the ratio
-        with ours in the peer's precision; peer, a sentence that describes the peer.
+        counted once per temperature; gpu_gibibytes, the peak GPU memory of ours;
+        peak_flops, the rate of the fastest bare product in the same precision;
+        peak_fraction, the rate of our epoch's products over the rate of bare products
+        in the same round; half_dim_peak_fraction, the same at 512 dimensions;
+        float32_ratio, the ratio with ours in the peer's precision; peer, a sentence
+        that describes the peer.
     """
     samples, dim, classes = QUICK_SIZE if quick else FULL_SIZE
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -172,7 +173,7 @@ def train_epochs(grid: TemperatureGridTrainer, test: Split | None = None) -> Non
 
 
 def train_one_at_a_time(train: Split, test: Split, classes: int) -> list[float]:
-    """Train the peer for one epoch per inverse temperature; returns its accuracies."""
+    """Train the peer for one epoch per inverse temperature; return its accuracies."""
     embeddings, labels = train
     test_embeddings, test_labels = test
     dim = embeddings.shape[1]

@@ -51,7 +51,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     trees = random_trees(count, generator)
     torch.manual_seed(0)
     network = TreeLSTM(WORDS + 2, embedding=300, hidden=150, dropout=0.0).to(device)
-    # The batched form gets trees in the host's memory, as in a training.
+    # The batched form gets trees in the host's memory, as it does during training.
     batched = step(network, trees, network.states)
     plain = step(network, trees.to(device), lambda batch: plain_states(network, batch))
     differences = [

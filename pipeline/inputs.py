@@ -1,4 +1,4 @@
-"""Download allowed files, and list the digests of the files in the parameters.
+"""Download allowed files, and list the digests of the files that the parameters name.
 
 Missing items are skipped and listed first on standard error; everything else runs.
 """
@@ -17,7 +17,7 @@ from softmax_temperature.tools.programs import PARAMS, ParamsFile, run_program
 
 def main(params: ParamsFile = PARAMS) -> None:
     parameters = read_params(params)
-    # A wrong name is reported now instead of by the last stage.
+    # Report a wrong name of a study now instead of in the last stage.
     require_studies(parameters)
     for line in download_missing(parameters):
         say(f"not run: data missing: {line}")
