@@ -73,7 +73,7 @@ def clustered_embeddings(
 
 
 def describe_plainly(embeddings: Tensor, labels: Tensor) -> dict[str, float]:
-    """The 23 statistics by the shortest library calls, per dimension and per class."""
+    """The 23 statistics from the shortest library calls, per dimension and class."""
     raw = embeddings.double().numpy()
     classes = labels.numpy()
     unit = raw / np.linalg.norm(raw, axis=1, keepdims=True)
