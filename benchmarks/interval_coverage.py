@@ -86,7 +86,8 @@ SETTINGS = (
 class Coverage(NamedTuple):
     """Shares and means over the repetitions of one setting."""
 
-    # Keys are calibration errors; values are for before, after and the change.
+    # Keys are calibration errors; values are those before and after scaling, and of the
+    # change.
     truth: dict[str, list[float]]  # Mean true errors.
     covered: dict[str, list[float]]  # Shares of intervals that contain the true error.
     widths: dict[str, list[float]]  # Mean widths of intervals.
@@ -269,7 +270,7 @@ def write_page(text: str) -> None:
 
 
 def _reported(report: dict[str, Any], name: str) -> list[list[float]]:
-    """Reported intervals of the error before, after, and of the change."""
+    """Reported intervals of the error before and after scaling, and of its change."""
     metrics = report["metrics"]
     change = report["differences"][name]
     return [

@@ -141,7 +141,7 @@ class Pair(NamedTuple):
 def intervals(
     before: Tensor, after: Tensor, right: Tensor, seed: int
 ) -> dict[str, list[Interval]]:
-    """Intervals of the error before, after, and of the change, by method."""
+    """Intervals of the error before and after scaling, and of its change, by method."""
     samples = len(right)
     here = Pair.of(before, after, right, torch.ones(1, samples, dtype=torch.float64))
     weights = torch.cat(list(resample_weights(samples, RESAMPLES, seed)))

@@ -53,8 +53,8 @@ def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
 def predicted_output_ratios(model: nn.Module, temperature: float) -> dict[str, float]:
     """Each module's output in the scale-equivalent network over its original output.
 
-    Lemma 3.3, by path of the module: T^(-i/L) for layer i of a chain. The last layer's
-    output is measured before the final division.
+    By path of the module. Lemma 3.3 predicts T^(-i/L) for layer i of a chain. The last
+    layer's output is measured before the final division.
     """
     outputs = plan_redistribution(model).outputs
     return {path: temperature**-power for path, power in outputs.items()}

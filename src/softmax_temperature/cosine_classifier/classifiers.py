@@ -79,7 +79,7 @@ class Batch(NamedTuple):
 
 
 class CosineClassifiers:
-    """One classifier per problem; a problem is a repeat with an inverse temperature.
+    """One classifier per problem, which is a pair of repeat and inverse temperature.
 
     Problems are ordered by repeat, then by inverse temperature.
 

@@ -219,7 +219,7 @@ def draw_pretraining_glyphs(
 
 
 def _ink(character: str, count: int, generator: np.random.Generator) -> Pixels:
-    """Draw a character `count` times in random typefaces and distortions.
+    """Draw a character `count` times in random typefaces, with random distortions.
 
     Returns (count, 32, 32) uint8, 0 for a pixel without ink and 255 for a pixel full of
     ink.

@@ -17,7 +17,7 @@ class FlatNetwork:
     Parameters and directions are vectors (p,); weights of logits are (n, classes).
 
     Args:
-        network: Copied, not changed.
+        network: The network, which is copied and not changed.
         inputs: Samples, shape (n, ...).
         frozen: Parameters by name whose logits are subtracted; see `CorrelatedPair`.
         chunk: Samples per forward pass, which bounds the memory of activations.

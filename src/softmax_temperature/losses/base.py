@@ -61,7 +61,7 @@ class SampleLoss(Loss):
     Args:
         weight: Weight of each class, shape (classes,). The mean is weighted by the
             samples' weights, as in `torch.nn.CrossEntropyLoss`; for soft labels it is
-            over samples.
+            the plain mean over samples.
         ignore_index: Label of samples that do not count, such as void pixels. None
             skips the check, which forces a GPU to synchronise.
         reduction: "mean", "sum", or "none". If no sample of a batch counts, the mean is

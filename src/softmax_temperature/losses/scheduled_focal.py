@@ -27,7 +27,7 @@ def scheduled_gamma(
     The defaults are FLSc-531 over 350 epochs.
 
     Args:
-        epoch: Counted from 0.
+        epoch: The epoch, counted from 0.
         gammas: One gamma for each interval between milestones.
         milestones: Ascending epochs at which the next gamma starts.
 

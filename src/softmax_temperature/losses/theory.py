@@ -89,9 +89,9 @@ def _by_lambert(p: NDArray[np.float64]) -> NDArray[np.float64]:
 def _by_series(p: NDArray[np.float64]) -> NDArray[np.float64]:
     """The root gamma of g(p, gamma) = 1 for p just below 0.5.
 
-    There W has a branch point, and its argument loses all digits. With
-    r = -p log p / (1 - p), log g = gamma log(1 - p) + log(1 + gamma r), and therefore
-    x - log(1 + x) = s gamma with x = gamma r and s = r + log(1 - p).
+    There W has a branch point, and the argument of W loses all significant digits. With
+    r = -p log p / (1 - p), log g = gamma log(1 - p) + log(1 + gamma r), and therefore x
+    - log(1 + x) = s gamma with x = gamma r and s = r + log(1 - p).
     """
     gap = 1 - 2 * p
     # (1 - p) log(1 - p) - p log p in terms of the gap, without cancellation.

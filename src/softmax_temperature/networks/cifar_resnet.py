@@ -1,4 +1,4 @@
-"""The residual network for 32×32 images of He et al. 2016, section 4.2."""
+"""The residual network of He et al. 2016, section 4.2, for 32×32 images."""
 
 from collections.abc import Sequence
 

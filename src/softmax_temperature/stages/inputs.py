@@ -230,8 +230,8 @@ def _data_sets(params: Params) -> Iterator[Item]:
             yield Item(
                 kind="data set",
                 key=key,
-                # A separate file lists the data sets, so that `fetch` runs again when
-                # one is added or removed.
+                # `fetch` depends on the list of these names, so it runs again when a
+                # data set is added or removed.
                 name=key if name == key else f"{key} ({name})",
                 source=name,
                 program="fetch",

@@ -114,7 +114,7 @@ def plan_of(
 
 
 def optimizer_rate(learning_rate: float, inverse_temperature: float) -> float:
-    """The optimizer's learning rate for a learning rate of the sweep.
+    """Convert a learning rate of the sweep into the optimizer's learning rate.
 
     Equal rates of the sweep give equal early dynamics at all inverse temperatures.
     """

@@ -93,7 +93,7 @@ def freeze_embedding(network: nn.Module) -> None:
 class EmbeddingSteps:
     """Trains the word embedding by separate plain steps, without weight decay.
 
-    Append it to `Trainer.after_batch`.
+    Append the object to `trainer.after_batch`.
     """
 
     # Deviation: we use the released code's plain steps of 0.1, because appendix E says

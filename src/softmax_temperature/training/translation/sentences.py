@@ -135,7 +135,7 @@ class LengthBatches(HostSamples):
     def of(cls, pairs: SentencePairs, *, tokens: int, seed: int) -> LengthBatches:
         """Batches of at most `tokens` tokens of each language, padding included.
 
-        A pair with more tokens forms a batch alone. The seed orders pairs of equal
+        A pair with more tokens forms a batch of its own. The seed orders pairs of equal
         length.
         """
         generator = torch.Generator().manual_seed(seed)
