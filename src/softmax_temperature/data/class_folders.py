@@ -158,7 +158,7 @@ def _reason_to_leave_out(
 
 
 def has_class_folders(root: Path, name: str) -> bool:
-    """Whether `NAME` below `root` has a part that holds class folders."""
+    """Whether `NAME` below `root` has a folder train, test or all."""
     return any((root / name / part).is_dir() for part in _PARTS)
 
 

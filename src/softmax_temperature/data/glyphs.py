@@ -125,7 +125,7 @@ def _class_name(character: str) -> str:
 
 
 def read_glyph_scenes(name: str, *, seed: int) -> tuple[Pixels, Pixels]:
-    """Draw "glyph-scenes-N": TRAIN_SCENES training scenes, then TEST_SCENES.
+    """Draw "glyph-scenes-N": first TRAIN_SCENES scenes to train on, then TEST_SCENES.
 
     Returns:
         Images and labels, each (scenes, 64, 64) uint8.

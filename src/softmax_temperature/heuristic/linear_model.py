@@ -39,7 +39,7 @@ class Regression(NamedTuple):
 
 
 def least_squares(values: Floats, target: Floats) -> Regression:
-    """Fit values (rows, statistics) to a target (rows,) by least squares."""
+    """Regress a target (rows,) on values (rows, statistics) by least squares."""
     mean, scale, design = standardised(values)
     intercept = float(np.average(target))
     # Deviation: among equally good solutions of the paper's least squares we take the
@@ -56,7 +56,7 @@ def least_squares(values: Floats, target: Floats) -> Regression:
 def ridge(
     values: Floats, target: Floats, penalty: float, weights: Floats | None = None
 ) -> Regression:
-    """Fit values (rows, statistics) to a target (rows,) by ridge regression.
+    """Regress a target (rows,) on values (rows, statistics) by ridge regression.
 
     The penalty acts on the standardised statistics. `weights` (rows,) have mean 1, and
     are all 1 by default.

@@ -38,7 +38,7 @@ def has_tensorflow_names(names: Collection[str]) -> bool:
 
 
 def timm_names(names: Iterable[str], network: Iterable[str]) -> dict[str, str]:
-    """Translate the names of weights to timm's names.
+    """Translate the names of weights into timm's names.
 
     Args:
         names: Names as in TensorFlow's code, such as `_blocks.3._expand_conv.weight`.

@@ -1,4 +1,4 @@
-"""Stage heuristic: the regression of the best temperature on statistics (4.3)."""
+"""Stage heuristic: regression of the best temperature on statistics (section 4.3)."""
 
 from collections.abc import Iterator
 

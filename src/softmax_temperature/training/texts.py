@@ -57,7 +57,7 @@ class TreeSet(HostSamples):
 
 
 # Deviation: as in the released code, we sum the losses of nodes over a tree and average
-# over the trees of a batch; the text does not say how they are combined. This
+# over the trees of a batch; the paper does not say how they are combined. This
 # determines the size of the embedding's plain steps and the relative weight of the
 # weight decay. Equation 15 of Tai et al. 2015 averages over nodes.
 
