@@ -1,4 +1,4 @@
-"""Memory that embedding needs beyond the network, which depends only on the batch size.
+"""Memory that embedding needs beyond the network; it depends only on the batch size.
 
 A tiny network turns each generated 32 x 32 image into 512 numbers, in batches of 256,
 and the embeddings are written as the stage `embed` writes them. The embeddings of
@@ -64,7 +64,7 @@ def measure_here(images: int) -> dict[str, Any]:
     The earlier peak must be below the peak during embedding, which it would hide
     otherwise.
     """
-    # Cells make this call, too.
+    # The pipeline's cells make this call too.
     keep_freed_memory()
     network = nn.Sequential(
         nn.Conv2d(3, DIM, 8, stride=16),

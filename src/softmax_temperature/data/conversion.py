@@ -1,4 +1,4 @@
-"""Conversion of published archives to the file formats that data.root holds.
+"""Conversion of published archives into the file formats that data.root holds.
 
 Archives are read as streams; only the needed files are unpacked. Only pickled arrays of
 numbers are unpickled (ImageNet at 64 × 64 pixels).

@@ -25,7 +25,7 @@ RESERVED = 2
 """The number of the first word of the vocabulary."""
 
 Keep = Literal["start", "end"]
-"""The end of a long text that is kept."""
+"""The end of a text that is kept if the text is too long."""
 
 # No text can contain these two words, because letters and punctuation marks never share
 # a token. They are not registered as special tokens of the library, which would also
@@ -49,7 +49,7 @@ class Tokeniser:
     Args:
         words: The vocabulary, the most frequent word first.
         length: The number of tokens of a row.
-        keep: The end of a longer text that is kept.
+        keep: The end of a text that is kept if the text is longer.
     """
 
     def __init__(self, words: Iterable[str], *, length: int, keep: Keep) -> None:
@@ -74,7 +74,7 @@ class Tokeniser:
             vocabulary_size: Number of token numbers, including padding and the unknown
                 word.
             length: The number of tokens of a row.
-            keep: The end of a longer text that is kept.
+            keep: The end of a text that is kept if the text is longer.
         """
         counter = _splitter(WordLevel())
         trainer = WordLevelTrainer(

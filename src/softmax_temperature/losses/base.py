@@ -77,7 +77,8 @@ class SampleLoss(Loss):
     sigmoids: ClassVar[bool] = True
     """Whether to refuse logits that look like sigmoids."""
     weight: Tensor | None
-    # The first few rows, and whether enough of them were checked for probabilities.
+    # The rows of the first small batches, and whether enough rows have been checked for
+    # probabilities.
     _first_rows: Tensor | None = None
     _is_judged = False
 

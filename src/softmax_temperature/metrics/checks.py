@@ -148,8 +148,8 @@ def check_not_wrapped(
 ) -> None:
     """Refuse labels of a dtype that is too narrow for the classes and has wrapped.
 
-    A narrow dtype may hold the first of many classes. Negative labels, and the largest
-    unsigned number, are evidence that larger numbers have wrapped around.
+    A narrow dtype is allowed while the labels fit it. Negative labels, and the largest
+    unsigned number, show that larger numbers have wrapped around.
 
     Args:
         labels: A tensor or an array of integers.

@@ -105,18 +105,19 @@ def check_not_probs(
 
 
 def with_earlier(rows: Tensor, earlier: Tensor | None) -> Tensor:
-    """Rows to judge: those of a batch, after the few of earlier batches.
+    """Put the few rows of earlier batches in front of the rows of a batch.
 
     A single row is never judged, and sigmoids are recognised only in many rows, so
     small batches must be judged together.
 
     Args:
         rows: Logits of a batch, shape (n, classes).
-        earlier: What this function returned for the batch before, or None.
+        earlier: The rows that this function returned for the previous batch, or None.
     """
     if len(rows) >= FEW_ROWS:
         return rows.detach()
-    # A copy of the plain numbers: tensors inside torch.func.grad must not outlive it.
+    # Copy the plain numbers, because tensors inside torch.func.grad must not outlive
+    # it.
     few = torch.tensor(rows.tolist(), dtype=rows.dtype)
     if earlier is None or earlier.shape[1:] != few.shape[1:]:
         return few

@@ -271,7 +271,7 @@ class Trainer:
 
 
 class Callback:
-    """Acts or observes after each epoch.
+    """Base class of callbacks, which act or observe after each epoch.
 
     `kept` names the attributes that the next epoch depends on, such as `history`, rows
     of JSON values.

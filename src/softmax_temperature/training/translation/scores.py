@@ -20,7 +20,7 @@ from softmax_temperature.training.translation.network import translate
 from softmax_temperature.training.translation.sentences import PADDING, LengthBatches
 
 if TYPE_CHECKING:
-    # The module needs an optional package.
+    # Imported only for types, because the module needs an optional package.
     from softmax_temperature.training.translation.vocabulary import Vocabulary
 
 BINS = 15
