@@ -92,7 +92,7 @@ REFUSED_FUNCTIONS = {
     "softmax": "normalises exponentials, which a scale changes",
 }
 
-# Homogeneous functions and methods, by name. Each reads one tensor; its other arguments
+# Homogeneous functions and methods, by name. Each reads one tensor; the other arguments
 # have no scale.
 HOMOGENEOUS = frozenset(
     {

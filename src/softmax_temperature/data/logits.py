@@ -39,7 +39,7 @@ class Logits:
         return self.for_evaluation()
 
     def for_evaluation(self) -> tuple[Tensor, Tensor]:
-        """Logits and labels for a report; any split.
+        """Logits and labels of any split, for a report.
 
         Raises:
             ValueError: If the set has no labels.

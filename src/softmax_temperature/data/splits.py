@@ -79,7 +79,7 @@ class Part:
         return self.data, self.labels
 
     def for_evaluation(self) -> tuple[Any, Any]:
-        """Data and labels for a report; any split."""
+        """Data and labels of any split, for a report."""
         return self.data, self.labels
 
     def for_vocabulary(self) -> Sequence[str]:

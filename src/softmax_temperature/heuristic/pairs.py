@@ -202,7 +202,7 @@ def pearson(first: Floats, second: Floats) -> Correlation | None:
 def correlations(pairs: Pairs) -> pd.DataFrame:
     """Correlation of each statistic with the best inverse temperature (Figure 3).
 
-    Rows are sorted by |r|, largest first. Pairs of one data set are not independent:
+    Rows are sorted by |r|, largest first. Pairs of one data set are not independent, so
     the p-values and intervals are optimistic.
 
     Returns:

@@ -146,7 +146,7 @@ def check_labels(
 def check_not_wrapped(
     labels: Any, bounds: tuple[int, int], classes: int, name: str
 ) -> None:
-    """Refuse labels of a dtype that is too narrow for the classes and has wrapped.
+    """Refuse labels that wrapped because their dtype is too narrow for the classes.
 
     A narrow dtype is allowed while the labels fit it. Negative labels, and the largest
     unsigned number, show that larger numbers have wrapped around.

@@ -60,8 +60,8 @@ class Processes:
         shared = DistributedDataParallel(
             nn.SyncBatchNorm.convert_sync_batchnorm(network)
         )
-        # torch's own hook averages; this one sums. It is a lambda because torch
-        # compares the annotations of a function with types.
+        # torch's own hook averages; this one sums. It is a lambda, because torch
+        # rejects a function whose annotations are not exactly torch's types.
         shared.register_comm_hook(None, lambda _, bucket: _sum(bucket))
         return shared
 

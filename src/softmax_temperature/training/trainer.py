@@ -36,7 +36,7 @@ class Trainer:
 
     `after_batch` lists the functions to call after each step, while its gradients still
     exist. They may change the network, the optimizer and the state of a callback, and
-    leave the network in training mode.
+    must leave the network in training mode.
 
     Raises LeakError for test data, and ValueError if the recipe does not suit the
     samples, or several processes cannot train the network.
@@ -283,7 +283,7 @@ class Callback:
         self.history: list[dict[str, Any]] = []
 
     def after_epoch(self, trainer: Trainer) -> None:
-        """Called once after each epoch; may raise Diverged."""
+        """Act or observe after an epoch; may raise Diverged."""
         raise NotImplementedError
 
     def state_dict(self) -> dict[str, Any]:
