@@ -15,9 +15,9 @@ BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 TOLERANCE = 1e-6
 
 # Deviation: this pair is our way of setting the size of the logits at initialisation.
-# The abstract of the temperature_check paper says that the size varies, but our copy
-# lacks the method that sets it. The frozen parameters of the pair are c θ + sqrt(1 -
-# c²) θ'', where θ are the initial parameters of the trained network and θ'' an
+# The abstract of the temperature_check paper treats this size as a variable, but our
+# copy lacks the method that sets it. The frozen parameters of the pair are c θ + sqrt(1
+# - c²) θ'', where θ are the initial parameters of the trained network and θ'' an
 # independent draw. Where θ is normal, they are distributed like θ. The pair's logits
 # shrink to 0 as the correlation c rises to 1; at c = 1 the pair is the centred model of
 # the literature on lazy training.

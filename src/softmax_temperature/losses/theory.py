@@ -76,8 +76,8 @@ def gamma_star(p0: float | Tensor) -> Tensor:
 
 def _by_lambert(p: NDArray[np.float64]) -> NDArray[np.float64]:
     # Deviation: we add nothing to the argument of W, because below `NEAR_HALF` it is
-    # above the branch point, -1/e. The released code adds 1e-12 and takes the real
-    # part.
+    # above the branch point, -1/e, where W is real. The released code adds 1e-12 and
+    # takes the real part.
     log_a = np.log1p(-p)
     b = p * np.log(p)
     ratio = (1 - p) / b

@@ -155,8 +155,9 @@ def _train(
     _save(training, watch, record)
 
 
-# Deviation: except in profile `paper`, metrics on training data use a sample of the
-# images; the paper's figures use all 45,000.
+# Deviation: metrics of training images use a sample, unless a profile asks for all of
+# them (`train_images: null`), as profile `paper` does; the paper's figures use all
+# 45,000.
 
 
 def _watch(

@@ -15,7 +15,7 @@ from softmax_temperature.training.pixels import BATCH, pixel_logits, pixel_table
 from softmax_temperature.training.samples import ImageSet, Samples
 from softmax_temperature.training.trainer import Callback, Diverged, Trainer
 
-# Deviation: the temperature is fitted on at most this many randomly chosen pixels, the
+# Deviation: the temperature is fitted on at most 200,000 randomly chosen pixels, the
 # same after every epoch, because one number needs no more pixels and neighbouring
 # pixels are nearly equal. Pixels without a class are excluded first. The paper sets 320
 # images aside for Cooling but does not say on how many of their 21 million pixels it

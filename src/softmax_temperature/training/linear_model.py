@@ -90,8 +90,8 @@ def train_logistic(
     points: Tensor, labels: Tensor, gamma: float, *, epochs: int, lr: float
 ) -> Tensor:
     """The weights (epochs, features) after each step on the mean focal loss."""
-    # Deviation: the model has two weights and no bias, because we read "a simple
-    # 2-parameter logistic regression" in two dimensions so; the centres are placed
+    # Deviation: the model has two weights and no bias, which is our reading of "a
+    # simple 2-parameter logistic regression" in two dimensions; the centres are placed
     # around the origin, so the best boundary passes through it.
     # Deviation: every step uses all training points, and the weights start at zero,
     # which favours no direction and is the same for every loss. The text names gradient
