@@ -32,7 +32,7 @@ class Moments(NamedTuple):
 
     Attributes:
         means: Means of correctness minus confidence, shape (rows, bins).
-        squares: Means of the squared difference, shape (rows, bins).
+        squares: Means of that difference squared, shape (rows, bins).
         shares: Shares of the samples, shape (rows, bins).
         samples: The number of samples.
     """

@@ -177,7 +177,7 @@ def _auroc(test: Tensor, outliers: Tensor, settings: dict[str, int]) -> dict[str
 
 
 def _roc(test: Tensor, outliers: Tensor) -> Rows:
-    """The points of the same ROC curve."""
+    """The points of the ROC curve of the entropy."""
     curve = metrics.out_of_distribution_curve(test, outliers, points=CURVE_POINTS)
     return [
         {"false_positive_rate": false_positives, "true_positive_rate": true_positives}

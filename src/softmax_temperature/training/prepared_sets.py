@@ -1,7 +1,7 @@
 """Data sets in the form that networks train on.
 
-The forms are images of one size, numbered texts, parse trees, and images with labelled
-pixels.
+The forms are images of one size, texts and parse trees as token numbers, and images
+with labelled pixels.
 """
 
 from collections.abc import Mapping

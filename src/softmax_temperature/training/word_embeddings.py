@@ -70,7 +70,7 @@ def described(about: dict[str, Any] | None) -> str | None:
 def set_embedding(network: nn.Module, vectors: Tensor) -> None:
     """Start a network's word embedding from vectors (numbers, width).
 
-    Vectors of higher numbers stay as they are.
+    Vectors with higher numbers stay unchanged.
     """
     weight = embedding_of(network).weight
     if len(vectors) > len(weight) or vectors.shape[1] != weight.shape[1]:
