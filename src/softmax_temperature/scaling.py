@@ -271,7 +271,7 @@ def _bracket(step: int) -> tuple[float, float]:
 
 
 def _largest_margin(margins: Tensor) -> float:
-    """Largest distance of an unmasked logit to the largest logit of its row."""
+    """Largest distance from an unmasked logit to the largest logit of its row."""
     lowest = (
         piece.masked_fill(piece.isneginf(), 0.0).min().item()
         for piece in _pieces(margins)

@@ -186,7 +186,7 @@ def theory_checks(
 def statements(
     network: nn.Module, images: Tensor, labels: Tensor, temperature: float
 ) -> Iterator[tuple[str, float, float, float]]:
-    """Yield each statement with its predicted and measured value, and the difference.
+    """Yield each statement, its predicted and measured value, and largest difference.
 
     Proposition 3.5 compares norms of the whole gradient when the last layer has
     `temperature`. The other statements compare geometric means, over modules or

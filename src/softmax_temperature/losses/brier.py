@@ -14,7 +14,7 @@ from softmax_temperature.losses.probabilities import log_probs_and_complements
 
 
 def brier_loss(logits: Tensor, labels: Tensor, *, reduction: str = "mean") -> Tensor:
-    """Squared distance of the probabilities to the label, in [0, 2] (baseline b).
+    """Squared distance from the probabilities to the label, in [0, 2] (baseline b).
 
     Args:
         logits: Shape (n, classes); -inf for masked classes.
@@ -31,7 +31,7 @@ def brier_loss(logits: Tensor, labels: Tensor, *, reduction: str = "mean") -> Te
 
 
 def squared_distances(logits: Tensor, targets: Tensor) -> Tensor:
-    """Squared distance of each sample's probabilities to its targets, (n,)."""
+    """Squared distance from each sample's probabilities to its targets, (n,)."""
     log_probs, log_complements = log_probs_and_complements(logits)
     # Where a target is close to 1, the difference of the complements is more precise.
     differences = torch.where(
@@ -43,7 +43,7 @@ def squared_distances(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 class BrierLoss(SampleLoss):
-    """Squared distance of the probabilities to the label, in [0, 2].
+    """Squared distance from the probabilities to the label, in [0, 2].
 
     Labels are class indices, taken as one-hot vectors, or probabilities. Arguments and
     shapes as in `FocalLoss`.

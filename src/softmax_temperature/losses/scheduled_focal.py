@@ -22,7 +22,7 @@ def scheduled_gamma(
     gammas: Sequence[float] = (5.0, 3.0, 1.0),
     milestones: Sequence[int] = (100, 250),
 ) -> float:
-    """Gamma of an epoch, which changes at every milestone (focal paper, appendix F).
+    """Gamma for an epoch, which changes at every milestone (focal paper, appendix F).
 
     The defaults are FLSc-531 over 350 epochs.
 

@@ -116,7 +116,7 @@ def classwise_calibration_error(
 ) -> Tensor:
     """Mean ECE of the probabilities of all classes (Classwise-ECE, section 2).
 
-    Classes that do not occur among the labels count, too. Arguments, return and errors
+    Classes that do not occur among the labels count too. Arguments, return and errors
     as in `expected_calibration_error`.
     """
     # Deviation: we average over all classes. The released code averages over the

@@ -55,7 +55,7 @@ def negative_log_likelihood(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def brier_score(probs: Tensor, labels: Tensor) -> Tensor:
-    """Mean squared distance of the probabilities to the one-hot labels, in [0, 2].
+    """Mean squared distance from the probabilities to the one-hot labels, in [0, 2].
 
     Args:
         probs: Shape (n, classes), floating point; rows sum to one.
@@ -73,7 +73,7 @@ def brier_score(probs: Tensor, labels: Tensor) -> Tensor:
 
 
 def squared_distances(probs: Tensor, labels: Tensor) -> Tensor:
-    """Squared distance of each row to its one-hot label, shape (n,)."""
+    """Squared distance from each row to its one-hot label, shape (n,)."""
     true_probs = probs.gather(1, labels[:, None]).squeeze(1)
     # |p|^2 - 2 p_y + 1 would lose digits by cancellation if the row is nearly one-hot.
     wrong_classes = probs.square().scatter(1, labels[:, None], 0).sum(dim=1)

@@ -31,7 +31,7 @@ def network_class(name: str) -> Any:
 
 
 def build_network(spec: Network, *, classes: int, seed: int) -> nn.Module:
-    """A network with random weights that depend on the seed alone.
+    """A network with random weights that depend only on the seed.
 
     Args:
         spec: The network.

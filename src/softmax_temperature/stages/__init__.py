@@ -237,6 +237,6 @@ def label(output: Path) -> str:
 
 
 def part_of(section: Section, part: type[Part]) -> Part:
-    """Reduce a section to a base class, so that cells depend on that part alone."""
+    """Reduce a section to a base class, so that cells depend only on that part."""
     values = {name: getattr(section, name) for name in part.model_fields}
     return part.model_construct(**values)

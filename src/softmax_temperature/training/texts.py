@@ -65,7 +65,7 @@ class TreeSet(HostSamples):
 class OverLabelledNodes(Loss):
     """A loss summed over the labelled nodes of each tree and averaged over trees.
 
-    Labels are (b, nodes), or (b,) for the roots alone.
+    Labels are (b, nodes), or (b,) for the roots only.
     """
 
     def __init__(self, loss: Loss) -> None:

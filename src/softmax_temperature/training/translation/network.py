@@ -119,7 +119,7 @@ def positions(length: int, width: int, device: torch.device) -> Tensor:
 def make_network(
     vocabulary: int, sizes: Transformer, *, seed: int
 ) -> TranslationTransformer:
-    """A network with random weights that depend on the seed alone."""
+    """A network with random weights that depend only on the seed."""
     with drawn_from(seed):
         return TranslationTransformer(vocabulary, sizes)
 
