@@ -1,4 +1,4 @@
-"""Settings of all tests: one thread, no network, skips that name what is missing."""
+"""Settings for all tests: one thread, no network, and skips that say what is absent."""
 
 import atexit
 import gc
@@ -24,29 +24,30 @@ BROWSERS = (
 )
 
 
-# Set these variables before torch and numpy are imported, for instance by a conftest.py
-# below. Programs started by tests inherit them. Tests use one thread because the last
-# bits of a sum depend on the number of threads, and because tests run in parallel.
+# Set these variables before torch and numpy are imported, which the conftest.py of a
+# subfolder may do. Programs started by tests inherit the variables. Tests use one
+# thread because the last bits of a sum depend on the number of threads, and because
+# tests run in parallel.
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[name] = "1"
 
 
 def pytest_configure() -> None:
     os.environ["MPLBACKEND"] = "Agg"
-    # Shells start background jobs with SIGINT ignored. The programs that tests
-    # interrupt would inherit this.
+    # Shells start background jobs with SIGINT ignored. Without the next line, the
+    # programs that tests interrupt would also ignore it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["HF_HUB_OFFLINE"] = "1"
     # Test servers run on this machine, so they need no proxy.
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"
-    # Use the same examples each time and no deadline: results must not depend on how
-    # busy the machine is.
+    # Hypothesis uses the same examples each time and no deadline: results must not
+    # depend on how busy the machine is.
     hypothesis.settings.register_profile(
         "project", derandomize=True, deadline=None, database=None
     )
     hypothesis.settings.load_profile("project")
-    # Results must not depend on the loaded modules either, whose constants would become
-    # examples.
+    # Results must not depend on the loaded modules either: Hypothesis would use their
+    # constants as examples.
     providers._get_local_constants = providers.Constants
 
 
@@ -59,13 +60,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def project_root() -> Path:
-    """The checkout's root, for any current folder at the start of the tests."""
+    """The checkout's root, whichever folder the tests are started in."""
     return ROOT
 
 
 @pytest.fixture(scope="module")
 def own_programs() -> Iterator[None]:
-    """PATH with the programs of the tests' environment first."""
+    """A PATH on which the programs of the tests' environment come first."""
     folders = [str(Path(sys.executable).parent), os.environ["PATH"]]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", os.pathsep.join(folders))
@@ -74,7 +75,7 @@ def own_programs() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def site_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The documentation, built strictly, so that a warning fails."""
+    """The documentation, built in strict mode, in which a warning is an error."""
     folder = tmp_path_factory.mktemp("built") / "site"
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict"]
     subprocess.run(
@@ -88,7 +89,7 @@ def site_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def browser_program() -> str:
-    """Path of the browser for tests marked `browser`."""
+    """Path of the browser that tests marked `browser` use."""
     return next(path for name in BROWSERS if (path := shutil.which(name)))
 
 
@@ -116,6 +117,6 @@ def _unpacked(name: str) -> bool:
 
 
 def pytest_unconfigure() -> None:
-    """Free the objects that stay frozen so that `calibrate` need not scan them."""
+    """Unfreeze the objects that were frozen so that `calibrate` need not scan them."""
     gc.unfreeze()
     atexit.unregister(gc.freeze)

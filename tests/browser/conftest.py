@@ -1,4 +1,4 @@
-"""Headless browser, and the window widths and colour schemes to test."""
+"""A headless browser, and the window widths and colour schemes to test."""
 
 import shutil
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from selenium.webdriver.chrome.service import Service
 
 WIDTHS = (420, 1280)
 SCHEMES = ("light", "dark")
-# Script that returns the texts with too little contrast to their background.
+# A script that returns the texts with too little contrast to their background.
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 
 
@@ -18,7 +18,7 @@ CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 def browser(browser_program: str) -> Iterator[Chrome]:
     options = ChromeOptions()
     options.binary_location = browser_program
-    # A container may lack a second user for the sandbox, and shared memory.
+    # A container may lack shared memory, and the second user that the sandbox needs.
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})

@@ -1,4 +1,4 @@
-"""Documentation read from disk in a browser: no messages, fitting width, searchable."""
+"""Read from disk, the documentation logs no messages, fits, and can be searched."""
 
 from pathlib import Path
 

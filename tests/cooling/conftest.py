@@ -25,7 +25,7 @@ MakeNetwork = Callable[..., nn.Module]
 
 
 class Residual(nn.Module):
-    """Two convolutions, plus the identity or a projection if the channels change."""
+    """Two convolutions plus the input, projected if the number of channels changes."""
 
     def __init__(self, inputs: int, outputs: int, *, norm: bool) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Residual(nn.Module):
 
 
 class Appended(nn.Module):
-    """Concatenates the input and a convolution of it."""
+    """Concatenates the input and the output of a convolution."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -54,7 +54,8 @@ class Appended(nn.Module):
         return torch.cat((maps, self.conv(maps).relu()), dim=1)
 
 
-# Functions from a number of channels to a block and its number of output channels.
+# Each function takes the number of input channels, and returns a block and its number
+# of output channels.
 BLOCKS: dict[str, Callable[[int], tuple[nn.Module, int]]] = {
     "convolution": lambda channels: (nn.Conv2d(channels, 5, 3, padding=1), 5),
     "batch norm": lambda channels: (nn.BatchNorm2d(channels), channels),
@@ -82,7 +83,7 @@ BLOCKS: dict[str, Callable[[int], tuple[nn.Module, int]]] = {
 
 
 def stacked(names: Sequence[str]) -> nn.Module:
-    """A stack of blocks, then the mean of each map and a dense layer."""
+    """A stack of blocks, followed by the mean of each map and a dense layer."""
     network = nn.Sequential()
     channels = 3
     for name in names:
@@ -94,7 +95,7 @@ def stacked(names: Sequence[str]) -> nn.Module:
 
 
 class MixerBlock(nn.Module):
-    """Layer norm, GELU and two dense layers plus the identity, as in transformers."""
+    """Layer norm and two dense layers with GELU, plus the input, as in transformers."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -192,16 +193,16 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
 
 @pytest.fixture(scope="module", autouse=True)
 def _only_own_objects_are_searched() -> None:
-    """Cooling asks the garbage collector for compiled networks, once something was
-    compiled. Objects that exist before a module's tests, mostly of libraries, need not
-    be searched for every network.
+    """Once something was compiled, Cooling searches the garbage collector's objects for
+    compiled networks. The objects that exist before a module's tests, which mostly
+    belong to libraries, need not be searched for every network.
     """
     gc.freeze()
 
 
 @pytest.fixture(scope="session")
 def make_network() -> MakeNetwork:
-    """Makes a network by name or from blocks, in evaluation mode, from a seed."""
+    """A function that makes a network, named or from blocks, in evaluation mode."""
 
     def make(name: str | Sequence[str], seed: int = 0) -> nn.Module:
         torch.manual_seed(seed)
@@ -250,7 +251,7 @@ def images_for(images: Tensor) -> Callable[[nn.Module], Tensor]:
 def uncertain_labels() -> Callable[[Tensor], Tensor]:
     """Labels for which logits (n, classes, ...) have a best temperature.
 
-    Of every three labels, two are the largest logit and one is the second largest.
+    Of every three labels, two are the class of the largest logit, and one is that of the second largest.
     """
 
     def label(logits: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Runs the callbacks in real training loops of Lightning and Hugging Face.
 
-After each epoch, the temperature must fit the held-out set.
+After each epoch, the best temperature on the held-out set must be 1.
 """
 
 from pathlib import Path
@@ -84,7 +84,7 @@ def test_lightning_cools_after_each_epoch(mode: str, tmp_path: Path) -> None:
 
 
 def sentences(rows: int, seed: int) -> list[dict[str, Tensor]]:
-    """Two classes of four words each; one word in four comes from the other class."""
+    """Sentences of two classes; one word in four belongs to the other class."""
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(rows) % 2
     from_other_class = torch.rand(rows, 6, generator=generator) < 0.25

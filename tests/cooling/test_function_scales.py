@@ -1,4 +1,4 @@
-"""Cooling rescales activations and normalisations to the scale of their input."""
+"""Cooling makes activations and normalisations work at the scale of their input."""
 
 import copy
 import io
@@ -28,7 +28,7 @@ HALVES = [torch.bfloat16, torch.float16]
 
 
 def around(function: nn.Module) -> nn.Module:
-    """A layer, the function, and a classifier of matching width."""
+    """A layer, the function, and a classifier whose width matches."""
     torch.manual_seed(0)
     network = nn.Sequential(nn.Linear(5, 6), function, nn.Flatten(), nn.LazyLinear(3))
     network(rows(function).float())
@@ -67,7 +67,7 @@ def cooled(network: nn.Module, temperature: float) -> nn.Module:
 def test_the_network_becomes_itself_over_the_temperature(function: nn.Module) -> None:
     network = around(function)
     before = network(rows(function))
-    # These scales span the logits of float64: 1e-30 is below every epsilon.
+    # These scales are extreme: 1e-30 is below every epsilon.
     for temperature in (7.0, 1e30, 1e-30):
         after = cooled(copy.deepcopy(network), temperature)(rows(function))
         torch.testing.assert_close(after * temperature, before, rtol=1e-12, atol=1e-13)
@@ -96,7 +96,7 @@ def test_gradients_of_rescaled_functions_are_the_finite_differences() -> None:
 
 def test_a_tanh_is_beta_tanh_of_x_over_beta() -> None:
     network = cooled(around(nn.Tanh()), 16.0)
-    # There are two layers, so β = 16^(-1/2).
+    # There are two layers, so each contributes β = 16^(-1/2).
     assert network[1].cooling_scale.item() == pytest.approx(1 / 4)
     torch.testing.assert_close(
         network[1](torch.tensor([0.5, -2.0])), torch.tensor([2.0, -8.0]).tanh() / 4
@@ -164,7 +164,8 @@ def test_copies_and_saved_states_carry_the_scales(kind: type[nn.Module]) -> None
     expected = cooled(network, 5.0)(rows(function))
     twin = copy.deepcopy(network)
     redistribute(network, cooling.plan_redistribution(network), 3.0)
-    # The copy has its own scales, and another Cooling does not divide it again.
+    # The copy has its own scales, and another Cooling of the network does not divide
+    # the copy's logits again.
     cooling.Cooling(twin, mode="distributed")
     assert torch.equal(twin(rows(function)), expected)
     file = io.BytesIO()
@@ -231,11 +232,12 @@ def test_timms_batch_norm_with_an_activation_inside_that_is_not_homogeneous() ->
 
 
 NETWORKS_OF_TIMM: dict[str, Callable[[], nn.Module]] = {
-    # EfficientNet has ReLU6 inside its batch norms, and depthwise convolutions.
+    # EfficientNet has ReLU6 inside its batch-norm modules, and depthwise convolutions.
     "efficientnet_lite0": lambda: timm.create_model(
         "efficientnet_lite0", num_classes=4
     ),
-    # The mixer has layer norms and GELU, across tokens and across channels.
+    # The mixer has layer norms and GELU in blocks that mix tokens and in blocks that
+    # mix channels.
     "mixer": lambda: MlpMixer(
         num_classes=4, img_size=32, patch_size=16, num_blocks=2, embed_dim=16
     ),

@@ -25,7 +25,7 @@ def held(make_network: MakeNetwork) -> nn.Module:
 
 @pytest.fixture
 def raw(held: nn.Module, images: Tensor) -> Tensor:
-    """Logits without the temperature: three times the network's cooled logits."""
+    """Uncooled logits: the network, at temperature 3, returns a third of them."""
     logits: Tensor = held.forward(images.float()).detach()
     return logits
 
@@ -65,8 +65,8 @@ def test_the_state_carries_the_temperature_to_another_network(
     loaded.load_state_dict(torch.load(file, weights_only=True))
     torch.testing.assert_close(loaded(images.float()), raw / 3)
     assert loaded_cooling.temperature == 3
-    # Loading the state without Cooling fails, which is better than returning uncooled
-    # logits silently.
+    # Loading the state into a network without Cooling fails, which is better than a
+    # network that silently returns uncooled logits.
     with pytest.raises(RuntimeError, match="cooling_temperature"):
         make_network("plain").load_state_dict(held.state_dict())
 
@@ -95,7 +95,8 @@ def test_compiled_networks_see_each_cooling(
 def test_a_part_of_a_compiled_network_is_refused_while_that_lives(
     make_network: MakeNetwork, images: Tensor
 ) -> None:
-    # The compiled forward function of the outer network would miss the inner hook.
+    # The compiled forward function of the outer network would not run the inner
+    # network's hook.
     inner = make_network("plain")
     outer = nn.Sequential(inner)
     compiled = torch.compile(outer, backend="eager")
@@ -112,7 +113,7 @@ def test_a_part_of_a_compiled_network_is_refused_while_that_lives(
     for model, message in ((in_place, "a compiled one"), (in_place[0], "a part of")):
         with pytest.raises(ValueError, match=message):
             cooling.Cooling(model)
-    # If only a part is compiled, the hook is outside the compiled part.
+    # If only a part of the network is compiled, the hook runs outside that part.
     whole = nn.Sequential(torch.compile(make_network("plain"), backend="eager"))
     raw = whole(images)
     cooling.Cooling(whole)

@@ -1,4 +1,4 @@
-"""In every mode and network, Cooling divides logits by the factor that it returns."""
+"""In every mode and network, Cooling divides the logits by the factor it returns."""
 
 import copy
 import math
@@ -147,13 +147,13 @@ def test_periodic_redistributes_when_it_exceeds_the_maximum(
     )
     weights = copy.deepcopy(dict(network.named_parameters()))
     held.cool(logits, labels)
-    # Up to the maximum temperature, the mode equals last-layer Cooling.
+    # Up to the maximum temperature, the periodic mode equals last-layer Cooling.
     assert held.temperature == pytest.approx(best, rel=1e-6)
     assert all(
         torch.equal(weights[name], value) for name, value in network.named_parameters()
     )
-    # The network overheats to four times the temperature, so its excess over the reset
-    # temperature is 4 / 1.5.
+    # The logits grow by a factor of 4, so the temperature exceeds the reset
+    # temperature, 1.5 times the best one, by a factor of 4 / 1.5.
     with torch.no_grad():
         for parameter in network[-1].parameters():
             parameter.mul_(4)
@@ -165,7 +165,7 @@ def test_periodic_redistributes_when_it_exceeds_the_maximum(
         network[0].weight, weights["0.weight"] / kernel_scale, rtol=1e-6, atol=0
     )
     torch.testing.assert_close(evaluate(network, images), hot / 4, rtol=1e-6, atol=1e-9)
-    # The next period starts from the reset temperature.
+    # After the redistribution, the next period starts from the reset temperature.
     assert held.cool(evaluate(network, images), labels) == pytest.approx(1, rel=1e-6)
     assert held.temperature == pytest.approx(1.5 * best, rel=1e-6)
 
@@ -180,7 +180,7 @@ def test_a_fit_without_an_optimum_changes_nothing_and_says_so(
     held.cool(logits, uncertain_labels(logits))
     before = copy.deepcopy(network.state_dict())
     logits = evaluate(network, images)
-    # These labels agree with the logits, contradict them, or are independent of them.
+    # The labels agree with the logits, contradict them, or are independent of them.
     for held_out, labels in (
         (logits, logits.argmax(dim=1)),
         (logits, logits.argmin(dim=1)),

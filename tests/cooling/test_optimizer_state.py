@@ -1,4 +1,4 @@
-"""Optimizer states follow a rescaling of the parameters."""
+"""If parameters are rescaled, the optimizer's state is rescaled with them."""
 
 import math
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def step(
 def history(
     make: MakeOptimizer, start: Tensor, scale: float
 ) -> tuple[optim.Optimizer, nn.Parameter]:
-    """An optimizer after three gradients of w' = scale w with learning rate 0."""
+    """An optimizer after three steps at learning rate 0 on parameters w' = scale w."""
     parameter = nn.Parameter(scale * start)
     optimizer = make([parameter])
     generator = torch.Generator().manual_seed(1)

@@ -50,8 +50,9 @@ def test_batch_norm_carries_the_power_and_the_layer_before_undoes_its_inputs_pow
 
 def test_both_ends_of_a_skip_have_one_power(make_network: MakeNetwork) -> None:
     plan = cooling.plan_redistribution(make_network("residual"))
-    # The path has the stem, the two convolutions of the block with a projection, and
-    # the classifier. The other blocks have identity skips, so they do not count.
+    # The layers that share the temperature are the stem, the two convolutions of the
+    # block with a projection, and the classifier. The other blocks have identity skips,
+    # so they do not count.
     assert plan.layers == 4
     assert plan.parameters["0.weight"] == 0.25
     assert (
@@ -117,8 +118,8 @@ def test_batch_norms_of_timm_with_an_activation_inside_are_walked(
     logits = network(images).detach()
     applied = held.cool(logits, uncertain_labels(logits))
     assert held.redistribution is not None
-    # The path has the stem, four blocks of three convolutions, and the classifier: 1 +
-    # 4 x 3 + 1 = 14 layers.
+    # The layers that share the temperature are the stem, four blocks of three
+    # convolutions, and the classifier: 1 + 4 x 3 + 1 = 14 layers.
     assert held.redistribution.layers == 14
     assert applied != 1
     torch.testing.assert_close(
@@ -130,7 +131,7 @@ def test_batch_norms_of_timm_with_an_activation_inside_are_walked(
 
 
 class Around(nn.Module):
-    """The given function between a convolution and the classifier."""
+    """A network with the given function between a convolution and the classifier."""
 
     def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
@@ -219,7 +220,7 @@ def test_hooks_and_replaced_forward_functions_are_refused_except_coolings() -> N
 
 
 class ShorterInEvaluation(nn.Module):
-    """Two layers; evaluation skips one of them."""
+    """Two layers, one of which is skipped in evaluation mode."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -30,7 +30,7 @@ def test_scale_equivalent_networks_compute_the_same(
 
 def test_theorem_3_7_on_a_chain(make_network: MakeNetwork) -> None:
     # Equation 3.3 with β_i = T^(-i/4) for i < 4. The last factor is T^-1, because the
-    # division restores the temperature.
+    # logits are divided by T.
     network = make_network("plain")
     beta = [TEMPERATURE ** (-i / 4) for i in range(5)]
     predicted = theory.predicted_gradient_ratios(network, TEMPERATURE)

@@ -1,4 +1,4 @@
-"""Small data sets in every format that users may bring."""
+"""Small data sets in every format that users may have."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,7 @@ PIXELS = np.random.default_rng(0).integers(0, 256, (18, 12, 12, 3), dtype=np.uin
 def write_npz(tmp_path: Path) -> Write:
     """Writes `birds.npz` with 12 training and 6 test images of 3 classes.
 
-    Arguments replace arrays; None omits one.
+    Keyword arguments replace arrays; None omits an array.
     """
 
     def write(name: str = "birds", **replaced: Any) -> Path:
@@ -47,7 +47,7 @@ def write_npz(tmp_path: Path) -> Write:
 def write_folders(tmp_path: Path) -> Write:
     """Writes `birds/PART/CLASS/N.png` and returns the folder `birds`.
 
-    The RGB images have several sizes; arguments give the number per class.
+    The RGB images have several sizes; arguments give the number of images per class.
     """
 
     def write(name: str = "birds", **parts: dict[str, int]) -> Path:
@@ -66,7 +66,7 @@ def write_folders(tmp_path: Path) -> Write:
 
 @pytest.fixture
 def write_jsonl(tmp_path: Path) -> Write:
-    """Writes `talk.jsonl`: objects as JSON, bytes unchanged."""
+    """Writes `talk.jsonl`: objects become JSON lines, and bytes are written unchanged."""
 
     def write(*rows: Any, name: str = "talk") -> Path:
         path = tmp_path / f"{name}.jsonl"
@@ -86,7 +86,7 @@ def write_jsonl(tmp_path: Path) -> Write:
 def prepare_data(tmp_path: Path) -> Callable[..., PreparedData]:
     """Prepares raw data below the test's folder and opens the result.
 
-    Arguments are limits.
+    Keyword arguments set the limits on the numbers of samples.
     """
 
     def prepare_and_open(

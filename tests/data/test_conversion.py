@@ -1,4 +1,4 @@
-"""Tiny archives in their published formats are converted to data sets we can read."""
+"""Tiny archives in the published formats are converted to data sets that load."""
 
 import io
 import json
@@ -147,7 +147,7 @@ def test_ade20k(tmp_path: Path) -> None:
 
 
 def batches() -> dict[str, dict[str, Any]]:
-    """Two batches and the validation part; each row has red, then green, then blue."""
+    """Two batches and the validation part; in each row red precedes green and blue."""
     generator = np.random.default_rng(0)
     parts = {}
     for name, labels in (
@@ -207,7 +207,7 @@ def test_cifar10_c(tmp_path: Path) -> None:
 
 
 class Attack:
-    """Runs a function when unpickled."""
+    """An object that runs a function when it is unpickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (print, ("hacked",))

@@ -31,8 +31,8 @@ def noisy(value: int) -> Tensor:
 def test_the_noise_has_its_deviation_and_pixels_and_channels_are_independent() -> None:
     noise = noisy(128) - 128
     assert noise.std().item() == pytest.approx(25.5, rel=0.01)
-    # The mean of 122,880 numbers has a standard error of 0.07 levels. Truncation
-    # instead of rounding would darken images by half a level.
+    # The mean of 122,880 numbers has a standard error of 0.07 levels. If pixels were
+    # truncated instead of rounded, images would be half a level too dark.
     assert abs(noise.mean().item()) < 0.3
     assert abs((noise[:, 0] * noise[:, 1]).mean().item() / 25.5**2) < 0.02, (
         "channels are correlated"
@@ -48,7 +48,7 @@ def test_the_noise_has_its_deviation_and_pixels_and_channels_are_independent() -
 def write_archive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., np.ndarray]:
-    """Writes a small CIFAR-10-C, with arrays replaced; returns its images."""
+    """Write a small CIFAR-10-C, with some arrays replaced, and return its images."""
 
     def write(**replaced: Any) -> np.ndarray:
         images = np.random.default_rng(0).integers(

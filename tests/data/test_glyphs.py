@@ -45,7 +45,7 @@ def test_pools_are_large_disjoint_and_without_look_alikes() -> None:
     assert not downstream & pretraining
     assert len(downstream) >= 1000
     assert len(pretraining) >= 300
-    # Each group has glyphs that look alike: Latin, Greek and Cyrillic letters, or
+    # The glyphs of each group look alike: Latin, Greek and Cyrillic letters, or
     # bullets.
     for alike in ("A\u0391\u0410", "O\u039f\u041e", "x\u0445", "\u2219\u25cf"):
         assert len((downstream | pretraining) & set(alike)) <= 1
@@ -64,7 +64,7 @@ def test_every_pixels_label_is_true_of_what_was_drawn_there() -> None:
     images, labels = (side[:60] for side in read_glyph_scenes("glyph-scenes-4", seed=0))
     assert images.shape == labels.shape == (60, 64, 64)
     assert set(np.unique(labels)) == {0, 1, 2, 3, 4, VOID}
-    # Two to four quarters of each scene have a character, at most one per quarter.
+    # Each scene has characters in two to four of its quarters, one per quarter.
     quarters = (
         labels.reshape(60, 2, 32, 2, 32).transpose(0, 1, 3, 2, 4).reshape(60, 4, -1)
     )

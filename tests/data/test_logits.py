@@ -1,4 +1,4 @@
-"""Stored logits record the split that they come from."""
+"""Stored logits carry the name of the split that they come from."""
 
 from pathlib import Path
 

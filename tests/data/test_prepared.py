@@ -1,4 +1,4 @@
-"""Prepared data are read back unchanged; damage is detected, and the file is named."""
+"""Prepared data are read back unchanged; an error names any damaged file."""
 
 import hashlib
 from pathlib import Path

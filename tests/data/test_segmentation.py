@@ -1,4 +1,4 @@
-"""Images and label maps are read unchanged; errors name the wrong file."""
+"""Images and label maps are read unchanged; errors name the file at fault."""
 
 import shutil
 from collections.abc import Callable
@@ -86,8 +86,8 @@ def test_the_middle_is_cropped_and_the_rest_resized(town: Path) -> None:
     assert torch.equal(cropped.data, whole.data[:, :, 8:24, 8:40])
     assert torch.equal(cropped.labels, whole.labels[:, 8:24, 8:40])
     resized = read(town, Form(3, 9, (32, 32), (16, 16)))["test"]
-    # After halving, a label is one of the four labels of a 2×2 block, and a pixel is a
-    # weighted mean of the 4×4 pixels around that block.
+    # When an image is halved, each label is one of the four labels of a 2×2 block, and
+    # each pixel is a weighted mean of the 4×4 pixels around that block.
     blocks = whole.labels[:, :, 8:40].reshape(3, 16, 2, 16, 2)
     blocks = blocks.permute(0, 1, 3, 2, 4).flatten(3)
     assert (resized.labels[..., None] == blocks).any(3).all()

@@ -1,4 +1,4 @@
-"""Sources are searched in a fixed order; one error says which file to put where."""
+"""Sources are searched in a fixed order; an error says which file to put where."""
 
 import csv
 from pathlib import Path
@@ -39,7 +39,7 @@ def find(name: str, root: Path, download: bool = False) -> Any:
 def test_arrays_come_before_texts_texts_before_folders_and_folders_before_torchvision(
     write_npz: Any, write_folders: Any, write_jsonl: Any, tmp_path: Path
 ) -> None:
-    # The authors' archive of IMDB unpacks to folders that look like class folders of
+    # The published archive of IMDB unpacks to folders that look like class folders of
     # images.
     for name in ("mnist", "imdb"):
         write_folders(name)
@@ -100,8 +100,8 @@ def test_class_counts_are_the_papers(project_root: Path) -> None:
             for row in csv.DictReader(file)
             if row["metric"] == "classes"
         ]
-    # The paper lists DTD's 47 classes next to Caltech-256's 256; its names differ from
-    # ours only in case and hyphens.
+    # The paper uses DTD (47 classes) and Caltech-256 (256 classes); its names for them
+    # differ from ours only in case and hyphens.
     assert sorted(counts) == sorted(CATALOGUE[name].classes for name in PAPER)
 
 
@@ -111,8 +111,8 @@ def test_class_counts_are_the_papers(project_root: Path) -> None:
         ("mnits", "or write 'mnist'"),
         ("CIFAR10", "or write 'cifar10'"),
         ("glyph-100", "or write 'glyphs-100'"),
-        # The names are a user's own data set, and a public data set that this machine
-        # does not have.
+        # One name is that of a user's own data set, the other that of a public data set
+        # that this machine does not have.
         ("my-birds", "Put one of them there; `make data`"),
         ("imagenette", "Put one of them there; `make data`"),
     ],

@@ -37,7 +37,8 @@ def test_a_subset_takes_as_evenly_as_the_classes_allow(
     available = np.bincount(labels, minlength=7)
     assert len(rows) == len(set(rows)) == min(limit, len(labels))
     assert (np.diff(rows) > 0).all()
-    # A class that gave fewer rows than another gave all of its rows, or only one fewer.
+    # If a class has fewer rows in the subset than another class, either all of its rows
+    # are there, or the difference is one row.
     gave_all = taken == available
     assert (gave_all | (taken >= taken.max() - 1)).all()
     smaller = balanced_subset(labels, limit // 2, generator_for(seed))
@@ -75,8 +76,8 @@ def test_every_row_is_held_out_as_often_whatever_its_class(fraction: float) -> N
     draws = np.array([random_holdout(labels, fraction, generator) for _ in range(4000)])
     np.testing.assert_allclose(draws.mean(axis=0), fraction, atol=0.035)
     # Rows 0 and 1 are the only rows of their classes. They are held out together at
-    # most as often as by chance: if one is held out, the other is less likely to be
-    # held out.
+    # most as often as independent rows would be: if one is held out, the other is less
+    # likely to be held out.
     assert (draws[:, 0] & draws[:, 1]).mean() < fraction**2 + 0.035
 
 

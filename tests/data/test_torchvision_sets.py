@@ -1,4 +1,4 @@
-"""Data sets unpacked by torchvision are found offline, complete and upright."""
+"""Data sets that torchvision unpacked are found offline, complete and upright."""
 
 import hashlib
 import struct
@@ -33,7 +33,7 @@ def write_mnist(
     labels: np.ndarray,
     prefixes: tuple[str, str] = ("train", "t10k"),
 ) -> None:
-    """MNIST's format: a magic number for type and dimensions, the sizes, the bytes."""
+    """Write MNIST's format: a magic number for type and rank, the sizes, the bytes."""
     (root / kind / "raw").mkdir(parents=True, exist_ok=True)
     for prefix in prefixes:
         for what, values in (("images-idx3", IMAGES), ("labels-idx1", labels)):

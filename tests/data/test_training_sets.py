@@ -1,4 +1,4 @@
-"""Prepared data become training sets; vocabularies use training texts only."""
+"""Prepared data become training sets; vocabularies come from training texts only."""
 
 import re
 from pathlib import Path

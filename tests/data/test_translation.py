@@ -10,9 +10,9 @@ from softmax_temperature.runner.errors import InputError
 
 
 def read(root: Path, *languages: str, **files: bytes) -> dict[str, Part]:
-    """Read a complete data set `letters` with some files replaced.
+    """Write the data set `letters` with some files replaced, and read it.
 
-    The argument train__en is the file train.en.
+    The argument train__en replaces the file train.en.
     """
     (root / "letters").mkdir(exist_ok=True)
     for name in [f"{part}.{language}" for part in SPLITS for language in ("en", "de")]:
@@ -34,8 +34,8 @@ def test_lines_are_pairs_in_both_directions(tmp_path: Path) -> None:
 
 
 def test_only_a_line_feed_ends_a_sentence(tmp_path: Path) -> None:
-    # str.splitlines would see five lines in the first sentence and misalign all later
-    # pairs.
+    # str.splitlines would split the first sentence into five lines and misalign all
+    # later pairs.
     odd = "a\u2028b\x0bc\x85d\x1ce"
     pairs = read(tmp_path, test__en=f"{odd}\r\n last ".encode())
     assert pairs["test"].data == (odd, "last")

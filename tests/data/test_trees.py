@@ -1,4 +1,4 @@
-"""Bracketed trees are read node by node; only training trees define word numbers."""
+"""Bracketed trees are read node by node; only training trees define the vocabulary."""
 
 import pytest
 import torch

@@ -15,7 +15,7 @@ LINES = (
     b"cat 1 2 3",
     b". . . 4 5 6 ",
     b"\xff\xfe 7 8 9\r",
-)  # One word contains spaces, one is not valid UTF-8.
+)  # One word contains spaces, and one is not valid UTF-8.
 WORDS = ("cat", "dog", "the")
 PAIRS = {
     "words": ["the", "cat"],
@@ -43,7 +43,7 @@ def test_words_have_their_vectors_and_all_others_zeros(
     assert found.share == pytest.approx(2 / 3)
     tokens = torch.tensor(
         [[2, 3, 1, 2], [4, 0, 0, 0]]
-    )  # "cat dog unknown cat", and "the" with padding
+    )  # The texts are "cat dog unknown cat", and "the" with padding.
     assert found.share_of_tokens(tokens) == pytest.approx(3 / 5)
 
 
