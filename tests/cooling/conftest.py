@@ -251,7 +251,8 @@ def images_for(images: Tensor) -> Callable[[nn.Module], Tensor]:
 def uncertain_labels() -> Callable[[Tensor], Tensor]:
     """Labels for which logits (n, classes, ...) have a best temperature.
 
-    Of every three labels, two are the class of the largest logit, and one is that of the second largest.
+    Of every three labels, two are the class of the largest logit, and one is that of
+    the second largest logit.
     """
 
     def label(logits: Tensor) -> Tensor:

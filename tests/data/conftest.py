@@ -66,7 +66,7 @@ def write_folders(tmp_path: Path) -> Write:
 
 @pytest.fixture
 def write_jsonl(tmp_path: Path) -> Write:
-    """Writes `talk.jsonl`: objects become JSON lines, and bytes are written unchanged."""
+    """Writes `talk.jsonl`, with objects as lines of JSON, and bytes unchanged."""
 
     def write(*rows: Any, name: str = "talk") -> Path:
         path = tmp_path / f"{name}.jsonl"

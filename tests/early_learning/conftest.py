@@ -1,4 +1,4 @@
-"""Networks and samples small enough to form the whole tangent kernel."""
+"""Networks and samples so small that the whole tangent kernel can be formed."""
 
 from collections.abc import Callable
 
@@ -35,7 +35,7 @@ def make_network(name: str = "mlp", seed: int = 0) -> nn.Module:
 
 
 def make_problem(name: str = "mlp", *, probes: int | None = None) -> Problem:
-    """A problem with two draws of a network, and the samples."""
+    """A problem with two draws of a network's weights, and the samples."""
     first, second = (make_network(name, seed).double().eval() for seed in (0, 1))
     loss = SoftmaxCrossEntropy(torch.arange(SAMPLES) % CLASSES, CLASSES)
     return Problem(first, second, make_images(), loss, probes, chunk=100, seed=0)

@@ -69,8 +69,8 @@ def test_first_speeds_predict_times_which_are_constant_for_small_logits() -> Non
         times[norm] = event_times(
             start.gradient_flow, problem.loss, settings(start, 10)
         )
-        # A change by a tenth of a small norm barely changes the speed. A change by a
-        # tenth of a large norm already corrects the first samples.
+        # A change of the logits by a tenth of a small norm hardly changes their speed.
+        # A change by a tenth of a large norm already corrects the first samples.
         assert times[norm][TENTH] == pytest.approx(
             0.1 * start.scales.logit_time, rel=0.05 if norm < 1 else 0.5
         )
@@ -162,5 +162,5 @@ def test_the_linearised_course_has_the_same_rows() -> None:
     at_times = [row for row in real["rows"] if row["moment"] == TIME]
     assert [row["time"] for row in at_times] == times
     assert all(0 < row["distance"] < 1e-3 for row in at_times)
-    # Logits that start at 0 have norm 0, so events relative to the norm do not exist.
+    # Logits that start at 0 have norm 0, so there are no events relative to the norm.
     assert {row["moment"] for row in real["rows"]} == {TIME, UNIT, FIT, LEARNED}

@@ -1,4 +1,4 @@
-"""Gradient flows of a linear model, of squared loss, and of networks as β grows."""
+"""Gradient flows of a linear model, of a squared loss, and of networks as β grows."""
 
 import math
 from typing import Any
@@ -28,7 +28,8 @@ from .conftest import CLASSES, make_problem
 class SquaredError:
     """Half the squared distance to the targets.
 
-    With a fixed kernel, Z - Y decays as exp(-Θ s).
+    With a fixed kernel Θ, the distance of the logits to the targets decays as exp(-Θ
+    s).
     """
 
     def __init__(self, targets: Tensor) -> None:
@@ -38,8 +39,8 @@ class SquaredError:
         return self.targets[rows] - logits
 
     def mean(self, logits: Tensor) -> float:
-        # The offset keeps the flow from ending at a small loss; only the times matter
-        # here.
+        # The offset keeps the flow from ending at a small loss; the tests read logits
+        # only at given times.
         return (logits - self.targets).square().sum(dim=1).mean().item() / 2 + 1e6
 
 
@@ -59,7 +60,7 @@ def logits_at(
 
 
 class Missing:
-    """Loss of a single logit that approaches 2: the remaining fraction of the way."""
+    """A loss of a single logit on its way to 2: the remaining fraction of the way."""
 
     def residual(self, logits: Tensor, rows: slice = slice(None)) -> Tensor:
         return logits[rows]
@@ -69,7 +70,7 @@ class Missing:
 
 
 def approached(unit: float = 1.0, *, stop: float = math.inf, **changes: Any) -> Course:
-    """Flow of a logit from 0 towards 2, by hand: 2 - 2 exp(-s / unit)."""
+    """Integrate the flow of a logit from 0 towards 2: by hand, 2 - 2 exp(-s / unit)."""
 
     def rate(state: Any) -> Any:
         return np.where(state > stop, np.nan, (2 - state) / unit)
@@ -99,8 +100,8 @@ def test_times_and_events_of_an_exponential_in_any_unit(unit: float) -> None:
     assert [time for time, _ in course.moments] == [0.001 * unit, unit]
     for time, seen in course.moments:
         assert seen == (time, pytest.approx(2 - 2 * math.exp(-time / unit), abs=1e-7))
-    # The change reaches 1, and the loss 1/2, at log 2. A start at 0 has norm 0, so
-    # there is no event relative to the norm.
+    # At time log 2 the logit has changed by 1, and the loss has fallen to 1/2. A logit
+    # that starts at 0 has norm 0, so there is no event relative to the norm.
     expected = {UNIT: math.log(2), FIT: math.log(2), LEARNED: math.log(10)}
     assert {
         name: time / unit for name, (time, _) in course.crossings.items()
@@ -141,7 +142,8 @@ def test_squared_loss_decays_as_the_kernel_says(inverse_temperature: float) -> N
             torch.testing.assert_close(logits.flatten(), expected, rtol=1e-8, atol=1e-8)
 
 
-# Each kink of a ReLU network needs extra steps, more for a smaller tolerance.
+# At each kink of a ReLU network the integrator needs extra steps, more for a smaller
+# tolerance.
 @pytest.mark.parametrize(("name", "tolerance"), [("mlp", 1e-8), ("wide-resnet", 1e-2)])
 def test_networks_become_their_linearisation_as_the_inverse_temperature_grows(
     name: str, tolerance: float
@@ -161,6 +163,6 @@ def test_networks_become_their_linearisation_as_the_inverse_temperature_grows(
         assert list(column) == sorted(column, reverse=True)
         assert column[-1] < 1e-3
         if name == "mlp":
-            # For a smooth network the distance is proportional to 1 / β, as long as it
-            # is small.
+            # For a smooth network, the distance between the logits is proportional to 1
+            # / β as long as it is small.
             assert column[-1] / column[-2] == pytest.approx(0.01, rel=0.1)

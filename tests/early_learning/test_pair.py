@@ -17,7 +17,7 @@ from .conftest import make_network
 class Recurrent(Classifier):
     """A recurrent network with dropout.
 
-    Its GRU keeps a list of weights in addition to its parameters.
+    Its GRU keeps a list of its weights in addition to the registered parameters.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ def test_logits_are_the_difference_and_grow_as_the_correlation_falls(
     inputs = images.float()
     first = make_network(name, 0).eval()
     second = make_network(name, 1).eval()
-    # The two draws share only their common initial values.
+    # The two draws are equal only where the initial values are not random.
     torch.testing.assert_close(
         make_pair(name, 0.0).eval()(inputs), first(inputs) - second(inputs)
     )
@@ -62,7 +62,8 @@ def test_logits_are_the_difference_and_grow_as_the_correlation_falls(
         for c in (1, 0.999, 0.99, 0.9, 0.5)
     ]
     assert norms == sorted(set(norms))
-    # For correlations near 1, norms are proportional to sqrt(1 - c²): 0.0447 and 0.141.
+    # For correlations c near 1, the norms of the pair's logits are proportional to
+    # sqrt(1 - c²): 0.0447 and 0.141.
     assert norms[2] / norms[1] == pytest.approx(0.141067 / 0.0447102, rel=0.1)
 
 
@@ -87,8 +88,8 @@ def test_frozen_parameters_by_hand() -> None:
     second.weight.data = torch.tensor([[2.0, 4.0], [-1.0, 5.0]])
     first.bias.data = second.bias.data = torch.tensor([0.0, 1.0])
     frozen = frozen_parameters(first, second, 0.6)
-    # The frozen weight is 0.6 a + 0.8 b. Where both draws agree, the value was not
-    # drawn at random, so it stays.
+    # The frozen weight is 0.6 a + 0.8 b. Where both draws agree, the initial value is
+    # not random, so the pair keeps it.
     torch.testing.assert_close(frozen["weight"], torch.tensor([[2.2, 4.4], [1.0, 5.0]]))
     assert frozen["bias"].tolist() == [0.0, 1.0]
 
@@ -109,7 +110,7 @@ def test_a_recurrent_pair_moves_and_is_saved_with_its_frozen_weights() -> None:
     again = CorrelatedPair(Recurrent(), Recurrent(), 0.9).eval()
     again.load_state_dict(pair.state_dict())
     torch.testing.assert_close(again(inputs), expected)
-    # Dropout applies only to the trained network.
+    # Dropout acts only on the trained network of the pair.
     pair.train()
     assert torch.equal(pair.frozen_logits(inputs), pair.frozen_logits(inputs))
     assert not torch.equal(pair(inputs), pair(inputs))

@@ -17,7 +17,7 @@ EVERY = pytest.mark.parametrize(
 
 
 def jacobian(network: nn.Module, images: Tensor) -> Tensor:
-    """The Jacobian by torch alone, one parameter at a time: shape (n, classes, p)."""
+    """The Jacobian, computed by torch for each parameter tensor: (n, classes, p)."""
     twin = copy.deepcopy(network).double().eval()
     parameters = {name: value.detach() for name, value in twin.named_parameters()}
     parts = jacrev(lambda values: functional_call(twin, values, (images,)))(parameters)
@@ -102,8 +102,8 @@ def test_probes_estimate_norm_and_drift_within_their_errors(
     misses = []
     for seed in range(20):
         sketch = KernelSketch(flat, probes=24, seed=seed)
-        # Multiply the whole kernel by the same probes; the sketch does this without
-        # forming the kernel.
+        # Multiply the whole kernel by the same probes; the sketch gets the product
+        # without forming the kernel.
         seen, then = (
             kernel @ sketch._probes.flatten(1).T for kernel in (before, after)
         )
@@ -116,23 +116,23 @@ def test_probes_estimate_norm_and_drift_within_their_errors(
         ):
             assert 0 < estimate.standard_error < 0.5 * estimate.value
             misses.append((estimate.value - truth) / estimate.standard_error)
-    # The standard errors are about right if misses, in units of them, have a mean
+    # The standard errors are about right if the errors, divided by them, have a mean
     # square near 1.
     assert 0.4 < torch.tensor(misses).square().mean().sqrt().item() < 2
 
 
 def test_standard_errors_of_norm_and_drift_by_hand(images: Tensor) -> None:
-    # The rows' squares are 25 and 1, with mean 13 and standard error 12. By the delta
-    # method, the root of 13 has the standard error 12 / (2 √13).
+    # The squared norms of the two rows are 25 and 1, so their mean is 13, with standard
+    # error 12. By the delta method, √13 has standard error 12 / (2 √13).
     sketch = KernelSketch(FlatNetwork(make_network(), images), probes=2)
     seen = torch.tensor([[3.0, 4.0], [0.0, 1.0]], dtype=torch.float64)
     norm = sketch.norm(seen)
     assert norm.value == pytest.approx(13**0.5)
     assert norm.standard_error == pytest.approx(12 / (2 * 13**0.5))
-    # Relative to their means, the changes' squares are 0.4 and 1.6, and the reference's
-    # are 25 / 13 and 1 / 13. The differences, -1.523 and 1.523, have a standard
-    # deviation of 1.523 √2. Their mean has a standard error of 1.523, and the root has
-    # half of this error.
+    # Divided by their means, the squared norms of the changes are 0.4 and 1.6, and
+    # those of the reference are 25 / 13 and 1 / 13. The differences, -1.523 and 1.523,
+    # have a standard deviation of 1.523 √2. Their mean has a standard error of 1.523,
+    # and the root has half of this standard error.
     moved = seen + torch.tensor([[1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
     drift = sketch.drift(moved, seen)
     assert drift.value == pytest.approx((2.5 / 13) ** 0.5)
@@ -148,7 +148,8 @@ def test_no_move_gives_no_drift_and_one_direction_is_seen_exactly(
         sketch = KernelSketch(flat, probes=probes)
         seen = sketch.at(flat.start)
         assert sketch.drift(seen, seen).value == 0
-        # The kernel only grows by a factor, so the ratio has no error for any probes.
+        # The kernel is only multiplied by a number, so the ratio has no error, whatever
+        # the probes.
         drift = sketch.drift(1.5 * seen, seen)
         assert drift.value == pytest.approx(0.5)
         assert drift.standard_error == pytest.approx(0, abs=1e-12)
@@ -157,14 +158,14 @@ def test_no_move_gives_no_drift_and_one_direction_is_seen_exactly(
 def test_standard_errors_by_hand(images: Tensor) -> None:
     sketch = KernelSketch(FlatNetwork(make_network(), images), probes=4)
     # There is one row per probe. The squares 1, 4, 9 and 16 have mean 7.5 and variance
-    # 43, so their mean has the error sqrt(43 / 4). The relative error of a root is half
-    # the relative error of the mean.
+    # 43, so the standard error of their mean is sqrt(43 / 4). The relative error of the
+    # root is half the relative error of the mean.
     kernel = torch.tensor([[1.0], [2.0], [3.0], [4.0]], dtype=torch.float64)
     relative_error = math.sqrt(43 / 4) / 7.5 / 2
     norm = sketch.norm(kernel)
     assert norm.value == pytest.approx(math.sqrt(7.5))
     assert norm.standard_error == pytest.approx(norm.value * relative_error)
-    # Every square of the reference is 4, so the reference adds no error to the ratio.
+    # For the reference every square is 4, so the reference adds no error to the ratio.
     reference = torch.full((4, 1), 2.0, dtype=torch.float64)
     drift = sketch.drift(reference + kernel, reference)
     assert drift.value == pytest.approx(math.sqrt(30 / 16))

@@ -1,4 +1,4 @@
-"""A stage that is killed and restarted writes the same bytes as an undisturbed one."""
+"""A stage that is killed and restarted writes the bytes of an uninterrupted stage."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ SECONDS = 120
 
 
 def started(*words: str, folder: Path, step: int) -> subprocess.Popen[str]:
-    """Start a program in a folder, and wait until a cell has reported `step`."""
+    """Start a program in a folder, and return once a cell has reported step `step`."""
     command = [sys.executable, "-m", *words]
     process = subprocess.Popen(
         command, cwd=folder, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
@@ -66,7 +66,7 @@ def test_a_stopped_stage_continues_at_its_checkpoints(
     toy.run(1, 2)
     ran = toy.steps()
     # A checkpoint is written before its step is logged, so each kill can lose the log
-    # of at most one step. No step runs twice.
+    # entry of at most one step. No step runs twice.
     assert len(set(ran)) == len(ran) >= 2 * (toy.STEPS - 1)
     expected = tmp_path / "expected"
     expected.mkdir()
@@ -78,7 +78,7 @@ def test_a_stopped_stage_continues_at_its_checkpoints(
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project folder with the prepared inputs of the search and the training."""
+    """A project folder with everything that the search and the training read."""
     folder = tmp_path_factory.mktemp("prepared")
     return finish(folder, lambda: [work.run_stage(name) for name in ("fetch", "embed")])
 

@@ -1,4 +1,4 @@
-"""A short search and a short training: python -m tests.faults.work STAGE."""
+"""Runs a short search or a short training: python -m tests.faults.work STAGE."""
 
 import sys
 from typing import Any
@@ -22,7 +22,7 @@ STAGES: dict[str, Any] = {
 
 
 def params() -> Params:
-    """Profile smoke with one cell of each stage; every epoch has a checkpoint."""
+    """Profile smoke with one cell per stage and a checkpoint after every epoch."""
     smoke = profile("smoke")
     content = smoke.model_dump()
     vgg = content["cooling"]["experiments"]["digits-vgg"] | {

@@ -4,8 +4,8 @@ from decimal import Decimal, getcontext
 
 getcontext().prec = 60
 ZERO, ONE = Decimal(0), Decimal(1)
-# Below this exponent, exp is negligible compared with any other term of a row, at 60
-# digits.
+# Below this exponent, the exponential is negligible at 60 digits compared with any
+# other term of a row.
 SMALLEST = Decimal(-200_000)
 Row = list[float]
 Answer = tuple[Decimal, list[Decimal]]
@@ -26,13 +26,13 @@ def log_true(probs: list[Decimal], label: int) -> Decimal:
     others = complement(probs, label)
     if others > Decimal("0.5"):
         return probs[label].ln()
-    # 1 - p would lose digits here; the first neglected term of the series is others **
-    # 2.
+    # 1 - p would lose digits here, so we use a series; its first neglected term is
+    # others ** 2.
     return (ONE - others).ln() if others > Decimal("1e-25") else -others
 
 
 def focal(row: Row, label: int, gamma: float) -> Answer:
-    """Value -(1 - p)^gamma log p and gradient g(p, gamma) (softmax - one-hot)."""
+    """Focal loss -(1 - p)^gamma log p, and gradient g(p, gamma) (softmax - one-hot)."""
     probs = probabilities(row)
     others = complement(probs, label)
     logarithm = log_true(probs, label)
@@ -46,7 +46,7 @@ def focal(row: Row, label: int, gamma: float) -> Answer:
 
 
 def brier(row: Row, label: int) -> Answer:
-    """Value sum (p - t)^2 and gradient 2 p_j sum_k p_k (r_j - r_k), where r = p - t."""
+    """Brier loss sum r^2 and gradient 2 p_j sum_k p_k (r_j - r_k), where r = p - t."""
     probs = probabilities(row)
     others = complement(probs, label)
     residuals = [-others if k == label else p for k, p in enumerate(probs)]
@@ -60,13 +60,13 @@ def brier(row: Row, label: int) -> Answer:
 
 
 def rescaled(row: Row, label: int, scale: float) -> Answer:
-    """Value CE(scale z) / scale and its gradient."""
+    """Cross-entropy CE(scale z) / scale, and its gradient."""
     value, gradient = focal([scale * logit for logit in row], label, 0.0)
     return value / Decimal(scale), gradient
 
 
 def smoothed(row: Row, label: int, smoothing: float) -> Answer:
-    """Value -sum t log p and gradient p - t."""
+    """Cross-entropy -sum t log p with smoothed labels t, and its gradient p - t."""
     probs = probabilities(row)
     share = Decimal(smoothing) / (len(row) - 1)
     targets = [
@@ -81,7 +81,7 @@ def smoothed(row: Row, label: int, smoothing: float) -> Answer:
 
 
 def mean_calibration_error(row: Row, label: int) -> Decimal:
-    """MMCE of one sample, which equals its residual."""
+    """MMCE of one sample, which equals the absolute value of its residual."""
     probs = probabilities(row)
     top = row.index(max(row))
     return complement(probs, top) if top == label else probs[top]

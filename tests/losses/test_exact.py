@@ -26,8 +26,8 @@ from tests.losses import exact
 Loss = Callable[[Tensor, Tensor], Tensor]
 Reference = Callable[[list[float], int], exact.Answer]
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
-# Each entry has the loss, its reference, and the factor that multiplies the exponents
-# and therefore their errors.
+# Each entry has the loss, its reference, and the factor by which the loss multiplies
+# the exponents, and therefore their errors.
 EXACT: dict[str, tuple[Loss, Reference, float]] = {
     **{
         f"focal {gamma}": (
@@ -72,7 +72,7 @@ def agrees(
     *,
     size: Decimal = Decimal(0),
 ) -> bool:
-    """True if the error is within `ulps` rounding units of |right| + size."""
+    """Return whether the error is within `ulps` rounding units of |right| + size."""
     info = torch.finfo(dtype)
     if abs(right) > Decimal(info.max):
         return math.isinf(ours)
@@ -100,7 +100,7 @@ def test_value_and_gradient_are_right_to_rounding(
     value, gradient = value_and_gradient(loss, logits, label)
     right_value, right_gradient = reference(logits.tolist(), label)
     # An exponent of size x has an error of x units in the last place (in float32 if the
-    # dtype is narrower). The answer adds one unit.
+    # dtype is narrower). Rounding the result adds one unit.
     exponent_error = 16 * (1 + factor * logits.abs().max().item())
     narrowing = min(1.0, torch.finfo(torch.float32).eps / torch.finfo(dtype).eps)
     ulps = 1 + exponent_error * narrowing
@@ -135,7 +135,7 @@ def test_the_penalty_of_one_sample_is_its_residual(
         logits = torch.tensor(row, dtype=dtype)
         value, _ = value_and_gradient(penalty, logits, label)
         residual = exact.mean_calibration_error(logits.tolist(), label)
-        # The square of the smallest residual, 2e-9, is far above the smallest float32.
+        # The smallest residual is 2e-9; its square is far above the smallest float32.
         assert agrees(value, residual, dtype, 64 if dtype.itemsize >= 4 else 2)
 
 

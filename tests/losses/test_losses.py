@@ -55,7 +55,7 @@ def batch(
 
 
 def confident(*confidences: float) -> Tensor:
-    """Two-class logits that give class 0 these probabilities."""
+    """Logits of two classes for which class 0 has the given probabilities."""
     return torch.tensor(
         [[math.log(r / (1 - r)), 0.0] for r in confidences], dtype=torch.float64
     )
@@ -81,8 +81,9 @@ def test_gradients_equal_finite_differences(loss: Loss, scale: float) -> None:
 def test_values_and_gradients_are_finite_in_every_batch(
     loss: Loss, dtype: torch.dtype
 ) -> None:
-    # Rows are certain and right, certain and wrong, close to either, and undecided.
-    # Batches are all right, all wrong, or have one sample.
+    # The rows are certain and right, certain and wrong, nearly certain (right, then
+    # wrong), and undecided. Among the batches are one with only right rows, one with
+    # only wrong rows, and one with a single row.
     extreme = torch.tensor(
         [[1e4, 0.0], [0.0, 1e4], [20.0, 0.0], [-20.0, 0.0], [0.0, 0.0], [1e-9, 0.0]]
     )
@@ -224,8 +225,8 @@ def test_focal_loss_by_hand_and_gamma_zero_is_the_cross_entropy() -> None:
 def test_nothing_pulls_at_certainty_and_the_cross_entropy_pulls_at_its_contrary(
     gamma: float,
 ) -> None:
-    # Proposition 1 at p = 1 and p = 0. In the first row the released (1 - p) ** gamma
-    # gives NaN.
+    # This is Proposition 1 at p = 1 and p = 0. In the first row the released code's (1
+    # - p) ** gamma gives NaN.
     logits = torch.tensor([[1e4, 0.0], [0.0, 1e4]], requires_grad=True)
     (gradient,) = torch.autograd.grad(
         losses.focal_loss(logits, torch.tensor([0, 0]), gamma), logits
@@ -269,8 +270,8 @@ def test_gamma_star_is_the_smallest_gamma_that_keeps_g_below_one(p0: float) -> N
     assert ratio(p0, 0.99 * star) > 1
 
 
-# The references use the formula in 400 digits (mpmath). Below 0.5, Lambert's W would
-# lose half of the digits or all of them.
+# The references come from the formula, evaluated in 400 digits with mpmath. Below 0.5,
+# the formula with Lambert's W would lose half of the digits of float64 or all of them.
 @pytest.mark.parametrize(
     ("p0", "star"),
     [
@@ -332,7 +333,7 @@ def test_brier_loss_is_the_brier_score() -> None:
         losses.brier_loss(logits, labels),
         metrics.brier_score(logits.softmax(1), labels),
     )
-    # All mass is on the wrong one of two classes: (1 - 0)^2 + (0 - 1)^2.
+    # The wrong one of two classes has probability 1: (1 - 0)^2 + (0 - 1)^2.
     assert losses.brier_loss(torch.tensor([[0.0, 1e4]]), torch.tensor([0])).item() == 2
 
 
@@ -343,7 +344,7 @@ def test_smoothing_is_less_than_torchs_by_the_true_classs_share() -> None:
         ours, F.cross_entropy(logits, labels, label_smoothing=0.05 * 5 / 4)
     )
     assert abs(ours - F.cross_entropy(logits, labels, label_smoothing=0.05)) > 1e-3
-    # The loss is smallest at its target.
+    # The loss is smallest if the probabilities equal the smoothed labels.
     target = (
         torch.tensor([[0.05 / 2, 0.95, 0.05 / 2]], dtype=torch.float64)
         .log()
@@ -382,7 +383,7 @@ def pairs_mean(
     weight: Callable[[float, float], float],
     width: float,
 ) -> float:
-    """Mean over all pairs of the weight times the kernel."""
+    """Mean over all pairs of samples of the pair's weight times the kernel."""
     return float(
         np.mean(
             [
@@ -396,7 +397,7 @@ def pairs_mean(
 def slow_weighted(
     logits: Tensor, labels: Tensor, width: float, *, as_released: bool
 ) -> float:
-    """Squared MMCE from three double loops over the right and the wrong samples."""
+    """Squared MMCE by double loops over pairs of right, wrong, and mixed samples."""
     confidences, predicted = torch.softmax(logits, dim=1).max(1)
     right, wrong = (
         confidences[predicted == labels].tolist(),
@@ -443,7 +444,7 @@ def test_mmce_by_hand() -> None:
     logits, labels = confident(0.9, 0.7), torch.tensor([0, 1])
     square = 0.1**2 + 0.7**2 - 2 * 0.1 * 0.7 * math.exp(-0.5)
     assert losses.mmce(logits, labels).item() == pytest.approx(math.sqrt(square) / 2)
-    # There is one right and one wrong sample, so each mean is over one sample.
+    # There is one right and one wrong sample, so each of the means has one term.
     assert losses.weighted_mmce(logits, labels).item() == pytest.approx(
         math.sqrt(square)
     )

@@ -1,6 +1,6 @@
 """Loss modules treat weights, ignored labels and shapes as torch's losses do.
 
-Looking up a loss by name gives that loss.
+A loss that is looked up by name is the right one.
 """
 
 import math
@@ -234,7 +234,7 @@ def test_a_batch_that_is_all_void_is_nan_zero_or_zeros_as_in_torch(
     logits, labels = pixels()
     void = torch.full_like(labels, VOID, dtype=torch.uint8)
     options: dict[str, Any] = {"ignore_index": VOID, "weight": weight}
-    if name == "MMCE":  # MMCE is always a mean.
+    if name == "MMCE":  # MMCE has no sum over samples.
         loss, reduction = MMCELoss(**options), "mean"
     else:
         loss = FOR_VOID[name](**options, reduction=reduction)
@@ -268,7 +268,7 @@ SOFT: dict[str, tuple[nn.Module, nn.Module]] = {
 WEIGHT = torch.tensor([0.2, 1.0, 3.0], dtype=torch.float64)
 
 
-# torch weights the smoothed part by all classes.
+# torch weights the smoothed part of the labels by the weights of all classes.
 @pytest.mark.parametrize(
     ("name", "weight"),
     [
@@ -374,7 +374,7 @@ def test_masked_classes_equal_absent_classes(name: str, classes_left: int) -> No
     value = MASKED[name](masked, labels)
     (gradient,) = torch.autograd.grad(value, masked)
     assert not gradient[:, classes_left:].any()
-    if classes_left == 1:  # One class left: certain.
+    if classes_left == 1:  # The only class left has probability 1.
         assert value.item() == pytest.approx(0, abs=1e-12)
         assert not gradient.any()
         return

@@ -1,6 +1,6 @@
 """Intervals of calibration errors: values by hand, simulations, and bounds.
 
-`test_interval_coverage.py` tests their coverage.
+`test_interval_coverage.py` tests the coverage of the intervals.
 """
 
 import math
@@ -25,7 +25,7 @@ from softmax_temperature.metrics.intervals import (
 
 
 def one_bin(confidences: Tensor, correct: Tensor) -> BinnedError:
-    """The calibration error with one bin."""
+    """The calibration error if all samples are in one bin."""
     everything = torch.ones(len(confidences), 1, dtype=torch.float64)
     return top_label_error(confidences, correct, everything)
 
@@ -40,12 +40,13 @@ def drawn(samples: int, temperature: float, seed: int) -> tuple[Tensor, Tensor]:
 
 def test_the_interval_of_one_bin_by_hand() -> None:
     # Half of 100 predictions of confidence 0.5 are right: the mean gap is 0 with a
-    # standard error of 0.5 / 10. The bias of |0 + 0.05 x| is 0.05 sqrt(2 / pi).
+    # standard error of 0.5 / 10. With standard normal x, the mean of |0.05 x| is 0.05
+    # sqrt(2 / pi), which is the bias.
     half = torch.full((100,), 0.5, dtype=torch.float64)
     error = one_bin(half, (torch.arange(100) % 2).double())
     assert error.value == 0
     assert error.largest_bias == pytest.approx(0.05 * math.sqrt(2 / math.pi))
-    deviation = math.hypot(0.05, 0.01)  # Unseen noise, as of one mistake: 1 / n.
+    deviation = math.hypot(0.05, 0.01)  # Unseen noise adds 1 / n.
     assert error.interval == pytest.approx((0.0, 1.6449 * deviation), abs=1e-5)
     # If every prediction is right, the gap of 0.5 is far from 0 and does not vary.
     error = one_bin(half, torch.ones(100, dtype=torch.float64))
@@ -56,7 +57,8 @@ def test_the_interval_of_one_bin_by_hand() -> None:
 
 
 def test_only_right_predictions_do_not_show_that_confidence_was_too_low() -> None:
-    # A calibrated model with confidence 0.98 gets all 30 right in 55 of 100 samples.
+    # A calibrated model with confidence 0.98 gets 30 of 30 predictions right in 55 of
+    # 100 samples.
     sure = torch.full((30,), 0.98, dtype=torch.float64)
     low, high = one_bin(sure, torch.ones(30, dtype=torch.float64)).interval
     assert low == 0
@@ -89,7 +91,8 @@ def test_no_gaps_have_less_bias_than_the_least(multiple: float) -> None:
         np.abs(gaps + noise).sum(axis=1).mean() - gaps.sum() for gaps in (alike, uneven)
     ]
     assert biases[0] <= biases[1] + 1e-4
-    # The bound assumes that the noise was unusually low, so it is below the bias.
+    # The least bias assumes that the noise increased the error as little as is
+    # plausible, so it is below the mean bias.
     value = np.abs(alike + noise).sum(axis=1).mean()
     bound = least_bias(value, deviations)
     assert 0 <= bound <= biases[0]
@@ -107,8 +110,8 @@ def normal_mean_absolute(shift: float) -> float:
 
 
 def test_the_least_bias_is_that_of_the_largest_sum_the_sample_permits() -> None:
-    # The observed sum is the 5th percentile if each gap is one standard error, so these
-    # are the largest gaps consistent with it.
+    # If each true gap is one standard error, the observed sum is the 5th percentile of
+    # the sums, so these are the largest gaps that are consistent with it.
     generator = np.random.default_rng(1)
     deviations = np.full(40, 0.01)
     sums = np.abs(0.01 + 0.01 * generator.standard_normal((50_000, 40))).sum(axis=1)
@@ -116,14 +119,15 @@ def test_the_least_bias_is_that_of_the_largest_sum_the_sample_permits() -> None:
     expected = 0.4 * (normal_mean_absolute(1.0) - 1)
     assert found == pytest.approx(expected, rel=0.03)
     assert found == pytest.approx(sums.mean() - 0.4, rel=0.03)
-    # If the error is below the error that noise alone gives, its bias is at most its
+    # If the error is below the mean error from noise alone, its bias is at most its
     # value.
     assert least_bias(0.1, deviations) == 0.1
     assert least_bias(0.0, np.zeros(4)) == 0
 
 
 def test_a_lower_bias_is_not_taken_from_noise_that_was_not_seen() -> None:
-    # Confidence 0.9, all right: the gaps do not vary, but a calibrated model's would.
+    # All predictions have confidence 0.9 and are right: the observed gaps do not vary,
+    # but those of a calibrated model would.
     sure = torch.full((4,), 0.9, dtype=torch.float64)
     error = one_bin(sure, torch.ones(4, dtype=torch.float64))
     assert error.least_bias == 0
@@ -137,8 +141,8 @@ def test_a_lower_bias_is_not_taken_from_noise_that_was_not_seen() -> None:
 
 
 def test_the_bias_of_a_gap_near_the_clear_distance() -> None:
-    # At 3.5 standard errors, the bias equals the bias of a gap of one standard error:
-    # 0.16663 standard errors.
+    # An observed gap of 3.5 standard errors may come from a true gap of one standard
+    # error, whose bias is 0.16663 standard errors.
     means = torch.tensor([0.035, -0.035], dtype=torch.float64)
     found = intervals._largest_bias(means, torch.full_like(means, 0.01))
     assert found == pytest.approx(2 * 0.01 * (normal_mean_absolute(1.0) - 1))
@@ -146,7 +150,7 @@ def test_the_bias_of_a_gap_near_the_clear_distance() -> None:
 
 
 def binned(value: float, spread: float, **numbers: Any) -> BinnedError:
-    """An error of 100 samples whose parts are `spread` above or below its value."""
+    """An error of 100 samples, whose parts lie `spread` above or below its value."""
     signs = 1.0 - 2.0 * (torch.arange(100) % 2).double()
     unknown: dict[str, Any] = {
         "least_bias": 0.0,
@@ -182,7 +186,8 @@ def test_the_interval_of_a_change_by_hand() -> None:
     high = -0.2 + 0.04 + 0.03289707 - 0.02
     low = -0.2 - 0.05 - 0.03289707 + 0.01
     assert change_interval(new, old) == pytest.approx((low, high), abs=1e-7)
-    # The sum of all gaps in the old arm is a lower bound of its error.
+    # The absolute sum of all gaps in the old arm is a lower bound of the old arm's
+    # error.
     total = torch.full((100,), 0.28, dtype=torch.float64)
     bounded = old._replace(total_parts=total)
     high = 0.1 - 0.28 + 0.03289707 - 0.02

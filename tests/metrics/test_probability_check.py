@@ -96,8 +96,8 @@ ENTRIES: dict[str, Callable[[Tensor], object]] = {
     "LabelSmoothingLoss": lambda scores: losses.LabelSmoothingLoss()(scores, LABELS),
     "soft labels": lambda scores: losses.BrierLoss()(scores, PROBS.to(scores)),
 }
-# Cosines, and logits after Cooling, may all lie in [0, 1], as sigmoid outputs do. These
-# entry points therefore test only whether rows sum to 1.
+# Cosines and cooled logits may all lie in [0, 1], as the outputs of a sigmoid do. The
+# entry points that accept them therefore check only whether rows sum to 1.
 SUMS_ALONE: dict[str, Callable[[Tensor], object]] = {
     "cool": lambda scores: Cooling(nn.Linear(2, CLASSES)).cool(scores, LABELS),
     "rescaled": lambda scores: losses.rescaled_cross_entropy(scores, LABELS, 16.0),
@@ -146,7 +146,7 @@ def test_sigmoids_of_few_rows_are_refused(rows: int, classes: int) -> None:
 def test_input_that_is_given_once_is_checked_once(
     entry: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Each check reads every logit once, to find the smallest of each row.
+    # A check reads every logit only once, to find the smallest logit of each row.
     checked = []
     share = Tensor.amin
 
@@ -231,7 +231,7 @@ def test_a_column_of_probabilities_is_refused(shape: tuple[int, ...]) -> None:
     labels = LABELS % 2
     with pytest.raises(ValueError, match=r"kind='probs', or --probs .* subtract 1"):
         calibrate(column, labels, bootstrap=0)
-    shifted = calibrate(column - 1, labels, bootstrap=0)  # The message's remedy.
+    shifted = calibrate(column - 1, labels, bootstrap=0)  # The suggested remedy.
     assert shifted.data["rows"]["reported"] > 0
 
 
@@ -295,7 +295,7 @@ def test_a_softmax_inside_a_network_is_noticed_by_what_it_returns() -> None:
         wrapped(inputs)
     network = HiddenSoftmax()
     cooling = Cooling(network)
-    set_last_layer_temperature(network, 3.0)  # Now each row sums to 1/3.
+    set_last_layer_temperature(network, 3.0)  # Now the outputs of each row sum to 1/3.
     with pytest.raises(ValueError, match="Take the softmax off the end"):
         cooling.cool(network(inputs).detach(), LABELS)
 
@@ -325,8 +325,8 @@ def test_a_table_of_one_dimension_is_named_by_the_scaler() -> None:
 def test_saturated_probabilities_are_refused_with_any_rest(
     rest: float, entry: str
 ) -> None:
-    # A softmax of large logits leaves subnormal numbers, and one minus a sum may leave
-    # a number below zero.
+    # The softmax of large logits may contain subnormal numbers, and a probability
+    # computed as one minus a sum may be below zero.
     saturated = torch.full((ROWS, CLASSES), rest, dtype=torch.float64)
     saturated.scatter_(1, LABELS[:, None], 1.0)
     with pytest.raises(ValueError, match="are probabilities: "):

@@ -25,7 +25,7 @@ def drawn(
 ) -> tuple[Tensor, Tensor]:
     """Overconfident logits.
 
-    Rounded to few decimals they repeat, so that confidences tie.
+    If they are rounded to a few decimals, logits repeat and confidences tie.
     """
     generator = torch.Generator().manual_seed(2)
     logits = 3 * torch.randn(samples, classes, generator=generator, dtype=torch.float64)
@@ -37,7 +37,7 @@ def drawn(
 
 
 def one_by_one(logits: Tensor, labels: Tensor, bins: int = 15) -> dict[str, float]:
-    """Every metric, computed by its own function."""
+    """Every metric of the report, computed by the function for that metric."""
     probs = torch.softmax(logits, dim=1)
     binned = {
         name: getattr(metrics, name)(probs, labels, bins=bins).item() for name in BINNED
@@ -55,7 +55,7 @@ def one_by_one(logits: Tensor, labels: Tensor, bins: int = 15) -> dict[str, floa
 def resamples(
     logits: Tensor, labels: Tensor, number: int, seed: int
 ) -> list[tuple[Tensor, Tensor]]:
-    """The rows of each resample, as indices."""
+    """The indices of the rows in each resample."""
     weights = torch.cat(list(resample_weights(len(labels), number, seed)))
     chosen = [
         torch.repeat_interleave(torch.arange(len(labels)), row.long())
@@ -128,7 +128,8 @@ def test_paired_difference_equals_that_of_two_reports_on_the_same_rows() -> None
 
 
 def test_a_table_of_a_language_model_takes_little_memory(tmp_path: Path) -> None:
-    # For 150 rows of 12,000 classes, resampling the cells of all classes took 3 GiB.
+    # With 150 rows of 12,000 classes, an earlier version that resampled the cells of
+    # all classes took 3 GiB.
     program = """
 import resource, torch
 from softmax_temperature import calibrate
@@ -146,7 +147,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20)
         text=True,
         check=True,
     )
-    # Four times the input is 0.03 GiB, and each temporary has at most 16 MiB.
+    # Four times the input is 0.03 GiB, and each temporary array has at most 16 MiB.
     assert float(done.stdout) < 0.3
 
 
@@ -167,7 +168,8 @@ def test_confident_predictions_are_counted_one_by_one() -> None:
     assert report["intervals"]["confident_share"] == pytest.approx(
         tuple(np.quantile(shares, [0.05, 0.95]))
     )
-    # A network that is never confident has a share of zero and an undefined accuracy.
+    # If no prediction is confident, the share of confident predictions is zero and
+    # their accuracy is undefined.
     report = metrics.confident_report(
         torch.zeros(20, 4), torch.zeros(20, dtype=torch.long), bootstrap=10
     )

@@ -71,8 +71,8 @@ def test_the_first_of_equal_logits_is_the_prediction() -> None:
 
 
 def test_rows_far_apart_and_large_logits_stay_finite() -> None:
-    # A softmax that subtracted the table's largest logit instead of the row's would
-    # underflow.
+    # If the softmax subtracted the largest logit of the whole table instead of the
+    # row's, it would underflow.
     logits = torch.tensor([[1000.0, 1001.0], [0.0, 1.0], [-1e4, 1e4]])
     value = metrics.negative_log_likelihood(logits, torch.tensor([1, 1, 0])).item()
     assert value == pytest.approx((2 * math.log1p(math.exp(-1)) + 2e4) / 3)

@@ -16,7 +16,8 @@ def images(samples: int = 4, side: int = 16) -> Tensor:
 def perturbed(network: nn.Module) -> nn.Module:
     """The network in float64, with random scales, shifts, biases and running means.
 
-    With the initial values, 0 and 1, a test would not notice a missing one.
+    With the initial values, 0 and 1, a test would not notice if one of these were left
+    out.
     """
     for values in network.double().state_dict().values():
         if values.is_floating_point() and values.ndim == 1:
@@ -33,7 +34,7 @@ def weights_and_biases(network: nn.Module) -> list[tuple[Tensor, Tensor]]:
 def normalised(
     state: dict[str, Tensor], name: str, maps: Tensor, *, training: bool = False
 ) -> Tensor:
-    """Apply batch normalisation `name`, if the network has it."""
+    """Apply the batch normalisation called `name`, if the network has it."""
     if f"{name}.weight" not in state:
         return maps
     if training:

@@ -169,7 +169,7 @@ def test_a_pickle_that_runs_code_is_refused(tmp_path: Path) -> None:
 
 
 class Payload:
-    """Runs code when unpickled."""
+    """An object that runs code when it is unpickled."""
 
     def __init__(self, victim: Path) -> None:
         self.victim = victim
@@ -263,14 +263,14 @@ def test_a_wrong_description_is_one_error(
 
 @pytest.fixture
 def torch_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Empty cache of torch's hub; returns the folder of its weights."""
+    """Use an empty cache for torch's hub, and return the folder of its weights."""
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
     return tmp_path / "hub" / "checkpoints"
 
 
 @pytest.fixture
 def timm_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Empty cache of the Hugging Face hub."""
+    """Use an empty cache for the Hugging Face hub."""
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hf"))
     return tmp_path / "hf"
 
@@ -407,7 +407,7 @@ def test_real_weights_reach_their_published_accuracy(project_root: Path) -> None
         embeddings = network(preprocess(images))
     logits = embeddings @ weights["linear.weight"].T + weights["linear.bias"]
     accuracy = (logits.argmax(1) == labels).float().mean().item()
-    # The weights' authors state 91.70 % on these images.
+    # The authors of the weights state an accuracy of 91.70 % on these images.
     assert accuracy == pytest.approx(0.9170, abs=0.001)
 
 

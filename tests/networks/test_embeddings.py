@@ -1,4 +1,4 @@
-"""Embeddings do not depend on the batches, and are stored with their rows."""
+"""Embeddings do not depend on the batch size, and are stored in the rows' order."""
 
 import math
 from pathlib import Path

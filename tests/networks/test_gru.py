@@ -1,4 +1,4 @@
-"""The GRU equals torch's packed sequences, and padding changes no bit."""
+"""The GRU gives the results of torch's packed sequences; padding changes no bit."""
 
 import pytest
 import torch

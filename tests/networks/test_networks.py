@@ -82,16 +82,16 @@ def test_images_are_independent_and_every_parameter_has_a_gradient(name: str) ->
 
 # Numbers of parameters and of layers, without projections.
 SIZES: dict[str, tuple[str, dict[str, Any], int, int]] = {
-    # Counts of the widely used ports.
+    # These are the counts of the widely used ports to PyTorch.
     "resnet50": ("bottleneck_resnet", {}, 23_520_842, 50),
     "resnet110": ("bottleneck_resnet", {"blocks": (3, 4, 26, 3)}, 45_864_522, 110),
     "resnet20": ("cifar_resnet", {"blocks": 3}, 269_722, 20),
     "resnet110-classic": ("cifar_resnet", {"blocks": 18}, 1_727_962, 110),
     "densenet121": ("densenet", {}, 6_956_298, 121),
-    # The ports call it depth 28; without projections, the same network has depth 26.
+    # The ports call this network WRN-28; without counting projections, its depth is 26.
     "wide-28-10": ("wide_resnet", {"depth": 28}, 36_479_194, 26),
     "wide-26-10": ("wide_resnet", {"depth": 26}, 36_479_194, 26),
-    # Each projection has a batch norm, and the last stage has none after it.
+    # Each projection is followed by a batch norm, and the last stage is not.
     "wide-released": ("wide_resnet", {"as_released": True}, 36_481_434, 26),
     "wide-unnormalised": ("wide_resnet", {"batch_norm": False}, 36_471_338, 26),
     "resnet50-crelu": (
@@ -124,7 +124,8 @@ SIZES: dict[str, tuple[str, dict[str, Any], int, int]] = {
         608_170,
         8,
     ),
-    # Batch normalisation replaces each filter's bias by a scale and a shift: 448 more.
+    # Batch normalisation replaces each filter's bias by a scale and a shift: 448 more
+    # parameters.
     "vgg-batch-norm": ("vgg", {"batch_norm": True}, 551_018, 8),
     # By hand: 193 · 64 + 65 · 64 + 65 · 10.
     "mlp": ("mlp", {}, 17_162, 3),
@@ -157,7 +158,7 @@ def test_a_unet_has_about_nine_million_parameters() -> None:
     with torch.device("meta"):
         network = UNet()
     assert count_parameters(network) == 8_768_478
-    # The four up-convolutions do not count as layers.
+    # The four up-convolutions are not counted as layers.
     assert len(layers_with_weights(network)) == 19
 
 

@@ -1,4 +1,4 @@
-"""Preprocessing in batches of tensors equals the weights' own transform."""
+"""Preprocessing of batches equals the transform that comes with the weights."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from softmax_temperature.runner.errors import InputError
 
 
 def photograph(height: int, width: int) -> Image.Image:
-    """Smooth colours with some texture; white noise would be harsher than any photo."""
+    """Smooth colours with some texture, which resemble a photo more than noise does."""
     generator = np.random.default_rng(height * width)
     coarse = Image.fromarray(generator.integers(0, 256, (9, 11, 3), dtype=np.uint8))
     return coarse.resize((width, height), Image.Resampling.BICUBIC)
@@ -96,8 +96,8 @@ def test_a_transform_of_another_kind_is_refused() -> None:
 
 
 def test_normalisation_by_hand() -> None:
-    # Red is 0, green 100, blue 200. The result is in the order blue, green, red, minus
-    # (104, 117, 123), without scaling.
+    # Red is 0, green 100, blue 200. The result has the channels in the order blue,
+    # green, red, minus (104, 117, 123), without scaling.
     colours = torch.tensor([0, 100, 200], dtype=torch.uint8)
     image = colours.view(1, 3, 1, 1).expand(1, 3, 2, 2)
     caffe = Preprocess(

@@ -14,7 +14,7 @@ from softmax_temperature.networks.wide_resnet import WideResNet
 from tests.networks.formulas import images, normalised, perturbed, rectified
 
 State = dict[str, Tensor]
-# Blocks of a wide network with two blocks per stage, and their strides.
+# The blocks of a wide network with two blocks per stage, with their strides.
 WIDE_BLOCKS = {
     "stages.0.0": 1,
     "stages.0.1": 1,
@@ -85,7 +85,8 @@ def test_a_bottleneck_resnet_equals_its_classical_form(
     torch.manual_seed(0)
     network = BottleneckResNet((2, 1), num_classes=5, width=3, activation=activation)
     perturbed(network).train(training)
-    # We need copies, because training changes the running means.
+    # Copy the network, because a forward pass in training mode changes the running
+    # means.
     state = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     expected = classical_bottlenecks(
         state, images(), training=training, double=activation == "crelu"
@@ -128,7 +129,7 @@ def test_a_preactivation_resnet_equals_its_formula(activation: str) -> None:
 
 
 def wide_resnet(state: State, maps: Tensor) -> Tensor:
-    """A wide network in evaluation, with pre-activation blocks."""
+    """The outputs of a wide network with pre-activation blocks."""
 
     def activated(name: str, values: Tensor) -> Tensor:
         return rectified(normalised(state, name, values))
@@ -155,7 +156,7 @@ def test_a_wide_resnet_equals_its_formula(batch_norm: bool) -> None:
 
 
 def released_wide_resnet(state: State, maps: Tensor) -> Tensor:
-    """The released network in evaluation, with post-activation blocks."""
+    """The outputs of the released network, with post-activation blocks."""
 
     def layer(name: str, first: int, values: Tensor, stride: int = 1) -> Tensor:
         values = convolved(state, f"{name}.{first}", values, stride)

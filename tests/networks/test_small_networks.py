@@ -55,5 +55,5 @@ def test_weights_start_normal_with_the_variance_that_keeps_the_size(
         assert not bias.any()
         scaled = weight * (fan_in / gain) ** 0.5
         assert scaled.std().item() == pytest.approx(1, rel=0.03)
-        # A normal distribution has the standardised fourth moment 3.
+        # The standardised fourth moment of a normal distribution is 3.
         assert scaled.pow(4).mean().item() == pytest.approx(3, rel=0.1)

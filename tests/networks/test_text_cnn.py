@@ -1,4 +1,4 @@
-"""The text CNN equals a computation text by text, and padding changes no bit."""
+"""The text CNN equals a computation for one text at a time; padding changes no bit."""
 
 import pytest
 import torch

@@ -25,7 +25,7 @@ def two_convolutions(state: State, name: str, maps: Tensor) -> Tensor:
 
 
 def enlarged(state: State, name: str, maps: Tensor) -> Tensor:
-    """Up-convolution of stride 2: each pixel becomes 2×2, without overlaps."""
+    """Apply an up-convolution of stride 2: each pixel becomes 2×2, without overlap."""
     samples, _, height, width = maps.shape
     weight = state[f"{name}.weight"]
     [bias] = per_channel(state[f"{name}.bias"])

@@ -12,7 +12,7 @@ VOCABULARY = 13
 CLASSES = 3
 LENGTH = 40
 # Some texts are shorter and some longer than the 11 tokens that three convolutions of
-# width 3 see, and there are more texts than one processing group holds.
+# width 3 see, and there are more texts than are processed in one group.
 LENGTHS = (40, 1, 25, 11, 12, 10, 33) + 33 * (17,)
 LABELS = torch.arange(len(LENGTHS)) % CLASSES
 
@@ -33,7 +33,7 @@ def logits_and_gradients(network: nn.Module, rows: Tensor) -> tuple[Tensor, Any]
 
 
 def assert_padding_changes_no_bit(network: nn.Module, length: int) -> None:
-    """Compare logits and gradients with the same for rows padded to `length`."""
+    """Compare logits and gradients with those for the same rows padded to `length`."""
     logits, gradients = logits_and_gradients(network, tokens())
     padded_logits, padded_gradients = logits_and_gradients(network, tokens(length))
     assert torch.equal(logits, padded_logits)
