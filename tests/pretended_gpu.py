@@ -1,4 +1,4 @@
-"""A simulated GPU: tensors compute on the CPU, but Python sees `cuda:0` and its rules.
+"""Simulates a GPU: tensors are on the CPU, but Python sees `cuda:0` and its rules.
 
 Tensors on the GPU are recognised by their storage. A torch dispatch mode sees every
 operator: it refuses mixed devices and operators without a CUDA kernel, and records each
@@ -33,7 +33,7 @@ COMPOSITE = (
     "CompositeImplicitAutograd",
     "CompositeExplicitAutogradNonFunctional",
 )
-# On a CPU, torch calls these operators in place of a CUDA operator.
+# On a CPU, torch calls these operators where it would call a CUDA operator on a GPU.
 STAND_INS = {
     "aten::_scaled_dot_product_flash_attention_for_cpu",
     "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
@@ -53,12 +53,12 @@ INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_"}
 UNDECLARED = {
     "running_mean",
     "running_var",
-}  # Overwritten, although the operators' schemas do not say so.
+}  # Written to, although the schemas do not say so.
 MOVES = {Tensor.to, Tensor.cpu, Tensor.cuda, torch.as_tensor}
 
 
 class Mixed(AssertionError):
-    """An operator got tensors of both devices, or has no GPU kernel."""
+    """Raised if an operator gets tensors of both devices, or has no GPU kernel."""
 
 
 def _key(tensor: Tensor) -> int:
@@ -74,7 +74,7 @@ def _key(tensor: Tensor) -> int:
 
 
 class PretendedGPU:
-    """The set of tensors on the GPU, and the host's waits for it.
+    """Holds the set of tensors that are on the GPU, and records the host's waits.
 
     `waits` has one entry per wait, with the operator and the line of the package.
     """
@@ -82,8 +82,8 @@ class PretendedGPU:
     def __init__(self) -> None:
         self.waits: list[str] = []
         self.graph: PretendedGraph | None = None
-        self.inside = False  # In a call with GPU tensors, new tensors are on the GPU.
-        self.unlike = False  # In a call that waits only on a CPU.
+        self.inside = False  # True in a call with GPU tensors.
+        self.unlike = False  # True in a call that waits only on a CPU.
         self._there: dict[int, StorageWeakRef] = {}
         self._pinned: dict[int, StorageWeakRef] = {}
 
@@ -132,7 +132,7 @@ class PretendedGPU:
 
 
 class _Functions(TorchFunctionMode):
-    """Sees Python calls: device arguments, and reads that use no operator."""
+    """Intercepts Python calls: device arguments, and reads that use no operator."""
 
     def __init__(self, gpu: PretendedGPU) -> None:
         super().__init__()
@@ -188,7 +188,7 @@ class _Functions(TorchFunctionMode):
 def _on_cpu(
     func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[torch.device | None, Any, Any]:
-    """The requested device, and the arguments with the CPU in its place."""
+    """The requested device, and the arguments with the CPU instead of this device."""
     if func is Tensor.cpu:
         return CPU, args, kwargs
     if func is Tensor.cuda:
@@ -203,7 +203,7 @@ def _on_cpu(
 
 
 class _Operators(TorchDispatchMode):
-    """Sees every operator, including those of the backward pass."""
+    """Intercepts every operator, including those of the backward pass."""
 
     def __init__(self, gpu: PretendedGPU) -> None:
         super().__init__()
@@ -339,7 +339,7 @@ def _tensors(tree: Any) -> list[tuple[int, Tensor]]:
 
 
 def aliases(tree: Any) -> Any:
-    """New tensors on the same memory; in-place operators may change their shapes."""
+    """New tensors on the same memory, so that in-place operators may reshape them."""
     return tree_map(
         lambda leaf: leaf.detach() if isinstance(leaf, Tensor) else leaf, tree
     )
@@ -347,7 +347,7 @@ def aliases(tree: Any) -> Any:
 
 @contextmanager
 def pretended_gpu() -> Iterator[PretendedGPU]:
-    """Torch with a simulated GPU until the end of the block."""
+    """Give torch a simulated GPU until the end of the block."""
     gpu = PretendedGPU()
     layers.channels.cache_clear()
     with pytest.MonkeyPatch.context() as patch:

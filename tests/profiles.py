@@ -1,4 +1,4 @@
-"""The committed profiles; reading one takes half a second."""
+"""Reads the committed profiles once, because reading one takes half a second."""
 
 from functools import cache
 
@@ -11,7 +11,7 @@ PROFILES = ROOT / "profiles"
 
 @cache
 def rendered(name: str) -> tuple[str, Params]:
-    """The text of a profile's params.yaml, and its parameters, which nobody changes."""
+    """Text of a profile's params.yaml, and its parameters, which no test may change."""
     return render_profile(name, PROFILES)
 
 

@@ -1,4 +1,4 @@
-"""Compute settings of tests: serial cells in this process, on one thread.
+"""Compute settings for tests: cells run one by one in this process, on one thread.
 
 A checkpoint is saved at every opportunity.
 """

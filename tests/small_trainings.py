@@ -1,6 +1,6 @@
-"""A small training of every kind, on any device.
+"""A small training run of every kind, on any device.
 
-The tests of devices and `make gpu-check` use them.
+The tests of devices and `make gpu-check` use these runs.
 """
 
 from collections.abc import Callable, Mapping
@@ -171,7 +171,7 @@ def classification(
     cooling: Mapping[str, Any] | None = None,
     **recipe: Any,
 ) -> Training:
-    """A training with all callbacks that record it."""
+    """A classifier's training, with all callbacks that record something about it."""
     objective, train = make_loss(loss, LOSSES[loss]), sets["train"]
     if isinstance(train, TreeSet):
         train, objective = train.labelled_nodes(), OverLabelledNodes(objective)

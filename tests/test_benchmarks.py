@@ -1,4 +1,4 @@
-"""Promises are judged, machines are not mixed, and timed sides do the same work."""
+"""Promises are judged, machines are not mixed, and both timed sides do the same."""
 
 import importlib
 import json

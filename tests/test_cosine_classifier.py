@@ -16,7 +16,7 @@ ALPHAS = (1.0, 10.0, 60.0, 250.0)
 def mixture(
     n: int = 203, dim: int = 12, classes: int = 5, seed: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Softly rectified Gaussian clusters; no class is empty.
+    """Gaussian clusters after a softplus; no class is empty.
 
     They overlap enough for the accuracy to depend on the temperature.
     """
@@ -40,7 +40,7 @@ def trainer(
 
 
 class PlainCosineClassifier(torch.nn.Module):
-    """Section 3.1 written plainly with autograd, for one inverse temperature."""
+    """A plain implementation of section 3.1 with autograd, for one temperature."""
 
     def __init__(self, weights: Tensor, inverse_temperature: float) -> None:
         super().__init__()
@@ -221,7 +221,8 @@ def test_tied_optima_give_their_lower_median(
 
 def test_the_plateau_is_the_run_within_one_standard_error() -> None:
     # An accuracy of 0.8 on 100 samples has a standard error of 0.04, so 0.76 is on the
-    # plateau and 0.75 is not. The value 0.79 lies beyond 0.75, so it is cut off.
+    # plateau and 0.75 is not. The value 0.79 is separated from the best by 0.75, so it
+    # is not on the plateau.
     assert grid_of([0.79, 0.75, 0.76, 0.8, 0.78, 0.7], evaluated=100).plateau == (
         30.0,
         50.0,

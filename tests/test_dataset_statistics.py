@@ -1,4 +1,4 @@
-"""The 23 statistics against slow computations, values by hand, and invariances."""
+"""The 23 statistics equal slow computations and values by hand; invariances hold."""
 
 from itertools import combinations
 
@@ -35,7 +35,7 @@ PCA_NAMES = [name for name in STATISTICS if name.startswith("pca_")]
 def clustered(
     samples: int, dim: int, n_classes: int, *, seed: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Skewed float32 clusters of unequal size; no class is empty."""
+    """Skewed clusters of unequal size in float32; no class is empty."""
     generator = torch.Generator().manual_seed(seed)
     sizes = torch.rand(n_classes, generator=generator) + 0.2
     drawn = torch.multinomial(
@@ -102,7 +102,7 @@ def explained_share(unit: Array, percentage: int) -> float:
 
 
 def expected(embeddings: Tensor, labels: Tensor) -> dict[str, float]:
-    """The 23 statistics by naive expressions, with all options of the libraries."""
+    """The 23 statistics by plain expressions, with the libraries' options spelt out."""
     raw = embeddings.double().numpy()
     unit = unit_rows(embeddings)
     classes = labels.numpy()
@@ -138,8 +138,8 @@ def expected(embeddings: Tensor, labels: Tensor) -> dict[str, float]:
 
 @pytest.mark.parametrize(
     ("samples", "dim", "n_classes"),
-    # Cases: tall, wide (more dimensions than samples), many small classes, two
-    # dimensions.
+    # The cases are: more samples than dimensions, more dimensions than samples, many
+    # small classes, two dimensions.
     [(400, 12, 5), (25, 40, 4), (90, 6, 40), (30, 2, 2)],
 )
 def test_every_statistic_equals_its_naive_computation(
@@ -162,15 +162,16 @@ def test_two_collapsed_classes_by_hand() -> None:
         "avg_samp_class": 2,
         "silhouette": 1,
         "david_bouldin": 0,
-        # Each class mean is (1/2, -1/2), or its opposite, from the centre.
+        # The class means differ from the centre by (1/2, -1/2) and by the opposite
+        # vector.
         "sb_trace": 0,
         "sw_trace": 0.5,
-        # Two of four entries are -1.
+        # Two of the four entries are -1.
         "feats_corr": 0.5,
         "feats_cos_sim": 0,
-        # Each dimension has two equally likely values.
+        # In each dimension, two values are equally frequent.
         "avg_kurtosis": -2,
-        # scikit-learn returns 1 if classes have no spread.
+        # scikit-learn returns 1 if the classes have no spread.
         "calinski_harabasz": 1,
         # One direction explains all the variance.
         **dict.fromkeys(PCA_NAMES, 0.5),
@@ -254,8 +255,8 @@ def test_the_seed_only_draws_rows() -> None:
 
 
 def test_drawn_silhouettes_estimate_the_full_score_with_many_classes() -> None:
-    # There are five rows per class. A silhouette within a subset would be far off,
-    # because most classes would have only one or two rows there.
+    # There are five rows per class. A silhouette computed within a sample of the rows
+    # would be far off, because most classes would have only one or two rows in it.
     embeddings, labels = clustered(3_000, 6, 600)
     every = silhouette_samples(unit_rows(embeddings), labels.numpy())
     drawn = [describe(embeddings, labels, seed=seed)["silhouette"] for seed in range(3)]

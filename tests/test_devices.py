@@ -1,4 +1,4 @@
-"""GPU code stays on one device, calls existing kernels, and never blocks the host.
+"""GPU code stays on one device, calls existing kernels, and does not block the host.
 
 Each scenario runs on a simulated GPU (`pretended_gpu.py`) and, with the marker `gpu`,
 on a real one.
@@ -57,14 +57,14 @@ The order of samples goes up; the loss and the finite check come down.
 
 @dataclass
 class Device:
-    """A GPU under the code's name for it, and a record of the host's waits."""
+    """A GPU with the name that code uses for it, and a record of the host's waits."""
 
     name: str = "cuda"
     pretended: PretendedGPU | None = None
     seen: list[warnings.WarningMessage] = field(default_factory=list)
 
     def waits(self) -> list[str]:
-        """The waits since the last call."""
+        """The waits since the last call of this method."""
         if self.pretended is not None:
             found = list(self.pretended.waits)
             self.pretended.waits.clear()
@@ -103,14 +103,14 @@ def epoch(training: Training) -> None:
 
 
 def without_dropout(training: Training) -> Training:
-    """The same training without dropout.
+    """The same training run without dropout.
 
     A GPU draws dropout masks from its own generator, so results would differ.
     """
     for module in training.trainer.network.modules():
         for name in {"p", "dropout"} & vars(
             module
-        ).keys():  # Turns off nn.Dropout and attention dropout.
+        ).keys():  # This turns off nn.Dropout and attention dropout.
             setattr(module, name, 0.0)
     return training
 
@@ -118,7 +118,8 @@ def without_dropout(training: Training) -> Training:
 # ---- trainings
 
 TRAININGS: dict[str, tuple[Callable[..., Training], int]] = {
-    # The builder, and the allowed number of waits by its callbacks after an epoch.
+    # The function that builds the training run, and the number of waits that the run's
+    # callbacks are allowed after an epoch.
     "VGG": (small.vgg, 11),
     "ResNet": (small.resnet, 11),
     "text CNN": (small.text_cnn, 8),
@@ -142,7 +143,7 @@ def test_no_training_step_waits_and_results_equal_the_cpus(
         after_epoch(training)
         afterwards = gpu.waits()
         epoch(on_cpu)
-        if number:  # By now, splits are on the device.
+        if number:  # By now, the splits are on the device.
             assert len(in_epoch) <= PER_EPOCH, in_epoch
             assert len(afterwards) <= after, afterwards
     assert training.trainer.loss == pytest.approx(on_cpu.trainer.loss, rel=1e-3)
@@ -277,7 +278,7 @@ def test_captured_steps_are_the_plain_ones(
         if number and "cooling" not in options:
             assert len(gpu.waits()) <= PER_EPOCH
         after_epoch(captured)
-        if number == 1:  # Capture again from scratch.
+        if number == 1:  # The graph is captured again.
             captured.trainer.load_state_dict(
                 copy.deepcopy(captured.trainer.state_dict())
             )
@@ -343,7 +344,7 @@ def test_a_step_that_fails_to_be_captured_is_taken_plainly(
     plain, captured = (small.vgg(gpu.name, loss=loss).trainer for _ in range(2))
     captured.capture_steps()
     for trainer in (plain, captured):
-        if loss == "brier":  # This loss makes the host wait.
+        if loss == "brier":  # Brier loss makes the host wait.
             own = trainer.objective
             trainer.objective = lambda logits, *more, own=own: (
                 own(logits, *more) * (logits.sum().item() > -1e9)
@@ -386,7 +387,7 @@ def test_a_grid_uploads_its_samples_once(
         accuracies.append(accuracy)
         assert (
             len(gpu.waits()) <= 3 * 3
-        )  # One upload (order); downloads of the finite check and accuracies.
+        )  # The order is uploaded; the finite check and accuracies are downloaded.
     torch.testing.assert_close(*accuracies, rtol=0, atol=0.05)
 
 
@@ -413,7 +414,7 @@ def test_a_search_uploads_its_samples_once(gpu: Device, tmp_path: Path) -> None:
         gpu.waits()
         train_with_curves(job, settings, parts, ("test", "validation"), seed=0)
         waits.append(len(gpu.waits()))
-    # One more epoch uploads its order, and downloads the finite check and two
+    # A further epoch uploads its order, and downloads the finite check and two
     # accuracies.
     assert waits[1] - waits[0] <= 2 * 4
 
@@ -437,7 +438,7 @@ def test_images_are_embedded_with_two_waits_a_batch(gpu: Device) -> None:
     [*expected] = extract(backbone().eval(), PREPROCESS, images.split(7))
     torch.testing.assert_close(
         torch.cat(first), torch.cat(expected), rtol=0, atol=0.02
-    )  # A few pixels differ by a grey level.
+    )  # A few pixels differ by one grey level.
 
 
 def test_a_backbone_is_trained_without_waits_in_its_steps(gpu: Device) -> None:

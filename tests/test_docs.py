@@ -1,4 +1,4 @@
-"""Check the README and docs.
+"""Checks the README and the pages of docs.
 
 Their code runs unchanged and prints what is shown, their commands exist, their links
 work, every page is linked, and the site reads from disk.
@@ -38,7 +38,7 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
 def blocks(page: str, *languages: str) -> list[tuple[str, str, str | None]]:
-    """Language, code and shown output of each block of a page, without list indents."""
+    """The language, code and shown output of each block of a page, without indents."""
     pattern = re.compile(
         rf"^( *)```({'|'.join(languages)})\n(.*?)^\1```\n(?:\n\1```text\n(.*?)^\1```)?",
         re.DOTALL | re.MULTILINE,
@@ -52,7 +52,7 @@ def blocks(page: str, *languages: str) -> list[tuple[str, str, str | None]]:
 def check_shown(printed: str, shown: str) -> None:
     """Check printed text: same words; numbers within a tenth or one last digit.
 
-    Other processors round differently, and training amplifies the difference.
+    Other processors round differently, and training amplifies the differences.
     """
     assert NUMBER.sub("#", printed).split() == NUMBER.sub("#", shown).split()
     for ours, other in zip(NUMBER.findall(printed), NUMBER.findall(shown), strict=True):
@@ -81,7 +81,7 @@ def anchors(path: Path) -> set[str]:
 WITH_PYTHON = [page for page in TEXTS if page != RERUN and blocks(page, "python")]
 
 
-# These pages use libraries that give warnings.
+# These pages use libraries that raise warnings.
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("page", WITH_PYTHON)
 def test_code_runs_unchanged_and_prints_what_is_shown(
@@ -94,7 +94,7 @@ def test_code_runs_unchanged_and_prints_what_is_shown(
     names: dict[str, Any] = {"__name__": "__main__"}
     for _, code, shown in blocks(page, "python"):
         if page == "README.md":
-            names = {"__name__": "__main__"}  # Every block must run alone.
+            names = {"__name__": "__main__"}  # Each block must run by itself.
         # The code is our own text.
         exec(compile(code, page, "exec"), names)  # noqa: S102
         printed = capsys.readouterr().out
@@ -138,7 +138,7 @@ def test_a_number_is_computed_and_trained_again_as_the_tutorial_says(
     for language, code, shown in blocks(RERUN, "sh", "python"):
         if language == "python":
             exec(compile(code, RERUN, "exec"), names)  # noqa: S102
-        elif not code.startswith(". .venv"):  # The tests already run in an environment.
+        elif not code.startswith(". .venv"):  # The environment is already active here.
             subprocess.run([BASH, "-ec", code], env=environment, check=True)
         printed = capsys.readouterr().out
         if shown is not None:
@@ -203,7 +203,7 @@ def test_every_page_is_linked_from_the_readme_or_an_index() -> None:
 
 
 class Page(HTMLParser):
-    """Links, images, scripts and anchors of one page of the site."""
+    """Collects the links, images, scripts and anchors of one page of the site."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -275,14 +275,14 @@ def test_claims_are_cards_with_their_verdicts_as_badges(site_folder: Path) -> No
     cells = re.findall(r'<td data-column="verdict">(.*?)</td>', page)
     assert len(cells) == len(claims)
     assert [cell for cell in cells if '<b class="verdict ' not in cell] == []
-    # Secondary studies have badges, too.
+    # The results of secondary studies have badges, too.
     beside = re.findall(r'<span class="side">(.*?)</span>', page, re.DOTALL)
     assert beside
     assert [text for text in beside if '<b class="verdict ' not in text] == []
 
 
 def test_no_list_runs_on_within_a_paragraph(site_folder: Path) -> None:
-    """A block within a list item is indented by four spaces, or the list ends there."""
+    """A block in a list item must be indented by four spaces, or it ends the list."""
     marker = re.compile(r"\n\s*(?:- |\d+\. )\S.*")
     for path in sorted(site_folder.rglob("*.html")):
         text = path.read_text(encoding="utf-8")
@@ -304,7 +304,7 @@ def test_commands_and_their_options_exist(page: str) -> None:
         words = shlex.split(line, comments=True)
         if words[:1] == ["softmax-temperature"]:
             name, *rest = words[1:]
-            # Only parse the arguments; the command does not run.
+            # Only the arguments are parsed; the command does not run.
             COMMANDS[name].make_context(name, rest)
         if words[:1] == ["python"]:
             assert (ROOT / words[1]).is_file(), line
@@ -317,7 +317,7 @@ def test_commands_and_their_options_exist(page: str) -> None:
 def test_no_docstring_has_bare_tags_or_an_example_outside_its_section(
     project_root: Path,
 ) -> None:
-    """The API pages would swallow bare tags, and print examples as running text."""
+    """API pages would drop bare tags, and show such examples as running text."""
     wrong = []
     for path in sorted((project_root / "src").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

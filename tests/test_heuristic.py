@@ -27,7 +27,7 @@ Law = Callable[[pd.DataFrame, np.random.Generator], Any]
 def make_pairs(
     law: Law, *, datasets: int = 6, backbones: int = 5, seed: int = 0
 ) -> pd.DataFrame:
-    """Pairs whose statistics vary between and within data sets.
+    """Pairs whose statistics differ between data sets and within a data set.
 
     `law` maps statistics to optima.
     """
@@ -198,11 +198,11 @@ def test_with_no_defined_fold_the_summary_says_none() -> None:
         None
     ] * 4
     assert (summary["undefined_folds"], summary["folds"], summary["pairs"]) == (3, 3, 3)
-    # Each prediction is the mean of the other two. The points (10, 40), (20, 35) and
+    # Each prediction is the mean of the other two. So the points (10, 40), (20, 35) and
     # (60, 15) lie on a falling line.
     assert summary["pooled_r"] == pytest.approx(-1)
     assert summary["mean_absolute_error"] == pytest.approx((30 + 15 + 45) / 3)
-    # Among the predictions 40, 35 and 15, only the first is on its plateau.
+    # Of the predictions 40, 35 and 15, only the first is on the plateau of its pair.
     pairs = three_datasets().assign(plateau_low=[5, 20, 20], plateau_high=[40, 30, 100])
     assert leave_one_dataset_out(pairs).share_on_plateau == pytest.approx(1 / 3)
 
@@ -248,8 +248,8 @@ def test_intervals_hold_what_they_promise_for_a_new_data_set() -> None:
             widths.append(estimate.high - estimate.low)
         coverage.append(np.mean(covered))
     assert np.mean(coverage) > 0.9 - 2 * np.std(coverage) / math.sqrt(len(coverage))
-    # The interval must not cover by being huge: an interval that knew the law would be
-    # about 2 * 1.64 * sqrt(12² + 6²) = 44 wide.
+    # The interval must not cover merely because it is huge: with the law known, an
+    # interval would be about 2 * 1.64 * sqrt(12² + 6²) = 44 wide.
     assert np.mean(widths) < 100
 
 
@@ -289,7 +289,7 @@ def test_pairs_whose_searches_disagree_weigh_less() -> None:
     runs = pd.DataFrame(
         [{**row, "test_accuracy": 0.5} for row in pairs.to_dict("records")]
     )
-    # The weights are 1 / 1, 1 / 1 and 1 / 4, divided by their mean 3/4.
+    # The weights are 1 / 1, 1 / 1 and 1 / 4, divided by their mean, 3 / 4.
     assert Study.of(
         pairs.assign(log_variance=[0.0, 0, 3]), runs
     ).weights == pytest.approx([4 / 3, 4 / 3, 1 / 3])
@@ -361,8 +361,7 @@ def test_bad_arguments_and_plateaus_are_refused_by_name() -> None:
 
 def test_a_pair_is_inside_where_the_heuristic_of_the_other_data_sets_says_so() -> None:
     pairs = make_pairs(noisy_law)
-    # Without clipping, nearly every pair would have the extreme value of some
-    # statistic.
+    # Without clipping, almost every pair would be outside the range of some statistic.
     pairs[list(STATISTICS)] = pairs[list(STATISTICS)].clip(-0.8, 0.8)
     pairs.loc[7, "dim"] = 0.81
     curves = pairs[["dataset", "backbone"]].merge(

@@ -1,4 +1,4 @@
-"""The package's top-level API imports quickly, and its examples run."""
+"""The top-level API is quick to import, and its examples run."""
 
 import doctest
 import subprocess
@@ -63,7 +63,7 @@ def test_a_cosine_classifier_shows_its_arguments_and_refuses_others() -> None:
     assert repr(CosineClassifier(4, 3, 16.0)) == shown
     with pytest.raises(ValueError, match=r"shape \(..., 4\), got \(2, 5\)"):
         CosineClassifier(4, 3, 16.0)(torch.zeros(2, 5))
-    # With one class or one dimension, there is nothing to learn.
+    # With only one class or one dimension, a cosine classifier has nothing to learn.
     with pytest.raises(ValueError, match="classes must be an integer of at least 2"):
         CosineClassifier(4, 1, 16.0)
     with pytest.raises(ValueError, match="in_features must be an integer of at least"):

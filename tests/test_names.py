@@ -1,4 +1,4 @@
-"""Files and modules that are named in docs and tables exist."""
+"""Files and modules that docs and tables name exist."""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ PATH = re.compile(rf"\bsrc/{PACKAGE}(?:/\w+)*(?:/|\.\w+)?")
 FOLDERS = r"(?:benchmarks|notebooks|pipeline|profiles|tests)"
 BESIDE = re.compile(rf"(?<![\w/.]){FOLDERS}/(?:\w+/)*\w+\.\w+")
 DOTTED = re.compile(rf"\b{PACKAGE}(?:\.\w+)+")
-# Example paths for a reader's own files.
+# Examples of paths to a reader's own files.
 EXAMPLES = {
     f"src/{PACKAGE}/losses/poly.py",
     f"{PACKAGE}.losses.poly",
@@ -42,7 +42,7 @@ def named_paths(text: str) -> Iterator[str]:
 
 
 def has_name(name: str) -> bool:
-    """True if a dotted name is a module or an attribute of one."""
+    """Return whether a dotted name is a module or an attribute of a module."""
     parts = name.split(".")
     for count in range(len(parts), 0, -1):
         module = ".".join(parts[:count])

@@ -77,7 +77,7 @@ LOCK = [
 
 
 def pins(platform: str, python: str) -> dict[str, list[Version]]:
-    """Versions that a machine installs, by package name."""
+    """The versions that a machine with this environment installs, by package."""
     environment = (
         PLATFORMS[platform]
         | PYTHON
@@ -162,7 +162,7 @@ def test_every_import_is_a_declared_dependency(
     own |= {
         "lightning",
         "transformers",
-    }  # Imported only when Cooling's callbacks are called, by users who have them.
+    }  # Cooling's callbacks import these, and only when they are called.
     imported = (
         {name for path in files for name in top_level_imports(path)}
         - sys.stdlib_module_names
@@ -194,7 +194,7 @@ def top_level_imports(path: Path) -> set[str]:
     return {name.split(".")[0] for name in plain | named}
 
 
-ROOMS = (  # Each may import those before it; the package's __init__ may import all.
+ROOMS = (  # Each may import the ones before it; the package's __init__ may import all.
     *(
         "data.seeds",
         "runner",
@@ -252,7 +252,7 @@ def room_of(module: str) -> int:
 
 
 def module_level_imports(path: Path) -> list[str]:
-    """Imports at a module's top level, with the names taken from each package."""
+    """Imports at a module's top level, with the names imported from each package."""
     found: list[str] = []
     rest: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
     while rest:
@@ -275,8 +275,8 @@ def test_torchvision_and_torch_are_a_pair() -> None:
     ]
     assert locked in wish.specifier
     assert torch.__version__ in wish.specifier
-    # Compiled operators load only with the torch they were built for. Of two
-    # overlapping boxes, the call keeps the box with the better score.
+    # Compiled operators load only with the torch version that they were built for. Of
+    # two overlapping boxes, the operator keeps the box with the better score.
     boxes = torch.tensor([[0.0, 0.0, 2.0, 2.0], [0.0, 0.0, 2.0, 1.9]])
     assert torchvision.ops.nms(
         boxes, torch.tensor([0.1, 0.9]), iou_threshold=0.5
@@ -345,7 +345,7 @@ def test_only_the_tests_and_checks_need_everything(
 
 
 def closure(names: set[str]) -> set[str]:
-    """All requirements of packages on this machine, by their own metadata."""
+    """All direct and indirect requirements on this machine, from packages' metadata."""
     found: set[str] = set()
     rest = set(names)
     while rest:
@@ -412,7 +412,7 @@ def test_a_cpu_build_of_the_pinned_torch_stays_and_cuda_is_left_out(
 
 
 def make(*arguments: str, folder: Path) -> str:
-    # Otherwise an outer make would pass its options down.
+    # Otherwise an outer make would pass its options to this one.
     environment = {
         key: value
         for key, value in os.environ.items()
@@ -427,7 +427,7 @@ def make(*arguments: str, folder: Path) -> str:
 def test_make_repro_ends_with_its_report_and_its_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Run the recipe with make; DVC and the verdict are each replaced by one line."""
+    """Run the recipe with make; one line each stands in for DVC and for the verdict."""
     for name in ("Makefile", "params.yaml", "requirements.lock"):
         shutil.copy(ROOT / name, tmp_path)
     programs = tmp_path / ".venv" / "bin"

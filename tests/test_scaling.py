@@ -40,7 +40,7 @@ def drawn(
 def test_a_known_temperature_is_recovered(temperature: float) -> None:
     logits, labels = drawn(4000, temperature=temperature)
     fit = fit_temperature(logits, labels)
-    # The variance of the estimate of 1 / T is 1 / n over the mean variance of the
+    # The variance of the estimate of 1 / T is 1 / n divided by the mean variance of the
     # logits under the model.
     probs = torch.softmax(logits / temperature, dim=1)
     information = (
@@ -62,7 +62,7 @@ def test_the_slope_vanishes_at_the_fit_and_the_value_is_the_likelihood() -> None
     value = torch.nn.functional.cross_entropy(logits / log_temperature.exp(), labels)
     (slope,) = torch.autograd.grad(value, log_temperature, create_graph=True)
     (curvature,) = torch.autograd.grad(slope, log_temperature)
-    # Newton's step from the fit estimates the error of log T.
+    # A Newton step from the fitted temperature estimates the error of log T.
     assert abs(slope / curvature).item() < 1e-6
     assert fit.value == pytest.approx(value.item(), abs=1e-12)
 
@@ -111,23 +111,24 @@ def test_data_without_an_optimum_are_recognised_at_every_scale(scale: float) -> 
     separable = scale * torch.eye(3)[labels]
     for logits, is_separable, value in (
         (separable, True, 0.0),
-        # If the logits contradict the labels, or are constant, equally likely classes
-        # are best.
+        # If the logits contradict the labels, or are constant, the best fit makes all
+        # classes equally likely.
         (-separable, False, math.log(3)),
         (torch.full((30, 3), scale), False, math.log(3)),
     ):
         fit = fit_temperature(logits, labels)
         assert (fit.at_bound, fit.separable) == (True, is_separable)
-        # The fit ends near the bound: margins are `scale` divided by the temperature.
+        # The fit ends near the bound, where margins are `scale` divided by the
+        # temperature.
         near = 1e-3 + (0 if is_separable else scale / fit.temperature)
         assert fit.value == pytest.approx(value, abs=near)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
 def test_an_optimum_far_from_the_largest_margin_is_found(scale: float) -> None:
-    # Rows of two classes have a margin of 1e-6 and are right in 2 of 3 cases. One row
-    # is right with a margin of 1, and does not affect the fit. At T, the probability is
-    # 2/3.
+    # Most rows have two classes with a margin of 1e-6, and are right in 2 of 3 cases.
+    # One row is right with a margin of 1, and does not affect the fit. At the best T,
+    # the larger logit has a probability of 2/3.
     logits = scale * torch.tensor([[0.0, -1e-6]] * 30 + [[0.0, -1.0]]).double()
     labels = torch.tensor([0, 0, 1] * 10 + [0])
     fit = fit_temperature(logits, labels)
@@ -166,12 +167,13 @@ def test_near_chance_the_interval_has_no_upper_end() -> None:
 def test_a_masked_class_is_a_class_of_probability_zero(criterion: str) -> None:
     logits, labels = drawn(300, 4)
     masked = torch.cat([logits, torch.full((300, 2), -math.inf)], dim=1)
-    # A row in which only the label is unmasked has no information on the temperature.
+    # A row in which all classes but the label are masked has no information on the
+    # temperature.
     masked[0] = -math.inf
     masked[0, labels[0]] = 1.0
     fit = fit_temperature(masked, labels, criterion=criterion)
     interval = temperature_interval(masked, labels, fit.temperature)
-    for lowest in (-1e6, -1e9, -3e38):  # Values that users mask with.
+    for lowest in (-1e6, -1e9, -3e38):  # Users mask classes with such values.
         finite = masked.clamp(min=lowest)
         assert fit == fit_temperature(finite, labels, criterion=criterion)
         assert interval == temperature_interval(finite, labels, fit.temperature)
@@ -198,8 +200,8 @@ def test_calibration_error_is_searched_on_the_grid_of_the_paper() -> None:
 
 def test_the_first_of_equal_minima_is_kept_and_ends_of_the_grid_are_flagged() -> None:
     labels = torch.arange(30) % 3
-    # At 0.1 and 0.2 every confidence is exactly 1 and right, so both have an error of
-    # 0.
+    # At temperatures 0.1 and 0.2 every confidence is exactly 1 and every prediction
+    # right, so both have an ECE of 0.
     fit = fit_temperature(40 * torch.eye(3)[labels], labels, criterion="ece")
     assert fit == scaling.TemperatureFit(0.1, 0.0, at_bound=True)
     wrong = fit_temperature(-40 * torch.eye(3)[labels], labels, criterion="ece")
@@ -279,7 +281,7 @@ def test_logits_whose_margins_no_float_holds_are_refused(
 @pytest.mark.parametrize("criterion", ["nll", "ece"])
 def test_a_fit_leaves_no_copy_of_the_logits_in_memory(criterion: str) -> None:
     logits, labels = drawn(777)
-    gc.disable()  # Otherwise a copy in a reference cycle would be freed.
+    gc.disable()  # Otherwise a copy in a reference cycle would be collected.
     try:
         fit_temperature(logits, labels, criterion=criterion)
         left = [
@@ -307,11 +309,11 @@ def test_labels_of_one_class_do_not_identify_a_temperature(criterion: str) -> No
     ):
         with pytest.raises(ValueError, match=fault):
             call()
-    # Training continues with the unchanged network.
+    # Cooling leaves the network unchanged, so training can continue.
     assert cooling.cool(logits, labels) == 1
     assert cooling.last_fit is not None
     assert cooling.last_fit.at_bound
     assert cooling.temperature == 1
-    # Rows to report on may be of one class if other rows are fitted.
+    # If other rows are used for the fit, the reported rows may all be of one class.
     report = calibrate(logits, labels, validation=drawn(200, seed=1), bootstrap=0)
     assert report.temperature == fit_temperature(*drawn(200, seed=1)).temperature

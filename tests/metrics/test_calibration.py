@@ -34,9 +34,9 @@ def predictions(samples: int, classes: int, *, seed: int = 0) -> tuple[Tensor, T
 def top_label(
     confidences: list[float], correct: list[bool], classes: int = 10
 ) -> tuple[Tensor, Tensor]:
-    """Probabilities with these confidences in class 0, and labels that match `correct`.
+    """Probabilities that give class 0 these confidences, and labels set by `correct`.
 
-    The rest of the probability is spread evenly.
+    The other classes share the rest of the probability evenly.
     """
     confidence = torch.tensor(confidences, dtype=torch.float64)[:, None]
     rest = ((1 - confidence) / (classes - 1)).expand(-1, classes - 1)
@@ -48,7 +48,7 @@ def top_label(
 def slow_gaps(
     confidences: np.ndarray, correct: np.ndarray, bins: int
 ) -> list[tuple[float, float]]:
-    """Pairs (share, gap) of each non-empty bin (a, b], by comparison with its edges."""
+    """Share and gap of each non-empty bin (a, b], by comparison with its edges."""
     found = []
     for k in range(bins):
         inside = (confidences <= (k + 1) / bins) & (
@@ -165,7 +165,7 @@ def test_adaptive_error_equals_a_split_of_the_sorted_samples(
     slow = sum(abs(part.sum()) for part in np.array_split(gaps, bins)) / samples
     ours = metrics.adaptive_calibration_error(probs, labels, bins=bins).item()
     assert ours == pytest.approx(slow, abs=1e-12)
-    if samples > 10 * bins:  # Fewer samples make netcal's bins uneven.
+    if samples > 10 * bins:  # With fewer samples, netcal's bins are uneven.
         assert ours == pytest.approx(
             ECE(bins, equal_intervals=False).measure(probs.numpy(), labels.numpy()),
             abs=1e-9,

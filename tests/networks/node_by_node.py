@@ -41,7 +41,7 @@ def _add(
     leaf_gates: Tensor,
     row: int,
 ) -> Node:
-    """Compute a node and all nodes below it.
+    """Compute the state of a node and of all nodes below it.
 
     `leaf_gates` holds the gates of each word as a leaf.
     """

@@ -34,7 +34,7 @@ def as_tensor(image: Image.Image) -> Tensor:
 def assert_equal_up_to_rounding(
     preprocess: Preprocess, image: Image.Image, expected: Tensor
 ) -> None:
-    """Compare in grey levels, the unit to which resized pixels are rounded.
+    """Compare images in grey levels, to which resized pixels are rounded.
 
     Bicubic resizing rounds twice, so it may differ by more.
     """

@@ -50,7 +50,7 @@ def test_a_shortcut_takes_every_second_pixel_between_zero_channels() -> None:
 def classical_bottlenecks(
     state: State, maps: Tensor, *, training: bool, double: bool
 ) -> Tensor:
-    """The classical form: blocks take activated maps and activate their sums.
+    """The outputs of the classical form, whose blocks activate their sums.
 
     There are two stages; the first has a block with an identity shortcut.
     """

@@ -18,7 +18,7 @@ def tiny_vgg(**arguments: object) -> SmallVGG:
 def written_out(
     network: SmallVGG, maps: Tensor, *, double: bool, average: bool
 ) -> Tensor:
-    """The network of the paper's sentence.
+    """The network as one sentence of the paper describes it.
 
     It has pairs of convolutions, each followed by pooling, then a dense layer and
     logits.

@@ -1,4 +1,4 @@
-"""Simulate how often a criterion says "holds".
+"""Simulates how often a claim holds by its criterion.
 
 Values are drawn with the covariance of the measured values, so trainings that share
 data, network and seed stay dependent across schedules and arms.
@@ -26,14 +26,15 @@ Parts = Mapping[str, OverTasks]
 class Block:
     """Measured values that share seeds, shape (seeds, tasks).
 
-    `places` gives the part of each task, and its index in that part.
+    `places` gives the part that each task belongs to, and the task's index in that
+    part.
     """
 
     places: Sequence[tuple[str, int]]
     measured: Values
 
     def drawn(self, n: int, generator: np.random.Generator) -> Values:
-        """Values of n seeds, with mean 0 and the covariance of the measured values."""
+        """Random values of n seeds, with mean 0 and the measured values' covariance."""
         seeds = len(self.measured)
         residuals = self.measured - self.measured.mean(axis=0)
         noise = generator.normal(size=(n, seeds)) @ residuals
@@ -42,7 +43,7 @@ class Block:
 
 
 def blocks(parts: Parts) -> list[Block]:
-    """Tasks of all parts; tasks that share data, network and seeds form a block."""
+    """The tasks of all parts, in blocks of tasks that share data, network and seeds."""
     sharing: dict[str, list[tuple[tuple[str, int], Task]]] = {}
     for name, part in parts.items():
         for place, task in enumerate(part.tasks):
@@ -69,7 +70,7 @@ def simulated(
 ) -> Parts:
     """Simulate a study in which the true value of every task is `center`.
 
-    By default it has as many values as the measured study.
+    By default the simulated study has as many values as the measured one.
     """
     tasks = {name: list(part.tasks) for name, part in parts.items()}
     for block in blocks(parts):
@@ -101,7 +102,7 @@ def first(parts: Parts, n: int) -> Parts:
 
 
 def holds(criterion: Criterion, parts: Parts, level: float) -> bool:
-    """True if a claim holds for these parts."""
+    """Return whether a claim with these parts holds."""
     if criterion.some:
         level = 1 - (1 - level) / len(parts)
     inside = []
@@ -113,7 +114,7 @@ def holds(criterion: Criterion, parts: Parts, level: float) -> bool:
 
 
 def level_of(looks: int) -> float:
-    """Confidence level for data that are judged `looks` times."""
+    """The confidence level of intervals of data that are judged `looks` times."""
     return 1 - (1 - LEVEL) / looks
 
 
@@ -127,7 +128,7 @@ def chance_of_holding(
     looks: Sequence[int] = (),
     repeats: int,
 ) -> float:
-    """Share of simulated studies in which a claim holds at one look or more.
+    """The share of simulated studies in which a claim holds at one of its looks.
 
     Args:
         criterion: The claim's criterion.
@@ -150,8 +151,8 @@ def chance_of_holding(
 def chance_of_a_false_hold(criterion: Criterion, parts: Parts, **design: Any) -> float:
     """The chance that a claim holds with the true value at its bound.
 
-    If every part must hold, the worst case is simulated: one part is at the bound and
-    the others cannot fail.
+    If every part must hold, the worst case is simulated: the true value of one part is
+    at the bound, and the other parts always hold.
     """
     if criterion.some:
         groups = [parts]

@@ -1,4 +1,4 @@
-"""Simulated false-positive rate and power of every criterion.
+"""Simulates the false-positive rate and the power of every criterion.
 
 The false-positive rate must be at most 5 %, even after several looks.
 """
@@ -46,7 +46,7 @@ RESULTS = ROOT / "results"
 
 
 def limit(repeats: int) -> float:
-    """The frequency that a true rate of 5 % exceeds once in a thousand simulations."""
+    """The frequency that is exceeded with probability 0.001 if the true rate is 5 %."""
     return float(ALLOWED + 3.1 * (ALLOWED * (1 - ALLOWED) / repeats) ** 0.5)
 
 
@@ -59,7 +59,7 @@ SIMULATED: dict[tuple[str, int], list[str]] = {}
 def written(
     name: str, columns: Sequence[str], rows: Iterable[Iterable[object]]
 ) -> None:
-    """Write a table between the markers of `name` in the file named by SCORECARD.
+    """Write a table between the markers of `name` in the file that SCORECARD names.
 
     Do nothing if this environment variable is not set.
     """
@@ -110,10 +110,11 @@ SEEDS_AT_LOOKS = {
     ("cooling_cifar10", 2): (4, 15),
     ("translation_multi30k", 2): (3, 6),
     ("temperature_check", 3): (10, 20, 30),
-    # The study was rerun as a whole; simulate it as if each run had its own data sets.
+    # The whole study was run again for each look; simulate each look as if it had added
+    # new data sets.
     ("collection", 3): (12, 24, 36),
     ("collection", 4): (12, 24, 36, 57),
-    # The same three modes were measured again.
+    # For the second look, the same three modes were measured again.
     ("cooling_full", 2): (3, 6),
 }
 """Number of seeds at each look, by study and number of looks (docs/protocol.md).
@@ -146,7 +147,7 @@ class Design:
         return SEEDS_AT_LOOKS[self.study, looks] if looks > 1 else ()
 
     def false_holds(self, repeats: int) -> float:
-        """Share of studies in which the claim holds if its true value is the bound."""
+        """Share of simulated studies in which the claim holds although it is false."""
         return power.chance_of_a_false_hold(
             self.claim.criterion,
             self.parts,
@@ -239,8 +240,8 @@ def test_schedules_that_share_seeds_rarely_pass_for_equivalent() -> None:
     repeats = 500
     design = smooth_schedules()
     assert design.false_holds(repeats) <= limit(repeats)
-    # If the values were judged as independent, claims would hold about three times too
-    # often.
+    # If the values were judged as independent, claims would hold about three times as
+    # often as they may.
     (part,) = design.parts.values()
     generator = np.random.default_rng(1)
     bound = design.claim.criterion.bounds[0]
@@ -254,7 +255,7 @@ def test_schedules_that_share_seeds_rarely_pass_for_equivalent() -> None:
 
 
 def plain(n: int, tasks: int = 1) -> dict[str, OverTasks]:
-    """Values with mean 0, for independent tasks."""
+    """Values with mean 0 of independent tasks."""
     draws = np.random.default_rng(0).normal(size=(tasks, n))
     return {"": OverTasks(tuple(Task("", tuple(row.tolist())) for row in draws))}
 
@@ -277,7 +278,7 @@ def test_looking_again_makes_no_claim_hold_at_the_level_for_so_many_looks(
         )
 
     assert chance(power.level_of(len(looks))) <= limit(repeats)
-    # At the level for one look, the claim would hold too often.
+    # With the level for one look at each look, the claim would hold too often.
     assert chance(power.level_of(1)) > limit(repeats)
 
 
@@ -329,8 +330,8 @@ def test_power_of_a_paired_comparison_is_that_of_students_test() -> None:
 
 @pytest.mark.parametrize("looks", [(3,), (5,), (10,), (3, 6), (4, 6, 11)])
 def test_shares_at_the_bound_rarely_hold(looks: Sequence[int]) -> None:
-    # Compute exactly: track the probability of each number of hits in studies that
-    # continue.
+    # The exact rate follows from the probability of each number of hits among the
+    # studies that continue.
     level = power.level_of(len(looks))
     going_on = {0: 1.0}
     false_holds = 0.0
@@ -395,7 +396,7 @@ NUMBERS = (
 
 @dataclass(frozen=True)
 class Sweeps:
-    """The judged trainings of some sweeps, whose numbers can be replaced.
+    """The judged runs of some sweeps, whose numbers can be replaced.
 
     Attributes:
         runs: The trainings, with one value of each of `NUMBERS`.
@@ -408,7 +409,7 @@ class Sweeps:
 
     @classmethod
     def among(cls, chosen: Where) -> "Sweeps":
-        """Sweeps of the trainings that a predicate selects."""
+        """The sweeps among the runs that a predicate selects."""
         runs = runs_in("temperature_check", "temperature_check").only(chosen)
         named = pd.Index(NUMBERS)
         kept = runs.measurements
@@ -443,8 +444,8 @@ class Sweeps:
     ) -> list[Runs]:
         """Simulate the sweeps without an effect of the inverse temperature.
 
-        Numbers of the same seed stay correlated as in the runs. With `looks`, returns
-        the runs of the first seeds at each look.
+        Numbers of the same seed have the same correlations as in the runs. With
+        `looks`, returns the runs of the first seeds at each look.
         """
         values = self.runs.measurements["value"].to_numpy(float).copy()
         for places in self.columns.values():
@@ -525,7 +526,7 @@ def test_flat_sweeps_have_the_noise_of_the_runs_and_no_effect() -> None:
     pd.testing.assert_frame_equal(tables[0], tables[-1][:10])
     measured = numbers_of(committed_sweeps().runs, accuracy)
     assert np.ptp(measured.mean()) > 0.1
-    # At two inverse temperatures, the sd over seeds is five points.
+    # At two inverse temperatures, the standard deviation over seeds is five points.
     assert np.ptp(tables[-1].mean()) < 0.03
     ratios = tables[-1].std() / measured.std()
     assert ratios.between(0.7, 1.4).all()
@@ -555,7 +556,7 @@ def sweep(
 ) -> list[Row]:
     """A sweep with independent noise per training; the middle rate is the best.
 
-    Validation and test data have separate noise.
+    The noise of validation and of test data is independent.
     """
     cells = [("tuning", rate, seed) for rate in RATES for seed in range(seeds)]
     cells += [("confirmation", RATES[1], seeds + seed) for seed in range(confirm)]
@@ -577,7 +578,7 @@ def sweep(
 def sweeps(
     generator: np.random.Generator, *, best: Sequence[int] = (), confirm: int = 0
 ) -> Runs:
-    """Sweeps of three architectures on the same data."""
+    """Made-up sweeps of three architectures on the same data."""
     peaks = [*best, *[None] * 3][:3]
     rows = []
     for net, peak in enumerate(peaks):

@@ -1,4 +1,4 @@
-"""Made-up studies that the tests of a module share."""
+"""A guard for made-up studies that the tests of a module share."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from softmax_temperature.papers.shared.runs import Runs
 
 @contextmanager
 def unchanged(runs: Runs) -> Iterator[Runs]:
-    """The runs, for a block that must not change them; that fails at its end."""
+    """Give the runs to a block, and fail at its end if the block changed them."""
     before = replace(
         runs,
         table=runs.table.copy(),

@@ -17,7 +17,7 @@ every_profile = pytest.mark.parametrize("name", profile_names(PROFILES))
 
 @every_profile
 def test_every_number_has_its_source_beside_it(name: str) -> None:
-    """A value, or its block, ends with a section of the paper or `ours`."""
+    """The comment beside a value or its block has a section of the paper, or `ours`."""
     section, covering, bare = "", [], []
     for line in rendered(name)[0].splitlines():
         code, _, comment = line.partition("#")
@@ -40,8 +40,8 @@ def test_every_number_has_its_source_beside_it(name: str) -> None:
 def test_the_focal_paper_has_what_it_needs_and_shows(name: str) -> None:
     params = profile(name)
     paper = params.focal
-    # The defaults name parallel texts that few users have, so a profile that does not
-    # override them would stop at a missing data set.
+    # The defaults name parallel texts that few users have, so a profile that did not
+    # override this section would lack a data set.
     if (
         "focal" in params.papers
         and paper.translation
@@ -55,7 +55,7 @@ def test_the_focal_paper_has_what_it_needs_and_shows(name: str) -> None:
             >= task.text.vocabulary
         )
     # Figures 3 and A.1 show only the first task. Tasks with shorter recipes may end
-    # before some of the epochs.
+    # before some of the figures' epochs.
     for task_name in list(paper.tasks)[:1]:
         recipe = paper.recipe_of(task_name, paper.arms_of(task_name)[0])
         for epochs in (

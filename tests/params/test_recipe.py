@@ -1,4 +1,4 @@
-"""Recipes: planned epochs, and changes by tasks, arms and experiments."""
+"""Recipes: planned epochs, and values changed by tasks, arms and experiments."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def test_no_step_is_outside_the_written_recipe_and_epochs_begin_where_they_shoul
     recipe = RECIPE.changed({"epochs": epochs, "planned_epochs": planned})
     epoch = data.draw(st.integers(0, epochs - 1))
     assert planned_epoch(recipe, epoch + (steps - 1) / steps) < planned
-    # A milestone at the start of an epoch is reached there, despite rounding.
+    # A milestone at the start of an epoch takes effect there, despite rounding.
     if epoch * planned % epochs == 0:
         assert planned_epoch(recipe, epoch) == epoch * planned // epochs
 
@@ -73,7 +73,7 @@ def test_the_last_change_wins_and_a_schedule_is_replaced_as_a_whole() -> None:
     assert changed.model_dump() == RECIPE.model_dump() | expected
     assert (
         changed.schedule.milestones == []
-    )  # A mixture would have milestones that nobody chose.
+    )  # A merged schedule would have milestones that nobody chose.
 
 
 def test_a_task_an_arm_and_an_arm_on_a_task_override_in_this_order() -> None:

@@ -1,4 +1,4 @@
-"""A project folder with the smallest parameters; stages run in this process."""
+"""Project folders with the smallest parameters, whose stages run in this process."""
 
 import shutil
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from tests.profiles import profile
 
 @pytest.fixture(scope="session")
 def tiny() -> Params:
-    """Profile smoke, reduced: three random backbones, one engine, few epochs."""
+    """Profile smoke, reduced to three random backbones, one engine, and few epochs."""
     smoke = profile("smoke")
     backbones = smoke.model_dump()["backbones"]
     wider = {
@@ -46,7 +46,8 @@ def tiny() -> Params:
             "repeats": 2,
             "backbone": "untrained-64",
         },
-        # The shifted data equal the test data, so the expected rows are known.
+        # The data from another source equal the test data, so the expected rows are
+        # known.
         "focal/tasks/digits/": {
             "arms": ["CE", "FL-3", "FLSD-53"],
             "shifted": ["digits"],
@@ -66,8 +67,8 @@ def tiny() -> Params:
             "extra_length": 3,
             "sentences": 3,
         },
-        # Slower than in smoke: with a dozen held-out images, a network that is worse
-        # than guessing has no best temperature.
+        # The learning rate is below that of smoke: with a dozen held-out images, a
+        # network that is worse than guessing has no best temperature.
         "cooling/recipe/": {"batch_size": 8, "lr": 0.02},
         "cooling/experiments/digits-vgg/schedules": ["none"],
         "cooling/experiments/digits-vgg-crelu/seeds": 1,

@@ -1,4 +1,4 @@
-"""The stages fetch, pretrain and embed, from drawn glyphs to embeddings."""
+"""The stages fetch, pretrain and embed turn drawn glyphs into embeddings."""
 
 import math
 from pathlib import Path
@@ -36,7 +36,7 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def params_with(tiny: Params, **backbones: dict[str, Any]) -> Params:
-    """Parameters with these backbones; each argument gives a backbone's changes."""
+    """Parameters with these backbones; each argument changes values of a backbone."""
     own: dict[str, Any] = {
         name: {"weights": "untrained", **CIFAR, **GREY, **own}
         for name, own in backbones.items()

@@ -1,4 +1,4 @@
-"""A run resumes in a fresh clone; each checkout and experiment runs its own code.
+"""A fresh clone resumes a run; each checkout and experiment runs its own code.
 
 The tests use real repositories with the stages `inputs` and `fetch`, and a local
 remote. The installed package is another checkout's.
@@ -42,7 +42,7 @@ def run(folder: Path, *command: str, code: int = 0) -> str:
 
 
 def environment() -> dict[str, str]:
-    """The environment of a user, whose installed package is another checkout's."""
+    """The environment of a user who has another checkout's package installed."""
     return os.environ | {
         "PYTHONPATH": str(ROOT / "src"),
         "GIT_CONFIG_GLOBAL": os.devnull,
@@ -100,7 +100,8 @@ def repository(tmp_path: Path) -> Path:
 def write_params(folder: Path, names: list[str]) -> None:
     params = profile("smoke")
     content = params.model_dump(mode="json")
-    # The sentences have their own name, so that no excluded paper uses them.
+    # The sentences have a name of their own, so that no paper that is left out uses
+    # them.
     source = {"sentences": {"source": "phrases"}}
     content["datasets"] = {name: source.get(name, {}) for name in names}
     content["papers"] = ["cooling"]
@@ -165,7 +166,7 @@ def test_an_experiment_runs_the_code_of_its_commit(repository: Path, kind: str) 
 
 
 def begin_repro(folder: Path) -> "subprocess.Popen[str]":
-    """`dvc repro`, once its stage waits in the file `started`."""
+    """Start `dvc repro`, and return once its stage has written the file `started`."""
     process = subprocess.Popen(
         [sys.executable, "-m", "dvc", "repro"],
         cwd=folder,
@@ -184,7 +185,7 @@ def begin_repro(folder: Path) -> "subprocess.Popen[str]":
 
 @pytest.fixture
 def waiting(tmp_path: Path) -> Path:
-    """A project whose only stage waits until there is a file `go`."""
+    """A project with a single stage, which waits until there is a file `go`."""
     command = "touch started; until test -e go; do sleep 0.1; done; echo 1 > made"
     YAML().dump(
         {"stages": {"wait": {"cmd": command, "outs": ["made"]}}}, tmp_path / "dvc.yaml"

@@ -68,7 +68,7 @@ def test_arms_differ_after_the_first_cooling() -> None:
         assert len(
             stored(train_cooling, f"digits-vgg/none/{arm}/0", "temperatures")
         ) == (0 if arm == "none" else 2)
-    # All arms have the same first epoch, apart from the division after the last layer.
+    # In all arms the first epoch is the same, apart from the division of the logits.
     for split in ("train", "validation", "test"):
         assert found["none"][1, split] == found["last_layer"][1, split]
     assert found["none"][2, "train"][1] != found["last_layer"][2, "train"][1]
@@ -129,7 +129,7 @@ def test_a_cooling_after_each_batch_counts_all_of_an_epoch() -> None:
     assert coolings.tolist() == [steps, 2 * steps]
     assert len(rows) == 2 * steps
     total = each_batch.measured("temperature")["value"].iloc[-1]
-    # Tables are rounded to six digits.
+    # Numbers in tables are rounded to six digits.
     assert total == pytest.approx(math.prod(row["applied"] for row in rows), rel=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""Cells that the stages declare: arms share seeds; new cells leave others unchanged."""
+"""In the declared cells, arms share seeds, and new cells leave others unchanged."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ from tests.pipeline.whole_runs import changed
     [
         (train_cooling, ""),
         (train_segmentation, ""),
-        (train_focal, "digits"),  # Its variant is "digits-as-written".
+        (train_focal, "digits"),  # The task has a variant, "digits-as-written".
         (focal_linear, ""),
         (train_translation, ""),
         (train_temperature_check, "wrn/"),

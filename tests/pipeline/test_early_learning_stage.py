@@ -1,4 +1,4 @@
-"""The stage early_learning, from prepared digits to its tables."""
+"""The step early_learning, from prepared digits to its tables."""
 
 import math
 from collections.abc import Callable
@@ -62,7 +62,7 @@ pytestmark = pytest.mark.usefixtures("in_project")
 
 
 def edited(tiny: Params, **changes: Any) -> Params:
-    """Parameters whose section of early learning has some keys replaced."""
+    """Parameters with some keys of the section on early learning replaced."""
     mlp = {"architecture": "mlp", "arguments": {"widths": [8], "image_size": 8}}
     normalised = {"architecture": "wide_resnet", "arguments": {"depth": 8, "width": 1}}
     networks = {"mlp": mlp, "normalised": normalised}
@@ -128,7 +128,7 @@ def test_courses_have_a_row_for_each_time_and_event() -> None:
             wanted[: len(timed)]
         )
         assert [row["distance"] is None for row in timed] == [linear] * len(timed)
-        # The drift is computed at every third time and at each event.
+        # The drift is computed at every third observed time and at each event.
         assert [row["drift"] is None for row in timed] == [linear, True, True, linear][
             : len(timed)
         ]
@@ -136,8 +136,8 @@ def test_courses_have_a_row_for_each_time_and_event() -> None:
             row["drift"] is None for row in course["rows"] if row["moment"] == UNIT
         ] == [linear]
     first = courses[1]["rows"][0]
-    # Logits start at 0, so the loss is that of guessing, minus at most the effect of a
-    # change by a tenth of a unit.
+    # Logits start at 0, so the loss is that of guessing, up to the effect of a change
+    # of the logits by a tenth.
     assert math.log(CLASSES) - 0.1 < first["loss"] < math.log(CLASSES)
     assert first["change"] == pytest.approx(0.1, rel=0.05)
 
@@ -166,7 +166,7 @@ def test_starts_have_the_norms_that_were_asked_for() -> None:
 
 
 def gathered(params: Params) -> Runs:
-    """The runs of this stage only."""
+    """A study that consists of the runs of this step."""
     runs: list[DeclaredRun] = [
         run for run in declared_runs(params) if run.stage is early_learning
     ]
@@ -231,4 +231,4 @@ def test_a_norm_that_cannot_be_reached_is_named_with_the_range(tiny: Params) -> 
     line = failed.value.failures["mlp/norms/0"]
     assert "logit_norm must be in [0, " in line
     assert "Lower logit_norms, or raise the inverse temperature." in line
-    assert "trace" not in line  # A user's error, in one line.
+    assert "trace" not in line  # A user's error has no traceback.

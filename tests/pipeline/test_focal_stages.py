@@ -285,7 +285,7 @@ def calibration(cell: str, split: str) -> dict[float, dict[str, Any]]:
 def trained(
     cell: str, params: Params
 ) -> tuple[Any, Vocabulary, list[Any], Sequence[str]]:
-    """Read a cell's network and vocabulary, and the test sentences.
+    """Read a cell's trained network and its vocabulary, and the test sentences.
 
     The sentences are returned as numbers and as references.
     """

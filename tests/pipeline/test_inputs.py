@@ -1,4 +1,4 @@
-"""`dvc repro` and `plan` notice changes to every user file that a cell reads."""
+"""`dvc repro` and `plan` notice a change of any user's file that a cell reads."""
 
 import shutil
 import subprocess
@@ -25,7 +25,7 @@ RAW = Path("data/raw")
 
 @pytest.fixture(scope="module")
 def params() -> Params:
-    """Profile smoke with a user's file of every kind."""
+    """Profile smoke, changed to read a user's file of every kind."""
     smoke = profile("smoke")
     backbones = smoke.model_dump()["backbones"]
     of_file = backbones["untrained-16"] | {"weights": "file", "file": "net.pt"}
@@ -126,7 +126,7 @@ def test_a_replaced_or_removed_file_changes_what_its_program_depends_on(
 
 
 def parameters_of_cells(params: Params) -> dict[str, dict[str, Any]]:
-    """Parameters of all cells, by the stage's output folder and the cell's name."""
+    """The parameters of all cells, by the step's output folder and the cell's name."""
     found: dict[str, dict[str, Any]] = {}
     for program in dict.fromkeys(entry.program for entry in REGISTRY):
         for stage in stages_of(program):
@@ -177,7 +177,7 @@ def test_files_of_a_paper_that_is_left_out_are_not_read(params: Params) -> None:
     digests = input_digests(only_cooling)
     assert digests["train_focal"] == digests["embed"] == {}
     assert set(digests["train_cooling"]) == {"camvid"}
-    # Fetch needs Cooling's data sets and the data sets that no paper names.
+    # The stage fetch needs the data sets of Cooling, and those that no paper names.
     assert set(digests["fetch"]) == {"digits", "birds", "leaves", "dtd"}
     assert {cell.name for cell in fetch.cells(only_cooling)} == set(digests["fetch"])
 
@@ -189,7 +189,7 @@ def test_an_absent_data_root_is_listed_as_missing(params: Params) -> None:
 
 
 def of_digits(**datasets: Any) -> Params:
-    """Profile smoke with one paper, which reads digits, and more data sets."""
+    """Profile smoke with one paper, which reads digits, and further data sets."""
     smoke = profile("smoke")
     vgg = smoke.cooling.model_dump()["experiments"]["digits-vgg"]
     changes = {

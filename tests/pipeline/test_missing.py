@@ -1,4 +1,4 @@
-"""Missing items do not stop the rest: they are listed first, then skipped."""
+"""Missing data and weights are listed first and skipped; everything else runs."""
 
 import json
 import subprocess
@@ -34,7 +34,7 @@ NAMES = ["birds", "svhn", "cifar10", "birds.pt", "glove.txt", "wmt14_en_de", "ad
 
 
 def with_gaps(smoke: Params) -> Params:
-    """Profile smoke with a missing item of every kind."""
+    """Profile smoke, changed to need a missing item of every kind."""
     content = smoke.model_dump()
     backbones = content["backbones"]
     tasks = content["focal"]["tasks"]
@@ -158,7 +158,7 @@ def test_a_program_runs_all_that_it_can(program: str, made: list[str]) -> None:
 
 
 class HalfANetwork:
-    """Fake torchvision that downloads SVHN, but only one file of CIFAR-10."""
+    """A fake torchvision that downloads SVHN, but only one file of CIFAR-10."""
 
     def __init__(self) -> None:
         self.tried: list[str] = []
@@ -196,7 +196,7 @@ def test_a_failed_download_is_listed_first_and_left_out(
     assert line.startswith("data set cifar10: the download failed")
     assert not list(Path(params.data.root).glob("cifar-10-batches-py/*"))
     assert not [line for line in lines if "svhn" in line]
-    # The stage also reports it, and prepares everything else.
+    # The stage fetch also reports the missing item, and prepares everything else.
     assert stage_program("fetch", None, []) == 0
     said = capsys.readouterr().err.splitlines()
     assert said[0].startswith("not run: data missing: ")

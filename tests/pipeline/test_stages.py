@@ -142,7 +142,7 @@ def test_no_rule_beats_the_best_of_the_grid() -> None:
     runs = read(RESULTS)
     rules = runs.tables["rules"]
     assert (rules["accuracy_lost"] >= -1e-9).all()
-    # Every rule covers every pair.
+    # Every rule has a cost for every pair.
     assert set(rules.groupby("rule").size()) == {len(runs.select(PAIR))}
 
 

@@ -122,7 +122,7 @@ def test_runs_have_what_their_cells_say() -> None:
     cooled = rows[rows["mode"] == "last_layer"].iloc[0]
     names = ("wrn", 1.0, cooled["learning_rate"], "cooled", 0)
     total = of("temperatures", *names)[-1]["total"]
-    # Tables are rounded to six digits.
+    # Numbers in tables are rounded to six digits.
     assert cooled["cooled_temperature"] == pytest.approx(total, rel=1e-5)
     assert cooled["initial_logit_norm"] == pytest.approx(
         of("record", *names)["initial_logit_norm"], rel=1e-5

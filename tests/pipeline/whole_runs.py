@@ -1,4 +1,4 @@
-"""Run stages in this process, with changed parameters or kills; tests of all papers."""
+"""Runs stages in this process, and holds the tests that all papers share."""
 
 import json
 import shutil
@@ -27,7 +27,7 @@ VERDICTS = {"holds", "contradicted", "inconclusive", "not tested"}
 
 
 def changed(params: Params, changes: dict[str, Any]) -> Params:
-    """Parameters with values replaced, by path.
+    """Parameters with the values at some paths replaced.
 
     If a path ends with a slash, the values are added to that mapping.
     """
@@ -42,7 +42,7 @@ def changed(params: Params, changes: dict[str, Any]) -> Params:
 
 
 def run(params: Params, stage: Any, names: Iterable[str] | None = None) -> None:
-    """Run all cells of a stage, or the named ones, below the current folder."""
+    """Run all cells of a step, or the named ones, below the current folder."""
     cells: Sequence[Cell] = stage.cells(params)
     chosen = (
         cells if names is None else [cell for cell in cells if cell.name in set(names)]
@@ -51,7 +51,7 @@ def run(params: Params, stage: Any, names: Iterable[str] | None = None) -> None:
 
 
 def slug(paper: Any) -> str:
-    """Slug of the paper that has this `collect` module."""
+    """The slug of the paper whose `collect` module this is."""
     return str(paper.__name__.split(".")[-2])
 
 
@@ -63,14 +63,14 @@ def run_paper(params: Params, paper: Any) -> None:
 
 
 def finish(folder: Path, work: Callable[[], Any]) -> Path:
-    """Call a function in a folder; returns the folder."""
+    """Call a function with the folder as the current one, and return the folder."""
     with chdir(folder):
         work()
     return folder
 
 
 class Killed(BaseException):
-    """Simulates a kill: no code catches it."""
+    """Simulates a kill, because no code catches it."""
 
 
 def with_kills(work: Callable[[], Any], kills: int) -> list[int]:
@@ -103,7 +103,7 @@ def weights(stage: Any, cell: str) -> dict[str, Any]:
 
 
 def without_test_data(value: Any) -> Any:
-    """A JSON value without the rows and entries of the test split."""
+    """The JSON value without the rows and entries of the test split."""
     if isinstance(value, list):
         rows = [row for row in value if not _is_of_test(row)]
         return [without_test_data(row) for row in rows]
@@ -121,7 +121,7 @@ def _is_of_test(row: Any) -> bool:
 
 
 def fitted(stage: Any, cell: str, *files: str) -> dict[str, Any]:
-    """Contents of some files of a cell, without metrics of test data."""
+    """The contents of some files of a cell, without metrics of test data."""
     artifact = open_artifact(stage.output / cell)
     content: dict[str, Any] = {}
     for file in files:
@@ -165,7 +165,7 @@ def weights_are_finite(stage: Any, cell: str) -> bool:
 
 
 def digests(folder: Path, *parts: str) -> dict[str, str]:
-    """Digests of the files in parts of a project, by path.
+    """Digests of the files in some folders of a project, by path.
 
     Figures, notebooks and the files of unfinished cells are left out.
     """
@@ -181,7 +181,7 @@ def digests(folder: Path, *parts: str) -> dict[str, str]:
 
 
 class WholePaper:
-    """Tests of the results of the paper that a test module names as `PAPER`."""
+    """Tests of the results of the paper that the test module's `PAPER` names."""
 
     @pytest.fixture
     def paper(self, request: pytest.FixtureRequest) -> Any:

@@ -1,4 +1,4 @@
-"""Cells run in the current folder, so each test gets an empty one."""
+"""Gives each test an empty current folder, because cells run in the current folder."""
 
 from pathlib import Path
 

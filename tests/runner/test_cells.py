@@ -34,7 +34,7 @@ OUTPUT = Path("data/squares")
 
 
 def square(job: Job, number: int) -> None:
-    """Write the square, and append a line to an external log of the cell's runs."""
+    """Write the square of a number, and append a line to a log outside of the cell."""
     if number == 3:
         raise ZeroDivisionError("three")
     if number == 4:
@@ -51,7 +51,7 @@ def copy_input(job: Job, **_: int) -> None:
 
 
 def tell_of_torch(job: Job) -> None:
-    """Write torch's settings at the start of a cell in its own process."""
+    """Write the torch settings that a cell finds at its start in a worker process."""
     found = {
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "warns": torch.is_deterministic_algorithms_warn_only_enabled(),
@@ -107,7 +107,7 @@ def test_a_failed_cell_stops_no_other_and_only_it_runs_again() -> None:
 
 
 def continue_at(job: Job, form: str) -> None:
-    """Continue from the number that the state stores under `form`."""
+    """Continue from the number that the saved state has under the key `form`."""
     checkpointer = job.checkpointer()
     done = 0
 
@@ -126,7 +126,7 @@ def test_a_checkpoint_that_its_cell_cannot_use_is_set_aside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def run_with(form: str) -> None:
-        # Simulates a code change that the fingerprint misses.
+        # Simulate a code change that the fingerprint misses.
         cell = Cell("n", continue_at, {"form": form})
         monkeypatch.setattr(cells_module, "fingerprint", lambda *_: "f" * 64)
         run_cells([cell], output=OUTPUT, compute=SERIAL, seed=0)
@@ -145,7 +145,7 @@ def test_a_checkpoint_that_its_cell_cannot_use_is_set_aside(
 def test_a_flipped_bit_is_detected_and_the_next_run_repairs_it(name: str) -> None:
     run(1)
     expected = (OUTPUT / "n-1" / "square.json").read_bytes()
-    (path,) = cells_module.WORK.rglob(name)  # Published files are links to these.
+    (path,) = cells_module.WORK.rglob(name)  # Published files are links to it.
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
@@ -241,7 +241,7 @@ def test_a_second_process_waits_for_a_lock_and_says_so() -> None:
 
 
 def test_a_seed_is_the_digest_of_where_it_is_used() -> None:
-    # The expected value comes from `printf 0/s/a | sha256sum`.
+    # The expected value is computed from `printf 0/s/a | sha256sum`.
     assert seed_of(0, "s", "a") == 0xF52E7C21BA19E36D >> 1 != seed_of(0, "s", "b")
 
 

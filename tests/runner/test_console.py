@@ -1,4 +1,4 @@
-"""Every command prints its text with any encoding of standard output."""
+"""Every command prints its text, whatever the encoding of standard output."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""All engines give equal results, lose little in a crash, and suggest remedies."""
+"""All engines give equal results, lose little in a crash, and name remedies."""
 
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def test_no_more_workers_start_than_there_are_cells() -> None:
 def test_a_machine_without_shared_memory_is_told_to_run_serially(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Without /dev/shm, loky fails like this.
+    # This is how loky fails without /dev/shm.
     def without_semaphores(*_: object, **__: object) -> None:
         raise error
 
@@ -76,6 +76,6 @@ def test_a_killed_worker_ends_the_stage_and_the_next_run_does_the_rest() -> None
     toy.run(1, 2, 3, 4, 5, engine="processes")
     ran = toy.steps()
     # A checkpoint is written before its step is logged: the log lacks at most the step
-    # that was killed, and no step runs twice.
+    # during which the process was killed, and no step runs twice.
     assert len(set(ran)) == len(ran) >= 5 * toy.STEPS - 1
     assert {number for number, _ in ran} == {1, 2, 3, 4, 5}

@@ -1,4 +1,4 @@
-"""Errors that a user can fix."""
+"""Errors that users can fix are printed in one line, and survive pickling."""
 
 import pickle
 
@@ -29,7 +29,7 @@ def test_an_error_is_one_line_whatever_a_name_or_another_error_holds(
         == f"{shown}.csv: is no table (line 3: expected 2, got 3). Mend {shown}."
     )
     assert error.where == f"{name}.csv"
-    # Our processes pickle errors for each other.
+    # Worker processes pickle the errors that they send back.
     assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301
 
 

@@ -1,4 +1,4 @@
-"""The closure follows imports; the digest follows code, but not comments."""
+"""The closure follows imports; the digest depends on code, but not on comments."""
 
 import json
 import subprocess
@@ -55,7 +55,7 @@ def test_libraries_have_the_names_and_versions_that_are_installed() -> None:
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """A copy of the package that tests may edit."""
+    """The folder of a copy of the package that tests may edit."""
     copytree(
         source_path(PACKAGE).parent,
         tmp_path / PACKAGE,
@@ -69,7 +69,7 @@ Printed = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def printed() -> Printed:
-    """The output of code in a process that imports the package of a folder."""
+    """A function that runs code with the folder's package and returns the output."""
 
     def run(package: Path, code: str, *arguments: str) -> str:
         return subprocess.run(
@@ -139,7 +139,7 @@ Cells = Callable[..., dict[str, str]]
 
 @pytest.fixture(scope="module")
 def cells(printed: Printed) -> Cells:
-    """Digests of profile smoke's cells, without the data that they read."""
+    """Digests of profile smoke's cells, apart from the data that they read."""
 
     def run(package: Path, arms: str = "{}") -> dict[str, str]:
         text = printed(package, CELLS, str(ROOT / "profiles"), arms)
@@ -151,7 +151,7 @@ def cells(printed: Printed) -> Cells:
 
 @pytest.fixture(scope="module")
 def before(cells: Cells) -> dict[str, str]:
-    """The digests with the package as it is."""
+    """The digests of the cells with the unchanged package."""
     return cells(source_path(PACKAGE).parents[1])
 
 

@@ -1,4 +1,4 @@
-"""Parameters name classes of the package or of a user's file."""
+"""Parameters can name classes of the package, or classes in a user's file."""
 
 import re
 import subprocess
@@ -28,7 +28,7 @@ print(code_digest("my_losses"), code_digest("softmax_temperature.losses.focal"))
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with the loss of docs/adding.md and a module that this file imports."""
+    """A project with the loss of docs/adding.md and a module that the loss imports."""
     page = (ROOT / "docs/adding.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?class PolyLoss.*?)```", page, re.DOTALL)
     (tmp_path / "my_losses.py").write_text(f"import my_maths\n{example}")
@@ -41,7 +41,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def smoke(arms: dict[str, Any]) -> Params:
-    """Profile smoke with more focal arms on its digits."""
+    """Profile smoke with additional focal arms on its digits."""
     params = profile("smoke")
     content = params.model_dump()
     content["focal"]["arms"] |= arms
@@ -77,7 +77,7 @@ def test_a_class_that_is_no_loss_is_refused(
 
 
 def test_params_take_a_reference_and_no_other_unknown_name(tmp_path: Path) -> None:
-    # Use the line of docs/adding.md: DVC and this project need its quotes.
+    # The line comes from docs/adding.md: DVC and this project need the quotes in it.
     page = (ROOT / "docs/adding.md").read_text(encoding="utf-8")
     (arm,) = re.findall(r"`(Poly-1: {loss: .*my_losses.*})`", page)
     path = tmp_path / "arms.yaml"
@@ -107,7 +107,7 @@ def test_the_users_files_are_code_of_the_cells_that_name_them_alone() -> None:
 
 
 def digests(project: Path) -> list[str]:
-    """Digests of the user's loss and of focal loss, from a fresh process."""
+    """Digests of a cell with the user's loss and of one with focal loss, made anew."""
     command = [sys.executable, "-c", DIGESTS]
     printed = subprocess.run(
         command, cwd=project, text=True, capture_output=True, check=True
@@ -133,7 +133,7 @@ def test_the_digest_changes_with_the_users_file_and_with_what_it_imports(
 
 def test_a_stage_refuses_a_file_that_dvc_does_not_watch(project: Path) -> None:
     cells = train_focal.cells(smoke({"Poly": POLY}))
-    require_dependencies("train_focal", cells)  # Nothing is checked without dvc.yaml.
+    require_dependencies("train_focal", cells)  # Without dvc.yaml, nothing is checked.
     stage = {"cmd": "python pipeline/train_focal.py", "deps": ["src"]}
     write_graph(project, stage)
     with pytest.raises(InputError, match="stage train-focal: does not depend on my_lo"):

@@ -1,4 +1,4 @@
-"""Progress goes to standard error, at limited intervals."""
+"""Progress goes to standard error, and not too often."""
 
 import io
 import sys

@@ -1,4 +1,4 @@
-"""Ray, here or on a cluster, equals one process, and its errors name a remedy."""
+"""Ray, here or on a cluster, gives the results of one process; errors name remedies."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ from tests.runner import toy
 def on_ray(program: str) -> None:
     """Run a program that starts Ray in its own process.
 
-    Ray leaves its children running until the interpreter exits.
+    Ray's child processes run until the interpreter that started Ray exits.
     """
     pytest.importorskip("ray")
     path = os.pathsep.join([str(ROOT), *sys.path])
@@ -47,7 +47,7 @@ def test_ray_gives_the_bytes_of_one_process() -> None:
 
 @pytest.mark.slow
 def test_on_ray_no_two_cells_that_use_a_gpu_share_a_process() -> None:
-    """CUDA keeps the first device, even if Ray assigns another to a later cell."""
+    """A process keeps its first CUDA device, even if Ray assigns another one later."""
     start = (
         "import ray; ray.init("
         "address='local', num_cpus=2, num_gpus=2, include_dashboard=False)"
@@ -59,7 +59,7 @@ def test_on_ray_no_two_cells_that_use_a_gpu_share_a_process() -> None:
 
 
 def documented(word: str) -> list[list[str]]:
-    """Lines of the cluster's documentation that start with a word, split into words."""
+    """The commands on the page about Ray that start with a word, split into words."""
     lines = (
         (ROOT / "docs" / "gpu_and_clusters.md")
         .read_text()
@@ -73,7 +73,7 @@ def documented(word: str) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of a cluster of two nodes with one core each, started as documented."""
+    """The address of a cluster of two one-core nodes, started as documented."""
     pytest.importorskip("ray")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -87,7 +87,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             patch.setenv(*variable.split("="))
         patch.setenv(
             "PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path])
-        )  # Nodes import toy cells.
+        )  # Nodes import the cells of tests.runner.toy.
         patch.setenv(
             "PATH",
             os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
@@ -148,7 +148,7 @@ def test_profile_smoke_on_a_cluster_gives_the_bytes_of_processes(cluster: str) -
 def _start_node(words: list[str], number: int, port: int, running: ExitStack) -> None:
     """Start a node until the test ends.
 
-    Start it again if Ray's time limits are too short for a busy machine.
+    If the machine is too busy for Ray's time limits, start it again.
     """
     program = (
         f"import ray, sys; ray.init('127.0.0.1:{port}'); "
@@ -158,7 +158,7 @@ def _start_node(words: list[str], number: int, port: int, running: ExitStack) ->
         node = subprocess.Popen(words, start_new_session=True)
         deadline, answer = time.monotonic() + 120, ""
         while node.poll() is None:
-            time.sleep(5)  # Asking takes seconds of CPU time.
+            time.sleep(5)  # Each question takes seconds of CPU time.
             asked = subprocess.run(
                 [sys.executable, "-c", program],
                 check=False,

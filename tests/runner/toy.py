@@ -1,4 +1,4 @@
-"""Cells of a few milliseconds: python -m tests.runner.toy ENGINE NUMBER..."""
+"""Runs cells of a few milliseconds: python -m tests.runner.toy ENGINE NUMBER..."""
 
 import os
 import signal
@@ -76,7 +76,7 @@ def run(
 
 
 def steps() -> list[tuple[int, int]]:
-    """The number and the step of every step that ran in the current folder."""
+    """The cell's number and the step, for every step that ran in the current folder."""
     lines = (
         Path("steps.txt").read_text().splitlines() if Path("steps.txt").exists() else []
     )
@@ -84,7 +84,7 @@ def steps() -> list[tuple[int, int]]:
 
 
 def processes() -> dict[int, set[tuple[int, str]]]:
-    """For each number, the processes that ran it and the GPUs that they saw."""
+    """For each cell's number, the processes that ran the cell and the GPUs they saw."""
     found: dict[int, set[tuple[int, str]]] = {}
     for number, _, process, devices in map(
         str.split, Path("steps.txt").read_text().splitlines()
@@ -94,7 +94,7 @@ def processes() -> dict[int, set[tuple[int, str]]]:
 
 
 def results(folder: Path = OUTPUT) -> dict[str, bytes]:
-    """Contents of every published file, by path."""
+    """The contents of every published file, by path."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in folder.rglob("*")
@@ -103,6 +103,6 @@ def results(folder: Path = OUTPUT) -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
-    from tests.runner import toy  # Use the name that worker processes can import.
+    from tests.runner import toy  # Workers can import the cells by this name.
 
     sys.exit(exit_code(lambda: toy.run(*map(int, sys.argv[2:]), engine=sys.argv[1])))

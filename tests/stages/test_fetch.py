@@ -1,4 +1,4 @@
-"""The fetch stage has one cell per data set, which reruns only if its inputs change."""
+"""The stage fetch has one cell per data set, which reruns only if its inputs change."""
 
 import json
 import os
@@ -26,7 +26,7 @@ COMPUTE = Compute.model_validate(
 
 
 class SomeParams:
-    """The sections of the parameters that the stage reads."""
+    """The sections of the parameters that the stage fetch reads."""
 
     def __init__(self, root: Path, *names: str, **limits: Any) -> None:
         self.data = Data(root=str(root), download=False)

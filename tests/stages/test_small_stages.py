@@ -1,4 +1,4 @@
-"""Cases that tests/pipeline misses: choice of a rate, dead networks, linear model."""
+"""Cases that tests/pipeline does not reach: rates, dead networks, linear model."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ from tests.conftest import ROOT
 
 
 def tried(right: int | None) -> Any:
-    """A training's artifact: `right` of four validation samples right, or diverged."""
+    """The artifact of a training run: `right` of four samples right, or diverged."""
     logits = torch.eye(2)[[0] * (right or 0) + [1] * (4 - (right or 0))]
     tensors = {
         "validation.logits": logits,
@@ -43,7 +43,7 @@ def tried(right: int | None) -> Any:
         (
             {"1/0": 2, "0.1/0": 2, "10/0": None},
             0.1,
-        ),  # Guessing counts as diverging; among equal rates the lowest wins.
+        ),  # Guessing counts as diverging; of equally good rates the lowest wins.
     ],
 )
 def test_the_rate_of_the_highest_mean_accuracy_is_chosen_and_rescaled(
@@ -69,7 +69,7 @@ def test_the_rate_of_the_highest_mean_accuracy_is_chosen_and_rescaled(
 
 
 def test_a_network_whose_units_are_out_is_not_described() -> None:
-    """Large rates cause this: features are 0 while logits are still finite."""
+    """Large learning rates have this effect: features are 0, but logits stay finite."""
     spec = Network(
         architecture="wide_resnet",
         arguments={"depth": 8, "width": 1, "batch_norm": False},

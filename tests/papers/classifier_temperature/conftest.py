@@ -1,4 +1,4 @@
-"""Runs of eight data sets and five backbones, with verdicts worked out by hand."""
+"""Runs on eight data sets with five backbones, with verdicts worked out by hand."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,7 +27,7 @@ BACKBONES = {
 }
 """Source of the weights of each backbone."""
 # Inverse temperature, validation accuracy, test accuracy at the best validation epoch.
-# By luck, 250 is best on test data; validation data choose 50.
+# By chance, 250 is best on test data; validation data choose 50.
 SEARCHED = ((1.0, 0.70, 0.70), (50.0, 0.80, 0.80), (250.0, 0.75, 0.99))
 RESCALED_GRID = (1.0, 50.0, 150.0, 250.0)
 EPOCHS = 10
@@ -41,12 +41,12 @@ def runs() -> Iterator[Runs]:
 
 
 def _runs() -> Runs:
-    """A study whose results agree with the paper."""
+    """A study in which every claim of the paper holds."""
     return made()
 
 
 def made(drawn: dict[str, str] | None = None) -> Runs:
-    """The study of `runs`; `drawn` maps names of data sets to new names."""
+    """The study made of `runs`; `drawn` maps data sets' names to new names."""
     rows: list[dict[str, Any]] = []
     values: list[dict[str, Any]] = []
     _add_searches(rows, values)
@@ -59,7 +59,7 @@ def made(drawn: dict[str, str] | None = None) -> Runs:
 
 
 def changed_pairs(runs: Runs, **columns: Any) -> Runs:
-    """The study with replaced columns in its table of pairs."""
+    """The study with some columns of its table of pairs replaced."""
     pairs = runs.tables["pairs"].assign(**columns)
     return replace(runs, tables={**runs.tables, "pairs": pairs})
 
@@ -67,7 +67,7 @@ def changed_pairs(runs: Runs, **columns: Any) -> Runs:
 def _add_searches(rows: list[dict[str, Any]], values: list[dict[str, Any]]) -> None:
     """Add searches whose data sets gain from 0.1 to 0.107 over inverse temperature 1.
 
-    Each further backbone gains 0.0001 more.
+    Each backbone gains 0.0001 more than the one before.
     """
     places = product(enumerate(DATASETS), enumerate(BACKBONES), SEARCHED)
     for (place, dataset), (order, backbone), searched in places:
@@ -118,7 +118,7 @@ def _add_pairs(rows: list[dict[str, Any]]) -> pd.DataFrame:
 def _add_rescaling(rows: list[dict[str, Any]], values: list[dict[str, Any]]) -> None:
     """Add trainings in which the rescaled loss with SGD gains at least 5 points.
 
-    It gains in the upper half of the inverse temperatures.
+    The gains are in the upper half of the inverse temperatures.
     """
     arms = product(("sgd", "adam"), ("plain", "rescaled"), range(4), RESCALED_GRID)
     for optimizer, loss, seed, temperature in arms:

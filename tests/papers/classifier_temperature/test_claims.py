@@ -1,4 +1,4 @@
-"""Each data set counts once, without untrained backbones; validation data choose."""
+"""Each data set counts once; untrained backbones and test data choose nothing."""
 
 from dataclasses import replace
 from typing import Any
@@ -38,7 +38,7 @@ def pairs_of_trained(runs: Runs) -> pd.DataFrame:
 def test_a_study_as_the_paper_says_decides_what_it_can(runs: Runs) -> None:
     rows = judged(runs)
     undecided = {name for name, row in rows.items() if row["verdict"] == INCONCLUSIVE}
-    # In these runs, one statistic explains everything.
+    # In these runs, the optimum depends on a single statistic.
     assert undecided <= {"dimension-is-weak", "several-beat-one", "four-beat-one"}
     decided = {row["verdict"] for name, row in rows.items() if name not in undecided}
     assert decided == {HOLDS}
@@ -48,8 +48,8 @@ def test_a_study_as_the_paper_says_decides_what_it_can(runs: Runs) -> None:
 
 def test_validation_data_choose_the_temperature_and_data_sets_count(runs: Runs) -> None:
     gain = judged(runs)["temperature-matters"]
-    # The mean gain of the four trained backbones is 0.00015 above the gain of the
-    # first.
+    # The mean gain of the four trained backbones is 0.00015 above the gain of the first
+    # backbone.
     assert gain["value"] == pytest.approx(0.10365)
     assert (gain["n"], gain["each"]) == (8, "data sets")
     assert gain["cells"] == [f"search/{dataset}" for dataset in DATASETS]
@@ -72,7 +72,7 @@ def test_all_statistics_are_set_against_the_best_one_by_left_out_data_set(
     row = judged(runs)["several-beat-one"]
     difference = r["all"] - r["best"]
     assert row["value"] == pytest.approx(difference.mean())
-    # The fits share data, so the variance is Nadeau and Bengio's.
+    # The fits share data, so the variance is that of Nadeau and Bengio.
     error = difference.std() * (1 / 8 + 1 / 7) ** 0.5
     assert row["high"] - row["value"] == pytest.approx(1.8945786 * error)
 
@@ -135,7 +135,7 @@ def test_another_statistic_that_says_it_all_contradicts_both(runs: Runs) -> None
 def test_a_backbone_is_untrained_by_its_weights_and_not_by_its_name(
     runs: Runs, name: str
 ) -> None:
-    """A profile may give a network with random weights any name."""
+    """A profile may call a network with random weights by any name."""
     names = {"untrained-64": name, name: "untrained-64"}
     pairs = runs.tables["pairs"]
     runs = changed_pairs(runs, backbone=pairs["backbone"].replace(names))

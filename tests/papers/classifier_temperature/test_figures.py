@@ -15,7 +15,7 @@ from tests.papers.classifier_temperature.conftest import BACKBONES, DATASETS
 
 
 def with_predictions(runs: Runs) -> Runs:
-    """Add predictions: exact for the fit on all pairs, negative for left-out ones."""
+    """Add predictions: exact from the fit on all pairs, negative for left-out pairs."""
     predictions = runs.tables["pairs"][["dataset", "backbone", "inverse_temperature"]]
     predictions = predictions.assign(
         fitted=predictions["inverse_temperature"],
@@ -56,7 +56,7 @@ def test_figure_4_leaves_the_marks_of_untrained_backbones_open(runs: Runs) -> No
 
 
 def strips(figure: Figure) -> list[tuple[float, float]]:
-    """Ends of the grey strips, which must be the same in both panels."""
+    """Return the ends of the grey strips; check that they are equal in both panels."""
     left, right = (
         [
             (patch.get_y(), patch.get_y() + patch.get_height())

@@ -1,4 +1,4 @@
-"""Each number in a table belongs to its subset, method, rule or data set."""
+"""Each number in a table is that of its subset, method, rule or data set."""
 
 from dataclasses import replace
 from itertools import product
@@ -35,7 +35,7 @@ def _in_the_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.fixture
 def left_out(runs: Runs) -> Runs:
-    """Row i, subset j and method k have median r 0.ijk; the mean r is 0.1 larger."""
+    """In row i, subset j and method k, the median r is 0.ijk, the mean 0.1 larger."""
     rows = [
         {
             "subset": SUBSETS[subset],
@@ -97,7 +97,7 @@ def test_rules_are_sorted_by_their_mean_cost(runs: Runs) -> None:
 
 
 def with_costs(runs: Runs, costs: dict[str, float], outside: str) -> Runs:
-    """All pairs have the same statistics, but one data set has a larger `dim`."""
+    """All pairs have the same statistics, but those of one data set a larger `dim`."""
     pairs = changed_pairs(runs, **dict.fromkeys(STATISTICS, 1.0)).tables["pairs"]
     pairs.loc[pairs["dataset"] == outside, "dim"] = 2.0
     places = pairs[["dataset", "backbone"]]
@@ -133,7 +133,8 @@ def test_suggest_costs_the_prediction_inside_its_range_and_the_constant_outside(
     assert against.loc["outside", "ridge of the logarithm (ours)"] == pytest.approx(
         0.04
     )
-    # Seven of eight data sets have -0.04 and one has 0; t(0.95, 7) is 1.8946.
+    # The difference is -0.04 for seven of eight data sets and 0 for one; t(0.95, 7) is
+    # 1.8946.
     row = rows.loc[("all", "best constant")]
     half_width = 1.8946 * 0.0141421 / 8**0.5
     assert row["difference"] == pytest.approx(-0.035)
@@ -185,7 +186,7 @@ def test_a_data_set_that_is_missing_is_a_row_of_the_plateaus(runs: Runs) -> None
     rows = [
         {**search, "dataset": "birds", "backbone": "resnet"},
         {**search, "dataset": "birds", "backbone": "vit"},
-        # For this data set only one backbone is missing.
+        # For this data set, only one backbone has no runs.
         {**search, "dataset": DATASETS[0], "backbone": "vit"},
     ]
     some = replace(runs, tables={**runs.tables, NOT_RUN: pd.DataFrame(rows)})

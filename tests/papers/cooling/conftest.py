@@ -1,4 +1,4 @@
-"""Small runs with tables and verdicts worked out by hand."""
+"""Small studies, with tables and verdicts worked out by hand."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -37,7 +37,7 @@ class Run(NamedTuple):
 Rows = list[dict[str, Any]]
 
 ACCURACY: dict[tuple[str, str, str], float | None] = {
-    # Accuracy of seed 0; None if every seed diverges.
+    # The accuracy of seed 0, or None if every seed diverges.
     **{
         ("vgg", schedule, mode): row[place]
         for schedule, row in TABLE_1.items()
@@ -215,7 +215,7 @@ def study_of(
 
 
 def factors_of(run: Run, diverged: bool) -> dict[str, Any]:
-    """Row of factors of a classification run."""
+    """The row of a classification run, with its factors."""
     return {
         "study": "made",
         **CLASSIFICATION,
@@ -229,7 +229,7 @@ def factors_of(run: Run, diverged: bool) -> dict[str, Any]:
 
 
 def accuracy(run: Run) -> float | None:
-    """Accuracy of a run's last epoch.
+    """Accuracy of a run after its last epoch.
 
     Each further seed adds 0.1 points without Cooling and 0.2 points with it, so the
     difference grows by 0.1.
@@ -251,7 +251,7 @@ def values(run: Run) -> Rows:
 
 
 def history(run: Run, last: float) -> Rows:
-    """Accuracy (10 points higher on training data), calibration error and norms."""
+    """Each epoch's accuracy (10 points higher on training data), ECE and norms."""
     growth = 2.0 if run.arm.startswith("none") else 1.0
     rows: Rows = []
     for epoch in range(1, EPOCHS + 1):
@@ -277,7 +277,7 @@ def history(run: Run, last: float) -> Rows:
 
 
 def temperatures(run: Run, applied: Iterable[float] = APPLIED) -> Rows:
-    """Values of one Cooling per epoch.
+    """Values recorded for one Cooling step per epoch.
 
     In epoch 5, the arm with factor 0.75 heats half as fast as the others, so its
     products are 0.5, 2, 20, 40, 80 and 160.
@@ -293,7 +293,7 @@ def temperatures(run: Run, applied: Iterable[float] = APPLIED) -> Rows:
 
 
 def cooling(epoch: int, applied: float, total: float) -> dict[str, Any]:
-    """Values of one Cooling."""
+    """Values recorded for one Cooling step."""
     return {
         "split": "validation",
         "epoch": epoch,
@@ -307,7 +307,7 @@ def cooling(epoch: int, applied: float, total: float) -> dict[str, Any]:
 def segmentation(
     scores: Mapping[str, tuple[tuple[float, float], ...]] = SCORES,
 ) -> list[tuple[dict[str, Any], Rows]]:
-    """Segmentation runs, whose scores are low after the first of two epochs."""
+    """Segmentation runs of two epochs, whose scores are low after the first epoch."""
     made = []
     for arm, by_seed in scores.items():
         for seed, (mean_iou, pixel_accuracy) in enumerate(by_seed):
@@ -332,7 +332,7 @@ def segmentation(
 
 
 def merged(rows: Rows) -> Rows:
-    """The rows, merged into one per split and epoch."""
+    """The rows, merged into one row per split and epoch."""
     by_place: dict[tuple[str, int], dict[str, Any]] = {}
     for row in rows:
         by_place.setdefault((row["split"], row["epoch"]), {}).update(row)
@@ -354,7 +354,7 @@ def measured_anew(
     change: Callable[[pd.DataFrame], Any],
     which: Where = ALL,
 ) -> Runs:
-    """The study with changed values of one metric of some runs.
+    """The study with the values of one metric changed for some runs.
 
     A function computes the new values from the rows.
     """
@@ -365,5 +365,5 @@ def measured_anew(
 
 
 def stuck(runs: Runs, which: Where) -> Runs:
-    """The study, but some runs only guess after every epoch."""
+    """The study, but some runs guess after every epoch."""
     return measured_anew(runs, "accuracy", lambda _: 0.1, which)

@@ -1,4 +1,4 @@
-"""An ablation's change is identified by the factors of its runs."""
+"""What an ablation changes is read from the factors of its runs."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Verdicts follow the runs: last ten epochs, lost runs, schedules and modes."""
+"""Verdicts follow from the runs: last ten epochs, lost runs, schedules and modes."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -58,7 +58,7 @@ def runs() -> Iterator[Runs]:
 
 
 def _runs() -> Runs:
-    """A study whose results agree with the paper."""
+    """A study in which every claim of the paper holds."""
     names = [
         Run("vgg", schedule, arm, seed)
         for schedule in SCHEDULES
@@ -111,7 +111,7 @@ def judged(runs: Runs, *names: str) -> dict[str, dict[str, Any]]:
 
 
 def verdict(runs: Runs, name: str) -> dict[str, Any]:
-    """The row of one claim."""
+    """The judged claim with this id."""
     return judged(runs, name)[name]
 
 
@@ -200,7 +200,7 @@ def test_redistribution_below_temperature_1_is_not_comparable(runs: Runs) -> Non
 def test_an_arm_is_judged_by_its_values_and_not_by_its_name(
     runs: Runs, factors: dict[str, Any], name: str
 ) -> None:
-    # The profile still calls the arm "last_layer", and its cells keep that name.
+    # The arm is still called "last_layer" in the profile and in the names of its cells.
     runs = runs.only(
         where(role="table_1", schedule="none") & ~where(mode="distributed")
     )
@@ -241,7 +241,7 @@ def test_a_claim_about_all_schedules_is_not_tested_until_all_were_trained(
     row = verdict(fewer, name)
     assert row["verdict"] == NOT_TESTED
     assert "parts are missing: " in row["note"]
-    # One schedule with the opposite result is enough to contradict.
+    # One schedule with the opposite result is enough to contradict the claim.
     worse = where(schedule="cosine", mode=("distributed", "last_layer"))
     better = where(schedule="cosine", mode="none")
     turned = shifted(shifted(fewer, -0.1, worse), 0.1, better)
@@ -249,7 +249,8 @@ def test_a_claim_about_all_schedules_is_not_tested_until_all_were_trained(
 
 
 def test_a_training_that_collapses_diverges(runs: Runs) -> None:
-    # In our studies, factor 1.25 stays finite but ends at 24 % after a peak of 80 %.
+    # In our studies, runs with factor 1.25 stay finite but end at 24 % after a peak of
+    # 80 %.
     finite = changed(runs, where(factor=1.25), overflowed=False)
     name = "factors-above-1-diverge"
     assert verdict(finite, name)["verdict"] == CONTRADICTED
@@ -276,7 +277,7 @@ def with_training_accuracy(
 def test_smooth_schedules_that_share_seeds_are_averaged_within_a_seed(
     runs: Runs,
 ) -> None:
-    """Five seeds with the same gain on four schedules are five values, not 20."""
+    """If seeds gain the same on four schedules, five seeds are five values, not 20."""
     name = "last-layer-gains-nothing-with-smooth-schedule"
     by_seed = (-0.012, -0.006, 0.006, 0.012, 0.016)
     spread = runs
@@ -289,7 +290,8 @@ def test_smooth_schedules_that_share_seeds_are_averaged_within_a_seed(
     assert row["verdict"] == INCONCLUSIVE
     assert row["n"] == 5
     assert row["high"] - row["low"] == pytest.approx(2 * half, rel=0.1)
-    # As 20 independent values, the gains would wrongly pass as equivalent.
+    # If they were counted as 20 independent values, the gains would wrongly pass as
+    # equivalent to 0.
     many = pd.Series(by_seed * 4)
     alone = stats.t.ppf(0.95, 19) * many.std() / 20**0.5
     assert abs(many.mean()) + alone < 0.01
@@ -327,7 +329,8 @@ def test_periodic_cooling_that_never_redistributed_is_named(runs: Runs) -> None:
             where(experiment="crelu", mode="distributed"),
             CONTRADICTED,
         ),
-        # The order with ReLU implies nothing about CReLU, and vice versa.
+        # The order of the modes with ReLU implies nothing about their order with CReLU,
+        # and vice versa.
         (
             "distributed-is-outperformed-with-crelu",
             0.05,

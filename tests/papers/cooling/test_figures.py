@@ -1,4 +1,4 @@
-"""Figures show the runs' numbers and omit missing numbers."""
+"""Figures show the numbers of the runs and leave out what is missing."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,7 +35,7 @@ def drawn(name: str, runs: Runs) -> Figure:
 def lines(
     axes: Axes, colour: object, style: str = "-", marker: str | None = None
 ) -> list[list[float]]:
-    """Heights of the lines with a given colour and style."""
+    """The y values of the lines with a given colour and style."""
     return [
         np.asarray(line.get_ydata(), float).tolist()
         for line in axes.lines
@@ -108,8 +108,8 @@ def test_figure_2_follows_the_last_layer_and_marks_resets(runs: Runs) -> None:
     assert lines(left, figures.COLOURS["last_layer"])[0] == pytest.approx(
         [1, 0.5, 2, 20, 40, 80, 160]
     )
-    # The resets at epochs 5 and 6 lower the product to 100; without them it is 160 and
-    # 320.
+    # The resets at epochs 5 and 6 lower the product to 100; without resets it would be
+    # 160 and 320.
     heights = lines(right, figures.COLOURS["periodic"])
     assert heights == [pytest.approx([1, 0.5, 2, 20, 40, 160, 100, 200, 100])] * 3
     assert lines(right, figures.COLOURS["periodic"], "--")[0] == pytest.approx(
@@ -202,8 +202,9 @@ def test_training_curves_have_a_row_a_schedule_and_test_data_their_own_scale(
     ]
     assert [axes.get_ylabel() for axes in panels[::2]] == titles
     test, train = (lines(axes, figures.COLOURS["none"])[0] for axes in panels[8:10])
-    # After the last epoch the seeds have 74.7, 74.8 and 74.9. Each earlier epoch is 5
-    # points lower, and training data are 10 points higher.
+    # After the last epoch the seeds have test accuracies of 74.7, 74.8 and 74.9 %.
+    # After each earlier epoch they are 5 points lower, and on training data 10 points
+    # higher.
     assert test == pytest.approx([49.8, 54.8, 59.8, 64.8, 69.8, 74.8])
     assert train == pytest.approx([value + 10 for value in test])
     assert panels[0].get_ylim() == panels[2].get_ylim() != panels[1].get_ylim()
@@ -224,8 +225,8 @@ def without_test_accuracy(runs: Runs, *epochs: int) -> Runs:
 def test_a_lone_first_epoch_is_shown_as_a_number_below_the_scale(runs: Runs) -> None:
     figure = drawn("curves", without_test_accuracy(runs, 2, 3, 4))
     tests, trains = figure.axes[::2], figure.axes[1::2]
-    # The smallest value of any seed is 69.7, without Cooling or schedule after epoch 5.
-    # After the first epoch the smallest mean is 49.8.
+    # The smallest accuracy of any seed after epoch 5 is 69.7 %, without Cooling and
+    # without a schedule. After the first epoch the smallest mean is 49.8 %.
     assert [axes.get_ylim()[0] for axes in tests] == pytest.approx([67.7] * 6)
     assert texts(tests[4]) == ["50 to 55 %"]
     (triangle,) = (line for line in tests[4].lines if line.get_marker() == "v")

@@ -1,4 +1,4 @@
-"""Numbers in docs/cooling.md match the committed studies."""
+"""The numbers in docs/cooling.md equal those of the committed studies."""
 
 import json
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def folder(study: str) -> Path:
 
 
 def points(value: float) -> str:
-    """A share in points, with one digit and without a negative zero."""
+    """A share as text in points, with one decimal and without a negative zero."""
     text = f"{100 * value:.1f}"
     return "0.0" if text == "-0.0" else text
 
@@ -64,7 +64,7 @@ def judged(study: str) -> dict[str, dict[str, Any]]:
 
 
 def of_claim(study: str, name: str) -> str:
-    """Value and interval of a claim in a study."""
+    """A claim's value and interval in a study, as the page writes them."""
     row = judged(study)[name]
     ends = points(row["low"]), points(row["high"])
     return f"{points(row['value'])} [{', '.join(ends)}]"
@@ -179,7 +179,7 @@ def test_gains_without_a_schedule_and_with_steps_have_the_verdicts_intervals(
         if schedule in {"none", "piecewise"}:
             row = rows[name.format("out" if schedule == "none" else "-piecewise")]
             assert (row["low"], row["high"]) == pytest.approx(ours.ends, rel=1e-5)
-    # Only this claim holds narrowly, so the page shows the digit that decides.
+    # This claim holds only narrowly, so the page shows as many digits as decide it.
     row = rows["distributed-is-on-par-on-all-schedules"]
     ends = f"[{100 * row['low']:.2f}, {100 * row['high']:.2f}]"
     assert f"{points(row['value'])} {ends} (96.7 %, six seeds)" in page

@@ -1,4 +1,4 @@
-"""Outcomes of trainings, last-layer temperatures, and factors from a profile."""
+"""Outcomes of training runs, last-layer temperatures, and factors from a profile."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -44,7 +44,8 @@ NEVER = float("nan")
         # factor 1.25.
         ([0.1, 0.8, 0.24], NEVER, True, False),
         ([0.1, 0.8, 0.41], NEVER, False, False),
-        # As registered, the NLL of guessing means divergence at any accuracy.
+        # By the registered rule, an NLL as high as that of guessing means divergence,
+        # whatever the accuracy.
         ([0.1, 0.3, 0.2], LN_10 * 1.019, True, False),
         ([0.1, 0.3, 0.2], LN_10 * 0.981, True, False),
         ([0.1, 0.3, 0.2], LN_10 * 1.021, False, False),
@@ -96,7 +97,7 @@ def test_a_pair_that_does_not_tell_which_was_first_is_left_out(
 
 
 def crossed(*sides: tuple[float, int]) -> pd.DataFrame:
-    """Crossing epoch and last epoch of the periodic run and of the slow run."""
+    """Runs with given crossing and last epochs: first periodic, then slow."""
     names = ((FIRST, "periodic"), (SECOND, "slow"))
     rows = [
         {"side": side, "arm": arm, "crossed": epoch, "last": last}
@@ -108,7 +109,7 @@ def crossed(*sides: tuple[float, int]) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("limit", "never"),
     [
-        (100.0, set()),  # The products reach 320.
+        (100.0, set()),  # The periodic run's products reach 320.
         (200.0, {"periodic"}),  # Only the last product exceeds 200.
         (1000.0, {"periodic"}),
     ],

@@ -1,4 +1,4 @@
-"""Tables match values by hand; every printed number is compared or marked not run."""
+"""Tables match hand-worked values; each printed number is compared or "not run"."""
 
 from dataclasses import replace
 from itertools import product
@@ -39,7 +39,7 @@ def made(name: str, runs: Runs) -> pd.DataFrame:
 
 
 def cell(table: pd.DataFrame, **values: Any) -> pd.Series:
-    """The only row with some values. The metric is accuracy unless another is given."""
+    """The only row of the table with the given values. The metric is accuracy unless another one is given."""
     if "metric" in table:
         values = {"metric": "accuracy"} | values
     rows = where(**values).select(table)
@@ -49,8 +49,8 @@ def cell(table: pd.DataFrame, **values: Any) -> pd.Series:
 
 def test_a_number_of_table_1_by_hand(runs: Runs) -> None:
     row = cell(made("table_1", runs), **VGG, **UNSCHEDULED)
-    # The seeds have 0.795, 0.797 and 0.799; the paper prints 79.2 ± 0.2 over three
-    # runs. Both means have a variance of 4e-6 / 3.
+    # The seeds have accuracies of 0.795, 0.797 and 0.799; the paper prints 79.2 ± 0.2
+    # over three runs. Both means have a variance of 4e-6 / 3.
     numbers = row[["ours", "ours_sd", "published", "published_sd"]].tolist()
     assert numbers == pytest.approx([0.797, 0.002, 0.792, 0.002])
     difference = row["difference_in_standard_errors"]
@@ -61,7 +61,7 @@ def test_a_number_of_table_1_by_hand(runs: Runs) -> None:
 
 def test_the_mean_of_the_last_epochs_stands_before_the_last_one() -> None:
     def values(run: Run) -> Rows:
-        """Values whose last six epochs have mean 79.0 and whose last is 79.5."""
+        """Values that average 79.0 over the last six epochs and end at 79.5."""
         curve = [0.1] * 24 + [0.789] * 5 + [0.795]
         return [
             {"split": "test", "epoch": epoch, "accuracy": reached + 0.002 * run.seed}
@@ -134,8 +134,8 @@ def test_segmentation_of_the_papers_data_stands_beside_the_printed_numbers(
     table = made("section_4_4", ade)
     assert set(table["status"]) == {"measured"}
     row = cell(table, dataset="ADE20K (256x256)", mode="none", metric="pixel_accuracy")
-    # Seeds have 0.70 and 0.71; 70.9 is printed without a deviation. The standard error
-    # is therefore ours alone, 0.005.
+    # The seeds have accuracies of 0.70 and 0.71; the paper prints 70.9 without a
+    # deviation. The standard error is therefore that of our mean alone, 0.005.
     difference = row["difference_in_standard_errors"]
     assert difference == pytest.approx((0.705 - 0.709) / 0.005)
 
@@ -143,7 +143,7 @@ def test_segmentation_of_the_papers_data_stands_beside_the_printed_numbers(
 def test_the_ablation_pairs_seeds_with_and_without_cooling(runs: Runs) -> None:
     table = made("ablation", runs)
     row = cell(table, change="Adam")
-    # The differences are 0.020, 0.021 and 0.022.
+    # The differences of the three seeds are 0.020, 0.021 and 0.022.
     numbers = row[["without", "cooled", "difference", "difference_sd"]].tolist()
     assert numbers == pytest.approx([0.701, 0.722, 0.021, 0.001])
     about = ["experiment", "mode", "factor", "seeds", "runs", "status"]
@@ -158,8 +158,9 @@ def test_a_change_of_cooling_alone_is_compared_with_the_same_cooling(
 ) -> None:
     table = made("ours", runs)
     row = cell(table, change="momentum rescaled with the weights")
-    # Seed 0 has 0.781, against 0.776 with the same mode unchanged and 0.747 without
-    # Cooling. With Cooling, each seed adds 0.002.
+    # Seed 0 has an accuracy of 0.781 with the change, 0.776 in the same mode without
+    # the change, and 0.747 without Cooling. With Cooling, each further seed has 0.002
+    # more.
     numbers = row[["over_unchanged", "difference"]].tolist()
     assert numbers == pytest.approx([0.005, 0.035])
     compared = table.dropna(subset="over_unchanged")
@@ -171,7 +172,8 @@ def test_a_change_of_cooling_alone_is_compared_with_the_same_cooling(
 def test_means_are_over_the_seeds_that_finished_both(runs: Runs) -> None:
     which = where(experiment="adam", mode="last_layer", seed=2)
     row = cell(made("ablation", stuck(runs, which)), change="Adam")
-    # Seeds 0 and 1 have 0.700 and 0.701 without Cooling, and 0.720 and 0.722 with it.
+    # Seeds 0 and 1 have accuracies of 0.700 and 0.701 without Cooling, and of 0.720 and
+    # 0.722 with it.
     numbers = row[["without", "cooled", "difference"]].tolist()
     assert numbers == pytest.approx([0.7005, 0.721, 0.0205])
     assert row[["seeds", "stuck_without", "stuck_cooled"]].tolist() == [2, 0, 1]
@@ -180,19 +182,21 @@ def test_means_are_over_the_seeds_that_finished_both(runs: Runs) -> None:
 def test_the_main_recipe_is_averaged_over_the_seeds_of_the_change(runs: Runs) -> None:
     fewer = runs.only(~where(experiment="each-batch") | where(seed=2))
     row = cell(made("ablation", fewer), change="Cooling after each batch")
-    # The main recipe's value is from seed 2 alone, 0.749, not the mean of three seeds.
+    # The main recipe's value, 0.749, is that of seed 2 alone, not the mean of three
+    # seeds.
     numbers = row[["without", "cooled", "difference"]].tolist()
     assert numbers == pytest.approx([0.749, 0.794, 0.045])
 
 
 def test_quantities_of_the_text_by_hand(runs: Runs) -> None:
     table = made("text", runs).set_index("quantity")
-    # The products 0.5, 2, 20, 40, 160 exceed 100 after the fifth Cooling.
+    # The products 0.5, 2, 20, 40, 160 exceed 100 after the fifth Cooling step.
     reset = table.loc[FIRST_RESET, ["published", "ours", "seeds", "status"]]
     assert reset.tolist() == [9, 5, 3, "measured"]
     exceeds = table.loc["epoch when 1/tau first exceeds 100, last layer, kappa=0.75"]
     assert exceeds[["published", "ours"]].tolist() == [19, 6]
-    # Factor 1, whose runs are in Table 1, gains 0.048, 0.049 and 0.050.
+    # With factor 1, whose runs are those of Table 1, the seeds gain 0.048, 0.049 and
+    # 0.050.
     gain = table.loc["largest gain in Fig. 1", ["published", "ours", "ours_sd"]]
     assert gain.tolist() == pytest.approx([0.046, 0.049, 0.001])
     times = table[table.index.str.contains("second|cost")]

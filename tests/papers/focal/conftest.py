@@ -1,4 +1,4 @@
-"""A small study with tables and figures worked out by hand."""
+"""A small study, with tables and figures worked out by hand."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -66,7 +66,7 @@ _CIFAR_10 = {
 }
 _ABOUT: dict[str, dict[str, Any]] = {
     CIFAR: _CIFAR_10,
-    # This experiment also represents tasks on texts.
+    # This task stands for tasks on texts, too.
     DIGITS: {"dataset": "digits", "network": "small", "embeddings": "learned"},
     MEAN: {**_CIFAR_10, "variant": "mean reduction", "variant_of": CIFAR},
 }
@@ -107,7 +107,7 @@ def _runs() -> Runs:
 
 
 def _history(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
-    """Scores after each epoch; the last scores equal the evaluation's."""
+    """Scores after each epoch; those after the last epoch equal the evaluation's."""
     is_ce = arm == "CE"
     rows = []
     for epoch in range(1, EPOCHS + 1):
@@ -181,7 +181,7 @@ def _other_sets(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
 
 
 def _samples(experiment: str, arm: str, seed: int) -> dict[str, list[dict[str, Any]]]:
-    """Bins of training samples, curves, and predictions of the first seed."""
+    """Bins of training samples, curves, and predictions, for the first seed."""
     if experiment == MEAN:
         return {}
     return {
@@ -223,7 +223,7 @@ def _roc() -> list[dict[str, Any]]:
 
 
 def _panels(arm: str) -> list[dict[str, Any]]:
-    """Only CE classifies image 40 correctly; all losses get 7 right and 9 wrong."""
+    """Only CE gets image 40 right; all losses get image 7 right and image 9 wrong."""
     rows = []
     for scaling, confidence in (("none", 0.91), ("ece", 0.64)):
         for image in (40, 9, 7):
@@ -238,7 +238,7 @@ Parts = tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]
 
 
 def _translation(first: int) -> Parts:
-    """Runs of appendix K, their values, and their curves over temperatures."""
+    """Translation runs (appendix K), with values and with curves over temperatures."""
     table = []
     values = []
     curves = []

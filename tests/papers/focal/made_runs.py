@@ -1,4 +1,4 @@
-"""Hand-made runs of the focal paper, in the form of a study's folder."""
+"""Hand-made runs of the focal paper, in the form in which a study stores them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run(
     loss: tuple[str, dict[str, Any]] | None = None,
     **about: Any,
 ) -> dict[str, Any]:
-    """The row of a run, with the loss of the arm's name unless `loss` is given."""
+    """The row of a run; its loss follows from the arm's name unless `loss` is given."""
     stage = {"classification": "training"}.get(task, task)
     place = f"{experiment}/{arm}" if task == "classification" else arm
     last = about.get("epochs_done", 7)
@@ -104,7 +104,7 @@ def shifted(
     split: str | None = None,
     epoch: int | None = None,
 ) -> Runs:
-    """The runs, with a number added to one metric of the selected runs."""
+    """The runs, with `by` added to one metric of the runs that `among` selects."""
     values = runs.measurements.copy()
     chosen = values["run"].isin(runs.select(among).index) & (values["metric"] == metric)
     for name, value in {"scaled": scaled, "split": split, "epoch": epoch}.items():
@@ -116,11 +116,11 @@ def shifted(
 
 
 def diverged(runs: Runs, among: Where) -> Runs:
-    """The runs, some of them diverged; their values stay in but must not count."""
+    """The runs; those in `among` are marked as diverged, so they must not count."""
     lost = runs.table["diverged"] | among.mask(runs.table)
     return tidied(replace(runs, table=runs.table.assign(diverged=lost)))
 
 
 def without(runs: Runs, among: Where) -> Runs:
-    """The runs, without the selected ones."""
+    """The runs, without those that `among` selects."""
     return tidied(runs.only(~among))

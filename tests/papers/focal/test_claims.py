@@ -1,4 +1,4 @@
-"""Verdicts follow the runs: they agree, change with them, or stay open."""
+"""Verdicts follow from the runs: claims hold, are contradicted, or stay open."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -105,7 +105,7 @@ def history(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
 
 
 def evaluation(row: dict[str, Any], number: int, arm: str) -> list[dict[str, Any]]:
-    """Values of an evaluation: texts at both epochs, images after the last one."""
+    """Values of an evaluation: of texts at two epochs, of images after the last one."""
     is_ce = arm == "CE"
     noise = jitter(arm, row["seed"])
     ece = 0.2 * 0.7 ** ARMS.index(arm) + noise
@@ -204,7 +204,7 @@ def runs() -> Iterator[Runs]:
 
 
 def _runs() -> Runs:
-    """A study that agrees with the paper, plus a data set that the paper lacks."""
+    """A study that agrees with the paper, with a data set that the paper lacks."""
     table = classifiers()
     values: list[dict[str, Any]] = []
     norms = []
@@ -285,7 +285,7 @@ def test_runs_like_the_papers_hold(runs: Runs) -> None:
         ),
         ("ece-rises-late-in-training", "ece", 0.1, {"among": MAIN & CE, "epoch": 4}),
         ("focal-nll-remains-low", "nll", 0.2, {"among": MAIN & FL_3}),
-        # One of seven epochs is enough to contradict a claim about all of them.
+        # One of seven epochs is enough to contradict a claim about all epochs.
         (
             "focal-nll-of-right-is-higher",
             "nll_right",
@@ -298,7 +298,7 @@ def test_runs_like_the_papers_hold(runs: Runs) -> None:
             -0.5,
             {"among": MAIN & FL_3, "epoch": 5},
         ),
-        # The rise changes from 0.45 to 0.95; with cross-entropy it is 1.5.
+        # The change raises the rise from 0.45 to 0.95; with cross-entropy it is 1.5.
         (
             "rise-of-wrong-nll-is-less-severe",
             "nll_wrong",
@@ -451,7 +451,7 @@ def test_a_printed_number_is_that_of_the_part_that_is_shown(
     runs: Runs, name: str
 ) -> None:
     claim = "flsd-53-beats-every-baseline"
-    # The worst part is shown.
+    # The claim shows its worst part.
     better = 0.9 * 0.2 * 0.7 ** ARMS.index(name)
     turned = shifted(runs, "ece", -better, among=MAIN & BASELINES[name])
     row = judged(turned, claim)
@@ -463,7 +463,7 @@ def test_a_printed_number_is_that_of_the_part_that_is_shown(
 def test_one_epoch_out_of_order_contradicts_what_is_said_of_all_of_them(
     runs: Runs,
 ) -> None:
-    # The mean over the seven epochs keeps the order: 14.7 < 15.
+    # On average over the seven epochs, the order stays: 14.7 < 15.
     turned = shifted(runs, "feature_norm", 5, among=MAIN & FL_2, epoch=5)
     row = judged(turned, "feature-norm-order")
     assert row["verdict"] == CONTRADICTED
@@ -471,7 +471,7 @@ def test_one_epoch_out_of_order_contradicts_what_is_said_of_all_of_them(
 
 
 def test_a_run_without_one_of_the_outlier_sets_is_left_out(runs: Runs) -> None:
-    # The first seed of FLSD-53 lacks SVHN, and has a higher AUROC on noise.
+    # The first seed of FLSD-53 has no value for SVHN, and a higher AUROC on noise.
     first = MAIN & FLSD_53 & where(seed=0)
     easier = shifted(runs, "auroc", 0.2, among=first, split="gaussian-noise")
     values = easier.measurements
@@ -489,7 +489,7 @@ def test_a_run_without_one_of_the_outlier_sets_is_left_out(runs: Runs) -> None:
 
 
 def test_angles_are_between_0_and_180_degrees(runs: Runs) -> None:
-    # The angles 179 and -179 degrees differ by two.
+    # The directions 179 and -179 degrees differ by two degrees.
     turned = runs.measurements.copy()
     for loss, angle in ((CE, 179.0), (FL_1, -179.0)):
         chosen = turned["run"].isin(runs.select(LINEAR & loss).index)
@@ -569,7 +569,7 @@ def test_no_criterion_fails_the_printed_rows_and_quoted_numbers_are_printed(
             estimate = OverTasks(
                 tuple(Task(str(place), (value,)) for place, value in enumerate(numbers))
             ).estimate()
-            # Two rows are too few for an interval.
+            # Two printed numbers are too few for an interval.
             ends = (
                 estimate.ends if len(numbers) > 2 else (estimate.value, estimate.value)
             )

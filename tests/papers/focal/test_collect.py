@@ -1,4 +1,4 @@
-"""Runs get their factors from the parameters and their values from the cells."""
+"""Factors of runs come from the parameters, and values of runs from the cells."""
 
 from contextlib import chdir
 from pathlib import Path
@@ -43,7 +43,7 @@ def params(*losses: str, seeds: int = 2) -> Any:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the cells of three losses; the tests ask for two of them."""
+    """A folder with the cells of three losses; the tests' parameters name only two."""
     folder = tmp_path_factory.mktemp("linear")
     with chdir(folder):
         run_cells(

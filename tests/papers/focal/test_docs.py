@@ -1,4 +1,4 @@
-"""Numbers quoted in docs/focal.md match the results."""
+"""The numbers in docs/focal.md match the results."""
 
 import json
 import re
@@ -54,7 +54,8 @@ def test_every_quoted_interval_belongs_to_a_claim(
     assert len(quoted) == len(re.findall(rf"\[{NUMBER},\s+{NUMBER}\]", page)) > 20
     for numbers in quoted:
         digits = len(numbers[1].partition(".")[2])
-        # Allow half of the last digit, and rounding errors of floats.
+        # A quoted number may be off by half of its last digit, and by rounding errors
+        # of floats.
         close = 0.5 * 10**-digits + 1e-9
         assert any(
             all(
@@ -72,7 +73,7 @@ def test_the_page_counts_what_is_not_tested(page: str, project_root: Path) -> No
 
 
 def table_after(page: str, heading: str) -> list[list[str]]:
-    """Cells of the first table after `heading`, without its head."""
+    """Cells of the first table after `heading`, without the header row."""
     rows = page.partition(heading)[2].partition("|---|")[2].partition("\n\n")[0]
     return [
         [cell.strip() for cell in row.split("|")[1:-1]] for row in rows.split("\n")[1:]

@@ -1,4 +1,4 @@
-"""Figures show finished runs only, and omit missing parts."""
+"""Figures show only finished runs, and leave out what is missing."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -181,7 +181,7 @@ def test_figure_4_shows_means_of_finished_seeds_with_intervals_and_printed_value
 ) -> None:
     ece, other, last = drawn(result_figures.figure_4(runs, written, CIFAR))
     assert names(last.xaxis) == ["CE", "Brier", "FL-3", "FLSD-53"]
-    # Each loss has a bar before and a bar after scaling. Brier has only one finished
+    # Each loss has one bar before scaling and one after. Brier has only one finished
     # seed.
     assert bars(ece) == pytest.approx([6, 1.25, 2, 1.1, 2.5, 0.95, 2, 0.85])
     spans = [
@@ -215,8 +215,8 @@ def test_figure_h1_shows_images_on_which_all_losses_agree(
         for axes in drawn(result_figures.figure_h1(runs, pixels, CIFAR))
         if axes.images
     ]
-    # All losses classify image 7 correctly; it is the third in the file. They disagree
-    # on image 40, so it is left out.
+    # All losses classify image 7, the third in the file, correctly. They disagree on
+    # image 40, so this image is left out.
     assert [axes.images[0].get_array().max() for axes in images] == [255, 99]  # type: ignore[union-attr]
     for axes, predicted in zip(images, (3, 8), strict=True):
         assert texts(axes) == [
@@ -318,7 +318,7 @@ def test_families_of_losses_are_grouped() -> None:
 
 
 def points(axes: Axes) -> list[list[float]]:
-    """Coordinates of the losses' means before scaling."""
+    """Coordinates of each loss's mean before scaling."""
     return [
         np.round(np.asarray(line.get_xydata(), float)[0], 2).tolist()
         for line in axes.lines
@@ -327,7 +327,7 @@ def points(axes: Axes) -> list[list[float]]:
 
 
 def guessing(runs: Runs, *seeds: int) -> Runs:
-    """Runs in which cross-entropy on digits only guesses for the given seeds."""
+    """Runs in which the given seeds of cross-entropy on digits only guess."""
     chosen = MAIN & CE & where(experiment=DIGITS, seed=seeds)
     return shifted(runs, "accuracy", -0.85, among=chosen)
 
@@ -349,7 +349,7 @@ def test_the_summary_leaves_out_what_guesses_and_its_row_says_so(
 
 
 def full_after(runs: Runs, *epochs: int) -> Runs:
-    """The runs with all training samples in the last bin after the given epochs."""
+    """The runs, with all training samples in the last bin after the given epochs."""
     table = runs.tables["reliability"].copy()
     is_full = table["epoch"].isin(epochs)
     is_last = table["high"] == 1

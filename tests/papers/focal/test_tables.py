@@ -1,4 +1,4 @@
-"""Tables match values by hand; every printed number is compared or marked not run."""
+"""Tables match hand-worked values; each printed number is compared or "not run"."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -66,8 +66,8 @@ def test_numbers_over_seeds_by_hand(runs: Runs) -> None:
     assert row[["seeds", "diverged_seeds", "status"]].tolist() == [1, 1, "measured"]
     lost = cell(table, dataset="digits", network="small", method="Brier", metric="ece")
     assert lost[["seeds", "diverged_seeds", "status"]].tolist() == [0, 2, "diverged"]
-    # Neither loss has a standard error: FLSD-53 has two equal temperatures; Brier has
-    # one seed, and temperatures have no bootstrap.
+    # Neither loss has a standard error: the two temperatures of FLSD-53 are equal;
+    # Brier has one seed, and temperatures have no bootstrap.
     for method in ("FLSD-53", "Brier"):
         assert np.isnan(cell(table, **OURS, method=method, metric="temperature")[ERROR])
 
@@ -174,7 +174,8 @@ def test_early_stopping_has_a_row_for_each_criterion(runs: Runs) -> None:
 
 
 def test_early_stopping_is_shown_over_all_epochs_and_near_the_best(runs: Runs) -> None:
-    # Epoch 4 has the lowest ECE, and is three points less accurate than the best.
+    # Epoch 4 has the lowest ECE, but its accuracy is three points below that of the
+    # best epoch.
     chosen = {"split": "validation", "epoch": STOPPED["ece"]}
     inaccurate = shifted(runs, "accuracy", -0.03, among=ALL, **chosen)
     table = made("table_j1", inaccurate)
@@ -183,14 +184,15 @@ def test_early_stopping_is_shown_over_all_epochs_and_near_the_best(runs: Runs) -
         name: cell(table, **about, criterion=name)["ours"]
         for name in ("ece", "ece, near best accuracy")
     }
-    # The other epochs tie, so the first one is taken.
+    # The other epochs tie, so the first of them is chosen.
     assert ours == pytest.approx({"ece": 0.04, "ece, near best accuracy": 0.01})
 
 
 def test_the_ablation_pairs_seeds(runs: Runs, tmp_path: Path) -> None:
     table = ablation.table(runs)
     row = cell(table, task=CIFAR, variant="mean reduction", method="CE", metric="ece")
-    # Changed minus main gives 0.04 - 0.05 and 0.08 - 0.07.
+    # With the change minus with the main recipe, the seeds give 0.04 - 0.05 and 0.08 -
+    # 0.07.
     assert row[["seeds", "status"]].tolist() == [2, "measured"]
     numbers = row[["main", "changed", "difference", "difference_sd"]].tolist()
     assert numbers == pytest.approx([0.06, 0.06, 0, 0.02 / 2**0.5])
@@ -228,7 +230,7 @@ def test_the_ablation_leaves_out_what_diverged(runs: Runs) -> None:
 
 
 def test_a_variant_may_have_another_network(runs: Runs) -> None:
-    """For example our Wide-ResNet in place of the released one."""
+    """An example is our Wide-ResNet in place of the released one."""
     is_variant = runs.table["variant"] == "mean reduction"
     table = runs.table.assign(network=runs.table["network"].where(~is_variant, "ours"))
     about = {"variant": "mean reduction", "method": "CE", "metric": "ece"}
@@ -246,7 +248,7 @@ def test_tables_say_what_is_not_as_printed(runs: Runs) -> None:
     assert set(rows.loc[rows["task"] == CIFAR, "differs"]) == {
         f"7 of 350 epochs, half of {CIFAR}"
     }
-    # The run that was trained longer has no printed number.
+    # The run that was trained for more epochs has no printed number.
     assert set(rows.loc[rows["task"] == DIGITS, "differs"]) <= {"half of digits-small"}
     assert rows.loc[rows["status"].str.startswith("not run"), "differs"].isna().all()
 

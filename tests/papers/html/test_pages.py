@@ -1,4 +1,4 @@
-"""Reports are complete and deterministic, load nothing, and have no broken links."""
+"""Reports are complete and deterministic, fetch nothing, and have no broken links."""
 
 import json
 import re
@@ -95,7 +95,7 @@ NEVER |= dict.fromkeys(("value", "sd", "low", "high", "published", "n", "unit"))
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """The folder `results` with one profile, whose only paper has all parts."""
+    """The folder `results` with one profile and one paper, which has all parts."""
     folder = tmp_path / "results" / "toy" / "focal"
     (folder / "tables").mkdir(parents=True)
     (folder / "claims.json").write_text(json.dumps([CLAIM, SAME, NEVER]))
@@ -157,7 +157,7 @@ def notebook() -> nbformat.NotebookNode:
 
 
 def records() -> dict[str, Any]:
-    """Records of a data set, two trainings on it and two evaluations of them."""
+    """Records of a data set, of two training runs on it, and of their evaluations."""
     known = {
         "fingerprint": "f" * 64,
         "project_seed": 0,
@@ -222,7 +222,7 @@ def page(results: Path, place: str) -> Page:
 
 
 def assert_sound(results: Path) -> None:
-    """Check that pages load and run nothing, ids are unique, and links work."""
+    """Check that pages fetch and run nothing, that ids are unique, and links work."""
     found = {one.path: one for one in pages(results)}
     for one in found.values():
         assert len(one.ids) == len(set(one.ids)), one.path
@@ -284,8 +284,8 @@ def test_the_page_keeps_the_order_of_the_notebook_and_nothing_acts() -> None:
     assert places == sorted(places)
     assert 'alt="Figure 1: curves" width="380"' in html
     assert "<strong>ECE</strong>" in html
-    # Code is left out, the page already has the title, and claims are shown
-    # differently.
+    # The page leaves out the notebook's code, its title, which the page already has,
+    # and its claims, which the page shows in its own way.
     for elsewhere in ("shown(table)", "Focal loss, checked", "Judged here."):
         assert elsewhere not in html
     for acting in ("<script", "<img src=x", "javascript:", "color: red"):
@@ -293,7 +293,7 @@ def test_the_page_keeps_the_order_of_the_notebook_and_nothing_acts() -> None:
 
 
 def crafted(kind: str) -> nbformat.NotebookNode:
-    """A notebook that would run a script if its text were not escaped."""
+    """A notebook whose text would run a script if it were not escaped."""
     script = "<script>alert(1)</script>"
     if kind == "formula":
         text = rf"$\text{{{script}}}$ $\href{{javascript:alert(1)}}{{x}}$"
@@ -389,7 +389,7 @@ def test_another_study_that_decides_the_opposite_is_shown_unfolded(
     html = (results / "index.html").read_text()
     for closed in re.findall(r"<details.*?</details>", html, flags=re.DOTALL):
         assert "contradicted" not in closed
-    # The disputing study's page also lists the primary study first.
+    # The page of the study that disputes the claim lists the primary study first, too.
     own = page(results, "other/index.html").text
     assert "✗ contradicted disputed" in own
     assert own.index("✓ holds toy primary") < own.index("✗ contradicted other")
@@ -514,7 +514,7 @@ def test_a_number_from_several_groups_of_cells_links_to_a_list_of_them(
 
 
 def show_alone(results: Path, html: str) -> None:
-    """Make the notebook show a table whose only cell contains this HTML."""
+    """Make the notebook show a table whose only cell has this HTML."""
     path = results / "toy" / "focal" / "notebook.ipynb"
     notebook = nbformat.read(path, as_version=4)
     (output,) = (

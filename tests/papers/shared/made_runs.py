@@ -1,4 +1,4 @@
-"""Runs with contrasts worked out by hand."""
+"""Made-up runs, with contrasts worked out by hand."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -23,7 +23,7 @@ def runs_of(
 ) -> Runs:
     """Runs with values after three epochs: `value` - 0.2, `value` - 0.1 and `value`.
 
-    Missing factors are taken from `FACTORS`; the label `arm` is the run's loss.
+    Factors that are not given come from `FACTORS`; the label `arm` is the run's loss.
     """
     table = []
     values = []

@@ -1,6 +1,6 @@
-"""Verdicts around a bound, over several parts, and pooled over tasks.
+"""Verdicts near a bound, for several parts, and pooled over tasks.
 
-No claim may be silently absent.
+A verdict names the parts of its claim that were not run.
 """
 
 import json
@@ -102,13 +102,13 @@ def judged(
             equivalent(0.1),
             [seeds(0.0)],
             INCONCLUSIVE,
-        ),  # Wider than the region on both sides.
+        ),  # The interval exceeds the region on both sides.
         (equivalent(0.2), [seeds(-0.5)], CONTRADICTED),
-        # A bound equal to the interval's end does not count as passed.
+        # An interval that ends exactly at the bound does not pass it.
         (above(0.5), [Drawn(0.6, (0.5,) * 9 + (0.7,) * 9, 3)], INCONCLUSIVE),
         (below(0.5), [Drawn(0.6, (0.5,) * 9 + (0.7,) * 9, 3)], CONTRADICTED),
-        # All parts must hold, unless one is enough. To contradict, one of several parts
-        # needs a corrected level.
+        # All parts must hold, unless one is enough. One of several parts contradicts
+        # the claim only at a corrected level.
         (above(), [seeds(0.5), seeds(0.6)], HOLDS),
         (above(), [seeds(0.5), seeds(0.1)], INCONCLUSIVE),
         (above(), [seeds(0.5), seeds(-0.5)], CONTRADICTED),
@@ -189,11 +189,11 @@ def test_a_row_has_the_name_of_the_part_that_is_shown_after_its_unit(
 
 def test_a_row_says_what_its_design_detects_and_what_its_effect_needs() -> None:
     row = judged(above(), seeds(0.1))
-    # Three values have sd 0.1: the noncentral t exceeds t(0.95, 2) = 2.92 with
+    # The three values have sd 0.1: the noncentral t exceeds t(0.95, 2) = 2.92 with
     # probability 0.8.
     found = stats.nct.sf(2.919986, 2, row["detectable"] / (0.1 / 3**0.5))
     assert found == pytest.approx(0.8, abs=1e-3)
-    # The printed effect is 0.5, which is five standard deviations.
+    # The printed effect is 0.5, five times the standard deviation.
     assert (row["planned"], row["n_for_power"]) == (0.5, 3)
     assert row["verdict"] == INCONCLUSIVE
     assert texts(row)["power"] == "detects 23; 50 needs n = 3"
@@ -228,11 +228,11 @@ def test_an_equivalence_is_planned_for_no_effect_and_a_share_for_its_own() -> No
     found = stats.nct.sf(2.919986, 2, margin / (0.1 / 3**0.5))
     assert found == pytest.approx(0.9, abs=1e-3)
     assert texts(row)["power"].startswith("detects ±")
-    # Equivalence ignores the printed effect of 0.5. With sd 0.1, four seeds are enough
-    # and three are too few.
+    # The number of seeds for an equivalence does not depend on the printed effect of
+    # 0.5. With sd 0.1, four seeds are enough and three are too few.
     assert (row["planned"], row["n_for_power"]) == (0.0, 4)
     share = judged(most(), Share(4, 4))
-    # Five of five are needed at 90 %, because 0.5 ** 5 < 0.05.
+    # At 90 %, five hits of five are needed, because 0.5 ** 5 < 0.05.
     assert (share["planned"], share["n_for_power"]) == (1.0, 5)
     assert share["detectable"] is None, "four of four are too few"
     assert judged(above(), seeds(-0.1))["planned"] == 0.5
@@ -302,10 +302,11 @@ def test_intervals_by_hand() -> None:
     assert OverTasks((Task("", tuple(values)),)).estimate().ends == pytest.approx(
         expected
     )
-    # All n trials hit: the lower end p solves p^n = 0.05.
+    # If all n trials are hits, the lower end p solves p^n = 0.05.
     assert Share(4, 4).estimate().low == pytest.approx(0.05**0.25)
-    # Each of three tasks has two values with variance 2 * 0.81, so its error is 0.9.
-    # The mean has the error 0.9 / sqrt(3), with one degree of freedom per task.
+    # Each of the three tasks has two values with variance 2 * 0.81, so the standard
+    # error of its mean is 0.9. That of the mean over tasks is 0.9 / sqrt(3), with one
+    # degree of freedom per task.
     found = OverTasks(
         tuple(Task(str(mean), (mean - 0.9, mean + 0.9)) for mean in (0.1, 0.2, 0.6))
     ).estimate()
@@ -314,8 +315,8 @@ def test_intervals_by_hand() -> None:
         [0.3, 0.07**0.5, 0.3 - half, 0.3 + half]
     )
     assert found.n == 6
-    # If tasks have one value each, the error comes from the spread of the values 0.1,
-    # 0.2 and 0.6.
+    # If tasks have one value each, the standard error comes from the spread of the
+    # values 0.1, 0.2 and 0.6.
     found = OverTasks(tuple(Task(str(mean), (mean,)) for mean in (0.1, 0.2, 0.6)))
     half = 2.919986 * (0.07 / 3) ** 0.5
     assert found.estimate().ends == pytest.approx((0.3 - half, 0.3 + half))
@@ -325,7 +326,7 @@ def test_tasks_with_unequal_spreads_have_welchs_degrees_of_freedom() -> None:
     values = np.random.default_rng(0).normal(size=(2, 6))
     first, second = values[0, :4], 10 * values[1]
     part = OverTasks((Task("a", tuple(first)), Task("b", tuple(second))))
-    # The mean of two is half of their sum. A sum is a difference with one sign
+    # The mean of two arms is half of their sum. A sum is a difference with one sign
     # reversed, so scipy's Welch test applies.
     welch = stats.ttest_ind(first, -second, equal_var=False)
     expected = np.array(welch.confidence_interval(0.9)) / 2
@@ -333,20 +334,20 @@ def test_tasks_with_unequal_spreads_have_welchs_degrees_of_freedom() -> None:
 
 
 def test_tasks_that_share_seeds_are_averaged_within_a_seed() -> None:
-    # The two schedules have the same differences for each seed, so they add no
-    # information: there are three values.
+    # In each seed the two schedules have the same difference, so the second schedule
+    # adds no information: there are three values.
     luck = (0.1, 0.2, 0.4)
     one = Task("cosine", luck, seeds=(0, 1, 2), shares="digits, vgg")
     same = OverTasks((one, replace(one, name="linear")))
     assert same.estimate() == OverTasks((one,)).estimate()
-    # Only common seeds count: the means are 0.15 and 0.3.
+    # Only common seeds count: the arms' means are 0.15 and 0.3.
     other = Task("linear", (0.2, 0.4, 9.0), seeds=(0, 1, 5), shares="digits, vgg")
     found = OverTasks((one, other)).estimate()
     assert (found.value, found.n) == (pytest.approx(0.225), 2)
     assert found.ends == pytest.approx(
         OverTasks((Task("", (0.15, 0.3)),)).estimate().ends
     )
-    # The same seeds on other data are independent.
+    # On other data, the same seeds give independent values.
     elsewhere = replace(other, shares="glyphs, vgg")
     assert OverTasks((one, elsewhere)).estimate().n == 6
 
@@ -368,7 +369,7 @@ def test_values_of_a_grid_and_of_choices_on_the_others_have_wider_intervals() ->
         OverTasks((Task("", (0.1, 0.2, 0.3)),), left_out=side).estimate()
         for side in (False, True)
     )
-    # Nadeau and Bengio's variance has 1/3 + 1/2 in place of 1/3.
+    # Nadeau and Bengio's variance has the factor 1/3 + 1/2 instead of 1/3.
     assert (0.2 - (left_out.low or 0)) / (0.2 - (plain.low or 0)) == pytest.approx(
         (5 / 2) ** 0.5
     )
@@ -438,7 +439,7 @@ def test_every_claim_with_optional_parts_names_what_was_not_run(
 def test_if_one_part_is_enough_each_part_shows_its_own_verdict() -> None:
     row = judged(above(some=True), seeds(-0.5), seeds(0.6))
     assert [part["verdict"] for part in row["parts"]] == [CONTRADICTED, HOLDS]
-    # The first level is the claim's own, the second is the level for one of two parts.
+    # The first level is that of the claim, the second that of one of two parts.
     assert [part["level"] for part in row["parts"]] == pytest.approx([0.9, 0.95])
     said = texts(row)["ours"]
     assert (
@@ -583,7 +584,8 @@ def test_names_that_say_nothing_to_a_reader_are_put_in_words() -> None:
         (above(), seeds(0.5), NOT_TESTED),
         (above(), seeds(0.1), NOT_TESTED),
         (above(), seeds(-0.5), CONTRADICTED),
-        # Alone, this part would contradict the claim; as one of two it does not.
+        # As the only part, this part would contradict the claim; as one of two parts it
+        # does not.
         (above(), seeds(-0.2), NOT_TESTED),
     ],
 )

@@ -1,4 +1,4 @@
-"""Contrasts select runs by factors, and pair runs that share all other factors."""
+"""Contrasts select runs by factors, and pair runs whose other factors are equal."""
 
 from dataclasses import replace
 from typing import Any
@@ -51,7 +51,7 @@ def only_part(contrast: Any, runs: Runs) -> Any:
 
 
 def numbers_of(contrast: Any, runs: Runs) -> list[float]:
-    """Values of the only task of the only part."""
+    """The values of a contrast with one part and one task."""
     [task] = only_part(contrast, runs).tasks
     return list(vars(task)["values"])
 
@@ -126,7 +126,7 @@ def test_a_part_that_was_not_run_is_missing_unless_it_is_not_required() -> None:
 
 
 def test_a_part_takes_no_seed_from_another_part() -> None:
-    """Two arms have three seeds; a third arm has one seed, in only one part."""
+    """Two arms have three seeds; a third arm has one seed, and is in only one part."""
     runs = two_losses()
     third = runs.table["loss"].eq("focal") & runs.table["seed"].eq(0)
     brier = runs.table[third].assign(loss="brier", gamma=None, cell="made/brier-9/0")
@@ -147,7 +147,7 @@ def test_a_part_takes_no_seed_from_another_part() -> None:
         "brier": 1,
     }
     assert parts["focal"].estimate().value == pytest.approx(0.02)
-    # Arms are compared on their common seeds only.
+    # Arms are compared only on the seeds that both have.
     turned = Difference(of=ACCURACY, first=CE, second=where(loss="brier"))
     assert only_part(turned, both).estimate().n == 1
 

@@ -1,4 +1,4 @@
-"""Names of parameters are shown in words; unknown names stay unchanged."""
+"""Parameters' names are shown in words; unknown names are shown unchanged."""
 
 import pandas as pd
 import pytest

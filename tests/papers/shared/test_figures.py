@@ -1,4 +1,4 @@
-"""Figures have the same bytes on every machine; panels share labels and bands."""
+"""Figures have the same bytes on every machine; labels and bands are as declared."""
 
 import dataclasses
 import re

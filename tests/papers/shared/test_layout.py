@@ -1,4 +1,4 @@
-"""Tables with printed numbers: values by hand, the layout, and committed tables."""
+"""Tables beside printed numbers: values by hand, layout, and committed tables."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ COLUMNS = [
 def made(
     printed_runs: int | None = None, *, printed_only: bool = False, **changes: object
 ) -> pd.DataFrame:
-    """One of our numbers, over four seeds, and two printed numbers."""
+    """A table with one number of ours, over four seeds, and two printed numbers."""
     ours = {
         "task": "toy",
         "dataset": "a",
@@ -118,7 +118,7 @@ def test_numbers_have_four_digits_or_five() -> None:
 def table() -> pd.DataFrame:
     """A table of two methods on two tasks, one of which ran.
 
-    One metric has printed numbers and the other does not.
+    Only one of its two metrics has printed numbers.
     """
     names = [
         *KEYS[:3],

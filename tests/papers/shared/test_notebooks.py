@@ -1,4 +1,4 @@
-"""Reader tables are reproducible and escape HTML; a missing figure is reported."""
+"""Tables for readers are reproducible and escape HTML; missing figures are named."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Every judged claim is registered, and every change to one is recorded."""
+"""Every judged claim is registered, and every change of a claim is recorded."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A paper's results: tables, pictures, the run's environment, and deviations."""
+"""A paper's results: tables, pictures, environment of the run, and deviations."""
 
 import json
 import re
@@ -48,7 +48,7 @@ def test_a_table_has_the_digits_that_carry_and_is_written_the_same_again(
 
 def test_last_bits_of_numbers_change_no_file(tmp_path: Path) -> None:
     numbers = {"accuracy": 0.91234, "nll": 1234.56, "difference": 3e-16}
-    # The values differ in the last place of a float32, and in the rounding error of
+    # The values differ in the last place of a float32, and in a rounding error next to
     # zero.
     others = {"accuracy": 0.91234 + 6e-8, "nll": 1234.56 + 1.2e-4, "difference": -1e-15}
     for name, row in (("first", numbers), ("second", others)):

@@ -1,4 +1,4 @@
-"""Runs are read back as written, every value has one run, and a study can grow."""
+"""Runs are read back as written, every value has a run, and a study can grow."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -152,7 +152,7 @@ def record(folder: Path, runs: Runs, gamma: Any = 3.0) -> None:
         {"stage": "training", "cell": f"FL-3/{seed}", "parameters": "digest"}
         for seed in runs.table["seed"]
     ]
-    # Earlier records also had the folder of the data.
+    # Earlier records also named the folder of the data.
     parameters = {"digest": {"gamma": gamma, "root": "/there"}}
     write_json(folder / "records.json", {"cells": cells, "parameters": parameters})
 
@@ -254,7 +254,7 @@ def read_sweep(run: DeclaredRun, _: Any) -> MeasuredRun:
 
 
 def recorded_sweep(stage: MadeStage, folder: Path) -> MadeStage:
-    """A study with a sweep over three values; this machine's stage has no cells."""
+    """A study with a sweep over three values, whose stage has no cells here."""
     (stage.output / "sweep/0").mkdir(parents=True)
     (stage.output / "sweep/0/manifest.json").write_text("{}")
     write_runs(folder, gather(folder, sweep(stage, [0.1, 1 / 3, 0.5]), read_sweep))
@@ -268,7 +268,7 @@ def test_all_runs_of_one_cell_stay_in_the_declared_order(
     tmp_path: Path, stage: MadeStage
 ) -> None:
     elsewhere = recorded_sweep(stage, tmp_path)
-    # The file rounds a third to nine digits.
+    # In the file, a third is rounded to nine digits.
     runs = gather(tmp_path, sweep(elsewhere, [0.5, 1 / 3]), read_sweep)
     assert runs.table["factor"].tolist() == pytest.approx([0.5, 1 / 3])
     assert runs.measurements["run"].tolist() == [1, 0]
@@ -296,7 +296,8 @@ def test_a_factor_that_is_a_text_of_digits_is_known_again(
 ) -> None:
     folder = tmp_path / "results/study/paper"
     train(stage, 0, 1)
-    # Because another run has no gamma, pandas reads the column as numbers: 53.0.
+    # Because another run has no gamma, pandas reads the column as floats, and 53 as
+    # 53.0.
     without_gamma = declared(stage, 2, gamma=None)[1:]
     runs = [*declared(stage, 1, gamma="53"), *without_gamma]
     record(folder, gathered(folder, runs), gamma=asked)
@@ -317,8 +318,8 @@ def test_runs_whose_data_are_missing_stay_where_recorded_and_are_named_elsewhere
     other = MadeStage(tmp_path / "another/training")
     train(other, 0)
     asked = declared(other, 4)
-    # On this machine the first run can use one file fewer, and no other run is
-    # possible.
+    # On this machine, the first run would use one file fewer, and no other run can be
+    # made.
     possible = [replace(asked[0], parameters={"gamma": 3.0, "files": 1})]
     shapes = {"bins": ["low"]}
     runs = gather(folder, asked, read, possible=possible, tables=shapes)
@@ -355,7 +356,7 @@ def test_an_arm_that_was_declared_after_the_study_was_recorded_is_not_run(
         {"loss": "focal", "gamma": 5.0, "reason": "not trained"}
     ]
     assert "declared runs not trained yet: 2" in capsys.readouterr().err
-    # Another seed of a recorded arm would change the seeds of its mean.
+    # Another seed of a recorded arm would change the set of seeds in the arm's mean.
     with pytest.raises(InputError, match=r"1 of 5 runs are .* recorded: FL-3/2\."):
         gathered(folder, [*declared(other, 3), *new_arm])
     # Without a record, all runs must have been trained here.

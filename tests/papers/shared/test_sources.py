@@ -1,4 +1,4 @@
-"""Records show the cells behind a number; they are reproducible and linked."""
+"""Records show the cells behind each number; they are reproducible and linked."""
 
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ def total(job: Job, factor: int) -> None:
 
 
 def made(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Records of two trainings on a data set, next to one of another paper."""
+    """Records of two training runs on a data set, and one record of another paper."""
     monkeypatch.chdir(folder)
     settings = {
         "engine": "serial",

@@ -1,7 +1,7 @@
 """Contrasts along a swept factor, compared with scipy.
 
-The validation data of the other seeds choose the values; slopes and correlations equal
-scipy's.
+Values are chosen on the validation data of the other seeds; slopes and correlations
+equal scipy's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -65,7 +65,7 @@ def only_part(contrast: Any, runs: Runs) -> Any:
 
 
 def numbers_of(contrast: Any, runs: Runs) -> list[float]:
-    """Values of the only task of the only part."""
+    """The values of a contrast with one part and one task."""
     [task] = only_part(contrast, runs).tasks
     return list(vars(task)["values"])
 
@@ -93,7 +93,7 @@ def test_a_choice_makes_the_interval_wider() -> None:
     narrow = only_part(sure, runs).estimate()
     assert wide.value == narrow.value == pytest.approx(0.2)
     assert wide.low < narrow.low
-    # Nadeau and Bengio's variance of three values has the factor 1 + 3 / 2.
+    # For three values, Nadeau and Bengio's variance is larger by a factor of 1 + 3 / 2.
     ratio = (wide.value - wide.low) / (narrow.value - narrow.low)
     assert ratio == pytest.approx(2.5**0.5)
 
@@ -140,7 +140,8 @@ def test_a_lost_run_neither_chooses_nor_counts() -> None:
     lost = (runs.table[BETA] == 0.1) & (runs.table["seed"] == 1)
     runs = replace(runs, table=runs.table.assign(diverged=lost))
     numbers = numbers_of(replace(GAP, chosen_by=ACCURACY), runs)
-    # Here test numbers choose: the best value is 1, whichever seed is left out.
+    # Here values are chosen on test data: the best value is 1, whichever seed is left
+    # out.
     assert numbers == pytest.approx([0.8 - 0.5, 0.9 - 0.7])
 
 
@@ -149,8 +150,8 @@ def test_a_value_that_was_lost_with_all_other_seeds_cannot_be_chosen() -> None:
     lost = (runs.table[BETA] == 0.1) & (runs.table["seed"] == 1)
     runs = replace(runs, table=runs.table.assign(diverged=lost))
     numbers = numbers_of(replace(GAP, chosen_by=ACCURACY), runs)
-    # Seed 0 uses the choices of seed 1: best 10, worst 1. Seed 1 has lost its value at
-    # the best.
+    # For seed 0 the values are chosen on seed 1: best 10, worst 1. Seed 1 has no number
+    # at its best value.
     assert numbers == pytest.approx([0.5 - 0.6])
 
 
@@ -191,7 +192,8 @@ def test_best_values_are_decades_apart_in_either_order() -> None:
     assert measurement.unit == "decades"
     values = {name: part.value for name, part in measurement.parts.items()}
     assert values == pytest.approx({"vgg over gru": -2, "gru over vgg": 2})
-    # The noise is too small to move a peak, so every draw equals the estimate.
+    # The noise is too small to move a peak, so every bootstrap draw equals the
+    # estimate.
     part = measurement.parts["gru over vgg"]
     assert isinstance(part.draws, tuple)
     assert len(part.draws) == DRAWS
@@ -252,8 +254,8 @@ def test_draws_follow_the_residuals_of_a_table_by_hand() -> None:
     draws = argmax_draws(table)
     assert draws[0] == 0
     assert draws[1:].mean() == pytest.approx(0.5, abs=0.03)
-    # The means differ by 1, each with an error of 0.25 * sqrt(2). Their difference is
-    # drawn from Student's t with one degree of freedom, times 0.5.
+    # The means differ by 1, and each has a standard error of 0.25 * sqrt(2). Their
+    # difference is drawn from Student's t with one degree of freedom, times 0.5.
     apart = pd.DataFrame({1.0: [0.0, 1.0], 100.0: [1.5, 1.5]})
     draws = argmax_draws(apart)
     wrong = stats.t.sf(1 / 0.5, 1)
@@ -268,7 +270,7 @@ def test_sweeps_weigh_the_same_in_their_mean_whatever_their_seeds() -> None:
     rows = swept(flat) + swept({0.1: (0.5, 0.5), 1.0: (0.9, 0.9)}, network="gru")
     whole = MeanOverSweeps(replace(GAP, split_by="network"))
     part = only_part(whole, runs_of(rows))
-    # The gains are 0.1 and 0.4; their mean over runs would be 0.19.
+    # The gains of the two sweeps are 0.1 and 0.4; a mean over runs would give 0.19.
     assert part.estimate().value == pytest.approx(0.25)
     assert [len(task.values) for task in part.tasks] == [2, 5]
     assert part.left_out
@@ -321,7 +323,8 @@ def test_points_off_a_line_leave_the_power_law_open() -> None:
     rows[1] |= {"value": 2 * 3.0}
     measurement = AGAINST_BETA.measure(runs_of(rows))
     # The middle of three points is off by a factor of 3. On a logarithmic scale, the
-    # line shifts by a third of the deviation and misses the point by 3 ** (2 / 3).
+    # fitted line shifts by a third of this deviation and misses the point by a factor
+    # of 3 ** (2 / 3).
     off = 3 ** (2 / 3)
     assert measurement.missing == {
         "as a line": f"points miss it by a factor of {off:.2f}"
@@ -367,7 +370,7 @@ SPREADS = {
 
 
 def spread_out(spreads: Mapping[str, Mapping[float, float]]) -> list[dict[str, Any]]:
-    """Two seeds per value, with the given standard deviations."""
+    """Two seeds per value, whose numbers have the given standard deviations."""
     rows: list[dict[str, Any]] = []
     for network, by_value in spreads.items():
         test = {
@@ -379,7 +382,7 @@ def spread_out(spreads: Mapping[str, Mapping[float, float]]) -> list[dict[str, A
 
 
 def line_through(network: str) -> Fitted:
-    """Slope and standard error of the line by numpy's least squares."""
+    """Slope of the least-squares line and its standard error, by numpy."""
     places = np.log10(list(SPREADS[network]))
     spreads = np.log(list(SPREADS[network].values()))
     inputs = np.column_stack([np.ones(3), places])
@@ -427,7 +430,7 @@ STRENGTH = Correlation(of=STATISTIC, against=OPTIMUM)
 
 
 def pairs_of_datasets(count: int = 5) -> list[dict[str, Any]]:
-    """Pairs of each data set with two backbones."""
+    """A pair of each data set with each of two backbones."""
     generator = np.random.default_rng(0)
     return [
         {

@@ -1,4 +1,4 @@
-"""The requested view of a notebook is checked before anything runs."""
+"""The view that `notebooks` asks for is checked before anything runs."""
 
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ def test_the_section_becomes_the_parameters_of_the_notebook(results: Path) -> No
     params = asked(level=0.95, arms={"cooling": arms}, beside="other")
     expected = {"study": "mini", "level": 0.95, "arms": arms, "beside": "other"}
     assert view_of(params, "cooling", results=results).parameters() == expected
-    # If the second study lacks a paper, the paper is shown from the first study alone.
+    # If the second study lacks the paper, only the first study is shown.
     beside = view_of(asked(beside="a"), "cooling", results=results).beside
     assert beside is None
 
@@ -108,7 +108,8 @@ def test_the_first_stage_refuses_a_study_before_anything_is_trained(
     require_studies(asked(), results=results / "none yet")
     with pytest.raises(InputError, match="unknown study 'minj'"):
         require_studies(asked(study="minj"), results=results)
-    # One paper of this study can be shown, but the stages of all papers would fail.
+    # One paper of this study can be shown, but the notebooks of other papers would
+    # fail.
     params = asked(study="other")
     assert view_of(params, "cooling", results=results).study == "other"
     with pytest.raises(InputError, match=r"'other' has no results of classifier_temp"):

@@ -1,4 +1,4 @@
-"""Runs of sweeps with known answers."""
+"""Runs of sweeps for which the verdicts are known."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -57,8 +57,8 @@ def training(
 ) -> Row:
     """The row of a training: factors, outcomes and numbers.
 
-    The first word of the sweep's name is the kind of network. A small noise depends
-    only on the seed.
+    The first word of the sweep's name is the kind of network. A small noise, which
+    depends only on the seed, is added to the numbers.
     """
     accuracy += 0.001 * (seed - 1.5)
     kind = sweep.partition("-")[0]
@@ -99,12 +99,12 @@ def training(
 
 
 def confirmed(row: Row, seed: int) -> Row:
-    """The same training with a fresh seed, as a confirmation run."""
+    """The same training run with a fresh seed, as a confirmation run."""
     return {**row, "role": "confirmation", "seed": seed}
 
 
 def lost(row: Row) -> Row:
-    """The same training after divergence: without numbers."""
+    """The same training run, diverged and therefore without numbers."""
     return {**row, "diverged": True, "validation": {}, "test": {}, "scaled": {}}
 
 
@@ -117,7 +117,7 @@ def sweep(
     seed: int = 0,
     **others: Any,
 ) -> list[Row]:
-    """Trainings at four inverse temperatures; one learning rate is the best.
+    """Training runs at four inverse temperatures; one learning rate is the best.
 
     The noise falls as the inverse temperature rises.
     """
@@ -136,14 +136,14 @@ def sweep(
 
 
 def cell_of(row: Row) -> str:
-    """Name of the cell of a training or of a gradient flow."""
+    """The name of the cell of a training run or of a gradient flow."""
     folder = "confirmation" if row.get("role") == "confirmation" else row["task"]
     place = f"{row.get('sweep', row['network'])}/{row['inverse_temperature']:g}"
     return f"temperature_check/{folder}/{place}/{row['start']}/{row['seed']}"
 
 
 def make_runs(*groups: list[Row]) -> Runs:
-    """Runs of trainings and of gradient flows.
+    """A study of training runs and of gradient flows.
 
     A row has the columns of `COLUMNS`; values in "validation", "test", "scaled" (test
     data) and "train"; and the moments of its flow in "course".
@@ -198,7 +198,7 @@ def _runs() -> Runs:
 
 
 def pair(correlation: float, *, norm: float) -> Row:
-    """Columns for a network that starts as a pair."""
+    """The columns of a run whose network starts as a pair."""
     return {
         "start": "pair",
         "correlation": correlation,
@@ -207,9 +207,9 @@ def pair(correlation: float, *, norm: float) -> Row:
 
 
 def described(row: Row) -> Row:
-    """A training with a heuristic's prediction, if its inverse temperature is 1.
+    """The run; at inverse temperature 1, also with the heuristic's prediction.
 
-    The prediction is 20 with the best learning rate, and 90 with the others.
+    The prediction is 20 at the best learning rate, and 90 at the other rates.
     """
     if row["inverse_temperature"] != 1:
         return row

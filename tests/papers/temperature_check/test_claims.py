@@ -1,4 +1,4 @@
-"""Choosing does not bias verdicts; a best rate at the end of its grid decides none."""
+"""Choices do not bias verdicts; a best rate at the end of its grid counts in none."""
 
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ def noisy(name: str, accuracies: tuple[float, ...], **others: Any) -> list[Row]:
 
 
 def pairs(effect: float, norm: float = 30.0) -> list[Row]:
-    """Pairs with two correlations whose accuracies differ by `effect`."""
+    """Pairs with two correlations, whose accuracies differ by `effect`."""
     rows = []
     for correlation in (1.0, 0.0):
         start = pair(correlation, norm=norm * (1 - correlation))
@@ -71,7 +71,7 @@ def judged(name: str, *groups: list[Row]) -> dict[str, Any]:
         (DEPENDENCE, HOLDS, 0.3),
         (NORM, HOLDS, 0.01 - 0.15),
         ("not-a-matter-of-confidence", HOLDS, 0.3),
-        # The GRU is best at 1, for any seeds that choose.
+        # The GRU is best at 1, whichever seeds the choice is made on.
         (TUNING, CONTRADICTED, 0.0),
         (PLACES, HOLDS, 1.0),
         ("small-peaks-higher", HOLDS, 0.1),
@@ -107,7 +107,7 @@ def test_confirmations_are_judged_where_a_sweep_has_them() -> None:
     both = (noisy("wrn", FLAT), fresh)
     assert judged(DEPENDENCE, *both)["verdict"] == HOLDS
     spread = judged("small-spreads-more", *both)
-    assert spread["n"] == len(SEEDS)  # The seeds that chose rates do not count.
+    assert spread["n"] == len(SEEDS)  # Seeds used to choose rates do not count.
     assert all("/confirmation/" in cell for cell in spread["cells"])
 
 
@@ -152,8 +152,9 @@ def test_an_effect_of_the_norm_needs_one_of_the_temperature_beside_it() -> None:
 
 
 def test_one_mean_minus_half_of_another_by_hand() -> None:
-    # The variances of the means are 2 and 8 / 4, each with the factor 1 / 2 + 1 / 1.
-    # The squared errors are 3 and 3, with 2 degrees of freedom.
+    # The first values and half of the second have variances 2 and 8 / 4, which are
+    # multiplied by 1 / 2 + 1 / 1. The squared standard errors are 3 and 3, with 2
+    # degrees of freedom.
     part = minus_half(np.array([1.0, 3.0]), np.array([4.0, 8.0]))
     assert (part.value, part.error) == pytest.approx((-1.0, 6**0.5))
     assert (part.degrees, part.n) == (2, 2)
@@ -206,7 +207,7 @@ def test_the_note_names_best_places_and_why_another_has_none() -> None:
 
 
 def spreading(name: str, *spreads: float, **others: Any) -> list[Row]:
-    """Two seeds at each inverse temperature, at a given distance."""
+    """Two seeds at each inverse temperature, with given differences in accuracy."""
     return [
         training(name, place, rate, seed, 0.7 + sign * spread - 0.1 * (rate != 0.1))
         | others
@@ -248,7 +249,7 @@ def test_networks_on_different_data_are_not_two_architectures() -> None:
     [
         ((0.04, 0.02), HOLDS),
         ((0.004, 0.004), CONTRADICTED),
-        # The mean gain is two points, but the second network gains nothing.
+        # The gain is two points on average, but the second network gains nothing.
         ((0.04, 0.0), INCONCLUSIVE),
     ],
 )
@@ -265,7 +266,7 @@ def test_tuning_is_key_if_networks_gain_more_than_a_point_on_average(
 
 
 def long_norms(effect: float, *, rate: float = 0.1) -> list[Row]:
-    """Trainings of 50 epochs from three norms; the largest has its own best rate."""
+    """Runs of 50 epochs from three norms, the largest with a best rate of its own."""
     rows = []
     for norm, loss, best in ((0.0, 0.0, 0.1), (1.0, 0.0, 0.1), (100.0, effect, rate)):
         start = {"start": "norm", "start_norm": norm, "initial_logit_norm": norm}
@@ -290,7 +291,8 @@ def long_norms(effect: float, *, rate: float = 0.1) -> list[Row]:
     [
         (long_norms(0.01), HOLDS),
         (long_norms(0.1), CONTRADICTED),
-        # The loss at norm 100 may be due to its rate, the largest of the grid.
+        # The accuracy lost at norm 100 may be due to the learning rate, which is at the
+        # end of the grid.
         (long_norms(0.01, rate=RATES[-1]), INCONCLUSIVE),
     ],
 )
@@ -307,7 +309,7 @@ def test_both_claims_on_norms_are_judged_side_by_side() -> None:
 
 
 def test_each_norm_after_50_epochs_is_a_sweep_of_its_own(project_root: Path) -> None:
-    # A sweep with two norms would also count for the claim about five epochs.
+    # A sweep with two norms would also count in the claim about five epochs.
     profile = YAML(typ="safe").load(
         (project_root / "profiles/temperature_check.yaml").read_text(encoding="utf-8")
     )

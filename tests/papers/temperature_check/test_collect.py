@@ -1,4 +1,4 @@
-"""Runs get their factors from a profile's values, not from its names."""
+"""Factors of runs come from a profile's values, not from the names in it."""
 
 import pytest
 

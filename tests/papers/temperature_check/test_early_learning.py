@@ -66,7 +66,7 @@ def flow(network: str, seed: int, **others: Any) -> Row:
 
 
 def noise(seed: int) -> float:
-    """A factor per seed that changes no slope."""
+    """A factor that depends only on the seed, so that it changes no slope."""
     return float(np.exp(0.1 * (seed - 1)))
 
 
@@ -118,7 +118,7 @@ def from_a_norm(network: str, seed: int, norm: float, dynamics: str) -> Row:
 
 
 def times(events: dict[str, Any]) -> dict[str, Any]:
-    """Event times as metrics."""
+    """Event times, under the names of their metrics."""
     return {f"time_to_{event}": time for event, time in events.items()}
 
 
@@ -140,7 +140,7 @@ def flows(networks: tuple[str, ...], drift: float = -1.0) -> list[Row]:
 
 
 def early(change: Change = dict) -> Runs:
-    """Runs of two networks, with `change` applied to each row."""
+    """A study of two networks, with `change` applied to each row."""
     return make_runs([change(row) for row in flows((SMOOTH, KINKED))])
 
 
@@ -151,7 +151,7 @@ def with_time(row: Row, event: str, factor: float) -> Row:
 
 
 def bent(event: str, power: float) -> Change:
-    """Change that bends the slope of an event's time as a function of the norm."""
+    """A change that bends the line of an event's time against the norm."""
 
     def change(row: Row) -> Row:
         if row["start"] == "zero":
@@ -173,19 +173,19 @@ def test_power_laws_give_their_slopes_and_noise_of_seeds_does_not_count() -> Non
     np.testing.assert_allclose(table["sd"], 0, atol=1e-9)
     np.testing.assert_allclose(table["misfit"], 1, atol=1e-9)
     assert set(table["n"]) == {3}
-    # The drifts are 0.5, 0.05, 0.005, 0.0005 and 0.00005. The last three are below a
-    # fiftieth.
+    # The drifts are 0.5, 0.05, 0.005, 0.0005 and 0.00005. The last three are below 1 /
+    # 50.
     points = table.groupby("where")["points"].unique().map(list).to_dict()
     assert points == {"still": [3], "small": [3], "large": [3]}
 
 
 def test_points_off_their_line_leave_a_claim_open() -> None:
-    """A drift with a step could match the predicted slope by accident."""
+    """The drift of a kernel that changes in steps could match the slope by accident."""
 
     def step(row: Row) -> Row:
         if row["inverse_temperature"] != 10:
             return row
-        # Changing the middle one of three points keeps the slope.
+        # A change of the middle one of three points does not change the slope.
         course = [
             {**moment, "drift": moment.get("drift", np.nan) * 8}
             for moment in row["course"]
@@ -194,8 +194,8 @@ def test_points_off_their_line_leave_a_claim_open() -> None:
 
     row = judged("early-drift-kinks", early(step))
     assert (row["verdict"], row["value"]) == (INCONCLUSIVE, pytest.approx(0, abs=1e-9))
-    # The residuals have the ratio -1 : 2 : -1, so the middle point is off by 8 ** (2 /
-    # 3) = 4.
+    # The residuals have the ratio -1 : 2 : -1, so the middle point is off by a factor
+    # of 8 ** (2 / 3) = 4.
     assert row["note"] == (
         f"not judged: {KINKED}, as a line: points miss it by a factor of 4.00"
     )
@@ -214,7 +214,7 @@ def test_points_outside_of_the_regime_change_nothing() -> None:
 
 
 def without_fit(is_lost: Callable[[float], bool]) -> Runs:
-    """Runs whose loss never halves if `is_lost` is true for their norm."""
+    """The study, but the loss never halves at norms for which `is_lost` is true."""
 
     def change(row: Row) -> Row:
         if row["start"] == "norm" and is_lost(row["start_norm"]):
@@ -273,7 +273,7 @@ def test_claims_about_norms_fail_where_a_slope_is_off(
 ) -> None:
     row = judged(name, early(bent(event, power)))
     assert (row["verdict"], row["value"]) == (CONTRADICTED, pytest.approx(power))
-    # A deviation of a quarter of the size is within the margin.
+    # A slope that deviates by a quarter of its size is within the margin.
     near = early(bent(event, power / 4))
     assert judged("early-small-logits", near)["verdict"] == HOLDS
     assert judged("early-large-logits", near)["verdict"] == HOLDS
@@ -309,7 +309,7 @@ def test_figures_have_logarithmic_axes_and_are_none_without_courses(draw: Any) -
 
 
 def incomplete(row: Row) -> Row:
-    """Remove events, drifts and the ends of flows from the row."""
+    """Return the row without some of its events, its late drifts and its flow's end."""
     if row["start"] == "norm":
         lost = [FIT, TENTH] if row["network"] == SMOOTH else []
         lost += [UNIT, FIT] if row["start_norm"] > 100 else []

@@ -1,4 +1,4 @@
-"""Figures of trainings, and their marks."""
+"""Figures of training runs, and the marks in them."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ DRAWN = (
 
 
 def drawn(draw: Any, runs: Runs) -> Any:
-    """Panels of a figure."""
+    """The panels of a figure."""
     figure = draw(runs)
     figure.draw_without_rendering()
     return figure.axes
@@ -54,8 +54,8 @@ def test_accuracy_has_the_same_span_in_all_panels_and_ends_at_100() -> None:
 
 def test_spread_has_intervals_of_the_standard_deviation(runs: Runs) -> None:
     bars = drawn(figures.spread, runs)[0].collections[0].get_segments()
-    # Four values are 0.1 apart. Chi-square quantiles with three degrees of freedom are
-    # 0.3518 and 7.8147.
+    # The accuracies of the four seeds are 0.1 points apart. The chi-square quantiles
+    # with three degrees of freedom are 0.3518 and 7.8147.
     sd = 0.1 * (5 / 3) ** 0.5
     ends = [sd * (3 / 7.814728) ** 0.5, sd * (3 / 0.351846) ** 0.5]
     assert bars[0][:, 1].tolist() == pytest.approx(ends, rel=1e-4)
@@ -72,11 +72,11 @@ def test_learning_rates_mark_the_places_where_every_training_diverged() -> None:
     (axes,) = drawn(figures.learning_rates, make_runs(ended))
     texts = [text.get_text() for text in axes.texts]
     assert texts.count("div") == 1
-    assert "77" in texts  # 0.1 with a rate other than the best.
+    assert "77" in texts  # At 0.1 with another than the best rate.
 
 
 def framed(axes: Any) -> dict[float, float]:
-    """For each inverse temperature, the framed learning rate."""
+    """The learning rate that has a frame, for each inverse temperature."""
     columns = [float(label.get_text()) for label in axes.get_xticklabels()]
     rows = [float(label.get_text()) for label in axes.get_yticklabels()]
     places = [

@@ -1,4 +1,4 @@
-"""The judged trainings have the learning rates of best validation accuracy."""
+"""The judged runs are those with the learning rate of best validation accuracy."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tables of trainings, worked out by hand."""
+"""Tables of training runs, worked out by hand."""
 
 from dataclasses import replace
 
@@ -56,7 +56,7 @@ def test_confidence_leaves_out_fits_at_a_bound() -> None:
 def test_the_three_temperatures_are_inverse_ones(runs: Runs) -> None:
     table = tables.three_temperatures(runs)
     assert table["sweep"].tolist() == ["wrn", "gru"]
-    # The heuristic's temperature comes only from the training with the chosen learning
+    # The heuristic's temperature comes only from the runs with the chosen learning
     # rate.
     names = ["training_best", "post_hoc", "cooling", "heuristic"]
     wrn, gru = table[names].to_numpy(float)
@@ -68,7 +68,7 @@ def test_the_three_temperatures_are_inverse_ones(runs: Runs) -> None:
 def test_inverse_temperatures_within_a_standard_error_are_as_good(
     gap: float, low: float
 ) -> None:
-    # Seeds alternate, so a difference has a standard error of 0.005.
+    # Seeds alternate between two values, so a difference has a standard error of 0.005.
     rows = [training("wrn", 1.0, 1.0, seed, 0.8) for seed in SEEDS]
     rows += [
         training("wrn", 0.1, 1.0, seed, 0.799 - gap + 0.01 * (-1) ** seed)
@@ -118,7 +118,7 @@ def test_a_sweep_whose_data_are_missing_is_a_row_of_each_of_its_tables(
         assert status["birds"].tolist() == ["not run: data missing"]
         assert status["wrn"].tolist() == ["measured"]
         assert (made["sweep"] == "birds").sum() == 1
-    # The profile sets no norms and follows no flows.
+    # This study sweeps no norms and follows no gradient flows.
     assert "status" not in tables.LOGIT_NORMS.make(some)
     html = shown(tables.ACCURACIES.make(some), "accuracies").data
     assert "not run: data missing" in html
