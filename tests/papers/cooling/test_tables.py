@@ -39,7 +39,7 @@ def made(name: str, runs: Runs) -> pd.DataFrame:
 
 
 def cell(table: pd.DataFrame, **values: Any) -> pd.Series:
-    """The only row of the table with the given values. The metric is accuracy unless another one is given."""
+    """The only row with the given values; the metric is accuracy by default."""
     if "metric" in table:
         values = {"metric": "accuracy"} | values
     rows = where(**values).select(table)
