@@ -1,4 +1,4 @@
-"""The advice in a calibration report follows from its numbers."""
+"""The advice in a calibration report follows from the report's numbers."""
 
 import json
 from dataclasses import replace
@@ -27,7 +27,7 @@ LEAVE = "No miscalibration found; leave the logits as they are: "
 
 
 def report_of(temperature: float, seed: int, rows: int = 600) -> CalibrationReport:
-    """Report on logits with labels drawn from softmax(z / T)."""
+    """A report on logits z whose labels are drawn from softmax(z / T)."""
     generator = torch.Generator().manual_seed(seed)
     logits = 3 * torch.randn(rows, 5, generator=generator)
     probs = torch.softmax(logits / temperature, dim=1)
@@ -42,7 +42,7 @@ def test_clear_evidence_says_what_to_divide_by_and_what_that_does() -> None:
         "Overconfident: divide the logits by 2.72 [2.53, 2.91]; "
         "ECE 8.6 → 4.2 % (change -4.5 [-7.5, -2.9])."
     )
-    # An error within the noise after scaling is the goal of scaling.
+    # An ECE below the noise floor after scaling is no reason not to scale.
     assert advise(CLEAR._replace(noise_floor=0.05)).scale
     under = CLEAR._replace(temperature=0.5, low=0.4, high=0.6)
     assert advise(under).sentence.startswith(
@@ -134,8 +134,9 @@ def test_numbers_have_at_least_three_significant_digits(
 
 
 def test_few_calibrated_models_are_told_to_scale() -> None:
-    # We expect no wrong advice in 60 reports. If one in ten were wrong, three or fewer
-    # would be wrong 14 times in 100; with the former rule (always scale), never.
+    # We expect no wrong advice in 60 reports. If one report in ten were wrong, three or
+    # fewer of 60 would be wrong with probability 0.14; if all advised scaling, more
+    # than three would be wrong.
     told = [report_of(1.0, seed).data["advice"] for seed in range(60)]
     assert told.count("scale") <= 3
     report = report_of(1.0, 0)

@@ -1,4 +1,4 @@
-"""Every file type gives the same arrays; each unusable file gives one line of error."""
+"""Every file type gives the same arrays; an unusable file gives a one-line error."""
 
 import pickle
 import sys
@@ -80,7 +80,7 @@ def test_labels_and_other_rows_may_be_in_one_file_or_in_several(tmp_path: Path) 
     np.save(bare, 2 * LOGITS)
     pd.DataFrame(LABELS).to_csv(
         labels, index=False, header=False
-    )  # Tables without names are read by position.
+    )  # Columns without names are read by position.
     together = read_rows("logits", whole, None, "validation", None, None)
     apart = read_rows(
         "logits", write(tmp_path / "a.npz"), None, "validation", bare, labels
@@ -431,7 +431,7 @@ def test_anything_but_a_plain_array_is_refused(logits: Any, fault: str) -> None:
 def test_tensors_of_eight_bits_are_read_as_their_numbers() -> None:
     eight_bits = torch.tensor(LOGITS).to(torch.float8_e4m3fn)
     table, _ = checked_logits(eight_bits, LABELS)
-    assert table.tolist() == LOGITS.tolist()  # Eight bits hold them exactly.
+    assert table.tolist() == LOGITS.tolist()  # These fit into eight bits.
 
 
 def test_flags_are_labels_only_of_two_classes() -> None:
@@ -440,7 +440,7 @@ def test_flags_are_labels_only_of_two_classes() -> None:
         checked_logits(np.hstack([LOGITS, LOGITS[:, :1]]), LABELS == 1)
 
 
-# torch gives this warning when it loads a sparse tensor.
+# torch raises this warning when it loads a sparse tensor.
 @pytest.mark.filterwarnings("ignore:Validating sparse tensor invariants:UserWarning")
 def test_files_of_other_encodings_and_layouts_are_refused_in_one_line(
     tmp_path: Path,

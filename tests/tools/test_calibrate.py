@@ -1,6 +1,6 @@
 """Calibration reports show the measured numbers and accept users' formats.
 
-Other input is refused in one line.
+Other input is refused with a one-line error.
 """
 
 import gc
@@ -41,7 +41,7 @@ Drawn = tuple[torch.Tensor, torch.Tensor]
 
 
 def drawn(rows: int, temperature: float, seed: int = 0, classes: int = 5) -> Drawn:
-    """Logits z, with labels drawn from softmax(z / T)."""
+    """Logits z, and labels drawn from softmax(z / T)."""
     generator = torch.Generator().manual_seed(seed)
     logits = 3 * torch.randn(rows, classes, generator=generator)
     labels = torch.multinomial(
@@ -107,8 +107,8 @@ def test_the_rows_that_are_fitted_are_not_reported(overconfident: Drawn) -> None
 @pytest.mark.parametrize("classes", [2000, 400])
 def test_classes_of_one_row_do_not_decide_which_half_is_fitted(classes: int) -> None:
     # The model is calibrated, so the interval of T contains 1 in about 9 of 10 draws.
-    # If every class with a single row went to the fit, 400 rows of 2000 classes would
-    # give T = 1.1.
+    # If the rows of all classes with a single row went to the fitted half, 400 rows of
+    # 2000 classes would give T = 1.1.
     covered = 0
     for seed in range(12):
         logits, labels = drawn(400, 1.0, seed=seed, classes=classes)
@@ -133,7 +133,7 @@ def test_the_temperature_scales_with_the_logits(
     report = calibrate(logits.double(), labels, bootstrap=0)
     scaled = calibrate(scale * logits.double(), labels, bootstrap=0)
     assert scaled.temperature == pytest.approx(scale * report.temperature, rel=1e-6)
-    # Numbers have three significant digits even if they are tiny.
+    # Even tiny numbers have three significant digits.
     assert three_digits(scaled.temperature) in scaled.data["verdict"]
     after, expected = (each.data["metrics"]["nll"] for each in (scaled, report))
     name = "expected_calibration_error"
@@ -182,7 +182,7 @@ def test_maps_are_reported_on_the_pixels_that_have_a_class(kind: str) -> None:
     kept = maps.flatten() != 255
     expected = calibrate(values[kept], labels[kept], fit_on="all", **options)
     assert report.data["metrics"] == expected.data["metrics"]
-    # When the rows are split in half, each whole image goes to one side.
+    # When the rows are split in half, all pixels of an image go to the same half.
     maps[0] = 255
     assert sorted(calibrate(images, maps, **options).data["rows"].values()) in (
         [250, 500],
@@ -195,7 +195,7 @@ def test_maps_are_reported_on_the_pixels_that_have_a_class(kind: str) -> None:
 
 
 def test_narrow_labels_are_not_mistaken_for_void_ones() -> None:
-    # Read as a signed byte, 156 is -100, the label that torch ignores.
+    # As a signed byte, 156 would be -100, the label that torch ignores.
     logits = drawn(300, 1.0, classes=200)[0]
     labels = torch.full((300,), 156, dtype=torch.uint8)
     labels[:150] = 3
@@ -341,8 +341,8 @@ def test_both_files_of_a_diagram_have_the_same_layout(
 
 
 def test_bars_of_few_samples_show_their_error() -> None:
-    # One bar has 4 samples, half of them right, and the other has 400. The expected 90
-    # % intervals are Wilson's, worked out by hand.
+    # One bar has 4 samples, half of them right, and the other has 400 samples. The
+    # expected 90 % intervals are Wilson's, worked out by hand.
     probs = torch.tensor([[0.55, 0.45]] * 4 + [[0.95, 0.05]] * 400, dtype=torch.float64)
     labels = torch.tensor([0, 0, 1, 1] + [0] * 380 + [1] * 20)
     upper = (
@@ -362,8 +362,7 @@ def test_bars_of_few_samples_show_their_error() -> None:
 def test_probabilities_too_small_for_float32_keep_their_logits(
     dtype: torch.dtype,
 ) -> None:
-    # The network is sharp: its logits times 100 still have non-zero probabilities in
-    # float64.
+    # With these logits, some probabilities are zero in float32 but none in float64.
     generator = torch.Generator().manual_seed(0)
     soft = torch.randn(400, 3, generator=generator, dtype=torch.float64)
     labels = torch.multinomial(soft.softmax(1), 1, generator=generator).squeeze(1)
@@ -440,13 +439,13 @@ def test_maps_of_another_layout_are_refused_with_their_remedy(call: Any) -> None
 
 def test_images_without_a_label_are_in_neither_half() -> None:
     logits, maps = drawn_maps()
-    maps[:3] = -100  # Some random splits put exactly these images in one half.
+    maps[:3] = -100  # In some random splits, these are the images of one half.
     options: dict[str, Any] = {"bins": 5, "bootstrap": 0}
     for seed in range(10):
         report = calibrate(logits, maps, seed=seed, **options)
         assert sum(report.data["rows"].values()) == 3 * 5 * 4
     maps[3:5] = -100
-    report = calibrate(logits, maps, **options)  # Splits the last image.
+    report = calibrate(logits, maps, **options)  # This splits the last image.
     assert report.data["rows"] == {"fitted": 10, "reported": 10}
 
 
@@ -500,7 +499,7 @@ def test_other_samples_may_have_some_of_the_same_scores(overconfident: Drawn) ->
     shared = (logits[half - 100 :], labels[half - 100 :])
     report = calibrate(logits[:more], labels[:more], validation=shared, **options)
     assert report.data["rows"]["reported"] == more
-    # A tree with few leaves gives many samples the same scores.
+    # A decision tree with few leaves gives many samples the same scores.
     leaves = logits.round().clip(-1, 1)
     first = (leaves[:half], labels[:half])
     second = (leaves[half:], labels[half:])

@@ -1,4 +1,4 @@
-"""The commands plan, verify, rejudge and profile, run in a project's root folder."""
+"""The commands plan, verify, rejudge and profile work in a project's root folder."""
 
 import json
 import re
@@ -44,7 +44,7 @@ def test_a_cell_that_has_run_is_up_to_date_and_a_reader_of_a_pending_one_is_not(
     assert after["fetch"].to_run == ()
     assert after["embed"].to_run == before["embed"].to_run != ()
     assert "cells up to date" in summary(list(after.values()), params)
-    shutil.rmtree(WORK)  # As in a fresh clone after `dvc pull`.
+    shutil.rmtree(WORK)  # This is the state of a fresh clone after `dvc pull`.
     pulled = {stage.stage: stage for stage in plan(params)}
     assert pulled["fetch"].to_run == ()
 

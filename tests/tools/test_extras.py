@@ -1,4 +1,4 @@
-"""`make repro` installs Ray and BLEU only if the parameters use them."""
+"""`make repro` installs Ray and sacrebleu only if the parameters use them."""
 
 from pathlib import Path
 from typing import Any

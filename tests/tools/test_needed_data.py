@@ -1,4 +1,4 @@
-"""`make data` lists a profile's data, and accepts only files with the right sha256."""
+"""`make data` lists a profile's data, and accepts only files of the right sha256."""
 
 import gzip
 import re
@@ -161,13 +161,14 @@ WITH_WEIGHTS = (
     PROFILE.replace("backbones:\n", f"backbones:{BACKBONES}")
     .replace("backbones: [net, lite]", "backbones: [clip, alexnet, facenet, net]")
     .replace("  tasks:\n", f"  tasks:{NOISY}")
-    # The source decides, not the paper's name for the data set, as in the pipeline.
+    # As in the pipeline, `make data` goes by the data set's source, not by the paper's
+    # name for it.
     .replace("digits: {}, ", "digits: {}, planes: {source: cifar10}, ")
 )
 
 
 def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, list[str]]:
-    """Lines of `make data`, by the state of their items."""
+    """The lines that `make data` prints, by the state of their items."""
     needed_data.main(["some", *arguments])
     states: dict[str, list[str]] = {}
     for line in capsys.readouterr().out.splitlines():
@@ -191,7 +192,8 @@ def test_weights_are_listed_with_their_addresses_and_what_the_run_fetches_apart(
         "Set data.download to true",
     ):
         assert text in missing
-    # If downloads are already allowed, `make data` does not suggest allowing them.
+    # If downloads are already allowed, `make data` does not suggest that the user allow
+    # them.
     profile.write_text(f"data: {{download: true}}\n{WITH_WEIGHTS}")
     states = listed(capsys)
     to_come = " ".join(states["to come"])

@@ -1,4 +1,4 @@
-"""Unused options and unknown values end a command with one line of error.
+"""Unused options and unknown values end a command with a one-line error.
 
 The exit code is 2, and no file is written.
 """
@@ -19,7 +19,7 @@ ROWS = 60
 def refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Run:
-    """Runs a command in a folder of sample files; returns its error line."""
+    """A function that runs a command beside sample files and returns its error line."""
     generator = np.random.default_rng(0)
     logits = generator.normal(size=(ROWS, 3))
     labels = np.arange(ROWS) % 3

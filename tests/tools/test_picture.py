@@ -1,4 +1,4 @@
-"""The front page's picture shows the numbers that judge the claims."""
+"""The front page's picture shows the numbers by which the claims are judged."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Programs end with the right exit code, and one line for the user."""
+"""Programs end with the right exit code and print one line for the user."""
 
 import errno
 import os
@@ -118,7 +118,8 @@ def test_help_lists_the_options(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_programs_run_their_own_checkouts_package(tmp_path: Path) -> None:
-    # Another checkout is installed, and also comes first in PYTHONPATH.
+    # Another checkout's package is installed, and its folder also comes first in
+    # PYTHONPATH.
     tools = tmp_path / "src" / "softmax_temperature" / "tools"
     tools.mkdir(parents=True)
     (tools.parent / "__init__.py").touch()

@@ -1,4 +1,4 @@
-"""The diagram shows its numbers in percent, and no element hides another."""
+"""The reliability diagram is in percent, and none of its elements hides another."""
 
 from itertools import combinations
 
@@ -14,8 +14,8 @@ from softmax_temperature.tools.reliability import _wilson, reliability_diagram
 
 
 def four_samples() -> ReliabilityBins:
-    # Two bins: the first has 0.4 (wrong), the second has 0.6 (right), 0.8 (right) and
-    # 0.9 (wrong).
+    # There are two bins: the first has one sample with confidence 0.4 (wrong), the
+    # second has samples with 0.6 (right), 0.8 (right) and 0.9 (wrong).
     confidences = torch.tensor([0.4, 0.6, 0.8, 0.9], dtype=torch.float64)
     rest = ((1 - confidences) / 3)[:, None].expand(-1, 3)
     probs = torch.cat([confidences[:, None], rest], dim=1)
@@ -25,7 +25,7 @@ def four_samples() -> ReliabilityBins:
 def bars(
     axes: Axes, label: str | None = None
 ) -> list[tuple[float, float, float, float]]:
-    """Left, width, bottom and top of each visible bar."""
+    """The left edge, width, bottom and top of each visible bar."""
     (found,) = [
         one
         for one in axes.containers

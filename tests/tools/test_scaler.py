@@ -1,6 +1,6 @@
-"""TemperatureScaler finds its peers' temperatures and keeps input types.
+"""TemperatureScaler finds the temperatures of other libraries; outputs keep types.
 
-It follows scikit-learn's conventions.
+The class follows scikit-learn's conventions.
 """
 
 import copy
@@ -95,7 +95,7 @@ def test_numbers_and_temperature_equal_torch_uncertaintys() -> None:
         )
     scaler = post_processing.TemperatureScaler(
         nn.Identity()
-    )  # torch-uncertainty's fit stops at four digits.
+    )  # torch-uncertainty fits four digits.
     scaler.fit(
         DataLoader(TensorDataset(logits, labels), batch_size=500), progress=False
     )
@@ -133,7 +133,7 @@ def test_logits_that_separate_the_labels_are_left_as_they_are() -> None:
     with pytest.warns(ConvergenceWarning, match="separate the labels"):
         scaler = TemperatureScaler().fit(5 * np.eye(3)[[0, 1, 2, 0]], [0, 1, 2, 0])
     assert (scaler.temperature_, scaler.at_bound_) == (1.0, True)
-    # The size of the logits does not matter.
+    # The result does not depend on the size of the logits.
     with pytest.warns(
         ConvergenceWarning, match="say nothing about them.*Check that column c"
     ):
@@ -148,7 +148,7 @@ def test_predictions_are_the_classes_of_the_largest_logits() -> None:
     expected = names[LOGITS.argmax(axis=1)]
     np.testing.assert_array_equal(scaler.predict(LOGITS), expected)
     assert scaler.score(LOGITS, names[LABELS]) == (expected == names[LABELS]).mean()
-    # Labels that count from 0 are column numbers, and a class may be absent.
+    # Labels that count from 0 are column numbers, and a class may be missing from them.
     some = LABELS != 9
     absent = TemperatureScaler().fit(LOGITS[some], LABELS[some])
     assert absent.classes_.tolist() == list(range(10))
@@ -160,8 +160,8 @@ def test_predictions_are_the_classes_of_the_largest_logits() -> None:
 
 
 def test_labels_that_do_not_say_which_column_they_are_of_are_refused() -> None:
-    # The first case has ten different labels, but 255 may mean "no class". The second
-    # case has nine names for ten columns.
+    # In the first case there are ten different labels, but 255 may mean "no class". In
+    # the second case there are nine names for ten columns.
     void = np.where(LABELS == 9, 255, LABELS)
     names = np.array(list("abcdefghii"))
     for labels in (void, names[LABELS]):

@@ -1,4 +1,4 @@
-"""The shipped heuristic is the scored one.
+"""The shipped heuristic is the one that the tables of results score.
 
 Inside the fitted range `suggest` uses the heuristic, and outside it the constant.
 """
@@ -50,8 +50,8 @@ def clustered(
 def test_the_shipped_heuristic_is_the_fit_of_the_committed_study(
     study: tuple[pd.DataFrame, pd.DataFrame],
 ) -> None:
-    # The shipped fit was made before the committed numbers were rounded to six digits,
-    # which moves the logarithm of a prediction by about 1e-5.
+    # The shipped heuristic was fitted before the committed numbers were rounded to six
+    # digits, which changes the logarithm of a prediction by about 1e-5.
     fitted, ours = fit_shipped(*study, score_rules(*study)), shipped()
     assert (ours.penalty, ours.constant, ours.datasets) == (
         fitted.penalty,
@@ -90,11 +90,11 @@ def test_a_left_out_data_set_does_not_reach_its_own_prediction(
 
 def test_outside_the_range_the_constant_leads() -> None:
     found = suggest_temperature(*clustered())
-    assert not found.inside  # The study has no 16-dimensional embeddings.
+    assert not found.inside  # No backbone of the study has 16 dimensions.
     assert "dim" in found.outside
     assert "heuristic" not in found.rules
     assert found.inverse_temperature == shipped().constant
-    # The text gives points, but the heuristic's file has fractions.
+    # The text has points, but the heuristic's file has fractions.
     assert found.expected_loss == 100 * shipped().lost["best constant"][0]
     assert f"expected to lose {found.expected_loss:.1f} points" in str(found)
     assert "outside the fitted range" in str(found).splitlines()[0]
@@ -154,7 +154,7 @@ def test_the_best_of_a_search_leads_and_the_rules_are_trained_with_the_grid() ->
         suggest_temperature(*rows), rows, None, epochs=3, lr=1.0, seed=0, device="cpu"
     )
     assert found.search is not None
-    # The test set has a quarter of the 120 rows: 7 or 8 of the 30 in each class.
+    # The test set has a quarter of the 120 rows: 7 or 8 of the 30 rows of each class.
     assert found.search["test_rows"] == 30
     assert found.search["lost"].keys() == found.rules.keys()
     assert str(found).startswith(
@@ -200,7 +200,7 @@ def test_test_rows_are_not_training_rows() -> None:
 def test_a_folder_of_images_goes_through_a_network_that_is_known_and_has_its_weights(
     project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(project_root)  # The backbones of params.yaml are found from here.
+    monkeypatch.chdir(project_root)  # This folder has params.yaml with its backbones.
     generator = np.random.default_rng(0)
     for name in ("cat", "dog"):
         (tmp_path / "pets" / name).mkdir(parents=True)

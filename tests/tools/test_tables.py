@@ -1,4 +1,4 @@
-"""Table columns are matched by name and number; errors name any other column."""
+"""Columns of tables are matched by name and number; errors name any other column."""
 
 from pathlib import Path
 
@@ -129,8 +129,8 @@ def test_labels_come_only_from_the_column_of_this_name(tmp_path: Path) -> None:
 def test_two_columns_of_one_name_are_refused(
     names: str, columns: tuple[str, ...], tmp_path: Path
 ) -> None:
-    # pandas would rename the second column to logit_0.1, which a pattern would read as
-    # a class.
+    # pandas would rename the second column to logit_0.1, which a pattern would take for
+    # the column of a class.
     path = tmp_path / "twice.csv"
     path.write_text(f"{names}\n" + "1.5,0.5,1,0\n" * 20)
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""The scorecard has one row per claim.
+"""The scorecard has one row for each claim.
 
 A row gives the verdict of the primary study, and the results of the other studies.
 """

@@ -1,4 +1,4 @@
-"""Small trainings: tiny networks on random images that differ by class."""
+"""Small training runs of tiny networks, on random images that differ by class."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +25,7 @@ RECIPE |= {"schedule": {"name": "constant"}}
 
 
 class TwoLayers(nn.Module):
-    """A hidden layer with dropout, then the last layer."""
+    """A network with a hidden layer, dropout and a last layer."""
 
     def __init__(self, dropout: float) -> None:
         super().__init__()
@@ -45,13 +45,13 @@ class TwoLayers(nn.Module):
 
 @pytest.fixture
 def make_recipe() -> Callable[..., Recipe]:
-    """A recipe without schedule, clipping or augmentation; arguments replace values."""
+    """A recipe without schedule, clipping or augmentation; arguments change values."""
     return lambda **changes: Recipe.model_validate(RECIPE | changes)
 
 
 @pytest.fixture
 def make_images() -> Callable[..., ImageSet]:
-    """Noise images, each class brighter in one channel or in none; in random order."""
+    """Noise images in random order; each class but one is brighter in one channel."""
     return lambda count=21, seed=0, split="train": small.images(
         count, seed, size=SIZE, split=split
     )
@@ -59,7 +59,7 @@ def make_images() -> Callable[..., ImageSet]:
 
 @pytest.fixture
 def make_network() -> Callable[..., nn.Module]:
-    """Makes "resnet" (with batch norm) or "two-layers" (optionally with dropout)."""
+    """Makes "resnet", with batch norm, or "two-layers", with dropout if requested."""
 
     def make(name: str = "two-layers", dropout: float = 0.0) -> nn.Module:
         with drawn_from(0):
@@ -76,7 +76,7 @@ def make_trainer(
     make_images: Callable[..., ImageSet],
     make_network: Callable[..., nn.Module],
 ) -> Callable[..., Trainer]:
-    """A trainer on the CPU with cross-entropy; arguments replace recipe values."""
+    """A trainer on the CPU with cross-entropy; arguments change recipe values."""
 
     def make(
         network: nn.Module | str = "two-layers",
@@ -97,7 +97,7 @@ def make_trainer(
 
 @pytest.fixture
 def make_job() -> Callable[[Path], Job]:
-    """A job in a folder, which saves a checkpoint after every epoch."""
+    """A job that works in a folder and saves a checkpoint after every epoch."""
 
     def make(folder: Path) -> Job:
         for name in ("output", "work"):

@@ -1,4 +1,4 @@
-"""Cooling in a training: resuming with the same bytes, periods, and divergence."""
+"""Cooling in a training run: resuming with the same bytes, periods, divergence."""
 
 import copy
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from softmax_temperature.training import ImageSet, Trainer, train
 from softmax_temperature.training.cooling import CoolingCallback
 from tests.training.test_trainer import content, until_done
 
-CLASSES, STEPS = 4, 5  # Steps per epoch: 21 images in batches of 4.
+CLASSES, STEPS = 4, 5  # 21 images in batches of 4 are 5 steps.
 MODES: dict[str, dict[str, Any]] = {
     "last_layer": {"mode": "last_layer"},
     "distributed": {"mode": "distributed", "factor": 0.8, "optimizer_state": "rescale"},
@@ -45,7 +45,7 @@ def some_images(count: int, seed: int, split: SplitName = "train") -> ImageSet:
 
 @pytest.fixture
 def start(make_trainer: Callable[..., Trainer]) -> Start:
-    """A new trainer for three epochs of five batches, and its Cooling callback."""
+    """A new trainer for three epochs of five batches, with its Cooling callback."""
 
     def begin(
         *,

@@ -1,4 +1,4 @@
-"""Every fit in a training refuses test data."""
+"""Every fit during training refuses test data."""
 
 from collections.abc import Callable
 from typing import Any

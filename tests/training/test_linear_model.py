@@ -1,6 +1,6 @@
-"""The linear model of the focal paper's appendix C.
+"""Tests the linear model of appendix C of the focal paper.
 
-Its gradient descent is compared with two other implementations.
+The model's gradient descent is compared with two other implementations.
 """
 
 import math
@@ -42,15 +42,15 @@ def test_clusters_are_the_corners_of_a_square_of_side_four_with_classes_on_two_s
             centre = cluster.median(dim=0).values
             assert centre[1 - axis].item() == pytest.approx(2 * half, abs=0.25)
             sides.append(centre[axis].item())
-    # The 5 % of wrong labels move a median only a little. Both clusters of a class are
-    # on one side, so a line separates the classes.
+    # The 5 % of wrong labels hardly change a median. Both clusters of a class are on
+    # one side of a line, so the line separates the classes.
     assert np.abs(sides) == pytest.approx(2, abs=0.25)
     assert np.sign(sides).tolist() in [[-1, -1, 1, 1], [1, 1, -1, -1]]
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0, 3.0])
 def test_the_path_follows_the_gradient_in_closed_form(gamma: float) -> None:
-    """The gradient is worked out by hand, point by point, with the paper's g."""
+    """The expected gradient is computed point by point, with the paper's function g."""
     points, labels = small()
     w, expected = np.zeros(2), []
     for _ in range(20):
@@ -73,7 +73,8 @@ def test_norms_and_mistakes_by_hand() -> None:
     path = torch.tensor([[1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
     assert two_class_logits(points, path[0]).tolist() == [[0, 3], [0, -1], [0, 0]]
     assert mean_logit_norms(points, path).tolist() == pytest.approx([4 / 3, 2])
-    # With weights (0, 1) the points score 4, 0 and -2; a tie is predicted as class 0.
+    # With weights (0, 1) the points have scores 4, 0 and -2; at a score of 0, class 0
+    # is predicted.
     labels = torch.tensor([0, 1, 0])
     expected = [1 / (1 + math.exp(-4)), 0.5]
     assert misclassified_confidences(points, labels, path[1]).tolist() == pytest.approx(

@@ -1,4 +1,4 @@
-"""Pixel labels: loss, batched logits, scores and Cooling equal slower versions."""
+"""With pixel labels, loss, logits, scores and Cooling equal slower versions."""
 
 import copy
 from collections.abc import Callable
@@ -28,9 +28,10 @@ MakeTrainer = Callable[..., Trainer]
 
 
 def scenes(count: int, seed: int = 0, *, right: float = 1.0) -> ImageSet:
-    """Noise images of 16×16 pixels; a tenth of the labels is void.
+    """Noise images of 16×16 pixels, with a tenth of the labels void.
 
-    The brightest channel is the class, except in a share 1 - `right` of the pixels.
+    In a share 1 - `right` of the pixels, the label is 0 instead of the brightest
+    channel.
     """
     generator = torch.Generator().manual_seed(seed)
     labels = torch.randint(CLASSES, (count, 16, 16), generator=generator)
@@ -43,7 +44,7 @@ def scenes(count: int, seed: int = 0, *, right: float = 1.0) -> ImageSet:
 
 @pytest.fixture
 def make_unet(make_trainer: MakeTrainer) -> MakeTrainer:
-    """A trainer of a narrow U-Net on 8 scenes."""
+    """A trainer for a narrow U-Net, with 8 scenes."""
 
     def make(width: int = 2, **changes: Any) -> Trainer:
         with drawn_from(0):

@@ -1,4 +1,4 @@
-"""Pretraining trains whole networks of any library in the shared training loop.
+"""Pretraining trains whole networks from any library, in the shared training loop.
 
 The parameters need not name the last layer.
 """
@@ -64,7 +64,8 @@ def test_the_first_step_is_torchs_and_the_last_learning_rate_is_nearly_zero() ->
         )
     for _ in range(3):
         training.epoch()
-    # The schedule is half a cosine over four steps; the last step is at three quarters.
+    # The schedule is half a cosine over four steps; the last step is three quarters of
+    # the way along it.
     [group] = training.optimizer.param_groups
     assert group["lr"] == pytest.approx(0.1 * (1 + math.cos(0.75 * math.pi)) / 2)
     assert training.evaluate(images)[0].shape == (64, 2)

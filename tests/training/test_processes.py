@@ -1,4 +1,4 @@
-"""Two processes train as one does: same batches and, without batch norm, weights."""
+"""Two processes train as one: equal batches and, without batch norm, weights."""
 
 import json
 import os
@@ -140,7 +140,7 @@ def run(program: str, folder: Path, *, count: int) -> tuple[int, str]:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the results of all trainings, from one process and from two."""
+    """A folder with the results of all training runs, by one process and by two."""
     folder = tmp_path_factory.mktemp("trained")
     for count in (1, 2):
         code, said = run(TRAININGS + STAGE, folder / str(count), count=count)
@@ -191,7 +191,7 @@ def test_what_would_be_another_training_is_refused(trained: Path) -> None:
 
 
 def numbers(value: Any) -> list[float]:
-    """All numbers in a JSON value, in their order."""
+    """All numbers in a JSON value, in the order in which they occur."""
     if isinstance(value, dict | list):
         return [
             number

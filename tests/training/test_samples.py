@@ -1,4 +1,4 @@
-"""Samples on their way to the network, checked by loops and against torchvision.
+"""Preparation of samples for the network equals loops, and torchvision's transforms.
 
 Unsuitable samples are refused.
 """
@@ -100,7 +100,7 @@ def test_a_sample_of_images_sorted_by_class_is_balanced(
     assert len(some) == min(count, len(labels))
     assert torch.equal(
         some.labels, numbers // per_class
-    )  # Labels stay with their images.
+    )  # Shuffling keeps labels with their images.
     assert (numbers.diff() > 0).all()
     counts = torch.bincount(some.labels, minlength=5)
     assert counts.max() - counts.min() <= 1

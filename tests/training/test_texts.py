@@ -1,4 +1,4 @@
-"""Texts and parsed sentences in the training loop, with any word vectors."""
+"""The training loop handles texts, parsed sentences, and all kinds of word vectors."""
 
 import copy
 from collections.abc import Callable
@@ -60,7 +60,7 @@ def sentences(count: int = 96) -> TreeSet:
 
 def test_labels_belong_to_roots_or_nodes() -> None:
     trees = sentences(4)
-    # The sentences are: not (bad film), not (good film), bad film, good film.
+    # The sentences are "not (bad film)", "not (good film)", "bad film" and "good film".
     assert trees.labels.tolist() == [1, 0, 0, 1]
     assert trees.labelled_nodes().labels.tolist() == [
         [1, NEUTRAL, 0, 0, NEUTRAL],
@@ -108,7 +108,7 @@ def test_an_objective_is_summed_over_the_nodes_of_a_tree_and_averaged_over_trees
 
 
 def network() -> TextCNN:
-    """A network with given vectors for all its words except the last."""
+    """A network with given vectors for all words of its vocabulary except the last."""
     sizes = {
         "embedding": WIDTH,
         "filters": 4,
@@ -130,7 +130,7 @@ VECTORS = (
 
 @pytest.fixture
 def start(make_trainer: MakeTrainer) -> MakeTrainer:
-    """A trainer on texts that never contain the vocabulary's last word."""
+    """A trainer with texts that never contain the last word of the vocabulary."""
     tokens = torch.randint(
         1, WORDS - 1, (20, 9), generator=torch.Generator().manual_seed(2)
     )

@@ -1,4 +1,4 @@
-"""The training loop: equal to a plain one, resumable, and stopped when not finite."""
+"""The training loop equals a plain one, can resume, and stops if values overflow."""
 
 import copy
 import hashlib
@@ -42,7 +42,7 @@ COSINE = {
 
 
 def order_by_hand(seed: int, epoch: int, count: int) -> Tensor:
-    """Random order of samples, seeded with 63 bits of the names' sha256."""
+    """A random order of the samples, seeded with 63 bits of the sha256 of the names."""
     names = f"{seed}/epoch/{epoch}".encode()
     generator = torch.Generator().manual_seed(
         int(hashlib.sha256(names).hexdigest()[:16], 16) // 2
@@ -75,7 +75,7 @@ def adagrad(gradient: Tensor, memory: Memory, _: int) -> Any:
 def plain_epochs(
     network: nn.Module, images: ImageSet, recipe: Any, move: Callable[..., Any]
 ) -> list[float]:
-    """Two epochs in batches of 8 along a cosine with warm-up, seed 7.
+    """Train two epochs in batches of 8, along a cosine with warm-up, with seed 7.
 
     Returns the mean loss of each epoch.
     """
@@ -98,7 +98,7 @@ def plain_epochs(
                 gradients = [
                     gradient * min(1, recipe.clip_norm / norm) for gradient in gradients
                 ]
-            # The two epochs follow a schedule planned for five.
+            # The schedule of the two epochs is planned for five.
             place = 5 * (epoch + batch / batches) / 2
             rate = (
                 recipe.lr
@@ -153,7 +153,7 @@ def test_two_epochs_equal_a_plain_loop(
     move: Callable[..., Any],
     changes: dict[str, Any],
 ) -> None:
-    images = make_images(29)  # Batches leave out five images.
+    images = make_images(29)  # Batches of 8 leave out five images.
     trainer = make_trainer(network, images=images, **COSINE, **changes)
     plain = copy.deepcopy(trainer.network)
     expected = plain_epochs(plain, images, trainer.recipe, move)
@@ -176,7 +176,7 @@ def test_two_epochs_equal_a_plain_loop(
 def rows_of(
     make_trainer: MakeTrainer, images: ImageSet, **changes: Any
 ) -> list[list[int]]:
-    """Images of each batch in three epochs, identified by their distinct labels."""
+    """The images in each batch of three epochs, identified by their distinct labels."""
     rows: list[list[int]] = []
 
     def objective(logits: Tensor, labels: Tensor, _: float) -> Tensor:
@@ -244,7 +244,7 @@ def test_images_are_augmented_for_training_and_not_for_evaluation(
 def test_dropout_differs_between_epochs_and_seeds_and_leaves_the_generator_alone(
     make_trainer: MakeTrainer, make_network: Any, make_images: Any
 ) -> None:
-    # All images are identical, so their order cannot change which units are zero.
+    # All images are identical, so their order does not matter for which units are zero.
     images = ImageSet(
         make_images(1).inputs.expand(24, -1, -1, -1), torch.arange(24) % 4, "train"
     )
@@ -290,8 +290,8 @@ def test_a_rate_that_is_too_large_is_a_divergence_with_every_loss(
 def test_weights_that_are_not_finite_end_a_training_whose_loss_is(
     make_trainer: MakeTrainer,
 ) -> None:
-    # The loss is computed before the only step, so only the weights can show the
-    # divergence.
+    # The loss is computed before the only step, so the divergence can be seen only in
+    # the weights.
     trainer = make_trainer(batch_size=64, lr=1e38, reduction="sum", weight_decay=10.0)
     with pytest.raises(Diverged, match="epoch 1"):
         trainer.epoch()
@@ -307,7 +307,7 @@ def test_an_evaluation_equals_the_networks_and_does_not_change_it(
     trainer = make_trainer(make_network(network, dropout=0.5))
     trainer.epoch()
     before = copy.deepcopy(trainer.state_dict()["network"])
-    images = make_images(1003, seed=4)  # Spans more than two batches.
+    images = make_images(1003, seed=4)  # This takes more than two batches.
     logits, norms = trainer.evaluate(images.inputs)
     assert all(
         torch.equal(value, before[name])
@@ -343,7 +343,8 @@ def test_under_bfloat16_logits_are_fine_grained_float32_and_weights_stay_so(
     assert all(
         parameter.dtype == torch.float32 for parameter in coarse.network.parameters()
     )
-    # Autocast was on, and the difference is within the precision of eight bits.
+    # The results differ, so autocast was on, and the difference is within the precision
+    # of eight bits.
     assert coarse.loss != exact.loss
     assert coarse.loss == pytest.approx(exact.loss, rel=0.05)
 
@@ -354,11 +355,11 @@ Start = Callable[..., tuple[Trainer, Watch]]
 
 
 class Killed(BaseException):
-    """Simulates a kill: no code catches it."""
+    """Simulates a kill, because no code catches it."""
 
 
 class Kills(Callback):
-    """Kills a training once after each of the given epochs."""
+    """Kills a training run once after each of the given epochs."""
 
     kept = ()
 
@@ -378,7 +379,7 @@ def start(
     make_network: Any,
     make_images: Any,
 ) -> Callable[..., tuple[Trainer, Watch]]:
-    """A new training of three epochs and its watch.
+    """A new trainer for three epochs, with the watch that records them.
 
     The network has dropout or batch norm, and images are augmented.
     """
@@ -398,7 +399,7 @@ def start(
 
 
 def content(trainer: Trainer, rows: Any) -> tuple[bytes, str]:
-    """The bytes that a stage would write."""
+    """The bytes that a stage would write for this training run."""
     weights = {
         name: value.contiguous() for name, value in trainer.network.state_dict().items()
     }
@@ -408,7 +409,7 @@ def content(trainer: Trainer, rows: Any) -> tuple[bytes, str]:
 def until_done(
     start: Callable[[], tuple[Trainer, Any]], job: Job, *, kills_first: bool = False
 ) -> tuple[Trainer, Any]:
-    """Train three epochs; a kill after each epoch comes before its checkpoint."""
+    """Train three epochs; each epoch is followed by a kill before its checkpoint."""
     kills = Kills({1, 2, 3})
     while True:
         trainer, callback = start()

@@ -1,4 +1,4 @@
-"""Training records equal loops over samples, autograd, and the metrics."""
+"""Records of training equal loops over samples, autograd, and the metrics."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -123,8 +123,8 @@ def test_if_a_loss_couples_samples_their_shares_add_up_to_its_gradient() -> None
 
 
 def test_scaled_epochs_by_hand() -> None:
-    # Figure 3's epochs in a training of a tenth of the length, and in one of two
-    # epochs, where several of them become the first.
+    # These are Figure 3's epochs in a training run of a tenth of the length, and in one
+    # of two epochs, where several of them become the first epoch.
     assert scaled_epochs([10, 100, 200], 35, 350) == {1, 10, 20}
     assert scaled_epochs([10, 100, 200, 350], 2, 350) == {1, 2}
 
@@ -180,8 +180,8 @@ def test_close_looks_are_at_the_training_images_after_their_epochs(
     assert {row["epoch"] for row in watch.reliability} == {2, 3}
     assert sum(row["count"] for row in watch.gradient_norms) == 15
     assert sum(row["count"] for row in watch.reliability) == 30
-    # Epoch two of three corresponds to epoch four of six, so the second gamma is in
-    # use.
+    # Epoch two of three corresponds to epoch four of the six planned, so the second
+    # gamma is in use.
     again = make_trainer(
         "resnet",
         objective=make_loss("focal", {"gamma": 5.0}),
@@ -238,7 +238,7 @@ def norm(tensors: Iterable[Tensor]) -> float:
     )
 
 
-# Without clipping, the norms differ between batches.
+# Without clipping, the batches' gradients have different norms.
 @pytest.mark.parametrize("clip_norm", [0.5, None])
 def test_norms_equal_loops_over_numbers(
     make_trainer: Callable[..., Trainer], make_images: Any, clip_norm: float | None

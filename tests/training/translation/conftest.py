@@ -1,4 +1,4 @@
-"""A small vocabulary, and networks of that size with random weights."""
+"""A small vocabulary, and networks for that vocabulary with random weights."""
 
 from collections.abc import Callable
 
@@ -63,7 +63,7 @@ def recipe() -> Recipe:
 
 @pytest.fixture
 def make(vocabulary: Vocabulary) -> Callable[..., TranslationTransformer]:
-    """A narrow network without dropout; arguments replace sizes and the seed."""
+    """A narrow network without dropout; arguments change sizes and the seed."""
 
     def network(**changes: object) -> TranslationTransformer:
         sizes = {

@@ -1,4 +1,4 @@
-"""The Transformer ignores padding and later tokens; its loss by hand, token scores."""
+"""The Transformer ignores padding and later tokens; loss and scores are by hand."""
 
 import math
 from collections.abc import Callable
@@ -86,7 +86,7 @@ def test_no_place_sees_the_tokens_after_it_and_every_place_sees_the_source(
 def test_one_matrix_embeds_and_classifies_and_the_base_model_has_the_printed_size() -> (
     None
 ):
-    # Vaswani et al., Table 3, give 65 million parameters with 37,000 pieces.
+    # Table 3 of Vaswani et al. gives 65 million parameters, for 37,000 word pieces.
     with torch.device("meta"):
         network = TranslationTransformer(
             37_000, Transformer(width=512, heads=8, layers=6, inner=2048, dropout=0.1)
@@ -114,7 +114,7 @@ LOSSES = {
 
 @pytest.fixture
 def trainer(make: Make, pairs: SentencePairs, recipe: Recipe) -> Callable[..., Trainer]:
-    """A trainer with a given loss; other arguments replace recipe values."""
+    """A trainer with a given loss; other arguments change values of the recipe."""
 
     def start(
         loss: str = "cross_entropy",

@@ -1,4 +1,4 @@
-"""Batches of sentence pairs: teacher forcing, every pair once, similar lengths."""
+"""Batches of pairs have every pair once and similar lengths; teacher forcing."""
 
 import pytest
 import torch
@@ -17,7 +17,7 @@ from softmax_temperature.training.translation.sentences import (
 
 
 def of(*lengths: tuple[int, int]) -> SentencePairs:
-    """Pairs with these lengths (including END), whose tokens are 10, 11, ..."""
+    """Pairs with these lengths, including END; the tokens are 10, 11, ..."""
     sides = ([[*range(10, 9 + pair[side]), END] for pair in lengths] for side in (0, 1))
     return SentencePairs(*map(Ragged.of, sides), "train")
 

@@ -1,4 +1,4 @@
-"""BLEU equals sacrebleu's; streaming does not change the calibration."""
+"""BLEU equals sacrebleu's; streaming does not change calibration errors."""
 
 import re
 import subprocess
@@ -86,14 +86,15 @@ def test_the_best_temperature_is_that_of_temperature_scaling(
     tokens: tuple[torch.Tensor, torch.Tensor],
 ) -> None:
     fitted = fit_temperature(*tokens, criterion="ece")
-    # Temperatures between the grid's are also computed, but never chosen.
+    # Values are also computed at temperatures between those of the grid, which are
+    # never chosen.
     rows = calibration_by_temperature(
         [tokens], sorted({*TEMPERATURE_GRID, *(t + 0.05 for t in TEMPERATURE_GRID)})
     )
     validation = [{"split": "validation", **row} for row in rows]
     assert best_temperature(validation) == fitted.temperature
     assert 1.4 < fitted.temperature < 2.1
-    # Among equally good temperatures, the first is chosen.
+    # Of equally good temperatures, the first is chosen.
     flat = [
         {"split": "validation", "temperature": at, "ece": 0.1 + (at < 0.5)}
         for at in TEMPERATURE_GRID

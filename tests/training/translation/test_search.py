@@ -1,4 +1,4 @@
-"""Beam search equals an exhaustive search, and uses the teacher-forced network."""
+"""Beam search equals an exhaustive search, and scores as teacher forcing does."""
 
 from collections.abc import Callable
 from itertools import product
@@ -26,7 +26,7 @@ LONGEST = 4
 
 
 def made_up(seed: int, scale: float = 2.0) -> Step:
-    """A random model whose logits depend on the whole prefix and on the sentence."""
+    """A random model, whose logits depend on the whole prefix and on the sentence."""
 
     def step(prefixes: Tensor, sentences: Tensor) -> Tensor:
         rows = []
@@ -105,8 +105,7 @@ def test_padding_and_start_are_never_chosen_and_a_decided_search_stops() -> None
 
 
 Make = Callable[..., TranslationTransformer]
-# An untrained network would return empty translations if long translations were not
-# favoured.
+# If long translations were not favoured, an untrained network would return empty ones.
 SEARCH = BeamSearch(beam=3, length_penalty=4.0, extra_length=2, sentences=64)
 
 
@@ -118,7 +117,7 @@ def test_translations_equal_those_of_the_teacher_forced_network(
 
     @torch.no_grad()
     def step(prefixes: torch.Tensor, sentences: torch.Tensor) -> torch.Tensor:
-        """Last logits of each prefix, computed one at a time as in training."""
+        """The last logits of each prefix, computed one prefix at a time, as in training."""
         rows = []
         for prefix, sentence in zip(prefixes, sentences, strict=True):
             source = pairs.sources.padded(sentence[None])[0]

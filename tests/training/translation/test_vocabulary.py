@@ -1,4 +1,4 @@
-"""Word pieces come from training sentences in any order, and decode to the text."""
+"""Word pieces do not depend on the sentences' order, and decode to the text."""
 
 import pytest
 
