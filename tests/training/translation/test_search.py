@@ -117,7 +117,7 @@ def test_translations_equal_those_of_the_teacher_forced_network(
 
     @torch.no_grad()
     def step(prefixes: torch.Tensor, sentences: torch.Tensor) -> torch.Tensor:
-        """The last logits of each prefix, computed one prefix at a time, as in training."""
+        """The last logits of each prefix, computed prefix by prefix as in training."""
         rows = []
         for prefix, sentence in zip(prefixes, sentences, strict=True):
             source = pairs.sources.padded(sentence[None])[0]
