@@ -578,7 +578,7 @@ def sweep(
 def sweeps(
     generator: np.random.Generator, *, best: Sequence[int] = (), confirm: int = 0
 ) -> Runs:
-    """Made-up sweeps of three architectures on the same data."""
+    """Sweeps of three architectures on the same data."""
     peaks = [*best, *[None] * 3][:3]
     rows = []
     for net, peak in enumerate(peaks):
