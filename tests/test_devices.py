@@ -115,7 +115,7 @@ def without_dropout(training: Training) -> Training:
     return training
 
 
-# ---- trainings
+# ---- training runs
 
 TRAININGS: dict[str, tuple[Callable[..., Training], int]] = {
     # The function that builds the training run, and the number of waits that the run's

@@ -202,7 +202,7 @@ def test_small_batches_are_judged_together(size: int, form: str) -> None:
     for call in (serve, loss):
         with pytest.raises(ValueError, match=REFUSED):
             feed(call, FORMS[form])
-    # Logits of the same batches pass, and leave no rows behind.
+    # Logits in the same batches pass, and no rows are kept for a later check.
     loss = losses.FocalLoss()
     wrapped = fitted().wrap(Network())
     feed(serve, logits())

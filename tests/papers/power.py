@@ -1,7 +1,7 @@
 """Simulates how often a claim holds by its criterion.
 
-Values are drawn with the covariance of the measured values, so trainings that share
-data, network and seed stay dependent across schedules and arms.
+Values are drawn with the covariance of the measured values, so runs that share data,
+network and seed stay dependent across schedules and arms.
 """
 
 from collections.abc import Mapping, Sequence

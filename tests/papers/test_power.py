@@ -399,7 +399,7 @@ class Sweeps:
     """The judged runs of some sweeps, whose numbers can be replaced.
 
     Attributes:
-        runs: The trainings, with one value of each of `NUMBERS`.
+        runs: The training runs, with one value of each of `NUMBERS`.
         columns: For each sweep, the rows of its values in `runs.measurements`, shape
             (seeds, inverse temperatures × numbers).
     """

@@ -203,8 +203,8 @@ def test_every_epoch_has_its_own_order_which_the_seed_decides(
     assert rows == [batch for epoch in expected for batch in epoch]
     assert len({tuple(map(tuple, epoch)) for epoch in expected}) == 3
     assert rows_of(make_trainer, make_images(21), seed=6)[:2] != expected[0]
-    # The order does not depend on augmentation, network or learning rate, so trainings
-    # that differ in these can be paired.
+    # The order does not depend on augmentation, network or learning rate, so training
+    # runs that differ in these can be paired.
     assert (
         rows_of(
             make_trainer, make_images(21), seed=5, network="resnet", flip=True, lr=0.001

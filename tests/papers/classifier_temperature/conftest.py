@@ -116,7 +116,7 @@ def _add_pairs(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _add_rescaling(rows: list[dict[str, Any]], values: list[dict[str, Any]]) -> None:
-    """Add trainings in which the rescaled loss with SGD gains at least 5 points.
+    """Add runs in which the rescaled loss with SGD gains at least 5 points.
 
     The gains are in the upper half of the inverse temperatures.
     """

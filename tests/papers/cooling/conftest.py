@@ -356,7 +356,7 @@ def measured_anew(
 ) -> Runs:
     """The study with the values of one metric changed for some runs.
 
-    A function computes the new values from the rows.
+    `change` computes the new values from the metric's rows.
     """
     rows = runs.measurements
     chosen = rows["run"].isin(runs.select(which).index) & (rows["metric"] == metric)
