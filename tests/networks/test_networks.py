@@ -82,13 +82,14 @@ def test_images_are_independent_and_every_parameter_has_a_gradient(name: str) ->
 
 # Numbers of parameters and of layers, without projections.
 SIZES: dict[str, tuple[str, dict[str, Any], int, int]] = {
-    # These are the counts of the widely used ports to PyTorch.
+    # These are the counts of the widely used PyTorch versions of these networks.
     "resnet50": ("bottleneck_resnet", {}, 23_520_842, 50),
     "resnet110": ("bottleneck_resnet", {"blocks": (3, 4, 26, 3)}, 45_864_522, 110),
     "resnet20": ("cifar_resnet", {"blocks": 3}, 269_722, 20),
     "resnet110-classic": ("cifar_resnet", {"blocks": 18}, 1_727_962, 110),
     "densenet121": ("densenet", {}, 6_956_298, 121),
-    # The ports call this network WRN-28; without counting projections, its depth is 26.
+    # The PyTorch versions call this network WRN-28; without counting projections, its
+    # depth is 26.
     "wide-28-10": ("wide_resnet", {"depth": 28}, 36_479_194, 26),
     "wide-26-10": ("wide_resnet", {"depth": 26}, 36_479_194, 26),
     # Each projection is followed by a batch norm, and the last stage is not.

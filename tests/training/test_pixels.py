@@ -1,4 +1,4 @@
-"""With pixel labels, loss, logits, scores and Cooling equal slower versions."""
+"""For pixel labels, loss, logits, scores and Cooling equal plain computations."""
 
 import copy
 from collections.abc import Callable

@@ -181,7 +181,7 @@ def _other_sets(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
 
 
 def _samples(experiment: str, arm: str, seed: int) -> dict[str, list[dict[str, Any]]]:
-    """Tables of single samples: training bins, curves, and the first seed's predictions."""
+    """Tables per sample: training bins, curves, and predictions of the first seed."""
     if experiment == MEAN:
         return {}
     return {
