@@ -69,7 +69,7 @@ def test_another_kind_of_processor_is_named_where_numbers_differ(
         "Not comparable bit by bit, because they ran on AVX512 and AVX2: 2 of "
         "4 files are equal byte for byte; 1 verdict differs."
     )
-    assert reason.startswith("  Kinds of processors round differently")
+    assert reason.startswith("  Different kinds of processors")
     assert verdict == "  verdict differs: helps: holds and inconclusive"
 
 

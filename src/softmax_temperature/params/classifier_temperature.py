@@ -16,7 +16,7 @@ class Share(Section):
 
 
 class GridTraining(Section):
-    """Trainings of a cosine classifier, one per inverse temperature of a grid."""
+    """Settings for training cosine classifiers, one per inverse temperature."""
 
     inverse_temperatures: list[PositiveFloat]
     epochs: PositiveInt
@@ -28,13 +28,13 @@ class GridTraining(Section):
 
 
 class Search(GridTraining):
-    """The grid of sections 4.1 and 4.3; `select_on` names the split of its optimum."""
+    """The search of sections 4.1 and 4.3; the split `select_on` decides on the best."""
 
     select_on: Literal["test", "validation"]
 
 
 class Rescaling(Section):
-    """Figure 2: plain and rescaled cross-entropy, with SGD and Adam."""
+    """Settings for Figure 2: plain and rescaled cross-entropy, with SGD and Adam."""
 
     dataset: Name
     backbone: Name

@@ -31,8 +31,8 @@ class Network(Section):
     """A network that is trained from scratch.
 
     `architecture` names it, and `arguments` go to its constructor. `gpu_share` is the
-    part of a GPU that its training fills, 1 for a large network; null means one of
-    `workers` equal parts. It changes no result and no cell's fingerprint.
+    fraction of a GPU that training it fills, 1 for a large network; null means
+    1 / `workers`. It changes neither results nor fingerprints.
     """
 
     architecture: NetworkName

@@ -1,4 +1,4 @@
-"""The section notebooks: the contents of executed notebooks, and nothing else."""
+"""The section `notebooks`, which affects only the contents of executed notebooks."""
 
 from typing import Annotated
 

@@ -18,13 +18,13 @@ class Evidence(NamedTuple):
     """The numbers of a report that determine the advice; errors are fractions.
 
     Attributes:
-        temperature: The temperature by likelihood.
-        low: Lower end of its 90 % interval.
-        high: Upper end of its 90 % interval.
-        before: ECE of the undivided logits.
+        temperature: The temperature that minimises the NLL.
+        low: Lower end of the temperature's 90 % interval.
+        high: Upper end of the temperature's 90 % interval.
+        before: ECE of the unscaled logits.
         after: ECE of the logits divided by the temperature.
         change: 90 % interval of the change in true ECE due to scaling.
-        noise_floor: Mean ECE of a calibrated model on the same number of rows.
+        noise_floor: Mean ECE of a perfectly calibrated model on as many rows.
     """
 
     temperature: float

@@ -1,4 +1,4 @@
-"""Users' arrays, read from files by name, and checked."""
+"""Read users' arrays from files by name, and check them."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -60,8 +60,8 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
 def sample_logits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Logits (1500, 10) and labels (1500,) of an overconfident classifier of digits.
 
-    It is a logistic regression with little regularisation, trained on the first 297 of
-    scikit-learn's digits and evaluated on the other 1,500.
+    The classifier is a logistic regression with little regularisation, trained on the
+    first 297 of scikit-learn's digits and evaluated on the other 1,500.
 
     Examples:
         >>> logits, labels = sample_logits()
@@ -109,7 +109,7 @@ def read_rows(
         other: Name of the other rows, "validation" or "test".
         other_path: File of the other rows. If None, the other rows are read from the
             first file, if it has arrays such as `test_embeddings` and `test_labels`.
-            Only one of the two files may have the other rows.
+            Only one of the two files may hold other rows.
         other_labels: File of the other rows' labels.
         columns: Names and patterns of the classes' columns in tables.
 
@@ -178,8 +178,9 @@ def read_arrays(
 ) -> Arrays:
     """The arrays of a file by name.
 
-    The module `tables` selects the columns of a table. If a file has one unnamed array,
-    it is taken as the only required array, or else as the matrix.
+    The module `tables` selects the columns of a table. If a file holds one array
+    without a name, it is taken as the required array if only one is required, and
+    otherwise as the matrix.
     """
     content = read_content(path)
     if path.suffix.lower() in TABLE_ENDINGS:
@@ -209,7 +210,7 @@ def read_arrays(
 
 
 def _by_name(content: Any, unnamed: str) -> Arrays:
-    """The arrays of a file's content; a single one is called `unnamed`."""
+    """The arrays in a file's content; `unnamed` is the name for one without a name."""
     if isinstance(content, Tensor | np.ndarray):
         return {unnamed: as_numpy(content)}
     if not isinstance(content, dict):
@@ -222,10 +223,11 @@ def _by_name(content: Any, unnamed: str) -> Arrays:
 
 
 def _other_name(name: str, arrays: Arrays, path: Path) -> str | None:
-    """Another name that a file uses for a required array."""
+    """The other name under which a file holds a required array, or None."""
     others = [other for other in OTHER_NAMES[name] if other in arrays]
     if name == "probs" and not others:
-        # Probabilities are often saved under a name for logits, so check the values.
+        # Probabilities are often saved under a name for logits. Later checks look at
+        # the values.
         logits = ("logits", *OTHER_NAMES["logits"])
         others = [other for other in logits if other in arrays]
     if len(others) > 1:
@@ -323,17 +325,17 @@ def _dense(tensor: Tensor) -> Tensor:
     """A tensor on the CPU, of a type and layout that NumPy supports."""
     check_dense(tensor)
     tensor = tensor.detach().cpu()
-    # NumPy has neither bfloat16 nor types of eight bits.
+    # NumPy has neither bfloat16 nor 8-bit floating-point types.
     narrow = tensor.is_floating_point() and tensor.dtype.itemsize < 4
     narrow = narrow and tensor.dtype != torch.float16
     return tensor.float() if narrow else tensor
 
 
 def check_frame(values: Any, labels: Any, name: str) -> None:
-    """Refuse a data frame whose columns or rows do not form a matrix.
+    """Refuse a data frame with wrong or unordered columns, or with reordered labels.
 
-    Its columns may have any names except the name of a label. Either all of them are
-    numbered, in ascending order, or none.
+    Column names must be unique, and none may be a name for labels. Either all columns
+    are numbered, in ascending order, or none is.
     """
     columns = _column_names(values)
     if columns is None:
@@ -369,12 +371,12 @@ def check_frame(values: Any, labels: Any, name: str) -> None:
 
 
 def check_same_columns(values: Any, others: Any, name: str) -> None:
-    """Refuse two data frames of classes whose columns or their order differ.
+    """Refuse two data frames whose columns have different names or orders.
 
     Args:
         values: The first data frame, or an object without column names.
         others: The second data frame, or an object without column names.
-        name: Name of the second, for messages.
+        name: Name of the second data frame, for messages.
     """
     columns = _column_names(values)
     found = _column_names(others)
@@ -390,7 +392,7 @@ def check_same_columns(values: Any, others: Any, name: str) -> None:
 def _column_names(values: Any) -> list[str] | None:
     """Names of a data frame's columns; None for other values.
 
-    Data frames may come from pandas or polars, or be Arrow tables and batches.
+    Data frames may be from pandas or polars, or be Arrow tables or record batches.
     """
     names = getattr(values, "column_names", None)
     is_frame = type(values).__name__ == "DataFrame"
@@ -441,11 +443,11 @@ def check_other_rows(
 
 
 def _keys_of_single_rows(table: Tensor) -> Tensor:
-    """A number, int64, for each row that occurs once in a table (n, dim).
+    """An int64 number for each row that occurs exactly once in a table (n, dim).
 
-    Equal rows have equal numbers. Two different rows have different numbers, except
-    with probability 2^-64. A row's number is the sum, modulo 2^64, of its entries times
-    random factors.
+    Equal rows have equal numbers. Two different rows have equal numbers only by chance,
+    which is rare. A row's number is the sum, modulo 2^64, of the bits of its entries
+    (as float32) times random factors.
     """
     factors = torch.from_numpy(
         np.random.default_rng(0).integers(-(2**63), 2**63, table.shape[1])
@@ -467,17 +469,17 @@ def split_rows(
     *,
     every_class: bool = False,
 ) -> tuple[Rows, Rows]:
-    """Split rows at random into a rest and a fraction, stratified by class.
+    """Split off a random fraction of the rows, stratified by class.
 
     Args:
         rows: Values and labels.
-        fraction: Fraction of the second part.
+        fraction: Fraction of the rows to split off.
         generator: Source of randomness.
-        every_class: Whether the first part keeps at least one row of each class, for
-            fractions up to a half; a class of one row is then not split.
+        every_class: Whether the remaining rows keep at least one row of each class, for
+            fractions up to a half; the only row of a class is then never split off.
 
     Returns:
-        The rest, and the fraction.
+        The remaining rows, and the rows split off.
     """
     labels = rows[1].numpy()
     drawn = np.ones(len(labels), dtype=np.bool_)
@@ -504,8 +506,9 @@ def checked_logits(
         name: Prefix of the arguments' names in messages.
 
     Returns:
-        Logits (n, classes), float32 if given as such and otherwise float64, possibly
-        sharing memory with the input; and labels (n,), int64.
+        Logits (n, classes) and labels (n,), int64. Logits given as floating-point
+        numbers of at most 32 bits become float32, and all other input float64. The
+        logits may share memory with the input.
 
     Raises:
         ValueError: If an array is malformed, or does not look like its kind.
@@ -660,9 +663,9 @@ def _refuse_void_labels(
 
 
 def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
-    """Logits or probabilities as a finite table, (n, classes) or (n, 1).
+    """Logits or probabilities as a table, (n, classes) or (n, 1), without NaN or inf.
 
-    It is float32 or float64, and copied only if necessary.
+    Entries may be -inf. The table is float32 or float64, and copied only if necessary.
     """
     if values.dtype.kind not in "fiu" or values.ndim not in (1, 2) or not values.size:
         remedy = "Give one row per sample and one column per class."
@@ -680,7 +683,7 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
     dtype = np.float32 if narrow else np.float64
     # torch requires contiguous rows, and warns about read-only arrays.
     table = np.require(values.reshape(len(values), -1), dtype, ["C", "W"])
-    # The largest number of a row is not finite if one of its numbers is NaN or inf.
+    # The maximum of a row is NaN or inf if one of its numbers is.
     largest = table.max(axis=1)
     wrong = np.flatnonzero(np.isnan(largest) | np.isposinf(largest))
     if len(wrong):
@@ -794,7 +797,7 @@ def _were_float32(array: NDArray[Any]) -> bool:
 
 
 def _prob_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """A float64 copy of probabilities, (n, classes); (n, 1) are of class 1."""
+    """A float64 copy of probabilities, (n, classes); input (n, 1) is for class 1."""
     exact = values.astype(np.float64)
     if exact.shape[1] == 1:
         exact = np.hstack([1 - exact, exact])

@@ -86,7 +86,7 @@ TOP = 5
 
 
 class ScaledLogits(Mapping[str, Tensor]):
-    """Logits (n, classes) per arm in float64, divided by its temperature on access.
+    """Logits (n, classes) by arm, divided by its temperature on access, in float64.
 
     A language model's logits are too large to keep a copy for every arm.
     """
@@ -117,7 +117,7 @@ class CalibrationReport:
     Attributes:
         data: The report as JSON values, in fractions and nats: `temperature` by
             criterion (temperature, value, at_bound, separable; for "nll" also low and
-            high, which is None if infinite), `metrics` (before, nll, ece),
+            high, None if infinite or not defined), `metrics` (before, nll, ece),
             `differences` (nll minus before), `rows`, `settings`, `advice` ("scale" or
             "leave" the logits), and `verdict`, the advice as a sentence.
         logits: Logits of the reported rows by arm: before, nll, ece.
@@ -130,11 +130,11 @@ class CalibrationReport:
 
     @property
     def temperature(self) -> float:
-        """The temperature by likelihood, which divides the logits."""
+        """The temperature that minimises the NLL; divide the logits by it."""
         return float(self.data["temperature"]["nll"]["temperature"])
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per metric: value, low, high of each arm, in fractions and nats."""
+        """A row per metric: each arm's value, low and high, in fractions and nats."""
         import pandas as pd
 
         columns = {}
@@ -194,7 +194,7 @@ class CalibrationReport:
         return f"T = {three_digits(fit['temperature'])}{bound}, by {arm.upper()}"
 
     def origin(self) -> str:
-        """A sentence about the fitted rows and the reported rows."""
+        """A sentence that says which rows the temperature and the metrics use."""
         fitted = f"{self.data['rows']['fitted']:,}"
         reported = f"{self.data['rows']['reported']:,}"
         fit_on = self.data["settings"]["fit_on"]
@@ -274,7 +274,7 @@ def calibrate(
             in its row.
         labels: True classes, shape (n,), whole numbers; or one-hot, shape (n, classes);
             or maps, shape (n, height, width).
-        kind: "logits", or "probs" for probabilities, whose logarithms scale the same.
+        kind: "logits", or "probs" for probabilities, whose logarithms serve as logits.
         validation: Logits and labels to fit the temperature on.
         fit_on: Used without validation rows: "half" fits on a random half of the rows
             (of the images, if pixels are classified) and reports on the other; "all"
@@ -285,8 +285,8 @@ def calibrate(
         ignore_index: Label of rows and pixels without a class, which are left out.
 
     Raises:
-        ValueError: If an array or an option is malformed, all labels to fit on have one
-            class, or probabilities are passed as logits.
+        ValueError: If an array or an option is malformed, all rows to fit on have the
+            same label, or probabilities are passed as logits.
 
     Examples:
         >>> from softmax_temperature import sample_logits
@@ -378,7 +378,7 @@ def calibrate_files(
     html: Path | None = None,
     **options: Any,
 ) -> CalibrationReport:
-    """Call `calibrate` with the arrays of files, and write the report.
+    """Call `calibrate` with arrays read from files, and write the report.
 
     Args:
         logits: File of the logits; see `arrays.read_rows` for the formats.
@@ -472,7 +472,7 @@ def _check_places(output: Path, html: Path | None, inputs: Sequence[Path]) -> No
 def _threads_for(numbers: int) -> Iterator[None]:
     """Use one thread if there are few numbers.
 
-    Starting more threads would take longer than they save.
+    Starting more threads would cost more time than it saves.
     """
     threads = torch.get_num_threads()
     if numbers < SMALL:

@@ -1,7 +1,7 @@
-"""The command `softmax-temperature`: tools for users' own data, and for the pipeline.
+"""The command `softmax-temperature`: tools for users' own data and for the pipeline.
 
-Commands are in the order of use, which is also their order in `--help`. Each imports
-its modules when it is called, so that `--help` does not wait for torch.
+Commands are in the order in which they are used, which is also their order in `--help`.
+Each imports its modules when it is called, so that `--help` does not wait for torch.
 """
 
 import atexit
@@ -238,7 +238,7 @@ def suggest(
     ] = None,
     columns: Columns = "",
     verify: Annotated[
-        bool, typer.Option("--verify", help="Also search the best value, and compare.")
+        bool, typer.Option("--verify", help="Also search for the best value.")
     ] = False,
     epochs: Annotated[
         int | None,
@@ -380,7 +380,7 @@ def scorecard(
         Path | None,
         typer.Option(
             exists=True,
-            help="Write it as tables into this Markdown file, as docs/scorecard.md.",
+            help="Write the tables into this Markdown file, such as docs/scorecard.md.",
         ),
     ] = None,
 ) -> None:
@@ -471,8 +471,8 @@ def compare(
 ) -> None:
     """Check whether the results in this folder equal a commit's.
 
-    Counts the files that are equal, and names the largest relative difference of a
-    number and every verdict that differs. Exits with 1 if it is not a reproduction.
+    Counts the files that are equal, and names the largest relative difference between
+    numbers and every verdict that differs. Exits with 1 if results are not reproduced.
     """
     from softmax_temperature.params import read_params
     from softmax_temperature.tools import compare as comparing
@@ -543,7 +543,7 @@ def register() -> None:
 
 
 def main() -> None:
-    """Run the command; a user's error is printed on one line and exits with 2."""
+    """Run the command; print a user's error on one line, and exit with 2."""
     print_any_text()
     try:
         sys.exit(app(standalone_mode=False))

@@ -41,8 +41,8 @@ from softmax_temperature.tools.arrays import (
 )
 from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
 
-# Masked classes have infinite logits, so `_check_values` checks values instead of
-# scikit-learn.
+# Masked classes have infinite logits, which scikit-learn would refuse. `_check_values`
+# checks the values instead.
 ARRAYS: dict[str, Any] = {
     "dtype": [np.float64, np.float32],
     "allow_nd": True,
@@ -60,9 +60,9 @@ class TemperatureScaler(
     """Temperature scaling, fitted on held-out logits (focal paper, section 5).
 
     The estimator is both a classifier and a transformer of logits: it can end a
-    pipeline whose other steps return logits. Arrays give arrays and tensors give
-    tensors, in their dtype and on their device. Logits have shape (n, classes), or
-    (n, classes, height, width) where every pixel has a label. A masked class has the
+    pipeline whose other steps return logits. Results are arrays if the logits are an
+    array; for a tensor they are tensors on its device. Logits have shape (n, classes),
+    or (n, classes, height, width) where every pixel has a label. A masked class has the
     logit -inf.
 
     Args:
@@ -72,7 +72,7 @@ class TemperatureScaler(
         ignore_index: Rows and pixels with this label are left out of the fit.
 
     Attributes:
-        temperature_: Divides logits.
+        temperature_: The temperature, by which logits are divided.
         at_bound_: Whether no temperature fits, because the logits separate the labels
             or carry no information about them. `temperature_` is then 1, and `fit`
             warns.
@@ -180,7 +180,7 @@ class TemperatureScaler(
         )
 
     def _validated(self, logits: Any, labels: Any) -> tuple[Any, Any]:
-        """Arrays to fit on, checked as scikit-learn checks them."""
+        """The arrays to fit on, after scikit-learn's checks and ours."""
         if getattr(logits, "ndim", 2) > 2:
             logits = validate_data(self, logits, **ARRAYS)
             _check_values(logits)
@@ -195,7 +195,7 @@ class TemperatureScaler(
         return logits, labels
 
     def _checked(self, logits: Any) -> Any:
-        """Logits to scale, refused if malformed or unlike the fitted logits."""
+        """The logits to scale; refused if malformed, or unlike those in `fit`."""
         check_is_fitted(self)
         _check_scores(logits)
         _check_two_dimensions(logits)
@@ -304,9 +304,9 @@ def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray
 class TemperatureScaled(nn.Module):
     """A network whose logits are divided by a temperature, a scalar buffer.
 
-    It takes the arguments of the network. Logits of another number of classes than the
-    temperature was fitted on raise ValueError; classes are the second dimension, or
-    the last one.
+    It takes the wrapped network's arguments. It raises ValueError if the logits do not
+    have as many classes as the logits that the temperature was fitted on; the classes
+    are the second or the last dimension.
     """
 
     def __init__(

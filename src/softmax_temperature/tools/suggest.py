@@ -58,7 +58,7 @@ class Suggestion:
     suggested one, in percentage points.
 
     Attributes:
-        inverse_temperature: Multiplies the cosines.
+        inverse_temperature: The suggested value, which multiplies the cosines.
         rule: The rule used: "search" after a search, else "heuristic" or "best
             constant", whichever loses less in the study.
         expected_loss: Mean loss over the data sets of the study, each left out of the
@@ -71,8 +71,8 @@ class Suggestion:
         statistics: The 23 statistics of the paper.
         study: Number of pairs and data sets in the study, as text.
         search: Results of the search: `plateau`, `best_accuracy` and `standard_error`
-            (fractions), `test_rows`, `epochs`, and `lost`, the loss by rule on these
-            data. None without a search.
+            (fractions), `test_rows`, `epochs`, and `lost`, the loss by rule on the
+            user's data. None without a search.
     """
 
     inverse_temperature: float
@@ -312,7 +312,7 @@ def searched(
     seed: int,
     device: str,
 ) -> Suggestion:
-    """The suggestion with the best inverse temperature of the paper's grid.
+    """Replace the suggested value with the best one found on the paper's grid.
 
     Cosine classifiers are trained at all values of the grid and at the value of each
     rule. Accuracy is measured on the test rows, or else on a random quarter of the
@@ -325,7 +325,7 @@ def searched(
         epochs: Training epochs.
         lr: Learning rate.
         seed: Seed of the held-out rows and of the training.
-        device: Device of the training.
+        device: Device to train on.
 
     Raises:
         ValueError: If there is no row to measure accuracy on, or training diverges.

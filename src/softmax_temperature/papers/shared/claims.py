@@ -51,7 +51,7 @@ _QUANTITIES = {
 }
 """The quantity behind a claim's number, by claim, if the unit does not say it."""
 _PARTS_IN_WORDS = {"right, sign reversed": "fall of the right ones' NLL"}
-"""The parts of claims whose names a reader cannot guess."""
+"""Words for the parts of claims whose names a reader would not understand."""
 
 Printed = float | Mapping[str, float] | None
 """A printed number, or one for each part, by the part's name."""
@@ -86,7 +86,7 @@ class Criterion:
         )
 
     def row(self, level: float = LEVEL) -> dict[str, Any]:
-        """The criterion's fields of `claims.json`."""
+        """The criterion's fields in `claims.json`."""
         return {
             "criterion": self.sentence(level=level),
             "kind": self.kind,
@@ -303,7 +303,7 @@ def _after_unit(part: str) -> str:
 
 
 def _shown_part(row: Mapping[str, Any]) -> str:
-    """The part whose numbers a row of `claims.json` shows; "" if it has one part."""
+    """The part whose numbers a row shows; "" if the claim has only one part."""
     names = [part["part"] for part in row["parts"]]
     fitting = [name for name in names if row["unit"].endswith(_after_unit(name))]
     # The name of a part within a part may end with the name of another part.
@@ -335,7 +335,7 @@ class JudgedPart:
 def judge_all(
     paper: str, claims: Sequence[Claim], runs: Any, *, profile: str
 ) -> list[dict[str, Any]]:
-    """Judge every claim, in order: the rows of `claims.json`.
+    """Judge every claim, and return the rows of `claims.json`, in order.
 
     Tasks that the paper does not have are pooled only in the profiles in
     `DIRECTIONS_ONLY`.
@@ -603,7 +603,7 @@ def _judged_part(
         name: The name of the part.
         part: The part.
         holds_at: The level at which the part is judged to hold.
-        contradicts_at: The level at which it is judged to contradict the claim.
+        contradicts_at: The level at which the part is judged to contradict the claim.
     """
     ends = part.estimate().ends
     if ends is not None and criterion.excludes(ends):
@@ -846,7 +846,7 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
 
 
 def _counts_text(row: dict[str, Any]) -> str:
-    """The numbers of values and tasks, and the level of the interval."""
+    """The numbers of values and tasks, and the level of the interval, as text."""
     text = f"n = {row['n']} {row['each']}"
     if task_count(row) > 1:
         text += f" of these {task_count(row)} tasks"
@@ -879,7 +879,7 @@ def _qualifiers(row: dict[str, Any], scale: int) -> list[str]:
 
 
 def _in_words(text: str) -> str:
-    """Replace the names of parts in a text by words for readers."""
+    """Replace the names of parts in a text with words for readers."""
     for name, words in _PARTS_IN_WORDS.items():
         text = text.replace(name, words)
     return text
@@ -909,7 +909,7 @@ def _power_text(row: dict[str, Any], scale: float) -> str:
 
 
 def _short(number: float) -> str:
-    """A number with three digits."""
+    """A number as text, with three significant digits."""
     return f"{number:.3g}"
 
 
@@ -929,7 +929,7 @@ def _not_counted(row: dict[str, Any]) -> str:
 def _estimate_text(row: dict[str, Any], scale: int) -> str:
     """A value ± its sd, with its interval; shares have two digits after the point.
 
-    Small numbers get up to two more digits, to show their side of 0.
+    Small numbers get up to two more digits, to show on which side of 0 they lie.
     """
     names = ("value", "sd", "low", "high")
     numbers = {name: scale * row[name] for name in names if row[name] is not None}
