@@ -179,7 +179,7 @@ def recipe_factors(recipe: Recipe) -> dict[str, Any]:
 
 
 def schedule_factor(schedule: Schedule) -> str:
-    """The paper's name of a schedule, from its shape instead of its key."""
+    """The paper's name for a schedule, from its shape instead of its key."""
     if schedule.name == "constant":
         return "none"
     if schedule.name == "steps":
@@ -257,7 +257,7 @@ def _segmentation_run(record: dict[str, Any]) -> MeasuredRun:
 
 
 def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
-    """The pictures to show, of the first seed; none if they are not on this machine.
+    """The first seed's pictures to show; none if they are not on this machine.
 
     Returns:
         `images` (panels, height, width, 3), `labels` and, by mode, predictions (panels,

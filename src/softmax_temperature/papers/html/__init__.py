@@ -71,7 +71,8 @@ _ELSEWHERE = ("Claims", "Deviations")
 _OF_NOTEBOOK = "notebook"
 _HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 _TEX = re.compile(r"(\$\$?)([^$]+)\1")
-# Tags and attributes that Markdown and pandas write; all others are removed.
+# Tags and attributes that Markdown and pandas write. Other tags are escaped, and other
+# attributes removed.
 _TAGS = [
     "a",
     "b",
@@ -378,7 +379,7 @@ def _group_name(cell: dict[str, Any]) -> tuple[str, str]:
 
 
 def content(notebook: nbformat.NotebookNode) -> str:
-    """The text, tables and figures of a notebook as HTML, in its order.
+    """The text, tables and figures of a notebook as HTML, in the notebook's order.
 
     The HTML holds no active content, whatever the notebook holds: every piece is
     sanitised as the last step, and images are decoded and encoded again.
@@ -425,9 +426,9 @@ def _of_output(output: Any, title: str) -> str:
 
 
 def _image(content: str, metadata: dict[str, Any], title: str) -> str:
-    """An image, of the width and with the words in its metadata; empty if not base64.
+    """An image with the width and the text in its metadata; empty if not base64.
 
-    An image without words gets the title of its section as alternative text.
+    The alternative text is the title of the section, followed by that text, if any.
     """
     try:
         pixels = base64.b64decode("".join(content.split()), validate=True)
@@ -468,7 +469,7 @@ def _html(text: str) -> str:
 
 
 def _sanitised(html: str) -> str:
-    """HTML in which all tags and attributes that are not listed are escaped."""
+    """HTML in which unlisted tags are escaped, and unlisted attributes removed."""
     cleaned: str = _SANITIZER.sanitize_html_tags(html)
     return cleaned
 

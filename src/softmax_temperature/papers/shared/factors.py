@@ -127,7 +127,7 @@ def dataset_in(names: Collection[str]) -> Where:
 
 
 def is_part(dataset: str, of: Collection[str]) -> bool:
-    """Whether a data set is one of those in `of`, a part of one, or the whole of one."""
+    """Whether a data set is one of `of`, a part of one, or the whole of one."""
     whole = dataset.partition("-")[0].removesuffix("_all")
     return whole in of
 

@@ -63,7 +63,7 @@ DPI = 160
 """The pixels of a png per inch."""
 PERCENT = 100
 WIDE_GAP = 2
-"""A line ends if the next evaluated epoch is further away than this many usual steps."""
+"""A line ends if the next evaluated epoch is more than this many usual steps away."""
 BLACK = "0.15"
 WARNING = "#b2182b"
 # matplotlib's stubs list every key.
