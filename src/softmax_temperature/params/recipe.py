@@ -21,9 +21,9 @@ class Schedule(Section):
 
     - "steps" multiplies by `factor` at each of the `milestones`.
     - "linear" and "cosine" fall to 0.
-    - "exponential" falls by `factor` in total.
-    - "inverse_square_root" falls with the inverse square root of the epochs, from 1 at
-      the end of the warm-up, which it requires.
+    - "exponential" falls exponentially to `factor`.
+    - "inverse_square_root" falls in proportion to the inverse square root of the
+      epochs, from 1 at the end of the warm-up, which it requires.
 
     Every schedule can have a warm-up, which rises linearly from 0 during the first
     `warmup` epochs.

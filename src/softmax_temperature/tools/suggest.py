@@ -324,7 +324,7 @@ def searched(
         test: Rows to measure accuracy on, or None.
         epochs: Training epochs.
         lr: Learning rate.
-        seed: Seed of the held-out rows and of the training.
+        seed: Seed for holding out rows and for training.
         device: Device to train on.
 
     Raises:

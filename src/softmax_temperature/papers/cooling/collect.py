@@ -126,7 +126,7 @@ def declared_runs(params: Params) -> Iterator[DeclaredRun]:
 def _declared_segmentation(params: Params) -> Iterator[DeclaredRun]:
     section = params.cooling.segmentation
     for mode, seed in section.trainings() if section else ():
-        assert section, "there are trainings"
+        assert section, "only a section declares runs"
         arm = Arm.model_validate({"mode": mode, "factor": section.factor})
         factors = {
             "task": "segmentation",

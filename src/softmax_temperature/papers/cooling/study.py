@@ -43,8 +43,8 @@ cost: device × mode, from benchmarks/results.json: seconds (of one Cooling),
     epoch_seconds, share (of the two), rounds (that the medians are over), size.
 """
 
-# Deviation: our studies of segmentation use CamVid, because we do not have ADE20K, the
-# only data set that the paper segments.
+# Deviation: our studies of segmentation use CamVid, because none of them can train on
+# ADE20K, the only data set that the paper segments.
 DATA = ("cifar10", "cifar100", "ade20k", "camvid")
 """The paper's data sets; a part of one, such as "cifar10-5000", also counts."""
 WHOLE = 45_000
@@ -286,7 +286,7 @@ def growth(runs: Runs) -> pd.DataFrame:
 
 
 def _heating(run: pd.DataFrame) -> pd.DataFrame:
-    """The temperatures `reached` and `kept` after each Cooling of a run's last layer."""
+    """The temperatures `reached` and `kept` at each Cooling of a run's last layer."""
     reached = []
     kept = []
     before = 1.0

@@ -1,6 +1,6 @@
-"""Single changes of the recipe, of a loss, or of the temperature search.
+"""Single changes to the recipe, to a loss, or to the temperature search.
 
-Runs with the change and runs of the main recipe are compared, by loss and seed.
+Runs with a change are compared with runs of the main recipe, paired by loss and seed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _COLUMNS = [
 
 
 def table(runs: Runs) -> pd.DataFrame:
-    """Each change minus the main recipe, as means over the seeds that finished both."""
+    """Changed runs minus the main recipe's: means over seeds that finished both."""
     variants = runs.select(VARIANTS)
     variants = variants.assign(task=variants["variant_of"])
     main = runs.select(MAIN)
@@ -129,7 +129,7 @@ def _beside_main(
 ) -> pd.DataFrame:
     """A metric of the changed runs, and of the main recipe in the column `main`.
 
-    They are paired by loss and seed.
+    Changed runs and the main recipe's runs are paired by loss and seed.
     """
     main = runs.select(MAIN)
     reference = pd.DataFrame(
