@@ -91,7 +91,7 @@ def three_digits(value: float) -> str:
 
 
 def _unlike_one(value: float) -> str:
-    """`three_digits`, or as many as it takes to show that a number is not 1."""
+    """`three_digits`, or more digits if needed to show that a number is not 1."""
     text = three_digits(value)
     decimals = 3
     while float(text.replace(",", "")) == 1 != value and decimals < MOST_DECIMALS:
@@ -101,7 +101,7 @@ def _unlike_one(value: float) -> str:
 
 
 def _points(share: float) -> str:
-    """A change of a fraction in percentage points, with its sign; 0 only for none."""
+    """A change in a fraction, in points, with its sign; "0" only if it is 0."""
     points = 100 * share
-    # One digit of a small number, because its sign decides.
+    # A small number gets one digit, because its sign decides.
     return f"{points:+.1f}" if abs(points) >= 0.05 or not points else f"{points:+.1g}"

@@ -618,7 +618,7 @@ def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
 
 
 def _hold_integers(values: NDArray[Any]) -> bool:
-    """Whether objects or texts are whole numbers."""
+    """Whether an array of objects or texts holds only whole numbers."""
     if values.dtype.kind not in "OSU":
         return False
     try:
@@ -630,9 +630,9 @@ def _hold_integers(values: NDArray[Any]) -> bool:
 def _refuse_void_labels(
     labels: Tensor, classes: int, given: NDArray[Any], name: str
 ) -> None:
-    """Refuse labels outside [0, classes) that are no numbers of classes.
+    """Refuse some labels outside [0, classes), with a remedy for the likely cause.
 
-    They are a mark for rows without a class, -1 for the first of two classes, or
+    The causes are a mark for rows without a class, -1 for the first of two classes, and
     numbers that did not fit their dtype.
 
     Args:
@@ -722,14 +722,15 @@ def _refuse_label_zeros(
     least: NDArray[np.float64],
     name: str,
 ) -> None:
-    """Refuse probabilities that are 0 for a label, unless a few underflowed.
+    """Refuse probabilities that are 0 for a label, unless only a few underflowed.
 
     The logarithm of such a 0 would dominate the fit of the temperature.
 
     Args:
         values: Probabilities, shape (n, classes).
         labels: Shape (n,), int64.
-        least: What replaces a 0, shape (1,) or (classes,); see `_least_probs`.
+        least: The number that replaces a 0, shape (1,) or (classes,); see
+            `_least_probs`.
         name: Name of the argument in messages.
     """
     columns = labels.numpy()
@@ -760,12 +761,12 @@ def _refuse_label_zeros(
 
 
 def _least_probs(probs: Any, *, single: bool) -> NDArray[np.float64]:
-    """What replaces a probability of 0: the smallest number of its dtype.
+    """The number that replaces a probability of 0: the smallest of its dtype.
 
     Args:
         probs: The user's probabilities.
-        single: Whether they are of class 1 of two. Those of class 0 are one minus them,
-            so they are 0 if the others round to 1.
+        single: Whether they are for class 1 of two classes. The probabilities of class
+            0 are then one minus these, and 0 where these round to 1.
 
     Returns:
         Shape (1,), or (2,) for a single column.
@@ -787,7 +788,7 @@ def _least_probs(probs: Any, *, single: bool) -> NDArray[np.float64]:
 
 
 def _were_float32(array: NDArray[Any]) -> bool:
-    """Whether float32 holds all numbers, so that it may have rounded some to 0."""
+    """Whether float32 represents all numbers, and so may have rounded some to 0."""
     with np.errstate(over="ignore"):
         return all(
             bool((piece == piece.astype(np.float32)).all())

@@ -348,7 +348,7 @@ def _check_validation(validation: Any, fit_on: str) -> None:
 
 
 def _check_fitted_classes(fitted: Tensor, reported: Tensor, fit_on: str) -> None:
-    """Refuse labels to fit on that are of one class, and say which labels these are."""
+    """Refuse to fit on labels of a single class, and say which labels these are."""
     low, high = torch.aminmax(fitted)
     if bool(low != high):
         return
@@ -428,7 +428,7 @@ def calibrate_files(
         if path
     }
     with user_data(output, "Choose another place."), warnings.catch_warnings():
-        # The font has no Chinese characters, for instance; the file's name may.
+        # A file's name may have characters that the font lacks, such as Chinese ones.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         write_json(output / "report.json", report.data | {"sources": sources})
         diagram = encoded_untrimmed(report.plot(title=_shown_name(logits)))
@@ -441,12 +441,12 @@ def calibrate_files(
 
 
 def _shown_name(path: Path) -> str:
-    """The name of a file as text in UTF-8; the bytes of some names are not."""
+    """The name of a file as text; bytes that are not UTF-8 are escaped."""
     return os.fsencode(path.name).decode(errors="backslashreplace")
 
 
 def _check_places(output: Path, html: Path | None, inputs: Sequence[Path]) -> None:
-    """Refuse places to write that are files, or are below or among the files read."""
+    """Refuse a file as the folder, places below a file, and a page over an input."""
     for place, name in ((output, "--output"), (html, "--html")):
         if place is None:
             continue

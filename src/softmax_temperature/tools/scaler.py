@@ -239,9 +239,9 @@ def _check_scores(values: Any) -> None:
 
 
 def _check_real(values: Any, name: str) -> None:
-    """Refuse masked entries, which scikit-learn reads, and complex numbers.
+    """Refuse masked entries, which scikit-learn would read, and complex numbers.
 
-    scikit-learn's check of complex numbers prints all of them.
+    scikit-learn's own error for complex numbers prints all of them.
     """
     check_unmasked_entries(values)
     dtype = getattr(values, "dtype", None)

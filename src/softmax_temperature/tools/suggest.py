@@ -255,7 +255,7 @@ def checked_rows(
 
 
 def _class_numbers(labels: NDArray[Any], rows: int, name: str) -> torch.Tensor:
-    """`class_numbers` of labels that are not columns of the embeddings."""
+    """`class_numbers` without scores: embeddings do not have a column per class."""
     shape = labels.shape if labels.ndim == 2 else (rows,)
     return class_numbers(labels, shape, name)
 

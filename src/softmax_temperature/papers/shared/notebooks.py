@@ -60,7 +60,7 @@ from softmax_temperature.runner.errors import InputError
 
 SCREEN_WIDTH = 560  # CSS pixels of a figure as wide as a page
 THIS_STUDY_ALONE = (
-    "The project's verdict of a claim is that of its primary study; see "
+    "The project's verdict on a claim is that of its primary study; see "
     "docs/scorecard.md."
 )
 _COMMON = ("dataset", "network", "embeddings", "differs", "runs", "status")
