@@ -28,7 +28,7 @@ class GridTraining(Section):
 
 
 class Search(GridTraining):
-    """The search of sections 4.1 and 4.3; the split `select_on` decides on the best."""
+    """Settings for the searches of section 4; `select_on` is the split that decides."""
 
     select_on: Literal["test", "validation"]
 
@@ -48,10 +48,10 @@ class Rescaling(Section):
 
 
 class HeuristicSection(Section):
-    """The regression of the best inverse temperature on statistics.
+    """Settings for the regression of the best inverse temperature on statistics.
 
-    Its middle row uses `selected` statistics. Pairs with plateaus above `max_plateau`
-    are treated separately.
+    The middle row of Table 1 uses `selected` statistics. Pairs with plateaus above
+    `max_plateau` are treated separately.
     """
 
     selected: PositiveInt

@@ -127,7 +127,7 @@ class Watching(Section):
 
 
 class Evaluation(Section):
-    """The number of `bootstrap` resamples for intervals, and of test images to show.
+    """Settings for evaluation: `bootstrap` resamples for intervals, and images to show.
 
     `panels` images are shown per task; set it to 0 if they may not be redistributed.
     """
@@ -178,7 +178,7 @@ class Transformer(Section):
 
 
 class BeamSearch(Section):
-    """Beam search for the translations of test sentences, `sentences` at a time.
+    """Settings for beam search on test sentences, `sentences` at a time.
 
     A larger exponent `length_penalty` favours longer translations. A translation may be
     up to `extra_length` tokens longer than its source.

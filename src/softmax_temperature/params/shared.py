@@ -54,7 +54,7 @@ Folder = Annotated[str, AfterValidator(_without_tilde)]
 
 
 class Data(Section):
-    """Sources of data.
+    """Settings for the sources of data.
 
     `root` is the folder with the user's archives; `download` lets torchvision fetch
     missing data sets.

@@ -392,7 +392,7 @@ def _run(task: _Task) -> None:
 
 
 def _link(source: str, target: str) -> None:
-    if Path(source).is_symlink():  # A link to DVC's cache, which may delete files.
+    if Path(source).is_symlink():  # It links to DVC's cache, which may be cleared.
         shutil.copy2(source, target)
         return
     try:

@@ -26,7 +26,7 @@ def reference_to(name: str, table: Mapping[str, str], kind: str) -> str:
 
 
 def implementations(value: Any) -> Iterator[str]:
-    """Yield the classes that a value's sections, also nested ones, refer to."""
+    """Yield the classes to which a value's sections, nested ones included, refer."""
     if isinstance(value, Section):
         yield from value.implementations()
         for _, part in value:

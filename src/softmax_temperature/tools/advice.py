@@ -6,7 +6,7 @@ The text report, the HTML page and the JSON file all take the advice from here.
 import math
 from typing import NamedTuple
 
-# For logits that are no better than chance, or worse.
+# Advice for logits that are no better than chance.
 CHECK_COLUMNS = (
     "Check that column c holds class c, and that larger logits mean more likely."
 )

@@ -543,8 +543,8 @@ def _halves(
         fitted = _rows((images[~half], maps[~half]), kind, ignore_index)
         reported = _rows((images[half], maps[half]), kind, ignore_index)
         return fitted, reported
-    # Passing the rows without a name frees them on return; a language model's rows are
-    # large.
+    # Do not name the rows here, so that they are freed on return: a language model's
+    # rows are large.
     return split_rows(_rows((logits, labels), kind, ignore_index), 0.5, generator)
 
 

@@ -144,7 +144,7 @@ def _is_row_of_numbers(cells: Sequence[Any]) -> bool:
         [float(cell) for cell in cells]
     except ValueError:
         return False
-    if any(not isinstance(cell, str) for cell in cells):  # An empty cell has no text.
+    if any(not isinstance(cell, str) for cell in cells):  # Empty cells are NaN.
         return False
     if len(cells) == 1 or not all(cell.isdigit() for cell in cells):
         return True

@@ -71,7 +71,7 @@ def needed(
 
 
 def without_cuda(pins: Iterable[Pin]) -> list[Pin]:
-    """The pins without torch, torchvision and the packages that only CUDA needs."""
+    """The pins without torch, torchvision and packages that only CUDA builds need."""
     return [
         pin for pin in pins if pin.name not in TORCH and not pin.name.startswith(CUDA)
     ]

@@ -340,7 +340,7 @@ class TemperatureScaled(nn.Module):
         return logits / self.temperature
 
     def _check_classes(self, shape: tuple[int, ...]) -> None:
-        """Refuse logits unless they have as many classes as the fitted logits."""
+        """Refuse logits unless they have as many classes as those in `fit`."""
         # A binary classifier may drop the dimension of its only logit.
         squeezed = self._classes == 1 and len(shape) < 2
         known = self._classes is None or squeezed

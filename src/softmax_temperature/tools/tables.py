@@ -1,11 +1,11 @@
 """Columns of users' tables: the label, and the classes in their order.
 
-Columns are chosen by name, never because they are numeric. The label has one of
-`LABEL_NAMES`. The columns of classes (or dimensions) are named by plain numbers, `0`,
-`1`, ..., or by a common prefix and a number, `logit_0`, `logit_1`, ... Numbers count
-from 0 or 1 without a gap, and give the order. A binary classifier has one column, with
-one of `SINGLE_NAMES`. Any other column is refused by name, unless `--columns` lists the
-columns to use.
+Columns are chosen by name, never because they are numeric. The column of labels has one
+of the names in `LABEL_NAMES`. The columns of classes (or dimensions) are named by plain
+numbers, `0`, `1`, ..., or by a common prefix and a number, `logit_0`, `logit_1`, ...
+Numbers count from 0 or 1 without a gap, and give the order. A binary classifier has one
+column, with one of `SINGLE_NAMES`. Any other column is refused by name, unless
+`--columns` lists the columns to use.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ _MARKERS = "osD^vP"
 
 @style()
 def figure_1(runs: Runs) -> Figure:
-    """Draw best accuracies as circles: data sets by classes, backbones by dimension."""
+    """Draw a circle for the best accuracy of each data set (row) with each backbone."""
     table = pairs(runs).sort_values(["dim", "backbone"], kind="stable")
     backbones = table[["backbone", "dim"]].drop_duplicates("backbone")
     datasets = table[["dataset", "n_classes"]].drop_duplicates("dataset")

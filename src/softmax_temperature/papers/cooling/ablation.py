@@ -73,7 +73,7 @@ _HEADINGS = {
     "over_unchanged": "over the main recipe with the same Cooling (points)",
 }
 LINKED = (*_HEADINGS.values(), "seeds")
-"""The columns of `lay_out` that link to cells."""
+"""The columns from `lay_out` whose numbers link to cells."""
 
 
 def table(runs: Runs, *, role: str) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from softmax_temperature.papers.shared.display import (
 )
 
 ROLES = ("ablation", "ours")
-"""The roles of runs that change something."""
+"""The roles of runs that change the recipe or Cooling."""
 
 
 def changes(table: pd.DataFrame, main: pd.DataFrame) -> list[str]:

@@ -1,6 +1,6 @@
 """The sentences of the Cooling paper, as claims.
 
-A run that diverged or got stuck counts as guessing. Runs are compared in pairs that
+A run that diverged or got stuck counts with the accuracy of guessing. Runs are compared in pairs that
 share data set, network, schedule and seed, and start from the same weights.
 """
 
@@ -229,7 +229,7 @@ def _calibration(mode: str) -> Difference:
 
 
 def _against_schedule(schedule: str) -> Difference:
-    """The accuracy of last layer Cooling without a schedule, minus a schedule's alone."""
+    """The accuracy with last layer Cooling alone minus that with a schedule alone."""
     return Difference(
         of=ACCURACY,
         first=LAST_LAYER & NO_SCHEDULE,

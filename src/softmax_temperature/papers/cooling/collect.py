@@ -147,7 +147,7 @@ def _declared_segmentation(params: Params) -> Iterator[DeclaredRun]:
 
 
 def cooling_factors(arm: Arm) -> dict[str, Any]:
-    """The loss and the Cooling of an arm.
+    """The factors of an arm's loss and Cooling.
 
     Settings that the mode does not use are empty.
     """

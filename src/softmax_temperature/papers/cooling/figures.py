@@ -262,8 +262,8 @@ def figure_2(runs: Runs) -> Figure | None:
     One mode cools only the last layer, with factor 0.75; the other redistributes
     periodically, with factor 1.
 
-    The figure shows the first data set and network that has either mode. A plus sign
-    marks the printed epoch if the maximal temperature equals the printed one.
+    The figure shows the first data set and network with runs of either mode. A plus
+    sign marks the printed epoch if the maximal temperature equals the printed one.
     """
     rows = growth(runs)
     if rows.empty:
@@ -498,9 +498,9 @@ def _label_few_decades(axes: Axes) -> None:
 def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
     """Draw images, labels, and the first seed's predictions, one column per image.
 
-    The predictions are without Cooling and with last-layer Cooling, after the last
-    epoch. Each shows its share of correct pixels. Next to a row is the mean IoU of the
-    same weights on all test images.
+    Predictions are from networks trained without Cooling and with last-layer Cooling,
+    after the last epoch. Each shows its share of correct pixels. Next to a row is the
+    mean IoU of the same weights on all test images.
 
     If no network predicts the largest label, that label is taken to mark pixels without
     a class, which are drawn black.

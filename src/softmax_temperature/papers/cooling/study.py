@@ -48,7 +48,7 @@ cost: device × mode, from benchmarks/results.json: seconds (of one Cooling),
 DATA = ("cifar10", "cifar100", "ade20k", "camvid")
 """The paper's data sets; a part of one, such as "cifar10-5000", also counts."""
 WHOLE = 45_000
-"""Number of training images of CIFAR-10 from which a run counts as the paper's own."""
+"""The smallest number of training images with which a CIFAR-10 run is as printed."""
 LIMIT = 100.0
 """Maximal temperature of section 3.2. Figure 2 counts the epochs until it is exceeded.
 """

@@ -44,7 +44,7 @@ _NEVER = "never_redistributed"
 _PRINTED = [PRINTED, f"{PRINTED}_sd", f"{PRINTED}_diverged"]
 _COLUMNS = [*_PRINTED, OURS, f"{OURS}_sd", *SEEDS, _NEVER, DIFFERENCE]
 _DETAILS = r" \(.*|,.*"
-"""The activation and the schedule in a printed model's name."""
+"""Matches the activation and the schedule in a printed model's name."""
 _PAPERS_SEGMENTATION = "ADE20K (256x256)"
 _PAPERS_UNET = "small U-Net ~9M params"
 

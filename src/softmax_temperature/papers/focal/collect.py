@@ -157,7 +157,7 @@ def declared_runs(params: Params) -> Iterator[DeclaredRun]:
 
 
 def declared_classifiers(params: Params) -> Iterator[DeclaredRun]:
-    """The classifiers of the tasks, each with its losses."""
+    """The declared classifiers: every task with each of its losses."""
     section = params.focal
     parameters = {cell.name: cell.parameters for cell in train_focal.cells(params)}
     for name, arm_name, seed in section.trainings():

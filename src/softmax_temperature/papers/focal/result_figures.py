@@ -362,7 +362,7 @@ def _predicted(
 def roc_curves(runs: Runs, experiment: str) -> Figure | None:
     """Draw ROC curves for detecting out-of-distribution samples by entropy.
 
-    Curves and AUROC are means over seeds, before and after scaling.
+    Curves and AUROC, before and after scaling, are means over seeds.
     """
     chosen = finished(runs, TABLE_1_LOSSES, MAIN & where(experiment=experiment))
     curves = of_runs(runs.tables["roc"], chosen)

@@ -76,7 +76,7 @@ OUTLIERS = ("svhn", "gaussian-noise")
 SPLITS = ("train", "validation", "test")
 """The splits of an experiment's data set."""
 EXPERIMENT = ("experiment",)
-"""The factor that defines a task of the claims: a data set with a network and a recipe.
+"""The factor that defines a task in claims: a data set with a network and a recipe.
 """
 EVALUATION_CELL = "evaluation_cell"
 """Column: the cell that evaluated the run; the cell in `cell` trained it."""

@@ -139,37 +139,37 @@ class Criterion:
 
 
 def above(bound: float = 0.0, *, some: bool = False) -> Criterion:
-    """Superiority: greater than a bound."""
+    """The criterion of superiority: above a bound."""
     return Criterion("superiority", low=bound, some=some)
 
 
 def below(bound: float = 0.0) -> Criterion:
-    """Superiority of the smaller number: less than a bound."""
+    """The criterion of superiority of the smaller number: below a bound."""
     return Criterion("superiority", high=bound)
 
 
 def not_worse(margin: float) -> Criterion:
-    """Non-inferiority: above the negative margin."""
+    """The criterion of non-inferiority: above the negative margin."""
     return Criterion("non-inferiority", low=-margin)
 
 
 def not_higher(margin: float) -> Criterion:
-    """Non-superiority: below the margin."""
+    """The criterion of non-superiority: below the margin."""
     return Criterion("non-superiority", high=margin)
 
 
 def equivalent(margin: float) -> Criterion:
-    """Equivalence: within the margin on both sides of 0, by two one-sided tests."""
+    """The criterion of equivalence: within a margin of 0, by two one-sided tests."""
     return within(-margin, margin)
 
 
 def within(low: float, high: float) -> Criterion:
-    """Equivalence to a range: between two values."""
+    """The criterion of equivalence to a range: between two values."""
     return Criterion("equivalence", low, high)
 
 
 def most(share: float = 0.5) -> Criterion:
-    """A majority: a proportion above a bound."""
+    """The criterion of a majority: a proportion above a bound."""
     return Criterion("proportion", low=share)
 
 
@@ -235,7 +235,7 @@ def level_after(looks: int) -> float:
 
 @dataclass(frozen=True)
 class Judged:
-    """The verdict of a study on a claim, with the evidence.
+    """A study's verdict on a claim, with the evidence.
 
     Numbers are None if nothing was measured.
 
@@ -243,21 +243,21 @@ class Judged:
         note: Text for the notes column, with its numbers as fractions.
         n: The number of values behind the interval.
         counted: Plural noun for the values that n counts, such as "seeds"; `each` in
-            the file.
+            `claims.json`.
         counts: The number of values of each part.
         level: The level of the interval.
         parts: The parts of a claim with several parts, each with its own verdict and
             the interval at the level of that verdict.
         not_run: The parts that were not run and are not required by the claim.
         qualifier: Text without which the numbers would mislead, shown wherever they are
-            shown; `remark` in the file.
+            shown; `remark` in `claims.json`.
         detectable: The smallest distance from the bound that the design detects with
             80 % power; for an equivalence, the smallest margin around 0.
         planned: The effect behind `n_for_power`, see `_planned_effect`.
         n_for_power: The smallest n that detects the planned effect with 80 % power.
         unit: The unit of the numbers.
-        part: The part whose numbers are shown; "" for a claim with one part. The file
-            appends it to the unit: "accuracy, FL-3 against FL-2".
+        part: The part whose numbers are shown; "" for a claim with one part. In
+            `claims.json` it is appended to the unit: "accuracy, FL-3 against FL-2".
         note_template: The note with {} for each number.
         note_values: The numbers in the note.
         tasks: The estimate of each task of each part.
@@ -287,7 +287,7 @@ class Judged:
     tasks: list[dict[str, Any]] = field(default_factory=list)
 
     def row(self) -> dict[str, Any]:
-        """The fields of `claims.json`, with the file's names for them."""
+        """The fields of a row of `claims.json`, under the names that they have there."""
         fields = asdict(self)
         fields["each"] = fields.pop("counted")
         fields["remark"] = fields.pop("qualifier")
@@ -298,7 +298,7 @@ class Judged:
 
 
 def _after_unit(part: str) -> str:
-    """The name of the shown part, as the file appends it to the unit."""
+    """The name of the shown part, as `claims.json` appends it to the unit."""
     return f", {part}" if part else ""
 
 
@@ -628,7 +628,7 @@ def _decides(
     contains: Callable[[Ends], bool],
     contradicts: Callable[[Ends], bool],
 ) -> bool:
-    """Whether a part's interval lies in a region, and no task's in the opposite region.
+    """Whether a part's interval lies in a region, and no task's in the opposite one.
 
     Args:
         part: The part.

@@ -143,7 +143,7 @@ def gather(
     """Collect the declared runs, in their order.
 
     Runs whose data or weights are missing here are taken from the rows that another
-    machine recorded. If there are none, the table `NOT_RUN` lists their experiments,
+    machine recorded. If it recorded none, the table `NOT_RUN` lists their experiments,
     one row each, without seeds. It also lists experiments that were declared after
     another machine recorded the study and have not been trained yet.
 
@@ -207,8 +207,8 @@ def _untrained(
 ) -> list[DeclaredRun]:
     """The missing runs of the experiments that lack every seed.
 
-    Experiments that lack only some seeds are not among them. They are an error, because
-    their means would be over fewer seeds than declared.
+    Experiments that lack only some seeds are not among them: `gather` raises an error
+    for these, because their means would be over fewer seeds than declared.
     """
     absent = {run.name for run in missing}
     begun = {_experiment(run) for run in declared if run.name not in absent}

@@ -48,9 +48,9 @@ OWN = "own"
 """Column of `Runs.table`: whether the paper has the run's data set."""
 
 Note = Callable[[Runs, pd.DataFrame], str]
-"""Writes a note from the runs of a study and the rows of the runs behind a contrast."""
+"""A function that writes a note, from a study's runs and the rows behind a contrast."""
 Cells = Callable[[pd.DataFrame], tuple[str, ...]]
-"""Names the cells behind some rows of `Runs.table`."""
+"""A function that names the cells behind some rows of `Runs.table`."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Declared(Contrast):
         note_metrics: Other metrics of the same runs whose values the note gives, by
             their names in the note.
         lost_as: Words for the value that `of` gives to a lost run, if it gives one.
-        note: Writes a note about the runs.
+        note: Function that writes a note about the runs.
         counted: Plural noun for a task's values, such as "seeds".
         left_out: Whether each value comes from a choice or a fit on the other values,
             which widens the interval.
@@ -477,7 +477,7 @@ class Parts(Contrast):
         absent: One reason why parts are missing, to give instead of each part's own
             reason.
         unit_as: The unit, if it differs from the first contrast's.
-        note: Writes a note about the runs.
+        note: Function that writes a note about the runs.
         averaged: Factors over whose values each part is averaged, with all of the
             paper's values. If some values were not run, the row lists the values that
             were run and the values that were not.

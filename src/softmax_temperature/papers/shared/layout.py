@@ -166,7 +166,7 @@ def _with_sd(row: dict[Any, Any], name: str, diverged: bool) -> str:
 
 
 def _counts(columns: dict[str, list[str]]) -> str:
-    """The counts of a line. If they differ, each count names its columns."""
+    """The counts of a line as text; if they differ, each with the columns it is for."""
     texts = list(columns)
     if len(columns) > 1:
         texts = [f"{count}: {', '.join(names)}" for count, names in columns.items()]

@@ -22,7 +22,7 @@ LOST = (DIVERGED, STUCK)
 """The columns of `Runs.table` that say that a run is lost, one per outcome."""
 
 Epochs = Callable[[pd.DataFrame, pd.DataFrame], "pd.Series[float]"]
-"""Reduces a metric's values (run, split, epoch, value) to one value per run.
+"""A function that reduces a metric's values (run, split, epoch, value) to one per run.
 
 The second argument has the rows of `Runs.table`.
 """

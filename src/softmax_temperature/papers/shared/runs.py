@@ -36,8 +36,8 @@ LONG = [*KEYS, "metric", "value"]
 NOT_RUN = "not_run"
 """The table of experiments without runs.
 
-Its columns are their factors and the reason. It exists only if an experiment was not
-run.
+Its columns are the experiments' factors and the reason. It exists only if an experiment
+was not run.
 """
 REASON = "reason"
 DATA_MISSING = "data missing"

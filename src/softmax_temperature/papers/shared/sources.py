@@ -1,8 +1,8 @@
 """Provenance of values: the names of cells, which lead to rows in `records.json`.
 
 Claims, tables and notebooks name the cells behind their values: the stage, then the
-cell's name in it. A name stands for all cells whose names begin with it. The name
-shared by several seeds omits the seed.
+cell's name in it. A name stands for all cells whose names begin with it: for the
+cells of several seeds, the seed is omitted.
 """
 
 import re

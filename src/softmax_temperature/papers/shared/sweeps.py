@@ -243,7 +243,7 @@ class Argmax(Declared):
         }
 
     def without_best(self, runs: Runs) -> dict[str, str]:
-        """The reason why each other group has no best value."""
+        """The groups without a best value, each with the reason."""
         reasons = {
             name: self._why_no_best(table, tried)
             for name, (table, tried) in self._tables(runs).items()

@@ -1,7 +1,7 @@
 """The tables of a paper, made from runs, stored in files, and laid out for readers.
 
 A `Made` table is made by a function. A `Comparison` declares the runs, the metrics, and
-the printed table to compare with. Its columns are, in order: the names of
+the printed table to compare with. A comparison's columns are, in order: the names of
 a value, with our experiment first; `published`, and possibly its `_sd` and `_diverged`;
 `ours`, `ours_sd` and counts of seeds; the difference and remarks; `status` and `cells`.
 Booleans are never missing.
@@ -343,7 +343,7 @@ def _statuses(rows: pd.DataFrame) -> list[str]:
 
 
 def _errors(rows: pd.DataFrame, printed_runs: int | None) -> pd.Series[float]:
-    """The standard error of ours minus the printed value; missing if it is 0."""
+    """The standard error of our value minus the printed one; missing if it is 0."""
     error: pd.Series[float] = rows["ours_sd"] / rows["seeds"] ** 0.5
     if printed_runs:
         ours = rows["ours_sd"] ** 2 / rows["seeds"]

@@ -60,7 +60,7 @@ MEASURED_COLUMNS = {
 """The columns of the measured tables, see `study.MEASURED_TABLES`."""
 EVENTS = (UNIT, TENTH, WHOLE, FIT, LEARNED)
 DYNAMICS = {"network": "real", "linearised": "linearised"}
-"""The model that follows the gradient: its name in the factors, and in the cells."""
+"""The models that follow the gradient: name in the factors, and name in the cells."""
 _FACTS_OF_FLOW = (
     "smooth",
     "parameters",

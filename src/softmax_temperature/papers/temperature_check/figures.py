@@ -360,8 +360,8 @@ def _accuracies_of_norms(axes: Axes, rows: pd.DataFrame) -> None:
         color=HUES[0],
         markersize=3.5,
     )
-    # Use a linear scale below the smallest positive norm, because a pair's logits start
-    # at 0.
+    # Use a linear scale below the smallest positive norm, because the logits of a pair
+    # may start at 0.
     norms = means["initial_logit_norm"]
     positive = norms[norms > 0]
     smallest = float(positive.min()) if len(positive) else 1.0
@@ -422,7 +422,7 @@ def panels_of(
     legend: Sequence[Any] = (),
     **options: Any,
 ) -> tuple[Figure | None, list[tuple[Axes, pd.DataFrame]]]:
-    """A figure, and its panels with the rows to draw there.
+    """A figure, and its panels with the rows to draw in each.
 
     Args:
         groups: The title and the rows of each panel.
