@@ -45,7 +45,7 @@ class Arm(Section):
 class Embeddings(Section):
     """Word vectors in a `file` below data.root (see `data.word_vectors`).
 
-    They are trained with plain gradient steps of size `step`.
+    The vectors are trained with plain gradient steps of size `step`.
     """
 
     file: Annotated[str, Field(min_length=1)]
@@ -159,7 +159,7 @@ class Linear(LinearTraining):
 class Transformer(Section):
     """A Transformer whose encoder and decoder have `layers` layers each.
 
-    Their feed-forward layers have `inner` units.
+    The feed-forward layers have `inner` units.
     """
 
     width: Annotated[int, Field(gt=0, multiple_of=2)]
@@ -218,7 +218,8 @@ class TranslationTask(Section):
 class Translation(TranslationTask):
     """Appendix K: translation with three losses.
 
-    They are cross-entropy, label smoothing (`smoothing`) and focal loss (`gamma`).
+    The losses are cross-entropy, label smoothing (`smoothing`) and focal loss
+    (`gamma`).
     """
 
     smoothing: Fraction

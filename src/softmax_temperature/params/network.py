@@ -32,7 +32,7 @@ class Network(Section):
 
     `architecture` names it, and `arguments` go to its constructor. `gpu_share` is the
     fraction of a GPU that training it fills, 1 for a large network; null means
-    1 / `workers`. It changes neither results nor fingerprints.
+    1 / `workers`. This value changes neither results nor fingerprints.
     """
 
     architecture: NetworkName
@@ -61,8 +61,8 @@ class Backbone(Section):
     - "mean_features": the mean over all positions of the last convolutional map;
     - "output": the network's output.
 
-    Weights from the hub bring their own preprocessing. Arguments that would make the
-    library download weights are refused.
+    Weights from the hub come with their own preprocessing. Arguments that would make
+    the library download weights are refused.
     """
 
     library: Literal["timm", "torchvision", "facenet", "project"]

@@ -106,7 +106,7 @@ class PretrainRecipe(Section):
 class Pretrain(PretrainRecipe):
     """Settings for training the backbones whose `weights` are "pretrain".
 
-    They are trained on glyphs that no other data set uses.
+    These backbones are trained on glyphs that no other data set uses.
     """
 
     classes: PositiveInt

@@ -228,9 +228,9 @@ def run_cells(
 ) -> None:
     """Run a stage's unfinished cells, and publish the results of all its cells.
 
-    `output` then holds one artifact per cell and nothing else. Its path below `data/`
-    names the stage, for seeds and for the work folder; `seed` is the project's seed. If
-    cells fail, CellsFailed is raised and nothing is published.
+    `output` then holds one artifact per cell and nothing else. The path of `output`
+    below `data/` names the stage, for seeds and for the work folder; `seed` is the
+    project's seed. If cells fail, CellsFailed is raised and nothing is published.
     """
     names = [cell.name for cell in cells]
     if len(set(names)) < len(names):

@@ -30,7 +30,8 @@ class UnusableCheckpoint(ArtifactError):
 class Checkpointer:
     """Saves the state of a cell at most every `seconds`.
 
-    It saves less often if saving takes long. If `seconds` is 0, it saves every state.
+    The state is saved less often if saving takes long. If `seconds` is 0, every state
+    is saved.
     """
 
     def __init__(self, path: Path, seconds: float) -> None:

@@ -98,8 +98,8 @@ def _outcome(future: "Future[str | None]") -> str | None:
 def _processes(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
     """Start worker processes, and keep them for later: importing torch takes seconds.
 
-    They are killed if the block raises or is interrupted; the next run resumes their
-    cells from the checkpoints.
+    The processes are killed if the block raises or is interrupted; the next run resumes
+    their cells from the checkpoints.
     """
     try:
         executor = get_reusable_executor(

@@ -1,6 +1,6 @@
 """The errors that programs report without a traceback.
 
-They are wrong input (exit code 2) and failed cells (exit code 1).
+The errors are wrong input (exit code 2) and failed cells (exit code 1).
 """
 
 import difflib

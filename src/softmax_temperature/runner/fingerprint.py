@@ -46,9 +46,9 @@ def import_closure(
 
     The closure includes `module` itself, and the parent packages of its modules. If
     `module` is the project's own (next to params.yaml), the closure also includes the
-    project's other modules that it imports. It leaves out packages that only export
-    names for users, the registry of stages, excluded folders, and imports for type
-    checking.
+    project's other modules that it imports. The closure leaves out packages that only
+    export names for users, the registry of stages, excluded folders, and imports for
+    type checking.
     """
     if not _in_package(module):
         return _closure_of_project_module(module, excluded)

@@ -32,7 +32,7 @@ class Section(BaseModel):
     def implementations(self) -> tuple[str, ...]:
         """Classes that the section names, as "package.module:Class".
 
-        They count as code of the cells that receive the section.
+        These classes count as code of the cells that receive the section.
         """
         return ()
 

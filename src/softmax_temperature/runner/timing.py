@@ -1,7 +1,7 @@
 """The timing of a cell: seconds, device, machine and versions of its run.
 
-It is in the cell's work folder instead of its artifact, because it differs between runs
-with equal results.
+The timing is in the cell's work folder instead of its artifact, because it differs
+between runs with equal results.
 """
 
 from collections.abc import Mapping

@@ -519,9 +519,9 @@ def rejudge(
 ) -> None:
     """Rewrite tables and verdicts from the records in results/.
 
-    Use it after changing a paper's tables or claims. It writes the tables, claims.json
-    and metrics.json in results/PROFILE/PAPER, needs no data/, and prints every verdict
-    that changed. The list of deviations stays as the run wrote it.
+    Use it after changing a paper's tables or claims. This writes the tables,
+    claims.json and metrics.json in results/PROFILE/PAPER, needs no data/, and prints
+    every verdict that changed. The list of deviations stays as the run wrote it.
     """
     from softmax_temperature.tools import verdicts
 

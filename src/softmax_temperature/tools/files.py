@@ -154,8 +154,8 @@ def _is_row_of_numbers(cells: Sequence[Any]) -> bool:
 def _single_column(path: Path) -> pd.DataFrame:
     """Read a table of one column whose first cell, 0, may be the column's number.
 
-    It is the column's number if some other cell is not a whole number, because then the
-    cells cannot be labels. Otherwise it is a value.
+    The 0 is the column's number if some other cell is not a whole number, because then
+    the cells cannot be labels. Otherwise the 0 is a value.
     """
     import pandas as pd
 

@@ -1,6 +1,6 @@
 """Print the lines of requirements.lock that the project needs with some extras.
 
-It runs before anything is installed, so it uses only the standard library:
+The program runs before anything is installed, so it uses only the standard library:
 
     python src/softmax_temperature/tools/locked.py EXTRA...
 

@@ -304,9 +304,9 @@ def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray
 class TemperatureScaled(nn.Module):
     """A network whose logits are divided by a temperature, a scalar buffer.
 
-    It takes the wrapped network's arguments. It raises ValueError if the logits do not
-    have as many classes as the logits that the temperature was fitted on; the classes
-    are the second or the last dimension.
+    The network takes the wrapped network's arguments. It raises ValueError if the
+    logits do not have as many classes as the logits that the temperature was fitted on;
+    the classes are the second or the last dimension.
     """
 
     def __init__(

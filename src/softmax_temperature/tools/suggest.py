@@ -263,7 +263,8 @@ def _class_numbers(labels: NDArray[Any], rows: int, name: str) -> torch.Tensor:
 def _check_directions(embeddings: torch.Tensor) -> None:
     """Refuse embeddings on one line, such as constant rows or single numbers.
 
-    Their cosines are 1 and -1, which no inverse temperature turns into a classifier.
+    Such embeddings have cosines of 1 and -1, which no inverse temperature turns into a
+    classifier.
     """
     units = normalise(embeddings)
     first = units[0]

@@ -175,7 +175,7 @@ def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
 def _with_reference(cooled: pd.DataFrame, without: pd.DataFrame) -> pd.DataFrame:
     """Add to runs with Cooling the column `compared_with`, an experiment without it.
 
-    It is the run's own experiment if that also trains without Cooling, else the main
+    This is the run's own experiment if that also trains without Cooling, else the main
     recipe's experiment, or "" if there is neither.
     """
     own = without[["experiment", *_PLACE]].drop_duplicates()

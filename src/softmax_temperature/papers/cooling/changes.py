@@ -53,7 +53,7 @@ def _main_of(run: pd.Series[Any], main: pd.DataFrame) -> pd.DataFrame:
 def change(run: pd.Series[Any], main: pd.DataFrame) -> str:
     """The change in one run, compared with the main runs of its task.
 
-    It is a change to the recipe or, if there is none, to Cooling.
+    The change is to the recipe or, if the recipe is the same, to Cooling.
     """
     if main.empty:
         return "no main recipe to compare with"

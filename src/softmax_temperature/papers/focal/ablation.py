@@ -162,7 +162,7 @@ def _known_together(cells: pd.Series[str]) -> str:
 def lay_out(table: pd.DataFrame) -> pd.DataFrame:
     """Lay out the table for readers, with cells such as "main → changed (± sd)".
 
-    It has one row per change and loss, and one column per metric.
+    The result has one row per change and loss, and one column per metric.
     """
     keys = ["dataset", "network", "embeddings", "variant", "method", "seeds", CELLS]
     metrics = [_heading(metric) for metric in table["metric"]]

@@ -121,8 +121,8 @@ def _in_points(estimate: Estimate) -> str:
 class LeastDifference(Difference):
     """The smallest difference of each pair over the recorded epochs.
 
-    It is above 0 if the order holds throughout the pair's training. `of` is a metric
-    with a value per epoch.
+    The smallest difference is above 0 if the order holds throughout training. `of` is a
+    metric with a value per epoch.
     """
 
     of: Metric

@@ -39,7 +39,7 @@ SURE = 0.9
 def stopped_early(metric: Metric, criterion: str) -> Derived:
     """A test metric at the epoch that a validation criterion chooses.
 
-    It is the best epoch among those whose validation accuracy is near the highest,
+    The epoch is the best one among those whose validation accuracy is near the highest,
     because the lowest ECE of all epochs may belong to an untrained network.
     """
 

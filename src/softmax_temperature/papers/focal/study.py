@@ -308,7 +308,8 @@ def _other_sets(runs: Runs, metric: Metric, among: Where) -> list[str]:
 def placeholders(runs: Runs) -> list[str]:
     """The experiments that a translation study trains only to fill its tables.
 
-    They have only one loss, so they compare nothing, and readers do not see them.
+    These experiments have only one loss, so they compare nothing, and readers do not
+    see them.
     """
     main = runs.select(MAIN)
     if runs.select(TRANSLATION).empty or main.empty:

@@ -1,6 +1,6 @@
 """The tables of the focal paper, with our and the printed values, and tables of ours.
 
-They are long, with one row per data set, network, loss and metric; `layout.wide`
+The tables are long, with one row per data set, network, loss and metric; `layout.wide`
 arranges them as in the paper.
 """
 
@@ -461,7 +461,7 @@ _TRANSLATION_SCORES = (
 def not_in_a_table(_: Runs | None = None) -> pd.DataFrame:
     """The printed values that are ranges over several networks.
 
-    They belong to no table.
+    These values belong to no table.
     """
     titles = {_K1_TITLE}
     titles |= {table.title for table in TABLES if isinstance(table, LossTable)}

@@ -114,7 +114,7 @@ _ATTRIBUTES = {
     "table": ["id"],
 }
 _SANITIZER = SanitizeHTML(tags=_TAGS, attributes=_ATTRIBUTES, strip=False)
-# Presentation MathML, with the attributes that say how it is laid out.
+# The tags of presentation MathML, and below its attributes for layout.
 _MATHML = frozenset(
     {
         "math",
@@ -167,7 +167,7 @@ _MATHML_ATTRIBUTES = frozenset(
         "xmlns",
     }
 )
-# Characters that no text contains. They enclose the number of a formula.
+# Characters that no text contains. In a text they enclose the number of a formula.
 _OPEN = "\ue000"
 _CLOSE = "\ue001"
 
@@ -454,7 +454,7 @@ def _html(text: str) -> str:
         return f"{_OPEN}{len(formulas) - 1}{_CLOSE}"
 
     # Browsers draw MathML themselves; a script for TeX would need a network. Formulas
-    # are put in last, because the sanitiser knows no MathML.
+    # are put in last, because the sanitiser does not know MathML.
     text = _TEX.sub(place, text.replace(_OPEN, "").replace(_CLOSE, "")).strip()
     if not text:
         return ""

@@ -186,8 +186,8 @@ class Claim:
         criterion: The region in which the contrast's interval must lie.
         published: The printed number that corresponds to the contrast, or one for each
             part.
-        primary: The study that gives the claim's verdict. It is the study nearest to
-            the paper's setting, whatever its numbers.
+        primary: The study that gives the claim's verdict. This is the study nearest to
+            the paper's setting, whatever its results.
         looks: The number of looks at a study's data, by study: one for the verdict, and
             one for each time that data were added after a look. 1 by default.
         looks_of_parts: The number of looks at a part, by study and part, for parts that
@@ -665,7 +665,7 @@ def _verdict(
 def _most_telling(criterion: Criterion, candidates: Sequence[JudgedPart]) -> JudgedPart:
     """The part whose numbers are shown.
 
-    It is the best part if one part is enough, and otherwise the worst.
+    This is the best part if one part is enough, and otherwise the worst.
     """
 
     def margin(part: JudgedPart) -> float:

@@ -144,8 +144,8 @@ def gather(
 
     Runs whose data or weights are missing here are taken from the rows that another
     machine recorded. If it recorded none, the table `NOT_RUN` lists their experiments,
-    one row each, without seeds. It also lists experiments that were declared after
-    another machine recorded the study and have not been trained yet.
+    one row each, without seeds. The table also lists experiments that were declared
+    after another machine recorded the study and have not been trained yet.
 
     Args:
         folder: The paper's folder, which may hold another machine's runs.

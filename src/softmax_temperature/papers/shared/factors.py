@@ -36,7 +36,7 @@ class Where:
         return runs[self.mask(runs)]
 
     def called(self, text: str) -> Where:
-        """The same predicate, described by other words."""
+        """The same predicate, with another description."""
         return Where(text, self.mask)
 
     def __and__(self, other: Where) -> Where:

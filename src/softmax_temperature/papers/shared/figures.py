@@ -349,8 +349,8 @@ MANY = 12
 def described(figure: Figure) -> str:
     """Alt text of a figure, one sentence per element.
 
-    It names the title, the panels, the axes with their named ticks, and the entries of
-    legends.
+    The text names the title, the panels, the axes with their named ticks, and the
+    entries of legends.
     """
     panels = [axes for axes in figure.axes if axes.get_visible()]
     titles = _distinct(axes.get_title() or axes.get_title("left") for axes in panels)
@@ -409,7 +409,7 @@ def encoded(figure: Figure, ending: str) -> bytes:
     """
     metadata = _METADATA[ending]
     buffer = BytesIO()
-    # Do not use `style` here, so that ticks that are created now have matplotlib's own
+    # Do not use `style` here: ticks that are created now must have matplotlib's own
     # sizes.
     with _settings(_SAVED):
         figure.savefig(buffer, format=ending, metadata=metadata)

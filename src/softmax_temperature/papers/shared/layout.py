@@ -28,7 +28,7 @@ from softmax_temperature.papers.shared.tables import (
 
 MISSING = "–"
 _REMARKS = ("embeddings", "differs")
-"""Columns that say how our run differs from the paper's. They also name our row."""
+"""Columns that say how our run differs from the paper's; they also identify a row."""
 
 
 def number(value: Any, *, percent: bool = False) -> str:

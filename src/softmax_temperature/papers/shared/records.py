@@ -1,6 +1,6 @@
 """One paper's folder below results/: its runs, and the derived tables and claims.
 
-Its notebook, the report and readers without data start from this folder.
+The paper's notebook, the report, and readers without data start from this folder.
 """
 
 import re

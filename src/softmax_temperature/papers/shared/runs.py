@@ -29,15 +29,15 @@ SEED = "seed"
 DEVICE = "device"
 """The factor in which two executions of the same training run may differ.
 
-It is "cpu", or an accelerator's name; it is missing if it was not recorded.
+Its value is "cpu" or an accelerator's name, and is missing if it was not recorded.
 """
 KEYS = ["run", "split", "epoch", "scaled"]
 LONG = [*KEYS, "metric", "value"]
 NOT_RUN = "not_run"
 """The table of experiments without runs.
 
-Its columns are the experiments' factors and the reason. It exists only if an experiment
-was not run.
+Its columns are the experiments' factors and the reason. The table exists only if an
+experiment was not run.
 """
 REASON = "reason"
 DATA_MISSING = "data missing"

@@ -167,7 +167,7 @@ class OverTasks(Quantity):
     """The mean over tasks of their means over seeds; all tasks have equal weight.
 
     Tasks that share data, network and seeds (the schedules of one network, say) are
-    dependent. They are averaged within each common seed, and these means are the
+    dependent. Such tasks are averaged within each common seed, and these means are the
     values. Over tasks that share nothing, the interval is for a fixed effect: it
     describes these tasks and says nothing about other tasks. The squared standard error
     of the mean of k tasks is the sum of the tasks' squared standard errors over k²,
@@ -175,8 +175,8 @@ class OverTasks(Quantity):
     """
 
     tasks: tuple[Task, ...]
-    # Step of the grid that the values lie on. Their sd is taken to be at least the sd
-    # of rounding to the grid.
+    # Step of the grid that the values lie on. The values' sd is taken to be at least
+    # the sd of rounding to the grid.
     resolution: float = 0.0
     # Whether each value comes from a fit on the other values. The variance is then
     # corrected as in Nadeau and Bengio (2003).
@@ -322,7 +322,7 @@ def _fixed_effect(sds: Sequence[float], counts: Sequence[int]) -> tuple[float, f
 class Share(Quantity):
     """The share of hits among n independent trials.
 
-    Its interval is Clopper and Pearson's exact interval.
+    The interval is Clopper and Pearson's exact interval.
     """
 
     hits: int

@@ -78,7 +78,7 @@ class Made(Table):
     def make(self, runs: Any) -> pd.DataFrame:
         """The function's table, and a row for each experiment with missing data.
 
-        It has a column `status` only if there is such a row.
+        The result has a column `status` only if there is such a row.
         """
         table = self.by(runs)
         if self.of is None:

@@ -203,7 +203,7 @@ def tidied(runs: Runs) -> Runs:
     """Add the columns that are derived from the runs' factors and values.
 
     Returns:
-        The runs. Their new columns are `own` (the paper has the data set), `is_asked`
+        The runs. The new columns are `own` (the paper has the data set), `is_asked`
         (see `ASKED`), `guessing`, `label` (the kind of network), `network_and_data`
         (the title of a sweep; for gradient flow, the network alone), `arm`,
         `start_value` (the norm of the start or the correlation of a pair),
