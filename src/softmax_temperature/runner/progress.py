@@ -15,7 +15,7 @@ def say(line: str) -> None:
 
 
 class Progress:
-    """Prints at most one line every `SECONDS_BETWEEN_LINES`, and none before that."""
+    """Prints a line at most every `SECONDS_BETWEEN_LINES`, and none sooner."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()

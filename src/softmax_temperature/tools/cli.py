@@ -195,7 +195,7 @@ def calibrate(
         from softmax_temperature.tools.calibrate import calibrate_files
     # On exit Python collects garbage once more, which takes a third of the time of
     # importing torch. This command skips it. The other commands do not, because some
-    # import libraries that complain about leftovers.
+    # use libraries that complain about objects that are left at exit.
     atexit.register(gc.freeze)
 
     settings: dict[str, Any] = {

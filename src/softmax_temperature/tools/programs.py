@@ -47,7 +47,7 @@ def stage_program(
         if only is not None:
             require_choice("--only", only, names)
         parameters = read_params(params)
-        # Without DVC, no other stage has downloaded the files.
+        # If the program runs without DVC, no earlier stage has downloaded the files.
         for line in download_missing(parameters, program):
             say(f"not run: data missing: {line}")
         parameters = without_missing(parameters)

@@ -106,8 +106,8 @@ class TemperatureScaler(
             X: Held-out logits, shape (n, classes) or (n, classes, height, width); or
                 shape (n, 1), the logit of class 1 of two.
             y: Labels, shape (n,) or (n, height, width), or one-hot. Whole numbers from
-                0 are the columns of X. Other labels are sorted and numbered, as in
-                scikit-learn's classifiers, and every class must occur.
+                0 are indices of the columns of X. Other labels are sorted and numbered,
+                as in scikit-learn's classifiers, and every class must occur.
 
         Raises:
             ValueError: If an argument is malformed, or all labels are of one class.
@@ -227,7 +227,7 @@ class TemperatureScaler(
 
 
 def _check_scores(values: Any) -> None:
-    """Refuse logits that are complex, sparse or booleans."""
+    """Refuse logits that are complex, sparse or boolean."""
     _check_real(values, "X")
     if isinstance(values, Tensor):
         check_dense(values)

@@ -265,7 +265,7 @@ def _temperatures_apart(runs: Runs) -> pd.Series[float]:
 
 
 def arm_label(run: Mapping[str, Any] | pd.Series[Any]) -> str:
-    """The paper's name of a loss, from its factors: "FLSD-53", "MMCE-written"."""
+    """The paper's name for a loss, from its factors: "FLSD-53", "MMCE-written"."""
     label = loss_label(run)
     if run["loss"] == "mmce":
         if run["mmce_form"] == "written":

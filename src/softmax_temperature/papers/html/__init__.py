@@ -453,8 +453,8 @@ def _html(text: str) -> str:
         formulas.append(_formula(match))
         return f"{_OPEN}{len(formulas) - 1}{_CLOSE}"
 
-    # Browsers draw MathML themselves; a script for TeX would need a network. Formulas
-    # are put in last, because the sanitiser does not know MathML.
+    # Browsers draw MathML themselves; a script for TeX would need network access.
+    # Formulas are put in last, because the sanitiser does not know MathML.
     text = _TEX.sub(place, text.replace(_OPEN, "").replace(_CLOSE, "")).strip()
     if not text:
         return ""

@@ -112,8 +112,8 @@ def gather_study(
         folder: The paper's folder.
         paper: The paper's slug.
         params: The parameters.
-        declare: Returns the runs that some parameters declare.
-        read: Reads a run from its cell.
+        declare: Function that returns the runs that some parameters declare.
+        read: Function that reads a run from its cell.
         tables: As in `gather`.
 
     Returns:
@@ -150,7 +150,7 @@ def gather(
     Args:
         folder: The paper's folder, which may hold another machine's runs.
         declared: The runs that the parameters declare.
-        read: Reads a run from its cell.
+        read: Function that reads a run from its cell.
         possible: The runs that the parameters still declare after `without_missing`;
             None means all.
         tables: The columns of the measured tables that belong to runs, by file name.

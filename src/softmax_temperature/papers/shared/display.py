@@ -455,7 +455,7 @@ def in_sentence(text: str) -> str:
 
 
 def loss_label(run: Mapping[str, Any] | pd.Series) -> str:
-    """The papers' name of a loss, from its factors: "CE", "FL-3", "LS-0.05"."""
+    """The papers' name for a loss, from its factors: "CE", "FL-3", "LS-0.05"."""
     loss = run["loss"]
     if loss in _PLAIN_LOSSES:
         return _PLAIN_LOSSES[loss]
@@ -475,7 +475,7 @@ def loss_name(run: Mapping[str, Any] | pd.Series) -> str:
 
 
 def cooling_label(run: Mapping[str, Any] | pd.Series) -> str:
-    """The Cooling paper's name of a mode, with its differences from the default."""
+    """The Cooling paper's name for a mode, with its differences from the default."""
     differs = []
     factor = run["factor"]
     if pd.notna(factor) and factor != 1:

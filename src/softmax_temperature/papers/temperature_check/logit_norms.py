@@ -54,7 +54,7 @@ class MinusHalf(ChosenDifference):
     """The effect of the logits' norm minus half of another effect, in each network.
 
     Attributes:
-        effect: The other effect, of the inverse temperature.
+        effect: The other effect, that of the inverse temperature.
     """
 
     effect: ChosenDifference
