@@ -46,7 +46,7 @@ edge.
 """
 _BELOW = 0.55
 _ABOVE = 750
-"""The places in Figure 4 of predictions below and above the axis."""
+"""The heights at which Figure 4 shows predictions below and above its axis."""
 _TICKS = (1, 3, 10, 30, 100, 300)
 _LOOKS: Any = [
     {"color": hue, "linestyle": dashes}

@@ -56,9 +56,9 @@ ERRORS = {
 }
 NOISE_FLOOR = "noise_floor"
 GUESSING = 1.1
-"""A training guesses if its accuracy is below this multiple of guessing's accuracy."""
+"""A run guesses if its accuracy is below this multiple of guessing's accuracy."""
 IMAGES = 4
-"""Images of each kind, right and wrong, as in the paper."""
+"""The number of right and of wrong images, as in the paper."""
 _FAINT = 0.45
 _LINE = "0.3"
 _WHITE = {"markerfacecolor": "white"}

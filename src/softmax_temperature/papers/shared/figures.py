@@ -198,7 +198,7 @@ def legend_below(
 
     Args:
         figure: The figure.
-        entries: The artists of the legend, or a panel whose entries to use.
+        entries: The artists of the legend, or a panel whose entries it shows.
         columns: The columns of the legend, fewer if they are wider than the figure.
         title: The title; None for no title.
         options: Arguments of `Figure.legend`.

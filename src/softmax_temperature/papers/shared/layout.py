@@ -198,7 +198,7 @@ def _text(value: Any) -> str:
 
 
 def in_words(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
-    """A comparison as texts, its factors in words."""
+    """A comparison as texts, with its factors in words."""
     return wide(with_words(table), across)
 
 
