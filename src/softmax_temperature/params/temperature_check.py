@@ -49,7 +49,7 @@ class Training(NamedTuple):
 
     @property
     def cell(self) -> str:
-        """The name of its cell."""
+        """The name of the run's cell."""
         numbers = f"{self.inverse_temperature:g}/{self.learning_rate:g}"
         return f"{self.sweep}/{numbers}/{self.start}/{self.seed}"
 
@@ -67,7 +67,7 @@ class Confirmation(NamedTuple):
 
     @property
     def cell(self) -> str:
-        """The name of its cell."""
+        """The name of the run's cell."""
         return f"{self.sweep}/{self.inverse_temperature:g}/{self.start}/{self.seed}"
 
 

@@ -25,7 +25,7 @@ from softmax_temperature.runner.implementations import search_project_folder
 
 PACKAGE = "softmax_temperature"
 EXCLUDED = frozenset({"runner", "params", "papers", "tools"})
-"""Subpackages whose code is not part of a fingerprint. The parameters' values are,
+"""Subpackages whose code is not part of a fingerprint. The values of parameters are,
 because a cell receives them.
 """
 # Packages whose __init__ only exports names for users, and imports them on demand.

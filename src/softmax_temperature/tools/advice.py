@@ -47,7 +47,7 @@ def advise(evidence: Evidence) -> Advice:
     """Whether to scale the logits, with the reason.
 
     The advice is to scale only if the interval of the temperature excludes 1, the ECE
-    is above its noise floor, and the interval of the change of the ECE is below 0.
+    is above its noise floor, and the interval of the change in ECE is below 0.
     """
     numbers = (evidence.temperature, evidence.low, evidence.high)
     fitted, *ends = (_unlike_one(number) for number in numbers)

@@ -72,7 +72,7 @@ def printed_numbers(title: str, metrics: Mapping[str, str]) -> pd.DataFrame:
 
     Args:
         title: The table.
-        metrics: The printed names of its metrics, with ours.
+        metrics: The printed names of the table's metrics, with ours.
 
     Returns:
         dataset, network, activation, schedule, mode, metric; published (missing if the

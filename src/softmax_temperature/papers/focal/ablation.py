@@ -86,7 +86,7 @@ def table(runs: Runs) -> pd.DataFrame:
 
 
 def _with_method(rows: pd.DataFrame) -> pd.DataFrame:
-    """The runs with the label of the loss with which they are compared."""
+    """Add `method`, the label of the loss that the runs are compared with."""
     return rows.assign(method=rows["arm"].replace(WRITTEN_LABELS))
 
 
@@ -127,7 +127,7 @@ def _differences(
 def _beside_main(
     runs: Runs, changed: pd.DataFrame, name: str, number: Metric
 ) -> pd.DataFrame:
-    """A metric of the changed runs, and of the main recipe in the column `main`.
+    """A metric for the changed runs, and for the main recipe in the column `main`.
 
     Changed runs and the main recipe's runs are paired by loss and seed.
     """

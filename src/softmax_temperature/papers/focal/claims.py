@@ -2,8 +2,7 @@
 
 Sections 3 and 4 with Figures 1 to 3 are about training, and section 5 with Tables 1 to
 3 is about calibration. The appendices are about a linear model (C), confident
-predictions (H), norms (I), early stopping (J) and translation (K). Claims on
-classifiers use only runs of the main recipe (not of its variants) that did not diverge.
+predictions (H), norms (I), early stopping (J) and translation (K). Claims about classifiers use only runs of the main recipe (not of its variants) that did not diverge.
 """
 
 from collections.abc import Mapping
@@ -227,7 +226,7 @@ def _in_the_end(
 def _evaluated(
     first: Where, second: Where, of: Measure, among: Where = MAIN
 ) -> Evaluated:
-    """A difference of metrics of the evaluation, after the last epoch."""
+    """A difference in evaluation metrics after the last epoch."""
     return Evaluated(_difference(first, second, of, among))
 
 
@@ -256,7 +255,7 @@ def _at_bound(runs: Runs, chosen: pd.DataFrame) -> str:
 
 
 def _overfitting(name: str, *, sign: int) -> Mean:
-    """The change of some samples' NLL under cross-entropy, in runs that overfit."""
+    """The change in some samples' NLL under cross-entropy, in runs that overfit."""
     return Mean(
         of=change_where_overfitted(name, sign=sign),
         among=MAIN & CE,

@@ -76,7 +76,7 @@ NAMES = {
     "classwise_calibration_error": "classwise_ece",
     "debiased_calibration_error": "debiased_ece",
 }
-"""The metrics of the evaluation, renamed to the history's names where it has them."""
+"""The evaluation's metrics, with the names that the history uses for them."""
 _ENDS = ("", "_low", "_high")
 """A metric and the ends of its interval."""
 _ABOUT_ROW = {"evaluated", "scaling", "ood", "shifted"}
@@ -384,7 +384,7 @@ def _value_row(split: str, epoch: int, row: Row) -> dict[str, Any]:
 
 
 def _renamed(metric: str) -> str:
-    """The name of a metric of the evaluation, or of an end of its interval."""
+    """The name of an evaluation metric, or of an end of its interval."""
     for end in _ENDS:
         name = metric.removesuffix(end)
         if name in NAMES:

@@ -119,7 +119,7 @@ def _in_points(estimate: Estimate) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class LeastDifference(Difference):
-    """The smallest difference of each pair over the recorded epochs.
+    """Each pair's smallest difference over the recorded epochs.
 
     The smallest difference is above 0 if the order holds throughout training. `of` is a
     metric with a value per epoch.
@@ -208,7 +208,7 @@ class OnOutliers(Contrast):
         ]
 
     def _of(self, sets: Sequence[str]) -> Difference:
-        """The difference of the mean AUROC over some sets."""
+        """The difference in the mean AUROC over some sets."""
         aurocs = [replace(AUROC, split=name) for name in sets]
         plain = Average(aurocs)
         if not self.scaled:

@@ -95,7 +95,7 @@ def stopping_epochs(
 
 
 def change_where_overfitted(name: str, *, sign: int = 1) -> Derived:
-    """The change of a test metric from the epoch of lowest test NLL to the last.
+    """The change in a test metric from the epoch of lowest test NLL to the last.
 
     Only runs whose test NLL rises have a value: see `OVERFITTED`.
 

@@ -220,7 +220,7 @@ class Paper(NamedTuple):
 
     Attributes:
         slug: Name of the paper's folder.
-        title: Title of its notebook.
+        title: Title of the paper's notebook.
         about: Data sets and networks of the study.
         claims: Rows of `claims.json`.
         content: The notebook as HTML, without its code.

@@ -755,7 +755,7 @@ def at_level(
 
     Args:
         row: The row.
-        measurement: The measurement of its contrast on the runs of its study.
+        measurement: The measurement of the claim's contrast on the runs of the row's study.
         level: The level to use instead of `LEVEL`.
     """
     if row["low"] is None or level == LEVEL:

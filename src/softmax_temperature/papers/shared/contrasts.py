@@ -279,7 +279,7 @@ class Declared(Contrast):
 
 @dataclass(frozen=True, kw_only=True)
 class Difference(Declared):
-    """The paired difference of a metric between two sets of runs, as a mean over tasks.
+    """The paired difference in a metric between two sets of runs, as a mean over tasks.
 
     Two runs form a pair if they agree in the factors of the task, of `averaged_over` and
     of `paired_by`.

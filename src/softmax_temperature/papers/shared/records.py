@@ -101,7 +101,7 @@ def write_nothing(folder: Path, paper: str, profile: str, runs: Runs) -> None:
 
 
 def _remove_others(folder: Path, names: Set[str]) -> None:
-    """Remove the tables of an earlier run that this one did not write."""
+    """Remove tables that an earlier run wrote and this run did not."""
     for path in (folder / "tables").glob("*.csv"):
         if path.stem not in names:
             path.unlink()

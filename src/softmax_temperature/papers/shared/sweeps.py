@@ -71,7 +71,7 @@ WORST = Choice(worst=True)
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenDifference(Declared):
-    """The difference of a metric between two chosen values of a factor, by seed.
+    """The difference in a metric between two chosen values of a factor, by seed.
 
     Attributes:
         over: The swept factor.
@@ -102,7 +102,7 @@ class ChosenDifference(Declared):
         return Evidence({"": mean}, {}, chosen)
 
     def differences(self, runs: Runs, compared: pd.DataFrame) -> list[float]:
-        """The difference of each seed; empty if there is nothing to choose."""
+        """The difference for each seed; empty if there is nothing to choose."""
         validation = table_by_seed(runs, compared, self.chosen_by, self.over)
         test = table_by_seed(runs, compared, self.of, self.over)
         if min(test.shape) < 2:
@@ -405,7 +405,7 @@ class SlopeOfSpread(Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class Correlation(Declared):
-    """Pearson's r of two metrics of the runs, jackknifed over groups.
+    """Pearson's r between two metrics of the runs, jackknifed over groups.
 
     Attributes:
         of: The first metric.

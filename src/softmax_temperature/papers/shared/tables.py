@@ -44,7 +44,7 @@ class Table(ABC):
     """A table of a paper.
 
     Attributes:
-        name: The name of its file.
+        name: The name of the table's file.
         lay_out: Function that makes the texts for a reader from the file's content.
     """
 
@@ -102,7 +102,7 @@ class Number:
     """A metric in a table.
 
     Attributes:
-        metric: Its name in the table.
+        metric: The name of the metric in the table.
         of: The metric of each run.
         about: Further columns that identify it, such as the other data set.
         error: The standard error of a single seed's value, if known.
