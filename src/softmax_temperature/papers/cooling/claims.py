@@ -1,7 +1,8 @@
 """The sentences of the Cooling paper, as claims.
 
-A run that diverged or got stuck counts with the accuracy of guessing. Runs are compared in pairs that
-share data set, network, schedule and seed, and start from the same weights.
+A run that diverged or got stuck counts with the accuracy of guessing. Runs are compared
+in pairs that share data set, network, schedule and seed, and start from the same
+weights.
 """
 
 import pandas as pd
@@ -93,7 +94,7 @@ _OVER_SCHEDULES = ("dataset", "network", "schedule")
 _STUDY = "cooling_full"
 """The study with the paper's network, data, and numbers of epochs and seeds."""
 _ABLATIONS = "cooling_ablations"
-"""The study with the network and data of `cooling_cifar10`, and one change at a time."""
+"""The study with the network and data of `cooling_cifar10` and single changes."""
 _WHOLE_PAPER = "paper"
 """The only profile with ResNet-50 on CIFAR-100."""
 _SMALL = "cooling_cifar10"

@@ -2,7 +2,8 @@
 
 Sections 3 and 4 with Figures 1 to 3 are about training, and section 5 with Tables 1 to
 3 is about calibration. The appendices are about a linear model (C), confident
-predictions (H), norms (I), early stopping (J) and translation (K). Claims about classifiers use only runs of the main recipe (not of its variants) that did not diverge.
+predictions (H), norms (I), early stopping (J) and translation (K). Claims about
+classifiers use only runs of the main recipe (not of its variants) that did not diverge.
 """
 
 from collections.abc import Mapping
