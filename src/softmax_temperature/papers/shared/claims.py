@@ -755,7 +755,8 @@ def at_level(
 
     Args:
         row: The row.
-        measurement: The measurement of the claim's contrast on the runs of the row's study.
+        measurement: The measurement of the claim's contrast on the runs of the row's
+            study.
         level: The level to use instead of `LEVEL`.
     """
     if row["low"] is None or level == LEVEL:
@@ -801,8 +802,8 @@ def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
 def texts(row: dict[str, Any]) -> dict[str, str]:
     """The texts of a row of `claims.json` for a reader.
 
-    Shares and their differences are in points; other numbers are unchanged. A claim that
-    was not tested has no unit, so its bound and its printed number are left out.
+    Shares and their differences are in points; other numbers are unchanged. A claim
+    that was not tested has no unit, so its bound and printed number are left out.
     """
     region = Criterion.of(row)
     level = 1 - (1 - LEVEL) / row["looks"]
