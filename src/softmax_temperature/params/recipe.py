@@ -46,9 +46,9 @@ class Schedule(Section):
 class Recipe(Section):
     """Settings for training a network on images or texts.
 
-    All numbers of epochs assume a run of `planned_epochs`: milestones, warm-up, a loss
-    that changes during training, epochs in a figure. If `epochs` differs, all of them
-    are stretched or compressed.
+    All numbers of epochs assume a run of `planned_epochs`: of milestones, of the
+    warm-up, of a loss that changes during training, and in figures. If `epochs`
+    differs, all of them are stretched or compressed.
 
     For Adam, `momentum` is the first beta and `beta2` the second. `reduction` is over
     the batch; `clip_norm` bounds the norm of the whole gradient. Images are padded by

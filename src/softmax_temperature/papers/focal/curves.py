@@ -100,7 +100,7 @@ def change_where_overfitted(name: str, *, sign: int = 1) -> Derived:
     Only runs whose test NLL rises have a value: see `OVERFITTED`.
 
     Args:
-        name: "nll_right" or "nll_wrong", the NLL of these samples.
+        name: "nll_right" or "nll_wrong", the NLL of the right or of the wrong samples.
         sign: -1 reverses the sign of the change.
     """
 

@@ -83,8 +83,8 @@ _SAVED: Any = {
 # Files are written without times and versions, which differ even if the numbers are
 # equal.
 _METADATA: Any = {"svg": {"Date": None}, "png": {"Software": None}}
-# These are seaborn's style "ticks" and its context "paper", whose sizes are 0.8 times a
-# notebook's sizes, with larger text.
+# These are seaborn's style "ticks" and its context "paper", which scales the sizes of
+# the context "notebook" by 0.8, with larger text.
 _DRAWN: Any = {
     "axes.axisbelow": True,
     "axes.edgecolor": ".15",
