@@ -1,8 +1,9 @@
 """Read users' arrays from files by name, and check them."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -294,11 +295,24 @@ def as_numpy(value: Any) -> NDArray[Any]:
             "Give one tensor, array or list of rows of the same length.",
         ) from error
     if array.ndim == 0:
+        remedy = "Give a tensor, an array or a list of rows."
+        if isinstance(value, Mapping) and value:
+            held = ", ".join(repr(key) for key in list(value)[:MOST_NAMED])
+            remedy = f"Give one of its entries ({held}), such as output['logits']."
         raise ArgumentError(
             f"arrays must have one row per sample, got one {type(value).__name__}",
-            "Give a tensor, an array or a list of rows.",
+            remedy,
         )
+    if array.dtype.kind == "O" and _is_of_pandas(value) and _holds_numbers(value):
+        # NumPy reads nullable and Arrow columns as objects.
+        return np.asarray(value.to_numpy(np.float64, na_value=np.nan))
     return array
+
+
+def _holds_numbers(values: Any) -> bool:
+    """Whether all columns of a data frame, or a series, have numeric types."""
+    dtypes = values.dtypes if values.ndim == 2 else [values.dtype]
+    return all(getattr(dtype, "kind", "O") in "iuf" for dtype in dtypes)
 
 
 def check_unmasked_entries(value: Any) -> None:
@@ -337,7 +351,7 @@ def check_frame(values: Any, labels: Any, name: str) -> None:
     Column names must be unique, and none may be a name for labels. Either all columns
     are numbered, in ascending order, or none is.
     """
-    columns = _column_names(values)
+    columns = column_names(values)
     if columns is None:
         return
     for place, column in enumerate(columns):
@@ -355,6 +369,17 @@ def check_frame(values: Any, labels: Any, name: str) -> None:
             f"{', '.join(map(repr, foreign[:5]))}",
             "Remove these columns, or give a matrix of the others.",
         )
+    _check_numerical_order(columns, name)
+    both = _is_of_pandas(values) and _is_of_pandas(labels)
+    if both and _is_reordered(values.index, labels.index):
+        raise ArgumentError(
+            f"{name} and the labels have the same index in different orders",
+            "Reorder the labels: labels.loc[logits.index].",
+        )
+
+
+def _check_numerical_order(columns: Sequence[str], name: str) -> None:
+    """Refuse columns that are numbered, but not in ascending order."""
     keys = [numbered_key(column) for column in columns]
     if len({prefix for prefix, _ in keys}) == 1 and keys != sorted(keys):
         raise ArgumentError(
@@ -362,12 +387,45 @@ def check_frame(values: Any, labels: Any, name: str) -> None:
             "in numerical order",
             "Sort them, or give a matrix without names.",
         )
-    both = _is_of_pandas(values) and _is_of_pandas(labels)
-    if both and _is_reordered(values.index, labels.index):
+
+
+def check_one_hot_columns(values: Any, labels: Any, name: str) -> None:
+    """Refuse one-hot labels whose columns are in another order than the scores'.
+
+    Args:
+        values: Scores, possibly a data frame.
+        labels: Labels, possibly a data frame of one-hot rows.
+        name: Name of the scores in messages.
+    """
+    classes = column_names(labels)
+    if classes is None or len(classes) < 2:
+        return
+    _check_numerical_order(classes, "the frame of one-hot labels")
+    columns = column_names(values)
+    if columns is not None and are_reordered(columns, classes):
         raise ArgumentError(
-            f"{name} and the labels have the same index in different orders",
-            "Reorder the labels: labels.loc[logits.index].",
+            f"{name} has the columns {', '.join(columns[:5])}, but the one-hot labels "
+            f"have {', '.join(classes[:5])}",
+            "Give both the same order of classes, such as labels[logits.columns].",
         )
+
+
+def are_reordered(names: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether two lists hold the same names in different orders.
+
+    The prefix that all names of a list share does not count, so that `logit_cat` is the
+    same as `cat`.
+    """
+    own = _without_prefix(names)
+    other = _without_prefix(others)
+    return own != other and sorted(own) == sorted(other)
+
+
+def _without_prefix(names: Sequence[str]) -> list[str]:
+    """Names without the prefix that all of them share."""
+    letters = zip(*names, strict=False)
+    shared = sum(1 for _ in takewhile(lambda each: len(set(each)) == 1, letters))
+    return [name[shared:] for name in names]
 
 
 def check_same_columns(values: Any, others: Any, name: str) -> None:
@@ -378,8 +436,8 @@ def check_same_columns(values: Any, others: Any, name: str) -> None:
         others: The second data frame, or an object without column names.
         name: Name of the second data frame, for messages.
     """
-    columns = _column_names(values)
-    found = _column_names(others)
+    columns = column_names(values)
+    found = column_names(others)
     if columns is None or found is None or columns == found:
         return
     raise ArgumentError(
@@ -389,7 +447,7 @@ def check_same_columns(values: Any, others: Any, name: str) -> None:
     )
 
 
-def _column_names(values: Any) -> list[str] | None:
+def column_names(values: Any) -> list[str] | None:
     """Names of a data frame's columns; None for other values.
 
     Data frames may be from pandas or polars, or be Arrow tables or record batches.
@@ -517,14 +575,11 @@ def checked_logits(
         raise ArgumentError(
             f"kind must be 'logits' or 'probs', got {kind!r}", "Give one of the two."
         )
-    values = _score_table(as_numpy(logits), f"{name}{kind}")
+    values = as_numpy(logits)
     classes = as_numpy(labels)
-    if values.shape[1] == 1 and classes.ndim == 2 and classes.dtype.kind == "f":
-        raise ArgumentError(
-            f"{name}{kind} and labels look swapped, got shapes "
-            f"{np.shape(logits)} and {classes.shape}",
-            "Give the logits first.",
-        )
+    _refuse_swapped(values, classes, f"{name}{kind}")
+    _refuse_flattened(values, classes, f"{name}{kind}")
+    values = _score_table(values, f"{name}{kind}")
     if kind == "probs":
         _refuse_decisions(values, f"{name}probs")
         single = values.shape[1] == 1
@@ -695,6 +750,31 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
             "Remove such rows.",
         )
     return table
+
+
+def _refuse_swapped(values: NDArray[Any], labels: NDArray[Any], name: str) -> None:
+    """Refuse labels given as scores, and scores given as labels."""
+    one_each = values.ndim == 1 or values.shape[1:] == (1,)
+    is_table = labels.ndim == 2 and labels.shape[1] > 1 and labels.dtype.kind == "f"
+    if one_each and is_table:
+        raise ArgumentError(
+            f"{name} and labels look swapped, got shapes {values.shape} and "
+            f"{labels.shape}",
+            "Give the logits first.",
+        )
+
+
+def _refuse_flattened(values: NDArray[Any], labels: NDArray[Any], name: str) -> None:
+    """Refuse scores of several classes in one dimension."""
+    if values.ndim != 1 or labels.ndim != 1 or len(labels) < 2:
+        return
+    each, rest = divmod(len(values), len(labels))
+    if each > 1 and not rest:
+        raise ArgumentError(
+            f"{name} look flattened, got {len(values)} numbers for {len(labels)} "
+            "labels",
+            f"Give them in the shape ({len(labels)}, {each}).",
+        )
 
 
 def _refuse_decisions(values: NDArray[Any], name: str) -> None:

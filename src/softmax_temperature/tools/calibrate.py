@@ -46,6 +46,7 @@ from softmax_temperature.tools.arrays import (
     Rows,
     as_numpy,
     check_frame,
+    check_one_hot_columns,
     check_other_rows,
     check_same_columns,
     checked_logits,
@@ -57,6 +58,11 @@ from softmax_temperature.tools.label_maps import (
     IGNORE_INDEX,
     check_map_labels,
     labelled_rows,
+)
+from softmax_temperature.tools.options import (
+    FEWEST_RESAMPLES,
+    MORE_RESAMPLES,
+    TOO_FEW_RESAMPLES,
 )
 from softmax_temperature.tools.reliability import reliability_diagram
 
@@ -280,7 +286,8 @@ def calibrate(
             (of the images, if pixels are classified) and reports on the other; "all"
             fits and reports on all rows, which makes the calibration look too good.
         bins: Number of bins of every binned metric and of the diagram.
-        bootstrap: Number of resamples for the 90 % intervals; 0 for no intervals.
+        bootstrap: Number of resamples for the 90 % intervals, at least 19; 0 for no
+            intervals.
         seed: Seed of the random half, the resamples and the noise floor.
         ignore_index: Label of rows and pixels without a class, which are left out.
 
@@ -301,6 +308,10 @@ def calibrate(
     """
     bins = check_count(bins, "bins", least=1)
     bootstrap = check_count(bootstrap, "bootstrap", least=0)
+    if 0 < bootstrap < FEWEST_RESAMPLES:
+        raise ArgumentError(
+            f"bootstrap={bootstrap}: {TOO_FEW_RESAMPLES}", MORE_RESAMPLES
+        )
     seed = check_count(seed, "seed", least=0)
     if fit_on not in ("half", "all"):
         raise ArgumentError(
@@ -308,9 +319,11 @@ def calibrate(
         )
     ignore_index = check_count(ignore_index, "ignore_index", least=-(2**63))
     check_frame(logits, labels, kind)
+    check_one_hot_columns(logits, labels, kind)
     if validation is not None:
         _check_validation(validation, fit_on)
         check_frame(*validation, f"validation {kind}")
+        check_one_hot_columns(*validation, f"validation {kind}")
         check_same_columns(logits, validation[0], f"validation {kind}")
         fit_on = "validation"
         fitted, reported = _given_rows(logits, labels, kind, validation, ignore_index)

@@ -20,6 +20,7 @@ from softmax_temperature import __version__
 from softmax_temperature.runner.console import print_any_text
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.options import (
+    checked_bootstrap,
     checked_device,
     checked_lr,
     names,
@@ -158,7 +159,10 @@ def calibrate(
         int, typer.Option(help="Leave out rows and pixels with this label.")
     ] = -100,
     bootstrap: Annotated[
-        int, typer.Option(min=0, help="Resamples for the 90 % intervals; 0 for none.")
+        int,
+        typer.Option(
+            min=0, help="Resamples for the 90 % intervals, at least 19; 0 for none."
+        ),
     ] = 1000,
     seed: Seed = 0,
     output: Annotated[
@@ -206,7 +210,7 @@ def calibrate(
         "seed": seed,
         "validation": validation,
         "validation_labels": validation_labels,
-        "bootstrap": bootstrap,
+        "bootstrap": checked_bootstrap(bootstrap),
         "html": html,
     }
     if fit_on:

@@ -218,7 +218,7 @@ def checked_rows(
     # An overflow gives infinity.
     with np.errstate(over="ignore"):
         values = torch.from_numpy(raw.astype(np.float32))
-    largest = np.abs(raw).max(initial=0)
+    largest = float(np.abs(raw).max(initial=0))
     if largest > torch.finfo(values.dtype).max and np.isfinite(largest):
         raise ArgumentError(
             f"{name}embeddings must fit float32, got {largest:.3g}",
