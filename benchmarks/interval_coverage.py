@@ -29,6 +29,7 @@ from softmax_temperature.metrics.calibration import (
     class_cells,
     equal_width_bins,
 )
+from softmax_temperature.tools.options import FEWEST_RESAMPLES
 from softmax_temperature.tools.programs import run_program
 
 Floats = NDArray[np.float64]
@@ -117,7 +118,7 @@ def simulate(setting: Setting, seed: int, compare: bool) -> Draw:
     """One report, and the other intervals on the same rows."""
     logits, labels = setting.draw(seed)
     # Intervals of calibration errors do not depend on the number of resamples.
-    report = calibrate(logits, labels, bootstrap=1, seed=seed)
+    report = calibrate(logits, labels, bootstrap=FEWEST_RESAMPLES, seed=seed)
     if not compare:
         return Draw(report.data, {})
     arms = [report.logits[arm] for arm in ("before", "nll")]

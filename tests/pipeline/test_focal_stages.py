@@ -265,7 +265,7 @@ def test_nothing_but_divergence_is_said_in_one_line(
     monkeypatch.chdir(make_project("nothing", cells_of=project))
     digits = tiny.model_dump()["focal"]["tasks"]["digits"] | {"arms": ["FL-3"]}
     with pytest.raises(
-        InputError, match=r"every training diverged.*Lower focal\.recipe\.lr"
+        InputError, match=r"every training run diverged.*Lower focal\.recipe\.lr"
     ):
         run_paper(
             changed(tiny, {"focal/recipe/": LOST, "focal/tasks": {"digits": digits}}),

@@ -62,8 +62,8 @@ def test_a_loss_of_the_users_own_file_is_made_by_its_reference() -> None:
     ("name", "options", "says"),
     [
         ("my_losses:PolyLoss", {}, "does not take the options .*'epsilon'"),
-        ("my_losses:Poly", {}, "cannot be imported .*beside params.yaml"),
-        ("their_losses:Poly", {}, "cannot be imported .*beside params.yaml"),
+        ("my_losses:Poly", {}, "cannot be imported .*next to params.yaml"),
+        ("their_losses:Poly", {}, "cannot be imported .*next to params.yaml"),
         ("torch.nn:CrossEntropyLoss", {}, "Derive it from .*losses.base.Loss"),
         ("my_losses.PolyLoss", {}, "unknown loss.* package.module:Class"),
     ],

@@ -207,7 +207,7 @@ NODES = [{"CPU": 16.0, "GPU": 8.0}, {"CPU": 64.0}]
         (
             NODES,
             {"device": "auto"},
-            r"compute\.gpus_per_cell: is 0, and all cells .* would use the first one",
+            r"compute\.gpus_per_cell: is 0, so all cells .* would use the first one",
         ),
         (NODES, {"device": "auto", "gpus_per_cell": 0.5}, None),
         (NODES, {"device": "cpu"}, None),

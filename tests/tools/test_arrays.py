@@ -14,6 +14,7 @@ from torch import Tensor
 
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.arrays import checked_logits, read_arrays, read_rows
+from softmax_temperature.tools.label_maps import labelled_rows
 from softmax_temperature.tools.suggest import suggest_temperature
 
 LOGITS = np.array([[1.5, -0.5], [0.25, 2.0], [0.0, 1.0]])
@@ -359,7 +360,7 @@ def test_what_a_file_holds_is_listed_as_it_is(
 def test_logits_of_another_form_are_named() -> None:
     for logits, labels, fault in (
         (LOGITS.T, LABELS, "look transposed"),
-        (LABELS, LOGITS, "predicted classes"),
+        (LABELS, LOGITS, "look swapped, .* Give the logits first"),
         (LOGITS[:, 0], LOGITS, "look swapped"),
         (np.eye(2)[LABELS], LABELS, "predicted classes"),
         (LOGITS > 0, LABELS, r"must be numbers of shape \(n, classes\), got bool"),
@@ -465,3 +466,39 @@ def test_a_file_of_sparse_tensors_gives_one_line_without_warnings(
     torch.save({"logits": SPARSE, "labels": torch.arange(3)}, path)
     with pytest.raises(InputError, match="sparse, quantised or without data"):
         read_rows("logits", path, None, "validation", None, None)
+
+
+@pytest.mark.parametrize(
+    ("logits", "labels", "said"),
+    [
+        (LOGITS.ravel(), LABELS, r"look flattened, got 6 numbers .*shape \(3, 2\)\.$"),
+        ({"logits": LOGITS}, LABELS, "got one dict. Give one of its entries"),
+    ],
+)
+def test_scores_in_another_container_or_order_are_named(
+    logits: Any, labels: Any, said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        checked_logits(logits, labels)
+
+
+def test_labels_of_a_binary_network_may_be_floats_in_a_column() -> None:
+    column = LOGITS[:, 1:].astype(np.float64) + 0.5
+    table, labels = checked_logits(column, LABELS[:, None].astype(np.float32))
+    assert table[:, 1].tolist() == column[:, 0].tolist()
+    assert labels.tolist() == LABELS.tolist()
+
+
+@pytest.mark.parametrize(
+    ("labels", "remedy"),
+    [
+        (np.zeros(24, int), r"Join the batches: logits\.reshape\(-1, 5\)\."),
+        (np.zeros(6, int), "such as the mean of several views"),
+        (np.zeros((6, 4), int), r"logits\.movedim\(-1, 1\) for a tensor"),
+    ],
+)
+def test_logits_in_batches_or_views_have_their_own_remedy(
+    labels: Any, remedy: str
+) -> None:
+    with pytest.raises(ValueError, match=remedy):
+        labelled_rows(np.zeros((6, 4, 5)), labels, -100)

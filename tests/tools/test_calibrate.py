@@ -275,7 +275,7 @@ def test_the_command_writes_a_folder_and_a_page(
     folder = tmp_path / "made"
     report = calibrate_files(
         tmp_path / "mine <b>.npz",
-        bootstrap=10,
+        bootstrap=20,
         output=folder,
         html=tmp_path / "page.html",
     )
@@ -388,6 +388,8 @@ def test_probabilities_too_small_for_float32_keep_their_logits(
         ({"bins": 15.0}, "bins must be an integer of at least 1, got 15.0"),
         ({"bins": True}, "bins must be an integer of at least 1, got True"),
         ({"bootstrap": -1}, "bootstrap must be an integer of at least 0, got -1"),
+        ({"bootstrap": 1}, "bootstrap=1: fewer than 19 resamples do not give a 90 %"),
+        ({"bootstrap": np.int64(18)}, "bootstrap=18: fewer than 19 resamples"),
         ({"seed": "a"}, "seed must be an integer of at least 0, got 'a'"),
         ({"validation": 3}, r"validation must be \(logits, labels\), got int"),
         ({"validation": (1, 2), "fit_on": "all"}, "fit_on='all' cannot be combined"),
@@ -401,11 +403,24 @@ def test_an_option_of_another_value_is_refused(
 
 
 def test_numpys_integers_are_options_too(overconfident: Drawn) -> None:
-    options = {"bins": np.int64(15), "bootstrap": np.int32(5), "seed": np.uint8(2)}
+    options = {"bins": np.int64(15), "bootstrap": np.int32(19), "seed": np.uint8(2)}
     report = calibrate(*overconfident, **options)
     assert report.data["settings"]["bins"] == 15
     assert json.loads(json.dumps(report.data))["metrics"]["nll"]["bins"] == 15
-    assert report.data == calibrate(*overconfident, bins=15, bootstrap=5, seed=2).data
+    assert report.data == calibrate(*overconfident, bins=15, bootstrap=19, seed=2).data
+
+
+def test_fewer_resamples_than_an_interval_needs_are_refused_on_the_command_line(
+    tmp_path: Path,
+) -> None:
+    options = ["calibrate", "--sample", "--output", str(tmp_path / "made")]
+    run = CliRunner().invoke(cli.app, [*options, "--bootstrap", "18"])
+    assert isinstance(run.exception, InputError)
+    assert str(run.exception).startswith("--bootstrap 18: fewer than 19 resamples")
+    assert not (tmp_path / "made").exists()
+    run = CliRunner().invoke(cli.app, [*options, "--bootstrap", "19"])
+    assert run.exit_code == 0
+    assert "over 19 resamples" in run.output
 
 
 def test_a_report_keeps_its_logits_when_the_user_changes_theirs(

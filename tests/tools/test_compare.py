@@ -49,7 +49,7 @@ def test_last_digits_are_a_reproduction_and_the_largest_difference_is_named(
     assert comparison.reproduced
     assert str(comparison) == (
         "Reproduced: 2 of 3 files are equal byte for byte; the largest relative "
-        "difference of a number in the others is 2e-09 (cooling/runs.csv, line 2, "
+        "difference between numbers in the others is 2e-09 (cooling/runs.csv, line 2, "
         "accuracy); no verdict differs."
     )
 
@@ -69,7 +69,7 @@ def test_another_kind_of_processor_is_named_where_numbers_differ(
         "Not comparable bit by bit, because they ran on AVX512 and AVX2: 2 of "
         "4 files are equal byte for byte; 1 verdict differs."
     )
-    assert reason.startswith("  Kinds of processors round differently")
+    assert reason.startswith("  Different kinds of processors")
     assert verdict == "  verdict differs: helps: holds and inconclusive"
 
 

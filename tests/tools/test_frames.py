@@ -96,3 +96,76 @@ def test_a_row_without_a_class_is_not_a_class_of_embeddings(void: int) -> None:
     with pytest.raises(ValueError, match=f"must not be negative, got {void}"):
         suggest_temperature(LOGITS, labels)
     suggest_temperature(LOGITS, np.where(LABELS == 9, -1, 1))
+
+
+NAMES = np.array(list("jihgfedcba"))
+NAMED = FRAME.set_axis(NAMES, axis=1)
+ONE_HOT = pd.DataFrame(np.eye(10, dtype=int)[LABELS], columns=NAMES)
+SCORES: dict[str, Any] = {name: ENTRIES[name] for name in ENTRIES if name != "suggest"}
+
+
+@pytest.mark.parametrize("entry", SCORES)
+@pytest.mark.parametrize(
+    ("frame", "one_hot", "fault"),
+    [
+        (NAMED, ONE_HOT[sorted(NAMES)], "but the one-hot labels have a, b, c, d, e"),
+        (
+            NAMED.add_prefix("logit_"),
+            ONE_HOT[sorted(NAMES)].add_prefix("is_"),
+            "has the columns logit_j, .* but the one-hot labels have is_a",
+        ),
+        (
+            pa.Table.from_pandas(NAMED),
+            pa.Table.from_pandas(ONE_HOT[sorted(NAMES)]),
+            "but the one-hot labels have a, b, c, d, e",
+        ),
+        (
+            LOGITS,
+            pd.get_dummies(pd.Series(LABELS))[[1, 0, *range(2, 10)]],
+            "one-hot labels has its columns in the order 1, 0, 2",
+        ),
+    ],
+)
+def test_one_hot_frames_in_another_order_than_the_scores_are_refused(
+    entry: str, frame: Any, one_hot: Any, fault: str
+) -> None:
+    with pytest.raises(ValueError, match=fault):
+        SCORES[entry](frame, one_hot)
+
+
+def test_one_hot_frames_in_the_order_of_the_scores_are_labels() -> None:
+    expected = TemperatureScaler().fit(LOGITS, LABELS).temperature_
+    for frame, one_hot in (
+        (NAMED, ONE_HOT),
+        (NAMED.add_prefix("logit_"), ONE_HOT),
+        (FRAME, ONE_HOT),
+        (LOGITS, pd.get_dummies(pd.Series(LABELS))),
+    ):
+        assert TemperatureScaler().fit(frame, one_hot).temperature_ == expected
+        report = calibrate(frame, one_hot, fit_on="all", bootstrap=0)
+        assert report.temperature == expected
+
+
+@pytest.mark.parametrize("prefix", ["", "logit_"])
+def test_columns_that_are_named_after_the_labels_give_their_order(prefix: str) -> None:
+    with pytest.raises(ValueError, match=r"order .*j, .*i, .* in the order a, b, c"):
+        TemperatureScaler().fit(NAMED.add_prefix(prefix), NAMES[LABELS])
+    ordered = NAMED[sorted(NAMES)].add_prefix(prefix)
+    scaler = TemperatureScaler().fit(ordered, NAMES[LABELS])
+    assert scaler.temperature_ == TemperatureScaler().fit(LOGITS, LABELS).temperature_
+    assert (scaler.predict(ordered) == NAMES[LOGITS.argmax(axis=1)]).all()
+
+
+@pytest.mark.parametrize("dtype", ["Float64", "double[pyarrow]"])
+def test_frames_of_nullable_numbers_are_matrices(dtype: str) -> None:
+    expected = calibrate(LOGITS, LABELS, fit_on="all", bootstrap=0).temperature
+    frame = FRAME.astype(dtype)
+    labels = pd.Series(LABELS).astype("Int64")
+    report = calibrate(frame, labels, fit_on="all", bootstrap=0)
+    assert report.temperature == expected
+    frame.iloc[7, 3] = pd.NA
+    with pytest.raises(ValueError, match="must be finite, got nan in row 7, class 3"):
+        calibrate(frame, labels)
+    labels[4] = pd.NA
+    with pytest.raises(ValueError, match="labels must be whole numbers, got nan"):
+        calibrate(LOGITS, labels)

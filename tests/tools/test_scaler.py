@@ -169,6 +169,48 @@ def test_labels_that_do_not_say_which_column_they_are_of_are_refused() -> None:
             TemperatureScaler().fit(LOGITS, labels)
 
 
+def twelve(rows: int = 2000) -> tuple[np.ndarray, np.ndarray]:
+    """Logits of twelve classes, and labels drawn from them at temperature 2."""
+    generator = np.random.default_rng(0)
+    logits = 6 * generator.standard_normal((rows, 12))
+    return logits, (logits / 2 + generator.gumbel(size=logits.shape)).argmax(axis=1)
+
+
+@pytest.mark.parametrize("prefix", ["", "class_"])
+def test_names_with_numbers_are_refused_if_columns_have_the_numbers_order(
+    prefix: str,
+) -> None:
+    logits, labels = twelve()
+    expected = TemperatureScaler().fit(logits, labels).temperature_
+    names = np.array([f"{prefix}{number}" for number in range(12)])
+    with pytest.raises(ValueError, match=r"the order .*0, .*1, .*10, .*agrees with"):
+        TemperatureScaler().fit(logits, names[labels])
+    # The columns of scikit-learn's classifiers have the order of the sorted names.
+    scaler = TemperatureScaler().fit(logits[:, np.argsort(names)], names[labels])
+    assert scaler.temperature_ == pytest.approx(expected, rel=1e-6)
+    assert scaler.classes_.tolist() == sorted(names)
+
+
+def test_categories_in_the_order_of_the_columns_are_refused_unless_sorted() -> None:
+    logits, labels = (LOGITS[LABELS < 3, :3], LABELS[LABELS < 3])
+    expected = TemperatureScaler().fit(logits, labels).temperature_
+    names = np.array(["low", "mid", "high"])
+    series = pd.Series(pd.Categorical(names[labels], categories=names))
+    with pytest.raises(ValueError, match="in the order low, mid, high it agrees with"):
+        TemperatureScaler().fit(logits, series)
+    scaler = TemperatureScaler().fit(logits[:, np.argsort(names)], series)
+    assert scaler.temperature_ == pytest.approx(expected, rel=1e-6)
+
+
+def test_one_number_per_row_is_refused_in_one_line() -> None:
+    scaler = TemperatureScaler().fit(LOGITS[:, :1], LABELS == 0)
+    for values in (LOGITS[:, 0], pd.Series(LOGITS[:, 0]), torch.tensor(LOGITS[:, 0])):
+        with pytest.raises(ValueError, match=r"^X must have shape .* X\[:, None\] for"):
+            scaler.fit(values, LABELS == 0)
+        with pytest.raises(ValueError, match=r"^X must have shape .* X\[:, None\] for"):
+            scaler.predict(values)
+
+
 def test_it_ends_a_pipeline_behind_a_classifiers_logits() -> None:
     features, labels = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[labels]
@@ -334,3 +376,17 @@ def test_tensors_without_rows_or_plain_numbers_are_refused() -> None:
         scaler.transform(torch.zeros(0, 10))
     with pytest.raises(ValueError, match=r"\(1500, 10\) is sparse"):
         scaler.predict(torch.as_tensor(LOGITS).to_sparse())
+
+
+@pytest.mark.parametrize("scale", [1e6, 1e-6])
+def test_a_wrapped_network_in_half_precision_holds_its_temperature(
+    scale: float,
+) -> None:
+    scaler = TemperatureScaler().fit(scale * LOGITS, LABELS)
+    wrapped = scaler.wrap(nn.Linear(4, 10)).half()
+    with pytest.raises(ValueError, match=r"temperature does not fit torch\.float16"):
+        wrapped(torch.randn(3, 4).half())
+    fits = TemperatureScaler().fit(LOGITS, LABELS).wrap(nn.Linear(4, 10)).half()
+    inputs = torch.randn(3, 4, generator=torch.manual_seed(0)).half()
+    expected = fits.network(inputs) / fits.temperature
+    torch.testing.assert_close(fits(inputs), expected)

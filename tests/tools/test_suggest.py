@@ -249,3 +249,11 @@ def test_a_file_without_a_heuristic_is_named_in_one_short_line(tmp_path: Path) -
     with pytest.raises(InputError, match=r"holds no heuristic \(Invalid JSON") as error:
         _read_heuristic(path)
     assert "pydantic" not in str(error.value)
+
+
+def test_embeddings_in_half_precision_are_read_without_warnings() -> None:
+    # A warning is an error here.
+    embeddings, labels = clustered(120)
+    half = embeddings.half()
+    of_array = suggest_temperature(half.numpy(), labels)
+    assert of_array == suggest_temperature(half.float(), labels)

@@ -76,7 +76,7 @@ class Params(Section):
         ]
 
     def datasets_to_prepare(self) -> dict[str, Dataset]:
-        """The data sets, except data sets that only unused papers name.
+        """The data sets, except those that only unused papers name.
 
         A data set that no paper names is prepared, because the user may be about to use
         it.
@@ -169,7 +169,7 @@ class Params(Section):
 
 
 def read_yaml(path: Path, *, kind: Literal["rt", "safe"] = "safe") -> Any:
-    """Read a YAML 1.2 file in UTF-8; no tag constructs an object.
+    """Read a YAML 1.2 file in UTF-8; tags never construct objects.
 
     Args:
         path: The file.
@@ -208,7 +208,7 @@ def read_params(path: Path) -> Params:
 
 
 def validate(content: Any, *, where: str) -> Params:
-    """Check the content of the parameter file `where`; InputError names the key."""
+    """Validate a parameter file's content; an InputError names `where` and the key."""
     try:
         return Params.model_validate(content)
     except ValidationError as error:

@@ -16,7 +16,7 @@ class Share(Section):
 
 
 class GridTraining(Section):
-    """Trainings of a cosine classifier, one per inverse temperature of a grid."""
+    """Settings for training cosine classifiers, one per inverse temperature."""
 
     inverse_temperatures: list[PositiveFloat]
     epochs: PositiveInt
@@ -28,13 +28,13 @@ class GridTraining(Section):
 
 
 class Search(GridTraining):
-    """The grid of sections 4.1 and 4.3; `select_on` names the split of its optimum."""
+    """Settings for the searches of section 4; `select_on` is the split that decides."""
 
     select_on: Literal["test", "validation"]
 
 
 class Rescaling(Section):
-    """Figure 2: plain and rescaled cross-entropy, with SGD and Adam."""
+    """Settings for Figure 2: plain and rescaled cross-entropy, with SGD and Adam."""
 
     dataset: Name
     backbone: Name
@@ -48,10 +48,10 @@ class Rescaling(Section):
 
 
 class HeuristicSection(Section):
-    """The regression of the best inverse temperature on statistics.
+    """Settings for the regression of the best inverse temperature on statistics.
 
-    Its middle row uses `selected` statistics. Pairs with plateaus above `max_plateau`
-    are treated separately.
+    The middle row of Table 1 uses `selected` statistics. Pairs with plateaus above
+    `max_plateau` are treated separately.
     """
 
     selected: PositiveInt

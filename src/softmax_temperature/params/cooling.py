@@ -20,8 +20,8 @@ from softmax_temperature.runner.section import Section, all_known
 NO_COOLING = "none"
 """The mode of an arm without Cooling."""
 JUDGED = 10
-"""Number of last epochs over which a training's accuracy is averaged. With fewer than
-fifty epochs, the last fifth is averaged.
+"""Number of last epochs over which a run's accuracy is averaged. A run of fewer than
+fifty epochs is averaged over its last fifth.
 """
 Side = Annotated[int, Field(gt=0, multiple_of=16)]
 Sides = Annotated[list[Side], Field(min_length=2, max_length=2)]
@@ -31,8 +31,9 @@ Sides = Annotated[list[Side], Field(min_length=2, max_length=2)]
 class CoolingSettings(Section):
     """The settings of `cooling.Cooling`.
 
-    It cools once per `period`, which is an epoch or a number of batches. When weights
-    are rescaled, `optimizer_state` keeps or rescales momentum buffers and moments.
+    The network is cooled once per `period`, which is an epoch or a number of batches.
+    `optimizer_state` says whether momentum buffers and moments are kept or rescaled
+    when weights are rescaled.
     """
 
     mode: Literal["none", "last_layer", "distributed", "periodic"]
@@ -76,11 +77,11 @@ class Experiment(Section):
 
 
 class Watching(Section):
-    """Evaluations during a training.
+    """When, and on which images, to evaluate during training.
 
     After each epoch `train_images` training images are evaluated (null: all). Held-out
-    images are evaluated after every `every` epochs, after the first, and after each of
-    the last ten, which the claims use.
+    images are evaluated every `every` epochs, after the first, and after each of the
+    last ten, which the claims use.
     """
 
     train_images: PositiveInt | None
@@ -88,7 +89,7 @@ class Watching(Section):
 
 
 class SegmentationTask(Section):
-    """The training of a U-Net with `width` channels at full size.
+    """Settings for training a U-Net with `width` channels at full resolution.
 
     `dataset` is "glyph-scenes-N" or a folder below `data.root`. Label maps hold classes
     from 0 to `classes` - 1, and `void` for pixels without a class. Images are cropped
@@ -113,7 +114,7 @@ class Segmentation(SegmentationTask):
     """Section 4.4: the task with and without last-layer Cooling, `seeds` seeds each.
 
     The temperature is raised to the power `factor`. `panels` test images are shown; set
-    0 if the images may not be redistributed.
+    it to 0 if the images may not be redistributed.
     """
 
     factor: NonNegativeFloat
@@ -122,7 +123,7 @@ class Segmentation(SegmentationTask):
     arms: ClassVar[tuple[str, ...]] = (NO_COOLING, "last_layer")
 
     def trainings(self) -> list[tuple[str, int]]:
-        """Arm and seed of every training."""
+        """Arm and seed of every training run."""
         return list(product(self.arms, range(self.seeds)))
 
     @model_validator(mode="after")
@@ -162,7 +163,7 @@ class Cooling(Section):
         )
 
     def trainings(self) -> list[tuple[str, str, str, int]]:
-        """Experiment, schedule, arm and seed of every training."""
+        """Experiment, schedule, arm and seed of every training run."""
         return [
             (name, schedule, arm, seed)
             for name, experiment in self.experiments.items()

@@ -23,7 +23,7 @@ REFERENCE = "CE"
 
 
 class ArmChange(Section):
-    """The changes of one arm on one task: options of its loss, recipe and seeds."""
+    """Changes to one arm on one task: options of the loss, recipe and seeds."""
 
     options: dict[str, Any] = {}
     recipe: dict[str, Any] = {}
@@ -45,7 +45,7 @@ class Arm(Section):
 class Embeddings(Section):
     """Word vectors in a `file` below data.root (see `data.word_vectors`).
 
-    They are trained by plain gradient steps of size `step`.
+    The vectors are trained with plain gradient steps of size `step`.
     """
 
     file: Annotated[str, Field(min_length=1)]
@@ -53,13 +53,13 @@ class Embeddings(Section):
 
 
 class TaskTraining(Section):
-    """The form of a task's data, and its evaluation.
+    """Settings for a task's data and evaluation.
 
     Test images are also evaluated with noise of standard deviation `gaussian_noise`,
-    for pixels on the scale 0 to 1. Parse trees use only the vocabulary of `text`. If
-    `embeddings` is null, they are learned with the other weights. `select` is the epoch
-    whose weights are evaluated: the last, or the first with the best validation
-    accuracy.
+    for pixels on the scale 0 to 1. For parse trees, only the vocabulary in `text` is
+    used. If `embeddings` is null, word vectors are learned with the other weights.
+    `select` is the epoch whose weights are evaluated: the last, or the first with the
+    best validation accuracy.
     """
 
     gaussian_noise: PositiveFloat | None = None
@@ -71,12 +71,12 @@ class TaskTraining(Section):
 class Task(TaskTraining):
     """A data set with a network, trained with every arm in `arms` (null: all of them).
 
-    The test images of `out_of_distribution` are scored, too. Accuracy and calibration
-    are also measured on the data sets in `shifted`, other pictures with the same class
-    names. A task with `variant_of` belongs to the ablation: it repeats that task with
-    another recipe or network. `printed_dataset` and `printed_network` are the paper's
-    names, if it prints values for them; `differs` names further differences from the
-    paper.
+    Test images of the data sets in `out_of_distribution` are scored, too. Accuracy and
+    calibration are also measured on the data sets in `shifted`, which hold other
+    pictures of the same classes. A task with `variant_of` belongs to the ablation: it
+    repeats that task with another recipe or network. `printed_dataset` and
+    `printed_network` are the paper's names, if it prints values for them; `differs`
+    names further differences from the paper.
     """
 
     dataset: Name
@@ -112,10 +112,12 @@ class Task(TaskTraining):
 
 
 class Watching(Section):
-    """Evaluations during a training; Figures 3 and A.1 show the `planned_epochs`.
+    """When, and on which images, to evaluate during training.
 
     `train_images` training images are evaluated (null: all) every `every` epochs and
     after the first and the last, or after each epoch if the best one is selected.
+    Figure 3 shows the epochs in `gradient_epochs`, Figure A.1 those in
+    `reliability_epochs`.
     """
 
     train_images: PositiveInt | None
@@ -125,9 +127,9 @@ class Watching(Section):
 
 
 class Evaluation(Section):
-    """Intervals from `bootstrap` resamples, and test images to show.
+    """Settings for evaluation: `bootstrap` resamples for intervals, and images to show.
 
-    `panels` images are shown per task; set 0 if they may not be redistributed.
+    `panels` images are shown per task; set it to 0 if they may not be redistributed.
     """
 
     bootstrap: PositiveInt
@@ -150,14 +152,14 @@ class Linear(LinearTraining):
     seeds: PositiveInt
 
     def trainings(self) -> list[tuple[str, int]]:
-        """Arm and seed of every training."""
+        """Arm and seed of every training run."""
         return list(product(self.gammas, range(self.seeds)))
 
 
 class Transformer(Section):
     """A Transformer whose encoder and decoder have `layers` layers each.
 
-    Their feed-forward layers have `inner` units.
+    The feed-forward layers have `inner` units.
     """
 
     width: Annotated[int, Field(gt=0, multiple_of=2)]
@@ -176,7 +178,7 @@ class Transformer(Section):
 
 
 class BeamSearch(Section):
-    """Beam search for the translations of test sentences, `sentences` at a time.
+    """Settings for beam search on test sentences, `sentences` at a time.
 
     A larger exponent `length_penalty` favours longer translations. A translation may be
     up to `extra_length` tokens longer than its source.
@@ -189,7 +191,7 @@ class BeamSearch(Section):
 
 
 class TranslationTask(Section):
-    """The training of a Transformer that translates from `source` to `target`.
+    """Settings for training a Transformer to translate from `source` to `target`.
 
     `dataset` is "farm" or a folder below `data.root` (see `data.translation`). A limit
     counts pairs; null takes all. Training pairs with more than `longest` tokens are
@@ -216,7 +218,8 @@ class TranslationTask(Section):
 class Translation(TranslationTask):
     """Appendix K: translation with three losses.
 
-    They are cross-entropy, label smoothing (`smoothing`) and focal loss (`gamma`).
+    The losses are cross-entropy, label smoothing (`smoothing`) and focal loss
+    (`gamma`).
     """
 
     smoothing: Fraction
@@ -233,7 +236,7 @@ class Translation(TranslationTask):
         }
 
     def trainings(self) -> list[tuple[str, int]]:
-        """Arm and seed of every training."""
+        """Arm and seed of every training run."""
         return list(product(self.arms, range(self.seeds)))
 
     @model_validator(mode="after")
@@ -286,15 +289,15 @@ class Focal(Section):
     def recipe_of(self, task: str, arm: str) -> Recipe:
         """The recipe of an arm on a task.
 
-        It is the section's recipe, changed by the task, the arm, and the arm on this
-        task.
+        It is the section's recipe, changed by the task, by the arm, and by the task's
+        changes to this arm.
         """
         return self.recipe.changed(
             self.arm_of(task, arm).recipe, by=f"tasks.{task} with arms.{arm}"
         )
 
     def trainings(self) -> list[tuple[str, str, int]]:
-        """Task, arm and seed of every training."""
+        """Task, arm and seed of every training run."""
         return [
             (task, arm, seed)
             for task in self.tasks

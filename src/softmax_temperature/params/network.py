@@ -31,8 +31,8 @@ class Network(Section):
     """A network that is trained from scratch.
 
     `architecture` names it, and `arguments` go to its constructor. `gpu_share` is the
-    part of a GPU that its training fills, 1 for a large network; null means one of
-    `workers` equal parts. It changes no result and no cell's fingerprint.
+    fraction of a GPU that training it fills, 1 for a large network; null means
+    1 / `workers`. This value changes neither results nor fingerprints.
     """
 
     architecture: NetworkName
@@ -61,8 +61,8 @@ class Backbone(Section):
     - "mean_features": the mean over all positions of the last convolutional map;
     - "output": the network's output.
 
-    Weights from the hub bring their own preprocessing. Arguments that would make the
-    library download weights are refused.
+    Weights from the hub come with their own preprocessing. Arguments that would make
+    the library download weights are refused.
     """
 
     library: Literal["timm", "torchvision", "facenet", "project"]

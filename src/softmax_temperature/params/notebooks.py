@@ -1,4 +1,4 @@
-"""The section notebooks: the contents of executed notebooks, and nothing else."""
+"""The section `notebooks`, which affects only the contents of executed notebooks."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ Arm = Annotated[dict[Name, Value | list[Value]], Field(min_length=1)]
 
 
 class Notebooks(Section):
-    """The contents of the executed notebooks.
+    """Settings for what the executed notebooks show.
 
     `study` names the folder below `results/`. `level` is the level of the intervals of
     claims whose data were examined once; verdicts keep their own. A notebook shows the

@@ -17,13 +17,13 @@ from softmax_temperature.runner.section import Section
 
 
 class Schedule(Section):
-    """The learning rate as a factor of `lr`, over `planned_epochs`.
+    """The learning rate over `planned_epochs`, as a multiple of `lr`.
 
     - "steps" multiplies by `factor` at each of the `milestones`.
     - "linear" and "cosine" fall to 0.
-    - "exponential" falls by `factor` in total.
-    - "inverse_square_root" falls with the inverse square root of the epochs, from 1 at
-      the end of the warm-up, which it requires.
+    - "exponential" falls exponentially to `factor`.
+    - "inverse_square_root" falls in proportion to the inverse square root of the
+      epochs, from 1 at the end of the warm-up, which it requires.
 
     Every schedule can have a warm-up, which rises linearly from 0 during the first
     `warmup` epochs.
@@ -44,11 +44,11 @@ class Schedule(Section):
 
 
 class Recipe(Section):
-    """The training of a network on images or texts.
+    """Settings for training a network on images or texts.
 
-    All numbers of epochs are written for `planned_epochs`: milestones, warm-up, a loss
-    that changes during training, epochs in a figure. A training of another length
-    (`epochs`) stretches or compresses all of them.
+    All numbers of epochs assume a run of `planned_epochs`: of milestones, of the
+    warm-up, of a loss that changes during training, and in figures. If `epochs`
+    differs, all of them are stretched or compressed.
 
     For Adam, `momentum` is the first beta and `beta2` the second. `reduction` is over
     the batch; `clip_norm` bounds the norm of the whole gradient. Images are padded by
@@ -76,7 +76,7 @@ class Recipe(Section):
     precision: Precision
 
     def changed(self, *changes: dict[str, Any], by: str = "change") -> Self:
-        """This recipe with values replaced; the last change of a value wins.
+        """This recipe with values replaced; the last change to a value wins.
 
         Errors name `by`, the section that the changes come from.
         """

@@ -20,7 +20,7 @@ Momentum = Annotated[float, Field(ge=0, lt=1)]
 Precision = Literal["float32", "bfloat16", "auto"]
 """The precision of matrix products.
 
-"auto" is bfloat16 if the processor or GPU can multiply it, and float32 otherwise.
+"auto" is bfloat16 if the processor or GPU supports it, and float32 otherwise.
 """
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
@@ -54,7 +54,7 @@ Folder = Annotated[str, AfterValidator(_without_tilde)]
 
 
 class Data(Section):
-    """Sources of data.
+    """Settings for the sources of data.
 
     `root` is the folder with the user's archives; `download` lets torchvision fetch
     missing data sets.
@@ -68,9 +68,9 @@ class Dataset(Section):
     """The part of a data set in use; null takes all. Limits keep classes balanced.
 
     `source` is the name of the source, if it differs from the key: one source may be
-    prepared in several ways, and several may be joined. `pool` joins the source's own
-    parts of a text data set and then draws a quarter of each class for test. A
-    `validation_fraction` of null takes the value of `fetch`.
+    prepared in several ways, and several sources may be joined. `pool` joins the
+    training and test parts of a text data set, and then draws a quarter of each class
+    as a new test part. A `validation_fraction` of null takes the value in `fetch`.
     """
 
     source: Name | Annotated[list[Name], Field(min_length=1)] | None = None
@@ -82,7 +82,7 @@ class Dataset(Section):
 
 
 class Fetch(Section):
-    """Preparation of data sets.
+    """Settings for preparing data sets.
 
     `validation_fraction` of each class of the training part is set aside before
     anything is fitted. Image files are shrunk on reading until the shorter side has
@@ -94,7 +94,7 @@ class Fetch(Section):
 
 
 class PretrainRecipe(Section):
-    """The training of a backbone with SGD."""
+    """Settings for training a backbone with SGD."""
 
     epochs: PositiveInt
     batch_size: PositiveInt
@@ -104,9 +104,9 @@ class PretrainRecipe(Section):
 
 
 class Pretrain(PretrainRecipe):
-    """Training of the backbones with "pretrain" weights.
+    """Settings for training the backbones whose `weights` are "pretrain".
 
-    They are trained on glyphs that no other data set uses.
+    These backbones are trained on glyphs that no other data set uses.
     """
 
     classes: PositiveInt
@@ -114,7 +114,7 @@ class Pretrain(PretrainRecipe):
 
 
 class Embed(Section):
-    """Extraction of embeddings, which are stored as float32.
+    """Settings for extracting embeddings, which are stored as float32.
 
     The network embeds `batch_size` images at a time, in `precision`.
     """
@@ -126,9 +126,9 @@ class Embed(Section):
 class Text(Section):
     """The form in which a network reads texts.
 
-    It numbers the `vocabulary` most frequent words of the training texts, including
-    padding and the unknown word, and reads at most `length` words of a text, from its
-    start or its end (`keep`).
+    The `vocabulary` most frequent words of the training texts are numbered, including
+    padding and the unknown word. The network reads at most `length` words of a text,
+    from its start or its end (`keep`).
     """
 
     vocabulary: Annotated[int, Field(ge=3)]

@@ -25,7 +25,7 @@ PLAIN = "plain"
 COOLED = "cooled"
 """The same start, trained with Cooling."""
 CONFIRMED = "confirmed-"
-"""Prefix that marks the start of a confirmation."""
+"""Prefix of `start` in a confirmation run."""
 _PAIR = "pair-"
 _NORM = "norm-"
 
@@ -34,11 +34,11 @@ Rates = Annotated[list[PositiveFloat], Field(min_length=1)]
 
 
 class Training(NamedTuple):
-    """The names of one training.
+    """The values that identify one training run.
 
     `start` is "plain", "cooled", "pair-c" with the correlation c of a pair, or "norm-n"
-    with the mean norm n of the tempered logits. The start of a confirmation has the
-    prefix "confirmed-".
+    with the mean norm n of the tempered logits. In a confirmation run it has the prefix
+    "confirmed-".
     """
 
     sweep: str
@@ -49,15 +49,15 @@ class Training(NamedTuple):
 
     @property
     def cell(self) -> str:
-        """The name of its cell."""
+        """The name of the run's cell."""
         numbers = f"{self.inverse_temperature:g}/{self.learning_rate:g}"
         return f"{self.sweep}/{numbers}/{self.start}/{self.seed}"
 
 
 class Confirmation(NamedTuple):
-    """The names of a training with the learning rate that a sweep chose.
+    """The values that identify a run with the learning rate that a sweep chose.
 
-    The rate is chosen for each inverse temperature.
+    The rate is chosen separately for each inverse temperature.
     """
 
     sweep: str
@@ -67,7 +67,7 @@ class Confirmation(NamedTuple):
 
     @property
     def cell(self) -> str:
-        """The name of its cell."""
+        """The name of the run's cell."""
         return f"{self.sweep}/{self.inverse_temperature:g}/{self.start}/{self.seed}"
 
 
@@ -87,7 +87,7 @@ class Sweep(Section):
 
     With `correlations`, pairs of networks are trained instead of the network; with
     `logit_norms`, the tempered logits start with these mean norms (see
-    `CorrelatedPair`). `cooled` adds trainings at inverse temperature 1 with last-layer
+    `CorrelatedPair`). `cooled` adds runs at inverse temperature 1 with last-layer
     Cooling. `confirm` further seeds are trained with the rate that is best on
     validation data. `recipe` overrides values of the section's recipe, and `seeds` its
     number of seeds (null keeps it).
@@ -135,7 +135,7 @@ class Sweep(Section):
         return rates_here
 
     def starts(self) -> list[str]:
-        """The starts of the trainings without Cooling."""
+        """The starts of the runs without Cooling."""
         if self.correlations:
             return [f"{_PAIR}{correlation:g}" for correlation in self.correlations]
         if self.logit_norms:
@@ -151,7 +151,7 @@ class Sweep(Section):
 
 
 class Curves(Section):
-    """Learning from logits of exactly 0.
+    """Settings for gradient flow from logits of exactly 0.
 
     A course is observed at `points` times, evenly spaced on a log axis from `first` to
     `last`. The unit of time is the time in which the logits would change by 1 at their
@@ -172,7 +172,7 @@ class Curves(Section):
 
 
 class Norms(Section):
-    """Learning from tempered logits with each of `logit_norms`.
+    """Settings for gradient flow from tempered logits with each of `logit_norms`.
 
     A norm is over all samples and classes. A course ends no later than `horizon` times
     the larger of two times: the unit of time, and the time in which the logits would
@@ -185,7 +185,7 @@ class Norms(Section):
 
 
 class GradientFlow(Section):
-    """Gradient flow on `images` training images.
+    """Settings for gradient flow on `images` training images.
 
     The relative error of a step is at most `tolerance`. The tangent kernel is sketched
     with `probes` random vectors, or, if null, computed whole: (images × classes)²
@@ -202,7 +202,7 @@ class GradientFlow(Section):
 
 
 class EarlyLearning(GradientFlow):
-    """Gradient flow of `networks`, each with the given number of random draws.
+    """Settings for gradient flow of `networks`, each with its number of random draws.
 
     The networks must not have batch normalisation.
     """
@@ -223,7 +223,7 @@ class EarlyLearning(GradientFlow):
 
 
 class EvaluationSettings(Section):
-    """The form of texts, and evaluations during a training.
+    """Settings for reading texts and for evaluating during training.
 
     `watch_images` training images and all held-out data are evaluated after every
     `watch_every` epochs.
@@ -237,8 +237,9 @@ class EvaluationSettings(Section):
 class TemperatureCheck(EvaluationSettings):
     """The paper `temperature_check`: every sweep, and the theory of early learning.
 
-    All trainings share the recipe except `lr`: each sweep has its own rates. A sweep is
-    trained with `seeds` seeds.
+    All sweeps share the recipe, except for values that a sweep overrides and for `lr`,
+    which comes from the sweep's learning rates. A sweep is trained with `seeds` seeds,
+    unless it sets its own number.
     """
 
     seeds: PositiveInt
@@ -247,11 +248,11 @@ class TemperatureCheck(EvaluationSettings):
     early_learning: EarlyLearning | None
 
     def recipe_of(self, sweep: str) -> Recipe:
-        """The recipe of a sweep, whose `lr` each training replaces."""
+        """A sweep's recipe; every run replaces its `lr`."""
         return self.recipe.changed(self.sweeps[sweep].recipe, by=f"sweeps.{sweep}")
 
     def trainings(self) -> list[Training]:
-        """Every training, in the order of the parameters."""
+        """Every training run, in the order of the parameters."""
         return [
             Training(name, inverse_temperature, rate, start, seed)
             for name, sweep in self.sweeps.items()
@@ -262,9 +263,9 @@ class TemperatureCheck(EvaluationSettings):
         ]
 
     def confirmations(self) -> list[Confirmation]:
-        """Every confirmation, in the order of the parameters.
+        """Every confirmation run, in the order of the parameters.
 
-        Their seeds differ from the seeds that choose the rate.
+        The seeds differ from those of the runs that choose the rate.
         """
         return [
             Confirmation(name, inverse_temperature, start, self.seeds_of(name) + seed)
@@ -275,7 +276,7 @@ class TemperatureCheck(EvaluationSettings):
         ]
 
     def seeds_of(self, sweep: str) -> int:
-        """The number of seeds of a sweep's trainings."""
+        """The number of seeds with which a sweep is trained."""
         return self.sweeps[sweep].seeds or self.seeds
 
     @model_validator(mode="after")

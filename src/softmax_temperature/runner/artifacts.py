@@ -1,7 +1,7 @@
 """Artifacts: folders that are verified on read and never half-written.
 
-Their `manifest.json` lists the sha256 of every other file. Artifacts contain no times
-and no machine names, so equal inputs give equal bytes. A damaged file is renamed to
+An artifact's `manifest.json` lists the sha256 of every other file. Artifacts contain no
+times or machine names, so equal inputs give equal bytes. A damaged file is renamed to
 `*.damaged`: DVC, which trusts a file whose time and size are unchanged, then sees that
 it is missing and reruns the stage.
 """
@@ -39,7 +39,7 @@ class ArtifactError(InputError):
 
 
 def canonical_json(value: Any) -> str:
-    """JSON with sorted keys and no NaN: equal values give equal text."""
+    """JSON with sorted keys, so that equal values give equal text; NaN is refused."""
     text = json.dumps(
         value, sort_keys=True, indent=1, allow_nan=False, ensure_ascii=False
     )
@@ -47,7 +47,7 @@ def canonical_json(value: Any) -> str:
 
 
 def digest_of_text(text: str) -> str:
-    """The sha256 of a text in UTF-8, in hexadecimal."""
+    """The sha256 of a text's UTF-8 bytes, in hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -57,14 +57,14 @@ def digest_of(value: Any) -> str:
 
 
 def digest_of_file(path: Path) -> str:
-    """The sha256 of a file, in hexadecimal; the file may exceed memory."""
+    """The sha256 of a file, in hexadecimal; the file may be larger than memory."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """A new path that replaces `path` at the end of the block.
+    """Yield a new path, which replaces `path` at the end of the block.
 
     If the block raises, nothing changes.
     """
@@ -85,7 +85,7 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file; readers see all old or all new bytes, even after a kill."""
+    """Open a file to write; readers see all old or all new bytes, even after a kill."""
     with _replacing(path) as new, new.open("wb") as file:
         yield file
 
@@ -121,7 +121,8 @@ def write_sealed(path: Path, body: dict[str, Any]) -> None:
 def read_sealed(path: Path) -> dict[str, Any]:
     """Read a mapping that `write_sealed` wrote.
 
-    A changed file is renamed, and ArtifactError is raised.
+    If the content does not match its sha256, the file is renamed and ArtifactError is
+    raised.
     """
     with suppress(ValueError, AttributeError, RecursionError):
         text = path.read_text(encoding="utf-8")
@@ -143,8 +144,8 @@ def set_aside(path: Path) -> None:
 def new_artifact(folder: Path, *, kind: str, about: dict[str, Any]) -> Iterator[Path]:
     """Build an artifact that replaces the old one when it is complete.
 
-    `kind` names the maker (in the pipeline, the label of its stage); `about` describes
-    the sources in JSON values.
+    `kind` names the maker (in the pipeline, the label of the stage); `about` describes
+    what the artifact was made from, in JSON values.
     """
     with atomic_folder(folder) as new:
         yield new
@@ -158,7 +159,7 @@ def new_artifact(folder: Path, *, kind: str, about: dict[str, Any]) -> Iterator[
 
 @dataclass(frozen=True)
 class Artifact:
-    """A complete artifact; every read first compares a file with its sha256."""
+    """A complete artifact; every read first compares the file with its sha256."""
 
     folder: Path
     kind: str
@@ -228,8 +229,8 @@ def find_artifacts(root: Path) -> list[Path]:
 def find_files(root: Path, name: str) -> Iterator[Path]:
     """Every file with a given name at or below a folder; links are followed.
 
-    A folder under construction starts with a dot and is left out. A folder reached by
-    several links is visited once.
+    Folders whose names start with a dot, such as unfinished ones, are left out. A
+    folder reached by several links is visited once.
     """
     visited: set[Path] = set()
     for place, subfolders, files in os.walk(root, followlinks=True):

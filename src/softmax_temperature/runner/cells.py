@@ -1,9 +1,9 @@
 """Running cells: the small, named, resumable units of work of a stage.
 
 A cell's result is an artifact in `data/cells/<stage>/<cell>/<fingerprint>/result`.
-While it is intact, the cell does not run again. When every cell of a stage is done, the
-stage's output folder becomes links to exactly these results. A result that `dvc pull`
-brought counts too.
+As long as the result is intact, the cell does not run again. When every cell of a stage
+is done, the stage's output folder is replaced with links to exactly these results. A
+result fetched by `dvc pull` counts, too.
 """
 
 import math
@@ -78,7 +78,7 @@ class Job:
     lines: Progress = field(default_factory=Progress)
 
     def checkpointer(self) -> Checkpointer:
-        """Saves the cell's unfinished state; it is removed when the cell is done."""
+        """Make the cell's checkpointer; its file is removed when the cell is done."""
         return Checkpointer(self.work / CHECKPOINT, self.checkpoint_seconds)
 
     def progress(self, done: int, total: int) -> None:
@@ -92,7 +92,7 @@ class Cell:
     """One unit of work: a module-level function, `run(job, **plan, **places)`.
 
     The result depends on `plan`, on code, and on `inputs`, which maps the names that
-    the function uses to artifacts.
+    the function uses to the folders of artifacts.
 
     `places` holds the locations of the user's files. The result depends on the content
     of these files, so their digests are in `plan` or `inputs`. The locations themselves
@@ -116,7 +116,10 @@ class Cell:
         return dict(to_jsonable_python(self.plan))
 
     def reads(self) -> dict[str, Any]:
-        """The digests of inputs and code; an `ArtifactError` if an input is missing."""
+        """The parameters, and the digests of inputs and code.
+
+        Raises ArtifactError if an input is missing.
+        """
         digests = {}
         for name, path in self.inputs.items():
             digests[name] = open_artifact(path).digest
@@ -163,7 +166,7 @@ class _Task:
         return False
 
     def call(self, output: Path, work: Path, checkpoint_seconds: float) -> str:
-        """Call the cell's function; returns the device that it used."""
+        """Call the cell's function, and return the device that it used."""
         cell = self.cell
         compute = self.compute
         device = prepare_torch(
@@ -181,7 +184,7 @@ class _Task:
             checkpoint_seconds=checkpoint_seconds,
             cuda_graphs=compute.cuda_graphs,
         )
-        # The last bits of a sum depend on the threads of the linear-algebra libraries.
+        # The last bits of a sum depend on how many threads linear algebra uses.
         with threadpool_limits(limits=compute.threads_per_cell):
             try:
                 cell.run(job, **cell.plan, **cell.places)
@@ -209,7 +212,7 @@ def work_folder(stage: str, cell: str, fingerprint: str) -> Path:
 def published_result(stage: str, cell: str, fingerprint: str) -> Path | None:
     """The folder below `data/<stage>` with the cell's result, as `dvc pull` leaves it.
 
-    None if its fingerprint differs or a file is damaged.
+    None if it is missing or damaged, or if its fingerprint differs.
     """
     folder = DATA / stage / cell
     with suppress(ArtifactError):
@@ -223,11 +226,11 @@ def published_result(stage: str, cell: str, fingerprint: str) -> Path | None:
 def run_cells(
     cells: Sequence[Cell], *, output: Path, compute: Compute, seed: int
 ) -> None:
-    """Run the unfinished cells of a stage, and publish all of them.
+    """Run a stage's unfinished cells, and publish the results of all its cells.
 
-    `output` then holds one artifact per cell and nothing else. Its path below `data/`
-    names the stage, for seeds and for the work folder; `seed` is the project's. If
-    cells fail, CellsFailed is raised and nothing is published.
+    `output` then holds one artifact per cell and nothing else. The path of `output`
+    below `data/` names the stage, for seeds and for the work folder; `seed` is the
+    project's seed. If cells fail, CellsFailed is raised and nothing is published.
     """
     names = [cell.name for cell in cells]
     if len(set(names)) < len(names):
@@ -255,7 +258,7 @@ def run_cells(
 
 
 def _follow(stage: str, cells: Sequence[Cell], compute: Compute, seed: int) -> None:
-    """Train together with process 0, and keep nothing."""
+    """Train together with process 0, and save nothing."""
     tasks = {cell.name: _Task(stage, cell, "", seed, compute) for cell in cells}
 
     def run(name: str, folder: Path) -> None:
@@ -265,12 +268,12 @@ def _follow(stage: str, cells: Sequence[Cell], compute: Compute, seed: int) -> N
 
 
 def _publish(tasks: Sequence[_Task], output: Path) -> None:
-    """Replace the output folder by links to the results of the tasks."""
+    """Replace the output folder with links to the tasks' results."""
     with atomic_folder(output) as new:
         for task in tasks:
             result = task.work / RESULT
-            # The result is missing if a node of a cluster worked in a folder that this
-            # machine does not share.
+            # The result is missing if a cluster's node worked in a folder that it does
+            # not share with this machine.
             open_artifact(result)
             target = new / task.cell.name
             shutil.copytree(result, target, copy_function=_link, dirs_exist_ok=True)
@@ -298,7 +301,7 @@ def _run_pending(
 ) -> dict[str, str]:
     """Run the tasks that have no intact result.
 
-    Returns the reasons of failed cells, in the order of the cells.
+    Returns the reason for each failure by cell name, in the order of the cells.
     """
     unfinished = [task for task in tasks if not task.is_done()]
     pending = [task for task in unfinished if not _take_published(task)]
@@ -330,13 +333,13 @@ def _take_published(task: _Task) -> bool:
 
 
 def _attempt(task: _Task) -> str | None:
-    """Run one cell; an error becomes a line of the stage's report."""
+    """Run one cell; return None, or one line that reports its error."""
     try:
         with disk_faults(task.work), alone(task.work):
             _run(task)
     except InputError as error:
         return str(error)
-    # A failed cell must not end the others; the stage still exits non-zero.
+    # A failed cell must not stop the others; the stage still exits non-zero.
     except Exception as error:  # noqa: BLE001
         trace = task.work / "error.txt"
         with suppress(OSError):
@@ -389,10 +392,10 @@ def _run(task: _Task) -> None:
 
 
 def _link(source: str, target: str) -> None:
-    if Path(source).is_symlink():  # A link to DVC's cache, which may delete files.
+    if Path(source).is_symlink():  # It links to DVC's cache, which may be cleared.
         shutil.copy2(source, target)
         return
     try:
         os.link(source, target)
-    except OSError:  # The file system has no links.
+    except OSError:  # The file system does not support hard links.
         shutil.copy2(source, target)

@@ -1,7 +1,8 @@
 """Checkpoints: the state of unfinished work in a file that is complete or absent.
 
-The file is the sha256 of the rest, followed by the output of `torch.save`. It is loaded
-with `weights_only=True`: tensors, numbers, text, lists and dicts, never code.
+The file is a sha256, followed by the bytes that it covers, the output of `torch.save`.
+It is loaded with `weights_only=True`, which admits tensors, numbers, text, lists and
+dicts, but never runs code.
 """
 
 import hashlib
@@ -29,7 +30,8 @@ class UnusableCheckpoint(ArtifactError):
 class Checkpointer:
     """Saves the state of a cell at most every `seconds`.
 
-    It saves less often if saving takes long; 0 saves every state.
+    The state is saved less often if saving takes long. If `seconds` is 0, every state
+    is saved.
     """
 
     def __init__(self, path: Path, seconds: float) -> None:
@@ -40,9 +42,9 @@ class Checkpointer:
     def load(self) -> dict[str, Any] | None:
         """The last saved state of process 0, on the CPU, or None.
 
-        A damaged file is set aside. A complete file that holds more than values, or
-        comes from another version of torch, is also set aside and raises
-        UnusableCheckpoint.
+        A damaged file is set aside. An undamaged file that cannot be loaded, for
+        instance in another version of torch, is also set aside, and UnusableCheckpoint
+        is raised.
         """
         if self.path.is_file():
             content = self.path.read_bytes()

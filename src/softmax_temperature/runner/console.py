@@ -1,4 +1,4 @@
-"""Text for terminals and pipes whose encoding has no arrows or Greek letters."""
+"""Replacements for characters, such as arrows, that a stream's encoding lacks."""
 
 import codecs
 import io

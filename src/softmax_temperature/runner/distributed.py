@@ -20,8 +20,8 @@ from torch import distributed
 Value = TypeVar("Value")
 # The number of processes that `torchrun` started together.
 PROCESSES = int(os.environ.get("WORLD_SIZE", "1"))
-# Time limit of a wait for the other processes. It ends a run with a hanging process,
-# and lets process 0 wait for another run that holds the stage's folder.
+# Time limit for waiting for the other processes. It ends a run in which a process
+# hangs, but gives process 0 time to wait for another run that holds the stage's folder.
 _PATIENCE = timedelta(hours=1)
 
 
@@ -52,7 +52,7 @@ def follow(run: Callable[[str, Path], object]) -> None:
 
 
 def agreed(value: Value) -> Value:
-    """Give process 0's value to all processes, which must call this together."""
+    """Broadcast process 0's value; all processes must call this at the same point."""
     if PROCESSES == 1:
         return value
     join_group()

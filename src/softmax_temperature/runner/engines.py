@@ -32,7 +32,7 @@ _KILLED = (
 
 
 Task = TypeVar("Task")
-Work = Callable[[Task], str | None]  # Returns the reason of a failure, in one line.
+Work = Callable[[Task], str | None]  # Returns None, or one line about the failure.
 Submit = Callable[[Task, float | None], "Future[str | None]"]
 
 
@@ -44,10 +44,10 @@ def run_tasks(
 ) -> Iterator[tuple[int, str | None]]:
     """Call a module-level function on every task.
 
-    Yields the number of each task with the function's result, as tasks end. `shares`
-    are the parts of a GPU that tasks fill, or None: the parts of concurrent tasks add
-    up to at most 1. After a worker process was killed, tasks that had not started are
-    left out.
+    Yields each task's number and the function's result as soon as the task ends.
+    `shares` are the fractions of a GPU that the tasks fill, None if unknown; tasks run
+    at the same time only if their fractions add up to at most 1. If a worker process is
+    killed, tasks that have not started are left out.
     """
     if compute.engine == "serial" or (compute.engine == "processes" and len(tasks) < 2):
         for number, task in enumerate(tasks):
@@ -55,7 +55,7 @@ def run_tasks(
         return
     if compute.engine == "ray":
         engine = _ray
-        # Ray itself counts the parts of its GPUs.
+        # Ray itself keeps count of the fractions of its GPUs.
         parts = [0.0 for _ in shares]
     else:
         engine = _processes
@@ -96,10 +96,10 @@ def _outcome(future: "Future[str | None]") -> str | None:
 
 @contextmanager
 def _processes(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
-    """Worker processes, kept for the next stage, because torch takes seconds to import.
+    """Start worker processes, and keep them for later: importing torch takes seconds.
 
-    They are killed when the block is interrupted; the next run resumes their cells from
-    the checkpoints.
+    The processes are killed if the block raises or is interrupted; the next run resumes
+    their cells from the checkpoints.
     """
     try:
         executor = get_reusable_executor(
@@ -109,7 +109,7 @@ def _processes(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
             initargs=(os.getpid(), str(Path.cwd())),
             env=dict.fromkeys(_THREADS, str(compute.threads_per_cell)),
         )
-    # Processes share semaphores, which Linux keeps in /dev/shm.
+    # The processes share semaphores, which Linux keeps in /dev/shm.
     except (OSError, ImportError) as error:
         raise InputError(
             f"worker processes need /dev/shm, which cannot be used here ({error})",
@@ -137,8 +137,8 @@ def _begin_worker(stage: int, folder: str) -> None:
         if os.getppid() != stage:
             os.kill(os.getpid(), signal.SIGKILL)
     os.chdir(folder)
-    # Loky replaces a process that has grown by 300 MB, which torch's allocators do in
-    # every training.
+    # Loky replaces a process that has grown by 300 MB. Every training run grows that
+    # much, because torch's allocators keep memory.
     process_executor._MAX_MEMORY_LEAK_SIZE = sys.maxsize  # noqa: SLF001
 
 
@@ -169,7 +169,7 @@ def _ray(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
 
     def submit(task: Task, share: float | None) -> "Future[str | None]":
         gpus = compute.gpus_per_cell
-        if gpus and share:  # If `gpus_per_cell` is 0, cells share no GPU.
+        if gpus and share:  # If `gpus_per_cell` is 0, Ray assigns no GPU to cells.
             gpus = share
         future: Future[str | None] = (
             remote(gpus).remote(str(Path.cwd()), work, task).future()
@@ -220,12 +220,12 @@ def refuse_sharing_one_gpu(
 ) -> None:
     """Refuse cells that would all use a node's first GPU.
 
-    Ray itself reports resources that no node has.
+    Ray itself reports a request for resources that no node has.
     """
     if compute.gpus_per_cell or compute.device == "cpu":
         return
     if any(node.get("GPU", 0) > 1 for node in nodes):
-        what = "is 0, and all cells of a node with several GPUs would use the first one"
+        what = "is 0, so all cells on a node with several GPUs would use the first one"
         remedy = (
             "Set it to 1, or to a fraction for small networks; or set compute.device "
             "to cpu."

@@ -1,6 +1,6 @@
 """The errors that programs report without a traceback.
 
-They are wrong input (exit code 2) and failed cells (exit code 1).
+The errors are wrong input (exit code 2) and failed cells (exit code 1).
 """
 
 import difflib
@@ -24,7 +24,7 @@ _REMEDIES = {
     errno.EPERM: _UNWRITABLE,
 }
 """Remedies for a full, read-only or unwritable disk, by the system's error number."""
-# Phrases of error messages that are raised when memory ran out.
+# Phrases in the messages of out-of-memory errors.
 _OUT_OF_MEMORY = (
     "out of memory",
     "DefaultCPUAllocator",
@@ -55,7 +55,7 @@ class InputError(Exception):
 
 
 def _printable(text: str) -> str:
-    """A text on one line: a key or a file's name may hold control characters."""
+    """Escape control characters, which a key or a file's name may hold."""
     letters = []
     for letter in text:
         if letter.isprintable():
@@ -87,7 +87,7 @@ class CellsFailed(Exception):
         lines = [
             f"{stage}: {counts}; finished cells are kept and will not run again.",
         ]
-        # A wrong file fails every cell that reads it, but is reported once.
+        # A wrong file makes every cell fail that reads it, but is reported once.
         for reason in dict.fromkeys(failures.values()):
             names = [name for name in failures if failures[name] == reason]
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
@@ -97,12 +97,12 @@ class CellsFailed(Exception):
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """A sentence on an unknown name, with the nearest valid name or all valid names."""
+    """A sentence that suggests the nearest valid name, or lists the valid names."""
     choices = sorted(valid)
     close = difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
     if close:
         return f"Did you mean {close[0]!r}?"
-    # timm has a thousand names.
+    # The list can be long: timm has more than a thousand networks.
     listed = shorten(", ".join(choices), 1000, placeholder=" ...")
     return f"Valid: {listed or 'none'}."
 
@@ -111,13 +111,13 @@ def nearest(name: str, valid: Iterable[str]) -> str:
 def disk_faults(path: Path | None = None) -> Iterator[None]:
     """Report a full, read-only or unwritable disk as an InputError.
 
-    `path` is the file that the block writes.
+    `path`, the file that the block writes, is reported if the error names no file.
     """
     try:
         yield
     except (OSError, SafetensorError) as error:
-        # The check uses the system's message, because errors of safetensors have no
-        # number.
+        # Search for the system's message, because the errors that safetensors raises
+        # have no error number.
         codes = [code for code in _REMEDIES if os.strerror(code) in str(error)]
         if not codes:
             raise

@@ -1,10 +1,11 @@
 """The digest of the code that a cell runs.
 
-It covers the modules that the cell's function imports, directly or not, and the
-versions of the libraries that they use. Comments and docstrings do not count, so that a
-better explanation does not make results stale. Modules that run cells, validate
-parameters or report results do not count either (see `EXCLUDED`), nor does the registry
-of stages: a new stage does not make another stage's cells stale.
+It covers the module of the cell's function, the modules that it imports, directly or
+indirectly, and the versions of the libraries that these modules import. Comments and
+docstrings do not count, so that a better explanation does not make results stale.
+Modules that run cells, validate parameters or report results do not count either (see
+`EXCLUDED`), nor does the registry of stages: a new stage does not make another stage's
+cells stale.
 """
 
 import ast
@@ -24,7 +25,7 @@ from softmax_temperature.runner.implementations import search_project_folder
 
 PACKAGE = "softmax_temperature"
 EXCLUDED = frozenset({"runner", "params", "papers", "tools"})
-"""Subpackages whose code is not part of a fingerprint. The parameters' values are,
+"""Subpackages whose code is not part of a fingerprint. The values of parameters are,
 because a cell receives them.
 """
 # Packages whose __init__ only exports names for users, and imports them on demand.
@@ -41,12 +42,13 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 def import_closure(
     module: str, *, excluded: frozenset[str] = EXCLUDED
 ) -> tuple[str, ...]:
-    """Sorted names of the modules that `module` imports, directly or not.
+    """Sorted names of the modules that `module` imports, directly or indirectly.
 
-    The closure includes `module` and its packages, and for a module of the project
-    (next to params.yaml) the project's other modules that it imports. It leaves out
-    packages that only export names for users, the registry of stages, excluded folders,
-    and imports for type checking.
+    The closure includes `module` itself, and the parent packages of its modules. If
+    `module` is the project's own (next to params.yaml), the closure also includes the
+    project's other modules that it imports. The closure leaves out packages that only
+    export names for users, the registry of stages, excluded folders, and imports for
+    type checking.
     """
     if not _in_package(module):
         return _closure_of_project_module(module, excluded)
@@ -79,10 +81,10 @@ def _closure_of_project_module(
 
 @cache
 def code_digest(module: str) -> str:
-    """The sha256 of the closure's code and of its libraries' versions.
+    """The sha256 of the code in a module's closure and of its libraries' versions.
 
-    Libraries count if the closure imports them directly. Within one process the code is
-    read once, at the first call.
+    Libraries count if a module of the closure imports them directly. Within one process
+    the code is read once, at the first call.
     """
     closure = import_closure(module)
     imported = {library for name in closure for library in _libraries(name)}
@@ -92,12 +94,12 @@ def code_digest(module: str) -> str:
 
 
 def project_files(module: str) -> list[Path]:
-    """Files of the project's modules, next to params.yaml, in a module's closure."""
+    """Files of those modules in a module's closure that are the project's own."""
     return [source_path(name) for name in import_closure(module) if _in_project(name)]
 
 
 def source_path(module: str) -> Path:
-    """The file of a module; modules of this package are found without an import."""
+    """The file of a module; for modules of this package, without importing them."""
     if not _in_package(module):
         return _project_file(module)
     path = Path(__file__).parents[1].joinpath(*module.split(".")[1:])
@@ -115,12 +117,12 @@ def _project_file(module: str) -> Path:
     raise InputError(
         "module not found",
         where=module,
-        remedy="Put it beside params.yaml, or install its package.",
+        remedy="Put it next to params.yaml, or install its package.",
     )
 
 
 def _in_project(module: str) -> bool:
-    """Whether a module's file is in the current folder, outside its environment."""
+    """Whether a module's file is in the current folder, but not in site-packages."""
     top = module.partition(".")[0]
     if top == PACKAGE or top in sys.stdlib_module_names:
         return False

@@ -1,4 +1,4 @@
-"""Classes that params.yaml names, by a name in a table or "package.module:Class"."""
+"""Classes that params.yaml names, by a short name or as "package.module:Class"."""
 
 import re
 import sys
@@ -14,7 +14,7 @@ REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 def reference_to(name: str, table: Mapping[str, str], kind: str) -> str:
-    """The "package.module:Class" of a name; InputError for an unknown name."""
+    """The "package.module:Class" for a name; raises InputError if it is unknown."""
     if name in table:
         return table[name]
     if REFERENCE.fullmatch(name):
@@ -26,7 +26,7 @@ def reference_to(name: str, table: Mapping[str, str], kind: str) -> str:
 
 
 def implementations(value: Any) -> Iterator[str]:
-    """All sections' references in a value of a cell's plan."""
+    """Yield the classes to which a value's sections, nested ones included, refer."""
     if isinstance(value, Section):
         yield from value.implementations()
         for _, part in value:
@@ -34,12 +34,12 @@ def implementations(value: Any) -> Iterator[str]:
 
 
 def module_of(reference: str) -> str:
-    """The module of a "package.module:Class"."""
+    """The module in a "package.module:Class"."""
     return reference.partition(":")[0]
 
 
 def search_project_folder() -> None:
-    """Let modules next to params.yaml be imported, in every process of a run."""
+    """Let this process import modules next to params.yaml (the current folder)."""
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.append(folder)
@@ -55,7 +55,7 @@ def load_class(reference: str, base: type) -> Any:
         raise InputError(
             f"cannot be imported ({error})",
             where=reference,
-            remedy="Put the module beside params.yaml, or install its package.",
+            remedy="Put the module next to params.yaml, or install its package.",
         ) from error
     if not (isinstance(loaded, type) and issubclass(loaded, base)):
         raise InputError(

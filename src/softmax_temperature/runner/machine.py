@@ -22,7 +22,7 @@ _MMAP_THRESHOLD = -3
 
 @cache
 def machine() -> dict[str, Any]:
-    """The properties of this machine that results and times depend on, not its name."""
+    """The properties of this machine that affect results and times; not its name."""
     has_gpu = torch.cuda.is_available()
     cores = os.cpu_count()
     if sys.platform == "linux":
@@ -67,7 +67,7 @@ def resolve_device(device: str) -> str:
 
 
 def resolve_precision(precision: str, device: str) -> str:
-    """The precision; "auto" is bfloat16 if the device multiplies it, else float32."""
+    """The precision; "auto" is bfloat16 if the hardware supports it, else float32."""
     if precision != "auto":
         return precision
     if device == "cpu":
@@ -92,14 +92,14 @@ def prepare_torch(
     keep_freed_memory()
     torch.set_num_threads(threads)
     asked = device == "cpu" if deterministic is None else deterministic
-    # use_deterministic_algorithms would import a compiler: 1.6 seconds.
+    # `use_deterministic_algorithms` would import a compiler, which takes 1.6 seconds.
     torch.set_deterministic_debug_mode("warn" if asked else "default")
-    # Otherwise torch fills every new tensor before it is written, which costs 3 to 16 %
-    # of a training.
+    # By default, deterministic mode fills every new tensor before it is written, which
+    # costs 3 to 16 % of the training time.
     deterministic_settings: Any = torch.utils.deterministic
     deterministic_settings.fill_uninitialized_memory = False
     # Only the parameter `precision` may reduce precision: by default cuDNN's float32
-    # convolutions use 10 bits (TF32).
+    # convolutions round inputs to 10 bits of mantissa (TF32).
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     return device
@@ -108,8 +108,8 @@ def prepare_torch(
 def keep_freed_memory() -> None:
     """Let glibc keep up to 2 GiB of freed memory; no effect on other C libraries."""
     # By default glibc returns large blocks to the system at once, and the next training
-    # step faults them in again page by page, which takes a tenth of the time for the
-    # small VGG and a third for ResNet-50.
+    # step faults them in again page by page, which takes a tenth of the training time
+    # for the small VGG and a third for ResNet-50.
     if sys.platform != "linux":
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

@@ -15,13 +15,13 @@ def say(line: str) -> None:
 
 
 class Progress:
-    """Prints at most one line in `SECONDS_BETWEEN_LINES`, the first after that time."""
+    """Prints a line at most every `SECONDS_BETWEEN_LINES`, and none sooner."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
 
     def __call__(self, line: str) -> None:
-        """Print a line, unless it is too early."""
+        """Print a line, unless too little time has passed since the last one."""
         now = time.monotonic()
         if now - self._last >= SECONDS_BETWEEN_LINES:
             self._last = now

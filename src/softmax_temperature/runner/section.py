@@ -1,4 +1,4 @@
-"""Typed values: the base of all sections of `params.yaml`, and the section compute."""
+"""The base class of all sections of `params.yaml`, and the section `compute`."""
 
 from collections.abc import Collection, Iterable
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from softmax_temperature.runner.errors import nearest
 
 
 class Section(BaseModel):
-    """Strict and immutable: refuses unknown keys, other types and infinite numbers."""
+    """Immutable parameters; unknown keys, wrong types and infinity are refused."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, allow_inf_nan=False
@@ -32,7 +32,7 @@ class Section(BaseModel):
     def implementations(self) -> tuple[str, ...]:
         """Classes that the section names, as "package.module:Class".
 
-        They count as code of the cells that receive the section.
+        These classes count as code of the cells that receive the section.
         """
         return ()
 
@@ -41,10 +41,10 @@ class Compute(Section):
     """Settings for running cells, which are not part of their fingerprints.
 
     Engine and workers do not change results; threads and device may change the last
-    bits. If `ray_address` is null, Ray uses the cluster in RAY_ADDRESS if it is set,
-    else this machine. If `deterministic` is null, algorithms give equal bits only on a
-    CPU. `gpu_hours` are estimates for all cells of a stage; `plan` shows them if no run
-    is recorded.
+    bits. If `ray_address` is null, Ray uses the cluster at RAY_ADDRESS if that variable
+    is set, else this machine. If `deterministic` is null, deterministic algorithms are
+    requested only on a CPU. `gpu_hours` are estimates for all cells of a stage; `plan`
+    shows them if no run is recorded.
     """
 
     engine: Literal["serial", "processes", "ray"]
@@ -62,7 +62,7 @@ class Compute(Section):
 def all_known(
     key: str, names: Iterable[str], valid: Collection[str], kind: str = "name"
 ) -> None:
-    """Refuse an unknown name, and suggest the nearest one that exists."""
+    """Refuse unknown names, and suggest the nearest valid name."""
     for name in names:
         if name not in valid:
             where = f"{key}: " if key else ""

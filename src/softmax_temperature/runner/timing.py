@@ -1,7 +1,7 @@
 """The timing of a cell: seconds, device, machine and versions of its run.
 
-It is in the cell's work folder instead of its artifact, because it differs between runs
-with equal results.
+The timing is in the cell's work folder instead of its artifact, because it differs
+between runs with equal results.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from softmax_temperature.runner.cells import TIMING, work_folder
 
 
 def timing_of(about: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The timing of a cell, found by its artifact; None if missing or damaged."""
+    """The timing of the cell that an artifact's `about` names; None if unreadable."""
     return read_timing(work_folder(about["stage"], about["cell"], about["fingerprint"]))
 
 

@@ -6,7 +6,7 @@ The text report, the HTML page and the JSON file all take the advice from here.
 import math
 from typing import NamedTuple
 
-# For logits that are no better than chance, or worse.
+# Advice for logits that are no better than chance.
 CHECK_COLUMNS = (
     "Check that column c holds class c, and that larger logits mean more likely."
 )
@@ -18,13 +18,13 @@ class Evidence(NamedTuple):
     """The numbers of a report that determine the advice; errors are fractions.
 
     Attributes:
-        temperature: The temperature by likelihood.
-        low: Lower end of its 90 % interval.
-        high: Upper end of its 90 % interval.
-        before: ECE of the undivided logits.
+        temperature: The temperature that minimises the NLL.
+        low: Lower end of the temperature's 90 % interval.
+        high: Upper end of the temperature's 90 % interval.
+        before: ECE of the unscaled logits.
         after: ECE of the logits divided by the temperature.
         change: 90 % interval of the change in true ECE due to scaling.
-        noise_floor: Mean ECE of a calibrated model on the same number of rows.
+        noise_floor: Mean ECE of a perfectly calibrated model on as many rows.
     """
 
     temperature: float
@@ -47,7 +47,7 @@ def advise(evidence: Evidence) -> Advice:
     """Whether to scale the logits, with the reason.
 
     The advice is to scale only if the interval of the temperature excludes 1, the ECE
-    is above its noise floor, and the interval of the change of the ECE is below 0.
+    is above its noise floor, and the interval of the change in ECE is below 0.
     """
     numbers = (evidence.temperature, evidence.low, evidence.high)
     fitted, *ends = (_unlike_one(number) for number in numbers)
@@ -91,7 +91,7 @@ def three_digits(value: float) -> str:
 
 
 def _unlike_one(value: float) -> str:
-    """`three_digits`, or as many as it takes to show that a number is not 1."""
+    """`three_digits`, or more digits if needed to show that a number is not 1."""
     text = three_digits(value)
     decimals = 3
     while float(text.replace(",", "")) == 1 != value and decimals < MOST_DECIMALS:
@@ -101,7 +101,7 @@ def _unlike_one(value: float) -> str:
 
 
 def _points(share: float) -> str:
-    """A change of a fraction in percentage points, with its sign; 0 only for none."""
+    """A change in a fraction, in points, with its sign; "0" only if it is 0."""
     points = 100 * share
-    # One digit of a small number, because its sign decides.
+    # A small number gets one digit, because its sign decides.
     return f"{points:+.1f}" if abs(points) >= 0.05 or not points else f"{points:+.1g}"

@@ -1,8 +1,9 @@
-"""Users' arrays, read from files by name, and checked."""
+"""Read users' arrays from files by name, and check them."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,8 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
 def sample_logits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Logits (1500, 10) and labels (1500,) of an overconfident classifier of digits.
 
-    It is a logistic regression with little regularisation, trained on the first 297 of
-    scikit-learn's digits and evaluated on the other 1,500.
+    The classifier is a logistic regression with little regularisation, trained on the
+    first 297 of scikit-learn's digits and evaluated on the other 1,500.
 
     Examples:
         >>> logits, labels = sample_logits()
@@ -109,7 +110,7 @@ def read_rows(
         other: Name of the other rows, "validation" or "test".
         other_path: File of the other rows. If None, the other rows are read from the
             first file, if it has arrays such as `test_embeddings` and `test_labels`.
-            Only one of the two files may have the other rows.
+            Only one of the two files may hold other rows.
         other_labels: File of the other rows' labels.
         columns: Names and patterns of the classes' columns in tables.
 
@@ -178,8 +179,9 @@ def read_arrays(
 ) -> Arrays:
     """The arrays of a file by name.
 
-    The module `tables` selects the columns of a table. If a file has one unnamed array,
-    it is taken as the only required array, or else as the matrix.
+    The module `tables` selects the columns of a table. If a file holds one array
+    without a name, it is taken as the required array if only one is required, and
+    otherwise as the matrix.
     """
     content = read_content(path)
     if path.suffix.lower() in TABLE_ENDINGS:
@@ -209,7 +211,7 @@ def read_arrays(
 
 
 def _by_name(content: Any, unnamed: str) -> Arrays:
-    """The arrays of a file's content; a single one is called `unnamed`."""
+    """The arrays in a file's content; `unnamed` is the name for one without a name."""
     if isinstance(content, Tensor | np.ndarray):
         return {unnamed: as_numpy(content)}
     if not isinstance(content, dict):
@@ -222,10 +224,11 @@ def _by_name(content: Any, unnamed: str) -> Arrays:
 
 
 def _other_name(name: str, arrays: Arrays, path: Path) -> str | None:
-    """Another name that a file uses for a required array."""
+    """The other name under which a file holds a required array, or None."""
     others = [other for other in OTHER_NAMES[name] if other in arrays]
     if name == "probs" and not others:
-        # Probabilities are often saved under a name for logits, so check the values.
+        # Probabilities are often saved under a name for logits. Later checks look at
+        # the values.
         logits = ("logits", *OTHER_NAMES["logits"])
         others = [other for other in logits if other in arrays]
     if len(others) > 1:
@@ -292,11 +295,24 @@ def as_numpy(value: Any) -> NDArray[Any]:
             "Give one tensor, array or list of rows of the same length.",
         ) from error
     if array.ndim == 0:
+        remedy = "Give a tensor, an array or a list of rows."
+        if isinstance(value, Mapping) and value:
+            held = ", ".join(repr(key) for key in list(value)[:MOST_NAMED])
+            remedy = f"Give one of its entries ({held}), such as output['logits']."
         raise ArgumentError(
             f"arrays must have one row per sample, got one {type(value).__name__}",
-            "Give a tensor, an array or a list of rows.",
+            remedy,
         )
+    if array.dtype.kind == "O" and _is_of_pandas(value) and _holds_numbers(value):
+        # NumPy reads nullable and Arrow columns as objects.
+        return np.asarray(value.to_numpy(np.float64, na_value=np.nan))
     return array
+
+
+def _holds_numbers(values: Any) -> bool:
+    """Whether all columns of a data frame, or a series, have numeric types."""
+    dtypes = values.dtypes if values.ndim == 2 else [values.dtype]
+    return all(getattr(dtype, "kind", "O") in "iuf" for dtype in dtypes)
 
 
 def check_unmasked_entries(value: Any) -> None:
@@ -323,19 +339,19 @@ def _dense(tensor: Tensor) -> Tensor:
     """A tensor on the CPU, of a type and layout that NumPy supports."""
     check_dense(tensor)
     tensor = tensor.detach().cpu()
-    # NumPy has neither bfloat16 nor types of eight bits.
+    # NumPy has neither bfloat16 nor 8-bit floating-point types.
     narrow = tensor.is_floating_point() and tensor.dtype.itemsize < 4
     narrow = narrow and tensor.dtype != torch.float16
     return tensor.float() if narrow else tensor
 
 
 def check_frame(values: Any, labels: Any, name: str) -> None:
-    """Refuse a data frame whose columns or rows do not form a matrix.
+    """Refuse a data frame with wrong or unordered columns, or with reordered labels.
 
-    Its columns may have any names except the name of a label. Either all of them are
-    numbered, in ascending order, or none.
+    Column names must be unique, and none may be a name for labels. Either all columns
+    are numbered, in ascending order, or none is.
     """
-    columns = _column_names(values)
+    columns = column_names(values)
     if columns is None:
         return
     for place, column in enumerate(columns):
@@ -353,13 +369,7 @@ def check_frame(values: Any, labels: Any, name: str) -> None:
             f"{', '.join(map(repr, foreign[:5]))}",
             "Remove these columns, or give a matrix of the others.",
         )
-    keys = [numbered_key(column) for column in columns]
-    if len({prefix for prefix, _ in keys}) == 1 and keys != sorted(keys):
-        raise ArgumentError(
-            f"{name} has its columns in the order {', '.join(columns[:5])}, ..., not "
-            "in numerical order",
-            "Sort them, or give a matrix without names.",
-        )
+    _check_numerical_order(columns, name)
     both = _is_of_pandas(values) and _is_of_pandas(labels)
     if both and _is_reordered(values.index, labels.index):
         raise ArgumentError(
@@ -368,16 +378,66 @@ def check_frame(values: Any, labels: Any, name: str) -> None:
         )
 
 
+def _check_numerical_order(columns: Sequence[str], name: str) -> None:
+    """Refuse columns that are numbered, but not in ascending order."""
+    keys = [numbered_key(column) for column in columns]
+    if len({prefix for prefix, _ in keys}) == 1 and keys != sorted(keys):
+        raise ArgumentError(
+            f"{name} has its columns in the order {', '.join(columns[:5])}, ..., not "
+            "in numerical order",
+            "Sort them, or give a matrix without names.",
+        )
+
+
+def check_one_hot_columns(values: Any, labels: Any, name: str) -> None:
+    """Refuse one-hot labels whose columns are in another order than the scores'.
+
+    Args:
+        values: Scores, possibly a data frame.
+        labels: Labels, possibly a data frame of one-hot rows.
+        name: Name of the scores in messages.
+    """
+    classes = column_names(labels)
+    if classes is None or len(classes) < 2:
+        return
+    _check_numerical_order(classes, "the frame of one-hot labels")
+    columns = column_names(values)
+    if columns is not None and are_reordered(columns, classes):
+        raise ArgumentError(
+            f"{name} has the columns {', '.join(columns[:5])}, but the one-hot labels "
+            f"have {', '.join(classes[:5])}",
+            "Give both the same order of classes, such as labels[logits.columns].",
+        )
+
+
+def are_reordered(names: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether two lists hold the same names in different orders.
+
+    The prefix that all names of a list share does not count, so that `logit_cat` is the
+    same as `cat`.
+    """
+    own = _without_prefix(names)
+    other = _without_prefix(others)
+    return own != other and sorted(own) == sorted(other)
+
+
+def _without_prefix(names: Sequence[str]) -> list[str]:
+    """Names without the prefix that all of them share."""
+    letters = zip(*names, strict=False)
+    shared = sum(1 for _ in takewhile(lambda each: len(set(each)) == 1, letters))
+    return [name[shared:] for name in names]
+
+
 def check_same_columns(values: Any, others: Any, name: str) -> None:
-    """Refuse two data frames of classes whose columns or their order differ.
+    """Refuse two data frames whose columns have different names or orders.
 
     Args:
         values: The first data frame, or an object without column names.
         others: The second data frame, or an object without column names.
-        name: Name of the second, for messages.
+        name: Name of the second data frame, for messages.
     """
-    columns = _column_names(values)
-    found = _column_names(others)
+    columns = column_names(values)
+    found = column_names(others)
     if columns is None or found is None or columns == found:
         return
     raise ArgumentError(
@@ -387,10 +447,10 @@ def check_same_columns(values: Any, others: Any, name: str) -> None:
     )
 
 
-def _column_names(values: Any) -> list[str] | None:
+def column_names(values: Any) -> list[str] | None:
     """Names of a data frame's columns; None for other values.
 
-    Data frames may come from pandas or polars, or be Arrow tables and batches.
+    Data frames may be from pandas or polars, or be Arrow tables or record batches.
     """
     names = getattr(values, "column_names", None)
     is_frame = type(values).__name__ == "DataFrame"
@@ -441,11 +501,11 @@ def check_other_rows(
 
 
 def _keys_of_single_rows(table: Tensor) -> Tensor:
-    """A number, int64, for each row that occurs once in a table (n, dim).
+    """An int64 number for each row that occurs exactly once in a table (n, dim).
 
-    Equal rows have equal numbers. Two different rows have different numbers, except
-    with probability 2^-64. A row's number is the sum, modulo 2^64, of its entries times
-    random factors.
+    Equal rows have equal numbers. Two different rows have equal numbers only by chance,
+    which is rare. A row's number is the sum, modulo 2^64, of the bits of its entries
+    (as float32) times random factors.
     """
     factors = torch.from_numpy(
         np.random.default_rng(0).integers(-(2**63), 2**63, table.shape[1])
@@ -467,17 +527,17 @@ def split_rows(
     *,
     every_class: bool = False,
 ) -> tuple[Rows, Rows]:
-    """Split rows at random into a rest and a fraction, stratified by class.
+    """Split off a random fraction of the rows, stratified by class.
 
     Args:
         rows: Values and labels.
-        fraction: Fraction of the second part.
+        fraction: Fraction of the rows to split off.
         generator: Source of randomness.
-        every_class: Whether the first part keeps at least one row of each class, for
-            fractions up to a half; a class of one row is then not split.
+        every_class: Whether the remaining rows keep at least one row of each class, for
+            fractions up to a half; the only row of a class is then never split off.
 
     Returns:
-        The rest, and the fraction.
+        The remaining rows, and the rows split off.
     """
     labels = rows[1].numpy()
     drawn = np.ones(len(labels), dtype=np.bool_)
@@ -504,8 +564,9 @@ def checked_logits(
         name: Prefix of the arguments' names in messages.
 
     Returns:
-        Logits (n, classes), float32 if given as such and otherwise float64, possibly
-        sharing memory with the input; and labels (n,), int64.
+        Logits (n, classes) and labels (n,), int64. Logits given as floating-point
+        numbers of at most 32 bits become float32, and all other input float64. The
+        logits may share memory with the input.
 
     Raises:
         ValueError: If an array is malformed, or does not look like its kind.
@@ -514,14 +575,11 @@ def checked_logits(
         raise ArgumentError(
             f"kind must be 'logits' or 'probs', got {kind!r}", "Give one of the two."
         )
-    values = _score_table(as_numpy(logits), f"{name}{kind}")
+    values = as_numpy(logits)
     classes = as_numpy(labels)
-    if values.shape[1] == 1 and classes.ndim == 2 and classes.dtype.kind == "f":
-        raise ArgumentError(
-            f"{name}{kind} and labels look swapped, got shapes "
-            f"{np.shape(logits)} and {classes.shape}",
-            "Give the logits first.",
-        )
+    _refuse_swapped(values, classes, f"{name}{kind}")
+    _refuse_flattened(values, classes, f"{name}{kind}")
+    values = _score_table(values, f"{name}{kind}")
     if kind == "probs":
         _refuse_decisions(values, f"{name}probs")
         single = values.shape[1] == 1
@@ -615,7 +673,7 @@ def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
 
 
 def _hold_integers(values: NDArray[Any]) -> bool:
-    """Whether objects or texts are whole numbers."""
+    """Whether an array of objects or texts holds only whole numbers."""
     if values.dtype.kind not in "OSU":
         return False
     try:
@@ -627,9 +685,9 @@ def _hold_integers(values: NDArray[Any]) -> bool:
 def _refuse_void_labels(
     labels: Tensor, classes: int, given: NDArray[Any], name: str
 ) -> None:
-    """Refuse labels outside [0, classes) that are no numbers of classes.
+    """Refuse some labels outside [0, classes), with a remedy for the likely cause.
 
-    They are a mark for rows without a class, -1 for the first of two classes, or
+    The causes are a mark for rows without a class, -1 for the first of two classes, and
     numbers that did not fit their dtype.
 
     Args:
@@ -660,9 +718,9 @@ def _refuse_void_labels(
 
 
 def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
-    """Logits or probabilities as a finite table, (n, classes) or (n, 1).
+    """Logits or probabilities as a table, (n, classes) or (n, 1), without NaN or inf.
 
-    It is float32 or float64, and copied only if necessary.
+    Entries may be -inf. The table is float32 or float64, and copied only if necessary.
     """
     if values.dtype.kind not in "fiu" or values.ndim not in (1, 2) or not values.size:
         remedy = "Give one row per sample and one column per class."
@@ -680,7 +738,7 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
     dtype = np.float32 if narrow else np.float64
     # torch requires contiguous rows, and warns about read-only arrays.
     table = np.require(values.reshape(len(values), -1), dtype, ["C", "W"])
-    # The largest number of a row is not finite if one of its numbers is NaN or inf.
+    # The maximum of a row is NaN or inf if one of its numbers is.
     largest = table.max(axis=1)
     wrong = np.flatnonzero(np.isnan(largest) | np.isposinf(largest))
     if len(wrong):
@@ -692,6 +750,31 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
             "Remove such rows.",
         )
     return table
+
+
+def _refuse_swapped(values: NDArray[Any], labels: NDArray[Any], name: str) -> None:
+    """Refuse labels given as scores, and scores given as labels."""
+    one_each = values.ndim == 1 or values.shape[1:] == (1,)
+    is_table = labels.ndim == 2 and labels.shape[1] > 1 and labels.dtype.kind == "f"
+    if one_each and is_table:
+        raise ArgumentError(
+            f"{name} and labels look swapped, got shapes {values.shape} and "
+            f"{labels.shape}",
+            "Give the logits first.",
+        )
+
+
+def _refuse_flattened(values: NDArray[Any], labels: NDArray[Any], name: str) -> None:
+    """Refuse scores of several classes in one dimension."""
+    if values.ndim != 1 or labels.ndim != 1 or len(labels) < 2:
+        return
+    each, rest = divmod(len(values), len(labels))
+    if each > 1 and not rest:
+        raise ArgumentError(
+            f"{name} look flattened, got {len(values)} numbers for {len(labels)} "
+            "labels",
+            f"Give them in the shape ({len(labels)}, {each}).",
+        )
 
 
 def _refuse_decisions(values: NDArray[Any], name: str) -> None:
@@ -719,14 +802,15 @@ def _refuse_label_zeros(
     least: NDArray[np.float64],
     name: str,
 ) -> None:
-    """Refuse probabilities that are 0 for a label, unless a few underflowed.
+    """Refuse probabilities that are 0 for a label, unless only a few underflowed.
 
     The logarithm of such a 0 would dominate the fit of the temperature.
 
     Args:
         values: Probabilities, shape (n, classes).
         labels: Shape (n,), int64.
-        least: What replaces a 0, shape (1,) or (classes,); see `_least_probs`.
+        least: The number that replaces a 0, shape (1,) or (classes,); see
+            `_least_probs`.
         name: Name of the argument in messages.
     """
     columns = labels.numpy()
@@ -757,12 +841,12 @@ def _refuse_label_zeros(
 
 
 def _least_probs(probs: Any, *, single: bool) -> NDArray[np.float64]:
-    """What replaces a probability of 0: the smallest number of its dtype.
+    """The number that replaces a probability of 0: the smallest of its dtype.
 
     Args:
         probs: The user's probabilities.
-        single: Whether they are of class 1 of two. Those of class 0 are one minus them,
-            so they are 0 if the others round to 1.
+        single: Whether they are for class 1 of two classes. The probabilities of class
+            0 are then one minus these, and 0 where these round to 1.
 
     Returns:
         Shape (1,), or (2,) for a single column.
@@ -784,7 +868,7 @@ def _least_probs(probs: Any, *, single: bool) -> NDArray[np.float64]:
 
 
 def _were_float32(array: NDArray[Any]) -> bool:
-    """Whether float32 holds all numbers, so that it may have rounded some to 0."""
+    """Whether float32 represents all numbers, and so may have rounded some to 0."""
     with np.errstate(over="ignore"):
         return all(
             bool((piece == piece.astype(np.float32)).all())
@@ -794,7 +878,7 @@ def _were_float32(array: NDArray[Any]) -> bool:
 
 
 def _prob_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """A float64 copy of probabilities, (n, classes); (n, 1) are of class 1."""
+    """A float64 copy of probabilities, (n, classes); input (n, 1) is for class 1."""
     exact = values.astype(np.float64)
     if exact.shape[1] == 1:
         exact = np.hstack([1 - exact, exact])

@@ -46,6 +46,7 @@ from softmax_temperature.tools.arrays import (
     Rows,
     as_numpy,
     check_frame,
+    check_one_hot_columns,
     check_other_rows,
     check_same_columns,
     checked_logits,
@@ -57,6 +58,11 @@ from softmax_temperature.tools.label_maps import (
     IGNORE_INDEX,
     check_map_labels,
     labelled_rows,
+)
+from softmax_temperature.tools.options import (
+    FEWEST_RESAMPLES,
+    MORE_RESAMPLES,
+    TOO_FEW_RESAMPLES,
 )
 from softmax_temperature.tools.reliability import reliability_diagram
 
@@ -86,7 +92,7 @@ TOP = 5
 
 
 class ScaledLogits(Mapping[str, Tensor]):
-    """Logits (n, classes) per arm in float64, divided by its temperature on access.
+    """Logits (n, classes) by arm, divided by its temperature on access, in float64.
 
     A language model's logits are too large to keep a copy for every arm.
     """
@@ -117,7 +123,7 @@ class CalibrationReport:
     Attributes:
         data: The report as JSON values, in fractions and nats: `temperature` by
             criterion (temperature, value, at_bound, separable; for "nll" also low and
-            high, which is None if infinite), `metrics` (before, nll, ece),
+            high, None if infinite or not defined), `metrics` (before, nll, ece),
             `differences` (nll minus before), `rows`, `settings`, `advice` ("scale" or
             "leave" the logits), and `verdict`, the advice as a sentence.
         logits: Logits of the reported rows by arm: before, nll, ece.
@@ -130,11 +136,11 @@ class CalibrationReport:
 
     @property
     def temperature(self) -> float:
-        """The temperature by likelihood, which divides the logits."""
+        """The temperature that minimises the NLL; divide the logits by it."""
         return float(self.data["temperature"]["nll"]["temperature"])
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per metric: value, low, high of each arm, in fractions and nats."""
+        """A row per metric: each arm's value, low and high, in fractions and nats."""
         import pandas as pd
 
         columns = {}
@@ -194,7 +200,7 @@ class CalibrationReport:
         return f"T = {three_digits(fit['temperature'])}{bound}, by {arm.upper()}"
 
     def origin(self) -> str:
-        """A sentence about the fitted rows and the reported rows."""
+        """A sentence that says which rows the temperature and the metrics use."""
         fitted = f"{self.data['rows']['fitted']:,}"
         reported = f"{self.data['rows']['reported']:,}"
         fit_on = self.data["settings"]["fit_on"]
@@ -274,19 +280,20 @@ def calibrate(
             in its row.
         labels: True classes, shape (n,), whole numbers; or one-hot, shape (n, classes);
             or maps, shape (n, height, width).
-        kind: "logits", or "probs" for probabilities, whose logarithms scale the same.
+        kind: "logits", or "probs" for probabilities, whose logarithms serve as logits.
         validation: Logits and labels to fit the temperature on.
         fit_on: Used without validation rows: "half" fits on a random half of the rows
             (of the images, if pixels are classified) and reports on the other; "all"
             fits and reports on all rows, which makes the calibration look too good.
         bins: Number of bins of every binned metric and of the diagram.
-        bootstrap: Number of resamples for the 90 % intervals; 0 for no intervals.
+        bootstrap: Number of resamples for the 90 % intervals, at least 19; 0 for no
+            intervals.
         seed: Seed of the random half, the resamples and the noise floor.
         ignore_index: Label of rows and pixels without a class, which are left out.
 
     Raises:
-        ValueError: If an array or an option is malformed, all labels to fit on have one
-            class, or probabilities are passed as logits.
+        ValueError: If an array or an option is malformed, all rows to fit on have the
+            same label, or probabilities are passed as logits.
 
     Examples:
         >>> from softmax_temperature import sample_logits
@@ -301,6 +308,10 @@ def calibrate(
     """
     bins = check_count(bins, "bins", least=1)
     bootstrap = check_count(bootstrap, "bootstrap", least=0)
+    if 0 < bootstrap < FEWEST_RESAMPLES:
+        raise ArgumentError(
+            f"bootstrap={bootstrap}: {TOO_FEW_RESAMPLES}", MORE_RESAMPLES
+        )
     seed = check_count(seed, "seed", least=0)
     if fit_on not in ("half", "all"):
         raise ArgumentError(
@@ -308,9 +319,11 @@ def calibrate(
         )
     ignore_index = check_count(ignore_index, "ignore_index", least=-(2**63))
     check_frame(logits, labels, kind)
+    check_one_hot_columns(logits, labels, kind)
     if validation is not None:
         _check_validation(validation, fit_on)
         check_frame(*validation, f"validation {kind}")
+        check_one_hot_columns(*validation, f"validation {kind}")
         check_same_columns(logits, validation[0], f"validation {kind}")
         fit_on = "validation"
         fitted, reported = _given_rows(logits, labels, kind, validation, ignore_index)
@@ -348,7 +361,7 @@ def _check_validation(validation: Any, fit_on: str) -> None:
 
 
 def _check_fitted_classes(fitted: Tensor, reported: Tensor, fit_on: str) -> None:
-    """Refuse labels to fit on that are of one class, and say which labels these are."""
+    """Refuse to fit on labels of a single class, and say which labels these are."""
     low, high = torch.aminmax(fitted)
     if bool(low != high):
         return
@@ -378,7 +391,7 @@ def calibrate_files(
     html: Path | None = None,
     **options: Any,
 ) -> CalibrationReport:
-    """Call `calibrate` with the arrays of files, and write the report.
+    """Call `calibrate` with arrays read from files, and write the report.
 
     Args:
         logits: File of the logits; see `arrays.read_rows` for the formats.
@@ -428,7 +441,7 @@ def calibrate_files(
         if path
     }
     with user_data(output, "Choose another place."), warnings.catch_warnings():
-        # The font has no Chinese characters, for instance; the file's name may.
+        # A file's name may have characters that the font lacks, such as Chinese ones.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         write_json(output / "report.json", report.data | {"sources": sources})
         diagram = encoded_untrimmed(report.plot(title=_shown_name(logits)))
@@ -441,12 +454,12 @@ def calibrate_files(
 
 
 def _shown_name(path: Path) -> str:
-    """The name of a file as text in UTF-8; the bytes of some names are not."""
+    """The name of a file as text; bytes that are not UTF-8 are escaped."""
     return os.fsencode(path.name).decode(errors="backslashreplace")
 
 
 def _check_places(output: Path, html: Path | None, inputs: Sequence[Path]) -> None:
-    """Refuse places to write that are files, or are below or among the files read."""
+    """Refuse a file as the folder, places below a file, and a page over an input."""
     for place, name in ((output, "--output"), (html, "--html")):
         if place is None:
             continue
@@ -472,7 +485,7 @@ def _check_places(output: Path, html: Path | None, inputs: Sequence[Path]) -> No
 def _threads_for(numbers: int) -> Iterator[None]:
     """Use one thread if there are few numbers.
 
-    Starting more threads would take longer than they save.
+    Starting more threads would cost more time than it saves.
     """
     threads = torch.get_num_threads()
     if numbers < SMALL:
@@ -543,8 +556,8 @@ def _halves(
         fitted = _rows((images[~half], maps[~half]), kind, ignore_index)
         reported = _rows((images[half], maps[half]), kind, ignore_index)
         return fitted, reported
-    # Passing the rows without a name frees them on return; a language model's rows are
-    # large.
+    # Do not name the rows here, so that they are freed on return: a language model's
+    # rows are large.
     return split_rows(_rows((logits, labels), kind, ignore_index), 0.5, generator)
 
 

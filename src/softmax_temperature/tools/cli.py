@@ -1,7 +1,7 @@
-"""The command `softmax-temperature`: tools for users' own data, and for the pipeline.
+"""The command `softmax-temperature`: tools for users' own data and for the pipeline.
 
-Commands are in the order of use, which is also their order in `--help`. Each imports
-its modules when it is called, so that `--help` does not wait for torch.
+Commands are in the order in which they are used, which is also their order in `--help`.
+Each imports its modules when it is called, so that `--help` does not wait for torch.
 """
 
 import atexit
@@ -20,6 +20,7 @@ from softmax_temperature import __version__
 from softmax_temperature.runner.console import print_any_text
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.options import (
+    checked_bootstrap,
     checked_device,
     checked_lr,
     names,
@@ -158,7 +159,10 @@ def calibrate(
         int, typer.Option(help="Leave out rows and pixels with this label.")
     ] = -100,
     bootstrap: Annotated[
-        int, typer.Option(min=0, help="Resamples for the 90 % intervals; 0 for none.")
+        int,
+        typer.Option(
+            min=0, help="Resamples for the 90 % intervals, at least 19; 0 for none."
+        ),
     ] = 1000,
     seed: Seed = 0,
     output: Annotated[
@@ -195,7 +199,7 @@ def calibrate(
         from softmax_temperature.tools.calibrate import calibrate_files
     # On exit Python collects garbage once more, which takes a third of the time of
     # importing torch. This command skips it. The other commands do not, because some
-    # import libraries that complain about leftovers.
+    # use libraries that complain about objects that are left at exit.
     atexit.register(gc.freeze)
 
     settings: dict[str, Any] = {
@@ -206,7 +210,7 @@ def calibrate(
         "seed": seed,
         "validation": validation,
         "validation_labels": validation_labels,
-        "bootstrap": bootstrap,
+        "bootstrap": checked_bootstrap(bootstrap),
         "html": html,
     }
     if fit_on:
@@ -238,7 +242,7 @@ def suggest(
     ] = None,
     columns: Columns = "",
     verify: Annotated[
-        bool, typer.Option("--verify", help="Also search the best value, and compare.")
+        bool, typer.Option("--verify", help="Also search for the best value.")
     ] = False,
     epochs: Annotated[
         int | None,
@@ -380,7 +384,7 @@ def scorecard(
         Path | None,
         typer.Option(
             exists=True,
-            help="Write it as tables into this Markdown file, as docs/scorecard.md.",
+            help="Write the tables into this Markdown file, such as docs/scorecard.md.",
         ),
     ] = None,
 ) -> None:
@@ -471,8 +475,8 @@ def compare(
 ) -> None:
     """Check whether the results in this folder equal a commit's.
 
-    Counts the files that are equal, and names the largest relative difference of a
-    number and every verdict that differs. Exits with 1 if it is not a reproduction.
+    Counts the files that are equal, and names the largest relative difference between
+    numbers and every verdict that differs. Exits with 1 if results are not reproduced.
     """
     from softmax_temperature.params import read_params
     from softmax_temperature.tools import compare as comparing
@@ -519,9 +523,9 @@ def rejudge(
 ) -> None:
     """Rewrite tables and verdicts from the records in results/.
 
-    Use it after changing a paper's tables or claims. It writes the tables, claims.json
-    and metrics.json in results/PROFILE/PAPER, needs no data/, and prints every verdict
-    that changed. The list of deviations stays as the run wrote it.
+    Use it after changing a paper's tables or claims. This writes the tables,
+    claims.json and metrics.json in results/PROFILE/PAPER, needs no data/, and prints
+    every verdict that changed. The list of deviations stays as the run wrote it.
     """
     from softmax_temperature.tools import verdicts
 
@@ -543,7 +547,7 @@ def register() -> None:
 
 
 def main() -> None:
-    """Run the command; a user's error is printed on one line and exits with 2."""
+    """Run the command; print a user's error on one line, and exit with 2."""
     print_any_text()
     try:
         sys.exit(app(standalone_mode=False))

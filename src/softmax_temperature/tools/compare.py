@@ -46,7 +46,7 @@ class Difference:
 
     @property
     def relative(self) -> float:
-        """Their difference, divided by the larger absolute value."""
+        """The numbers' absolute difference, divided by the larger absolute value."""
         size = max(abs(self.first), abs(self.second))
         if size < NEGLIGIBLE:
             return 0.0
@@ -63,7 +63,7 @@ class Comparison:
         files: Number of files in either state.
         equal: Number of files that are equal byte for byte.
         largest: The number that differs most, if numbers differ.
-        verdicts: One line for each claim with another verdict.
+        verdicts: One line for each claim whose verdict differs.
         texts: Files whose texts, or whose tables' columns and rows, differ.
         missing: Files that only one state has.
         pictures: Figures and notebooks whose bytes differ; their numbers are in tables.
@@ -90,9 +90,9 @@ class Comparison:
         lines = [self._sentence()]
         if self.processors is not None and not self.reproduced:
             lines.append(
-                "  Kinds of processors round differently, so that trainings drift "
-                "apart from the first step on. To check the code, compare with results "
-                "of the same kind."
+                "  Different kinds of processors round differently, so training runs "
+                "drift apart from the first step. To check the code, compare with "
+                "results from the same kind."
             )
         lines += _listed("verdict differs", self.verdicts)
         lines += _listed("only one of the two has", self.missing)
@@ -115,7 +115,7 @@ class Comparison:
         parts = [f"{self.equal} of {self.files} files are equal byte for byte"]
         if self.largest is not None:
             parts.append(
-                "the largest relative difference of a number in the others is "
+                "the largest relative difference between numbers in the others is "
                 f"{self.largest.relative:.1g} ({self.largest.where})"
             )
         if not self.verdicts:
@@ -128,7 +128,7 @@ class Comparison:
 
 
 def compare_with_commit(profile: str, revision: str = "HEAD") -> Comparison:
-    """Compare results/PROFILE in this folder with a commit of it.
+    """Compare results/PROFILE in this folder with the results in a commit.
 
     Args:
         profile: The name of the study.
@@ -181,7 +181,7 @@ def _other_processors(first: Files, second: Files) -> tuple[str, str] | None:
 
 
 def _processors(files: Files) -> str:
-    """The accelerators or instruction sets that computed the cells of some results."""
+    """The accelerators or instruction sets on which the results were computed."""
     content = files.get(_ENVIRONMENT)
     if content is None:
         return ""
@@ -247,7 +247,7 @@ def _changed_verdicts(
 
 
 def _values(name: PurePosixPath, content: bytes) -> Iterator[tuple[str, Value]]:
-    """The values of a file by position, without minutes and machines."""
+    """The values in a file by position; none for the file of times and machines."""
     if _is_about_time(name):
         return
     text = content.decode("utf-8")
@@ -319,7 +319,7 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 
 
 def _ignored(folder: Path) -> set[PurePosixPath]:
-    """Files that Git ignores, such as the report, so no commit has them."""
+    """Files that Git ignores, such as the report; they are in no commit."""
     listed = _git(
         "ls-files",
         "-z",

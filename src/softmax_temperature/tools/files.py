@@ -1,6 +1,6 @@
-"""Contents of users' files, read by their libraries without unpickling.
+"""Read users' files with the libraries for their formats, without unpickling.
 
-pandas takes half a second to import, and only tables need it.
+pandas is imported only for tables, because its import takes half a second.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ class DoubledColumn(Exception):
 
 
 def read_content(path: Path) -> Any:
-    """The content of a file as its library reads it; InputError if it fails."""
+    """The content of a file, as its format's library returns it.
+
+    Raises InputError if the file cannot be read.
+    """
     if not path.exists():
         raise InputError(
             "cannot be read (No such file or folder)",
@@ -106,7 +109,7 @@ def _pickled(path: Path) -> InputError:
 
 
 def read_csv(path: Path) -> pd.DataFrame:
-    """A table; its columns are numbered if the first line holds no names."""
+    """Read a csv file; its columns are numbered if the first line holds no names."""
     import pandas as pd
 
     first = pd.read_csv(path, header=None, nrows=1, dtype=str, skipinitialspace=True)
@@ -120,7 +123,7 @@ def read_csv(path: Path) -> pd.DataFrame:
 
 
 def _refuse_doubled(cells: Sequence[Any]) -> None:
-    """Refuse duplicate column names, because pandas would number the second."""
+    """Refuse duplicate column names, because pandas would rename the second."""
     names = [cell.strip() for cell in cells if isinstance(cell, str)]
     for place, name in enumerate(names):
         if name in names[:place]:
@@ -141,7 +144,7 @@ def _is_row_of_numbers(cells: Sequence[Any]) -> bool:
         [float(cell) for cell in cells]
     except ValueError:
         return False
-    if any(not isinstance(cell, str) for cell in cells):  # An empty cell has no text.
+    if any(not isinstance(cell, str) for cell in cells):  # Empty cells are NaN.
         return False
     if len(cells) == 1 or not all(cell.isdigit() for cell in cells):
         return True
@@ -149,10 +152,10 @@ def _is_row_of_numbers(cells: Sequence[Any]) -> bool:
 
 
 def _single_column(path: Path) -> pd.DataFrame:
-    """A one-column table whose first cell, 0, is a value or the column's number.
+    """Read a table of one column whose first cell, 0, may be the column's number.
 
-    It is the column's number if some other cell is not a whole number, because then the
-    cells cannot be labels.
+    The 0 is the column's number if some other cell is not a whole number, because then
+    the cells cannot be labels. Otherwise the 0 is a value.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Embeddings of a user's image folder by a backbone."""
+"""Embed the images in a user's folder with a backbone."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -44,10 +44,10 @@ _LAYOUT = (
 def rows_of_images(
     folder: Path, backbone: str, *, download: bool, device: str
 ) -> tuple[Arrays, Arrays | None]:
-    """Embeddings and labels of the training and test images of a folder.
+    """Embeddings and labels of the training and test images in a folder.
 
-    The folder holds one folder per class, or `train` and `test` (or `all`) that hold
-    such folders.
+    The folder holds one folder per class, or folders `train` and `test` (or `all`) that
+    hold one folder per class.
 
     Args:
         folder: The image folder.
@@ -94,7 +94,7 @@ def rows_of_images(
 
 
 def load(name: str, *, download: bool) -> LoadedBackbone:
-    """The backbone with a given name, and its weights.
+    """Load the backbone with a given name, including its weights.
 
     Args:
         name: A backbone of params.yaml, or [LIBRARY/]ARCHITECTURE[.TAG] of timm or
@@ -120,7 +120,7 @@ def load(name: str, *, download: bool) -> LoadedBackbone:
 
 
 def _of_library(name: str, others: Sequence[str]) -> Backbone:
-    """Description of a network of timm or torchvision with its library's weights."""
+    """Describe a timm or torchvision network that uses its library's weights."""
     architectures = {
         "timm": timm.list_models(),
         "torchvision": models.list_models(module=models),

@@ -1,8 +1,9 @@
 """Digests of the user's files that each program reads, as dependencies of DVC's stages.
 
-DVC would have to hash all of data.root, which may be missing or hold many files that no
-cell reads. So the stage `inputs`, which always runs, lists exactly the files that the
-parameters name, with the digests that are in the cells' fingerprints.
+If stages depended on data.root itself, DVC would hash all of it, though it may be
+missing or hold many files that no cell reads. So the stage `inputs`, which always runs,
+lists exactly the files that the parameters name, with the digests that are in the
+cells' fingerprints.
 """
 
 import json
@@ -20,7 +21,7 @@ PROGRAMS = ("fetch", "embed", "train_focal", "train_cooling")
 """The programs in `pipeline/` that read the user's files."""
 
 Digests = dict[str, str]
-"""By item: a sha256, "missing", "built in", or the error in the files."""
+"""A sha256, "missing", "built in", or an error message about the files, by item."""
 
 
 def input_digests(params: Params) -> dict[str, Digests]:
@@ -32,7 +33,7 @@ def input_digests(params: Params) -> dict[str, Digests]:
 
 
 def write_inputs(params: Params) -> list[str]:
-    """Write the digests, one file per program; returns the changed items."""
+    """Write the digests, one file per program, and return the items that changed."""
     changed = []
     for program, digests in input_digests(params).items():
         path = INPUTS / f"{program}.json"
@@ -60,5 +61,5 @@ def _shown(item: Item) -> str:
         return MISSING
     except InputError as error:
         # The cell that reads the files will report this error. When the files are
-        # repaired, this text changes.
+        # repaired, this text changes, so that DVC runs the stage again.
         return f"{error.where}: {error.what}"

@@ -1,5 +1,6 @@
 """Rows of users' logits and labels, one per sample or pixel with a class."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -60,5 +61,15 @@ def check_map_labels(
         raise ArgumentError(
             f"{name}labels must have shape {expected}, one class per pixel of "
             f"{name}logits {logits.shape}, got {labels.shape}",
-            map_remedy(labels.shape, logits.shape),
+            _remedy(labels.shape, logits.shape),
         )
+
+
+def _remedy(labels: tuple[int, ...], logits: tuple[int, ...]) -> str:
+    """Remedy for labels that are not one class per pixel."""
+    samples, middle, last = (*logits[:2], math.prod(logits[2:]))
+    if len(logits) == 3 and labels == (samples * middle,) != (samples * last,):
+        return f"Join the batches: logits.reshape(-1, {last})."
+    if labels == (samples,):
+        return "Give logits of shape (n, classes), such as the mean of several views."
+    return map_remedy(labels, logits)

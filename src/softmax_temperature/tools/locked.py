@@ -1,10 +1,10 @@
-"""Print the lines of requirements.lock that some extras of the project need.
+"""Print the lines of requirements.lock that the project needs with some extras.
 
-It runs before anything is installed, so it uses only the standard library:
+The program runs before anything is installed, so it uses only the standard library:
 
     python src/softmax_temperature/tools/locked.py EXTRA...
 
-A package of the lock is needed if pyproject.toml names it for the library, its build or
+A package in the lock is needed if pyproject.toml names it for the library, its build or
 one of the extras, or if the lock's comments `# via` say that a needed package requires
 it. If a CPU build of the pinned torch is installed, it is kept and CUDA is left out.
 """
@@ -28,7 +28,7 @@ _PARENT = re.compile(r"^ +#(?: via)? +(?!via$)([\w.-]+)", re.MULTILINE)
 
 
 class Pin(NamedTuple):
-    """A package of the lock, the packages that need it, and its lines."""
+    """A package in the lock, the packages that need it, and its lines."""
 
     name: str
     version: str
@@ -71,7 +71,7 @@ def needed(
 
 
 def without_cuda(pins: Iterable[Pin]) -> list[Pin]:
-    """The pins without torch, torchvision and the packages that only CUDA needs."""
+    """The pins without torch, torchvision and packages that only CUDA builds need."""
     return [
         pin for pin in pins if pin.name not in TORCH and not pin.name.startswith(CUDA)
     ]
@@ -91,7 +91,7 @@ def _normal(name: str) -> str:
 
 
 def main(extras: Sequence[str]) -> None:
-    """Write the lines for some extras to the standard output."""
+    """Write the lines that the project needs with some extras to standard output."""
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     pins = needed(read_pins(lock), project, extras)

@@ -33,7 +33,7 @@ from softmax_temperature.stages.inputs import BUILT_IN, Item, input_items
 from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.tools.programs import run_program
 
-# The states in which an item can be.
+# The states of an item.
 THERE = "there"
 MISSING = "MISSING"
 TO_COME = "to come"
@@ -41,7 +41,7 @@ OPTIONAL = "optional"
 
 
 def download(item: Item, root: Path) -> None:
-    """Download an item that is missing, if its library or the catalogue can.
+    """Download a missing item, if a library or an address in the catalogue provides it.
 
     Raises:
         InputError: If the download fails.
@@ -60,7 +60,7 @@ def download(item: Item, root: Path) -> None:
 
 
 def checked(item: Item, root: Path) -> str | None:
-    """The sha256 of an item's files, after reading them; None if it has none.
+    """Read and check an item's files, and return their sha256; None if it is built in.
 
     Raises:
         InputError: If the item is missing or invalid.
@@ -91,11 +91,11 @@ def fetch(url: str, path: Path, sha256: str) -> None:
     """Download a file and write its content, unpacked if it is gzipped.
 
     Raises:
-        InputError: If the download fails, or the content has another sha256.
+        InputError: If the download fails, or the content's sha256 is not `sha256`.
     """
     remedy = f"Put the file with sha256 {sha256}, unpacked, at {path}."
     try:
-        with urlopen(url, timeout=60) as answer:  # noqa: S310  (an address of the catalogue)
+        with urlopen(url, timeout=60) as answer:  # noqa: S310  (an address in the catalogue)
             content = answer.read()
         if url.endswith(".gz"):
             content = gzip.decompress(content)
@@ -132,7 +132,7 @@ def list_data(
     _, params = render_profile(profile)
     counts: Counter[str] = Counter()
     print(f"Profile {profile} reads from {params.data.root}:")
-    # One source may be prepared in several ways.
+    # List a source once, even if the profile prepares it in several ways.
     items = {item.source: item for item in input_items(params)}
     for item in items.values():
         state, text = _state(item, params, try_download=try_download)
@@ -140,7 +140,7 @@ def list_data(
         print(f"  {state:8}", text, _licence(item.source))
     if counts[TO_COME]:
         print(
-            f"{counts[TO_COME]} come with the run, because data.download is true; "
+            f"{counts[TO_COME]} to be downloaded by the run (data.download is true); "
             f"`make data PROFILE={profile} DOWNLOAD=1` fetches them now."
         )
     if counts[MISSING]:

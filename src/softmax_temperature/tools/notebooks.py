@@ -21,7 +21,7 @@ TIMEOUT_SECONDS = 600
 
 
 class _KernelOfThisPython(AsyncKernelManager):
-    """Starts the interpreter of this process.
+    """Starts kernels with the interpreter of this process.
 
     A kernel "python3" in JUPYTER_PATH or the user's settings may belong to another
     environment.
@@ -40,7 +40,7 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
             written.
     """
     notebook = _executed(source, parameters)
-    # papermill repeats the tagged cell with the actual values, so drop the original.
+    # papermill adds a cell with the actual values, so drop the cell of defaults.
     notebook.cells = [
         cell
         for cell in notebook.cells
@@ -84,7 +84,7 @@ def without_empty_sections(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
 
 
 def _in_order(sections: list[list[NotebookNode]]) -> list[list[NotebookNode]]:
-    """The sections; if "main" is empty, the section "instead" comes before it."""
+    """The sections; if "main" is empty, "instead" is moved directly before it."""
     main = [section for section in sections if "main" in _tags(section[0])]
     instead = [section for section in sections if "instead" in _tags(section[0])]
     if not main or not instead or not _is_empty(main[0]):
@@ -108,7 +108,7 @@ def _tags(cell: NotebookNode) -> list[str]:
 def _begun(
     cells: Sequence[NotebookNode], begins: Callable[[NotebookNode], bool]
 ) -> list[list[NotebookNode]]:
-    """The cells in groups, each of which begins with a cell of this kind."""
+    """Group the cells; every cell for which `begins` is true begins a group."""
     groups: list[list[NotebookNode]] = []
     for cell in cells:
         if begins(cell) or not groups:
@@ -134,7 +134,7 @@ def _shows(cell: NotebookNode) -> bool:
 
 
 def write_notice(source: Path, target: Path, text: str) -> None:
-    """Write a notebook with another notebook's title and a text, without figures."""
+    """Write a notebook of a title, taken from `source`, and a text; delete figures."""
     title = nbformat.read(source, as_version=4).cells[0].source
     cells = [new_markdown_cell(title), new_markdown_cell(text)]
     for number, cell in enumerate(cells):
@@ -182,7 +182,7 @@ def _reason(error: Exception) -> str:
 
 
 def write_contents(folder: Path, path: Path) -> None:
-    """List the files in a folder, one line per file with its sha256 and path.
+    """Write a list of a folder's files, one line per file with its sha256 and path.
 
     DVC has no name for "the results of all papers that this profile runs", so the
     report depends on a folder of such lists.

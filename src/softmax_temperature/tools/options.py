@@ -5,6 +5,14 @@ from collections.abc import Mapping
 
 from softmax_temperature.runner.errors import InputError
 
+# A 90 % interval leaves out 5 % on each side. Among 19 resamples, the extreme ones lie
+# on average at 5 % and 95 %; fewer resamples do not reach these percentiles.
+FEWEST_RESAMPLES = 19
+TOO_FEW_RESAMPLES = (
+    f"fewer than {FEWEST_RESAMPLES} resamples do not give a 90 % interval"
+)
+MORE_RESAMPLES = "Give 1000 or more, or 0 for no intervals."
+
 
 def names(columns: str) -> list[str]:
     """The names in a comma-separated option."""
@@ -35,6 +43,17 @@ def checked_device(device: str) -> str:
             remedy="Use cpu.",
         ) from error
     return device
+
+
+def checked_bootstrap(resamples: int) -> int:
+    """The number of resamples, or InputError if they are too few for an interval."""
+    if 0 < resamples < FEWEST_RESAMPLES:
+        raise InputError(
+            TOO_FEW_RESAMPLES,
+            where=f"--bootstrap {resamples}",
+            remedy=MORE_RESAMPLES,
+        )
+    return resamples
 
 
 def checked_lr(lr: float) -> float:

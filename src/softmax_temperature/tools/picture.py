@@ -51,7 +51,7 @@ _SCALINGS = {
     BEFORE_SCALING: ("ece", 3, 0.16),
     AFTER_SCALING: ("ece_after_scaling", 0, -0.16),
 }
-"""The printed metric, the hue and the shift of each."""
+"""The printed metric, the hue and the vertical shift for each scaling."""
 _CROSS: Any = {
     "color": figures.BLACK,
     "zorder": 4,
@@ -68,7 +68,7 @@ def draw(results: Path, folder: Path) -> list[Path]:
 
     Args:
         results: The folder of all results.
-        folder: The folder of the pictures.
+        folder: The folder to write the pictures into.
 
     Returns:
         The paths of the two png files.
@@ -92,7 +92,8 @@ def _draw_panels(grid: Sequence[Axes], results: Path) -> None:
 def _losses(axes: Axes, runs: Runs) -> None:
     """Draw the calibration error of each loss, before and after scaling.
 
-    It is measured after the last epoch; scaling uses the temperature of lowest error.
+    The error is measured after the last epoch. Scaling uses the temperature with the
+    lowest error on validation data.
     """
     printed = published("focal", "Table 1").query(
         "dataset == 'CIFAR-10' and model == 'ResNet-50'"
@@ -114,9 +115,9 @@ def _losses(axes: Axes, runs: Runs) -> None:
 
 
 def calibration(runs: Runs) -> dict[tuple[str, str], Quantity]:
-    """The test ECE by scaling and loss, of finished trainings.
+    """The test ECE of finished runs, by scaling and loss.
 
-    They use the main recipe on CIFAR-10 or a part of it.
+    The runs use the main recipe on CIFAR-10 or a part of it.
     """
     metrics = {
         BEFORE_SCALING: focal.ECE,
@@ -220,7 +221,7 @@ def _inverse_temperatures(axes: Axes, runs: Runs) -> None:
 
 
 def accuracies(runs: Runs) -> dict[tuple[str, float], Quantity]:
-    """The test accuracy by network with data set, and by inverse temperature."""
+    """The test accuracy by network (with its data set) and inverse temperature."""
     rows = temperature_check.numbers(runs, temperature_check.TEMPERATURES)
     parts: dict[tuple[str, float], Quantity] = {}
     for network, sweep in temperature_check.by_sweep(rows):

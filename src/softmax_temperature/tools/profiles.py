@@ -24,7 +24,8 @@ PROFILES = Path("profiles")
 # Line width for ruamel, and the indentation of a level.
 _WIDTH = 78
 _INDENT = 2
-# A comment moves to the place where ruamel reads it, and does not move again.
+# Maximum number of dumps. The first ones may move a comment to the place where ruamel
+# reads it again; later ones leave it there.
 _MOST_DUMPS = 5
 DEFAULTS = "defaults"
 HEADING = (
@@ -40,7 +41,7 @@ def profile_names(folder: Path = PROFILES) -> list[str]:
 
 
 def render_profile(name: str, folder: Path = PROFILES) -> tuple[str, Params]:
-    """Text of the `params.yaml` of a profile, and its validated parameters.
+    """A profile's `params.yaml` as text, and its validated parameters.
 
     Args:
         name: The profile.
@@ -81,8 +82,8 @@ def render_profile(name: str, folder: Path = PROFILES) -> tuple[str, Params]:
 def _as_yaml(parameters: CommentedMap) -> str:
     """The text of params.yaml in the form that `dvc exp run -S` writes.
 
-    DVC reads the file and rewrites it with ruamel's own settings: an empty value is
-    null.
+    DVC reads the file and rewrites it with ruamel's own settings, which write null as
+    an empty value.
     """
     _open(parameters)
     text = _dumped(parameters)
@@ -101,8 +102,8 @@ def _as_yaml(parameters: CommentedMap) -> str:
 def _open(mapping: CommentedMap, indent: int = 0) -> None:
     """Write lists, and mappings too long for a line, on several lines.
 
-    DVC replaces all lists by plain lists, which ruamel writes on several lines outside
-    of braces; and ruamel would break a long line after any word.
+    DVC replaces all lists with plain lists, which ruamel writes on several lines unless
+    they are in braces; and ruamel would break a long line after any word.
     """
     for key, value in mapping.items():
         if isinstance(value, CommentedSeq):
@@ -173,7 +174,7 @@ def _overlay(base: CommentedMap, top: CommentedMap) -> None:
 
 
 def _replace_comment(base: CommentedMap, top: CommentedMap, key: str) -> None:
-    """Let a merged mapping have the profile's comment, if it has one."""
+    """Give a merged mapping the profile's comment, if the profile has one."""
     comment = _comment(top, key).partition("\n")[0]
     if comment.strip():
         below = _comment(base, key).partition("\n")[2]

@@ -29,14 +29,14 @@ PARAMS = Path("params.yaml")
 ParamsFile = Annotated[Path, typer.Option(help="The parameter file.")]
 Paper = Annotated[str, typer.Option(help="A paper's slug.")]
 Only = Annotated[
-    str | None, typer.Option(help="One stage, if the stages that it reads have run.")
+    str | None, typer.Option(help="Run one stage; those that it reads must have run.")
 ]
 
 
 def stage_program(
     program: str, description: str | None, arguments: Sequence[str] | None = None
 ) -> int:
-    """Run the cells of a program's stages; returns the exit code."""
+    """Run the cells of a program's stages, and return the exit code."""
     names = [entry.name for entry in REGISTRY if entry.program == program]
 
     def work(params: ParamsFile = PARAMS, only: Only = None) -> None:
@@ -47,7 +47,7 @@ def stage_program(
         if only is not None:
             require_choice("--only", only, names)
         parameters = read_params(params)
-        # Without DVC, no other stage has downloaded the files.
+        # If the program runs without DVC, no earlier stage has downloaded the files.
         for line in download_missing(parameters, program):
             say(f"not run: data missing: {line}")
         parameters = without_missing(parameters)
@@ -70,10 +70,10 @@ def run_program(
     description: str | None,
     arguments: Sequence[str] | None = None,
 ) -> int:
-    """Call `work` with the options of the command line; returns the exit code.
+    """Call `work` with the command line's options, and return the exit code.
 
-    The annotations of `work` declare the options. `arguments` replace the command
-    line's.
+    The annotations of `work` declare the options. If `arguments` are given, they
+    replace the command line.
     """
 
     @wraps(work)
@@ -97,9 +97,9 @@ def require_choice(option: str, choice: str, choices: Collection[str]) -> None:
 
 
 def require_dependencies(program: str, cells: "Sequence[Cell]") -> None:
-    """Raise InputError if dvc.yaml lacks a module of the project that cells use.
+    """Raise InputError if dvc.yaml does not list a project module that cells use.
 
-    `dvc repro` would not notice a change of such a module.
+    `dvc repro` would not notice changes in such a module.
     """
     from softmax_temperature.runner.fingerprint import project_files
 
@@ -127,7 +127,7 @@ def require_dependencies(program: str, cells: "Sequence[Cell]") -> None:
 
 
 def exit_code(work: Callable[[], None]) -> int:
-    """Do the work, print what stopped it, and return the exit code.
+    """Do the work, report what stopped it (if anything), and return the exit code.
 
     Exit codes: 0 done; 1 some cells failed, and the others are kept; 2 the user
     supplied something wrong; 130 and 143 stopped by SIGINT and SIGTERM.

@@ -62,7 +62,7 @@ class StagePlan:
 
     @property
     def minutes_to_run(self) -> float:
-        """Minutes of cells that would run and have run before, added up."""
+        """Total minutes of the cells that would run and have been timed before."""
         return (self.minutes_per_cell or 0) * (len(self.to_run) - self.unknown)
 
 
@@ -74,8 +74,8 @@ def plan(params: Params) -> list[StagePlan]:
     _require_package_of_this_folder()
     recorded = recorded_stages(Path("results") / params.profile)
     params = without_missing(params, to_come=True)
-    # For the folder in which a cell is published: its result's folder, or None if the
-    # cell must run.
+    # Maps the folder in which a cell is published to the folder of its result, or to
+    # None if the cell must run.
     results: dict[Path, Path | None] = {}
     plans = []
     for name, content in read_yaml(Path("dvc.yaml"))["stages"].items():
@@ -123,7 +123,7 @@ def _note(error: InputError, params: Params) -> str:
 
 
 def _require_package_of_this_folder() -> None:
-    """Refuse to plan with another checkout's code, because fingerprints contain it."""
+    """Refuse to plan with another checkout's code: fingerprints depend on the code."""
     here = Path("src", PACKAGE)
     imported = Path(__file__).parents[1]
     if here.is_dir() and not here.samefile(imported):
@@ -140,7 +140,7 @@ def _result(
     """The folder of a cell's result if it is up to date, otherwise None."""
     inputs = {}
     for name, path in cell.inputs.items():
-        # An input that no stage makes is a file.
+        # An input that no planned cell makes is read at its own path.
         result_of_input = results.get(path, path)
         if result_of_input is None:
             return None
@@ -156,7 +156,7 @@ def _result(
 
 
 def summary(plans: list[StagePlan], params: Params) -> str:
-    """The plan as text: missing items, one line per stage with cells, the sum."""
+    """The plan as text: missing items, then the stages, then the total."""
     missing = missing_lines(params, to_come=True)
     lines = [f"not run: data missing: {line}" for line in missing]
     for stage in plans:
@@ -219,7 +219,7 @@ class Verified(NamedTuple):
     Attributes:
         artifacts: Number of folders with a manifest.
         checkpoints: Number of checkpoints.
-        problems: One line per file that differs from the file that was written.
+        problems: One line per file that is damaged, missing or not in a manifest.
     """
 
     artifacts: int
@@ -230,9 +230,10 @@ class Verified(NamedTuple):
 def verify() -> Verified:
     """Compare every artifact with its manifest, and every checkpoint with its digest.
 
-    A damaged artifact of a cell is renamed to `*.damaged`, so that nothing reads it and
-    `dvc repro` computes it again. Results are in Git, and DVC manages its cache and
-    lock: see `git status`, `dvc status` and `dvc checkout`.
+    If a cell's artifact is damaged, its manifest is renamed to `*.damaged`, so that
+    nothing reads the artifact and `dvc repro` computes it again. Results are in Git,
+    and DVC manages its cache and lock: see `git status`, `dvc status` and
+    `dvc checkout`.
     """
     folders = find_artifacts(DATA)
     problems = []

@@ -28,7 +28,7 @@ AXIS_WIDTH = 0.6
 MARGINS = 1.8
 # Height of the lower row, as a fraction of the upper row.
 SHARE_HEIGHT = 0.4
-# Confidence level of the intervals of bars.
+# Confidence level of the bars' intervals.
 LEVEL = 0.90
 Floats = NDArray[np.float64]
 
@@ -38,11 +38,11 @@ def reliability_diagram(
 ) -> Figure:
     """Reliability diagrams side by side, one per title.
 
-    Above, each bin shows its accuracy, with Wilson's 90 % interval, and its gap to the
-    mean confidence. A gap above a bar is overconfidence, a gap inside it
-    underconfidence. The expected calibration error, in the title, is the mean gap
-    weighted by samples. Below, each bin shows its share of the samples, on a
-    logarithmic scale, because most samples are in the last bin.
+    The upper row shows each bin's accuracy, with Wilson's 90 % interval, and its gap to
+    the bin's mean confidence. A gap above a bar is overconfidence, a gap inside it
+    underconfidence. The expected calibration error, in the title, is the mean absolute
+    gap, weighted by samples. The lower row shows each bin's share of the samples, on a
+    logarithmic scale, because most samples are usually in the last bin.
     """
     count = len(tables)
     width = min(WIDTH, MAX_PANEL_WIDTH * count)
@@ -97,7 +97,7 @@ def _reliability(upper: Axes, lower: Axes, table: ReliabilityBins) -> None:
     red = HUES[3]
     sky = HUES[9]
     upper.bar(height=accuracy, color=blue, edgecolor="white", label="accuracy", **place)
-    # Two hatchings distinguish them without colours.
+    # Hatchings distinguish the two kinds of gap without colours.
     looks = (
         (1, "above", (*orange, 0.45), red, "/////"),
         (-1, "below", sky, blue, "\\\\\\\\\\"),
@@ -124,7 +124,7 @@ def _reliability(upper: Axes, lower: Axes, table: ReliabilityBins) -> None:
     filled = (table.counts > 0).numpy()
     right = table.accuracy.numpy()[filled]
     low, high = _wilson(right, table.counts.numpy()[filled])
-    # Rounding may move an end of an interval just outside 0 or 1.
+    # Rounding may make the distance to an interval's end slightly negative.
     reach = 100 * np.stack([right - low, high - right]).clip(min=0)
     look = {
         "fmt": "none",

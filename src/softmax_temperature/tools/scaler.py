@@ -1,6 +1,8 @@
 """Temperature scaling as a scikit-learn estimator, for arrays and tensors."""
 
+import math
 import warnings
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -34,20 +36,27 @@ from softmax_temperature.metrics.probability_check import (
 from softmax_temperature.scaling import check_two_classes, search_temperature
 from softmax_temperature.tools.advice import CHECK_COLUMNS
 from softmax_temperature.tools.arrays import (
+    are_reordered,
     check_dense,
     check_frame,
+    check_one_hot_columns,
     check_unmasked_entries,
     checked_logits,
+    column_names,
 )
 from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
+from softmax_temperature.tools.tables import numbered_key
 
-# Masked classes have infinite logits, so `_check_values` checks values instead of
-# scikit-learn.
+# Masked classes have infinite logits, which scikit-learn would refuse. `_check_values`
+# checks the values instead.
 ARRAYS: dict[str, Any] = {
     "dtype": [np.float64, np.float32],
     "allow_nd": True,
     "ensure_all_finite": False,
 }
+# Another order of the labels is better if it wins more predictions than it loses, by
+# this many standard deviations.
+CLEAR_DIFFERENCE = 4
 
 
 # scikit-learn ships no annotations.
@@ -60,9 +69,9 @@ class TemperatureScaler(
     """Temperature scaling, fitted on held-out logits (focal paper, section 5).
 
     The estimator is both a classifier and a transformer of logits: it can end a
-    pipeline whose other steps return logits. Arrays give arrays and tensors give
-    tensors, in their dtype and on their device. Logits have shape (n, classes), or
-    (n, classes, height, width) where every pixel has a label. A masked class has the
+    pipeline whose other steps return logits. Results are arrays if the logits are an
+    array; for a tensor they are tensors on its device. Logits have shape (n, classes),
+    or (n, classes, height, width) where every pixel has a label. A masked class has the
     logit -inf.
 
     Args:
@@ -72,7 +81,7 @@ class TemperatureScaler(
         ignore_index: Rows and pixels with this label are left out of the fit.
 
     Attributes:
-        temperature_: Divides logits.
+        temperature_: The temperature, by which logits are divided.
         at_bound_: Whether no temperature fits, because the logits separate the labels
             or carry no information about them. `temperature_` is then 1, and `fit`
             warns.
@@ -106,8 +115,8 @@ class TemperatureScaler(
             X: Held-out logits, shape (n, classes) or (n, classes, height, width); or
                 shape (n, 1), the logit of class 1 of two.
             y: Labels, shape (n,) or (n, height, width), or one-hot. Whole numbers from
-                0 are the columns of X. Other labels are sorted and numbered, as in
-                scikit-learn's classifiers, and every class must occur.
+                0 are indices of the columns of X. Other labels are sorted and numbered,
+                as in scikit-learn's classifiers, and every class must occur.
 
         Raises:
             ValueError: If an argument is malformed, or all labels are of one class.
@@ -116,6 +125,9 @@ class TemperatureScaler(
         _check_real(y, "y")
         _check_two_dimensions(X)
         check_frame(X, y, "X")
+        check_one_hot_columns(X, y, "X")
+        columns = column_names(X)
+        categories = getattr(getattr(y, "dtype", None), "categories", ())
         void = check_count(self.ignore_index, "ignore_index", least=-(2**63))
         as_columns = isinstance(X, Tensor) or getattr(X, "ndim", 2) > 2
         if isinstance(X, Tensor):
@@ -127,6 +139,8 @@ class TemperatureScaler(
         self.classes_ = np.arange(max(2, self.n_features_in_))
         if not as_columns and not _are_columns(labels, len(self.classes_)):
             self.classes_, labels = _numbered(labels, len(self.classes_))
+            _check_columns_of_labels(columns, self.classes_)
+            _check_sorted_names(logits, labels, self.classes_, categories)
         rows = checked_logits(logits, labels)
         check_two_classes(rows[1])
         fit = search_temperature(*rows, criterion=self.criterion, bins=self.bins)
@@ -180,7 +194,7 @@ class TemperatureScaler(
         )
 
     def _validated(self, logits: Any, labels: Any) -> tuple[Any, Any]:
-        """Arrays to fit on, checked as scikit-learn checks them."""
+        """The arrays to fit on, after scikit-learn's checks and ours."""
         if getattr(logits, "ndim", 2) > 2:
             logits = validate_data(self, logits, **ARRAYS)
             _check_values(logits)
@@ -195,7 +209,7 @@ class TemperatureScaler(
         return logits, labels
 
     def _checked(self, logits: Any) -> Any:
-        """Logits to scale, refused if malformed or unlike the fitted logits."""
+        """The logits to scale; refused if malformed, or unlike those in `fit`."""
         check_is_fitted(self)
         _check_scores(logits)
         _check_two_dimensions(logits)
@@ -227,7 +241,7 @@ class TemperatureScaler(
 
 
 def _check_scores(values: Any) -> None:
-    """Refuse logits that are complex, sparse or booleans."""
+    """Refuse logits that are complex, sparse or boolean."""
     _check_real(values, "X")
     if isinstance(values, Tensor):
         check_dense(values)
@@ -239,9 +253,9 @@ def _check_scores(values: Any) -> None:
 
 
 def _check_real(values: Any, name: str) -> None:
-    """Refuse masked entries, which scikit-learn reads, and complex numbers.
+    """Refuse masked entries, which scikit-learn would read, and complex numbers.
 
-    scikit-learn's check of complex numbers prints all of them.
+    scikit-learn's own error for complex numbers prints all of them.
     """
     check_unmasked_entries(values)
     dtype = getattr(values, "dtype", None)
@@ -256,11 +270,15 @@ def _check_real(values: Any, name: str) -> None:
 
 
 def _check_two_dimensions(values: Any) -> None:
-    """Refuse a tensor without columns; scikit-learn checks arrays."""
-    if isinstance(values, Tensor) and values.ndim < 2:
+    """Refuse a tensor or an array without columns.
+
+    scikit-learn's own error prints the array.
+    """
+    if getattr(values, "ndim", 2) < 2:
+        # scikit-learn's estimator checks look for "Reshape your data".
         raise ArgumentError(
             f"X must have shape (n, classes), got {tuple(values.shape)}",
-            "Give the logits of class 1 of two as X[:, None].",
+            "Reshape your data: X[:, None] for the logits of class 1 of two.",
         )
 
 
@@ -301,13 +319,77 @@ def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray
     return classes, numbers.reshape(-1)
 
 
+def _check_columns_of_labels(
+    columns: Sequence[str] | None, classes: NDArray[Any]
+) -> None:
+    """Refuse columns that are named after the labels and are in another order."""
+    names = [str(label) for label in classes]
+    if columns is not None and are_reordered(columns, names):
+        raise ArgumentError(
+            f"X has its columns in the order {', '.join(columns[:5])}, but its labels "
+            f"are numbered in the order {', '.join(names[:5])}",
+            "Number the labels from 0, in the order of the columns.",
+        )
+
+
+def _check_sorted_names(
+    logits: NDArray[Any],
+    labels: NDArray[Any],
+    classes: NDArray[Any],
+    categories: Sequence[Any],
+) -> None:
+    """Refuse names whose sorted order is not that of the columns.
+
+    The other orders that users may have are those of the numbers in the names ("2"
+    before "10") and of the categories of a pandas series.
+    """
+    if isinstance(classes[0], str):
+        for order in (sorted(classes, key=numbered_key), categories):
+            _check_order(logits, labels, classes, order)
+
+
+def _check_order(
+    logits: NDArray[Any],
+    labels: NDArray[Any],
+    classes: NDArray[Any],
+    order: Sequence[Any],
+) -> None:
+    """Refuse sorted labels if another order of them agrees better with the logits.
+
+    Args:
+        logits: Shape (n, classes), or (n, 1) for the logit of class 1 of two.
+        labels: Indices of the labels in `classes`, shape (n,).
+        classes: The sorted labels, text.
+        order: The other order; labels that do not occur are left out.
+    """
+    names = classes.tolist()
+    reordered = [label for label in order if label in names]
+    if reordered == names or len(reordered) < len(names):
+        return
+    others = np.array([reordered.index(name) for name in names])[labels]
+    predicted = logits.argmax(axis=1)
+    if logits.shape[1] == 1:
+        predicted = (logits[:, 0] > 0).astype(np.int64)
+    won = int(((predicted == others) & (predicted != labels)).sum())
+    lost = int(((predicted != others) & (predicted == labels)).sum())
+    if won - lost > CLEAR_DIFFERENCE * math.sqrt(won + lost):
+        raise ArgumentError(
+            f"y is numbered in the order {', '.join(names[:5])}, but in the order "
+            f"{', '.join(reordered[:5])} it agrees with {won - lost} more of the "
+            f"{len(labels)} predictions",
+            "Number the labels from 0, in the order of the columns.",
+        )
+
+
 class TemperatureScaled(nn.Module):
     """A network whose logits are divided by a temperature, a scalar buffer.
 
-    It takes the arguments of the network. Logits of another number of classes than the
-    temperature was fitted on raise ValueError; classes are the second dimension, or
-    the last one.
+    The network takes the wrapped network's arguments. It raises ValueError if the
+    logits do not have as many classes as the logits that the temperature was fitted on;
+    the classes are the second or the last dimension.
     """
+
+    temperature: Tensor
 
     def __init__(
         self,
@@ -340,7 +422,7 @@ class TemperatureScaled(nn.Module):
         return logits / self.temperature
 
     def _check_classes(self, shape: tuple[int, ...]) -> None:
-        """Refuse logits unless they have as many classes as the fitted logits."""
+        """Refuse logits unless they have as many classes as those in `fit`."""
         # A binary classifier may drop the dimension of its only logit.
         squeezed = self._classes == 1 and len(shape) < 2
         known = self._classes is None or squeezed
@@ -351,12 +433,23 @@ class TemperatureScaled(nn.Module):
                 "Fit the temperature on logits of this network.",
             )
 
+    def _check_temperature(self) -> None:
+        """Refuse a temperature that a conversion to half precision has rounded off."""
+        limits = torch.finfo(self.temperature.dtype)
+        if not limits.tiny <= self.temperature.item() <= limits.max:
+            raise ArgumentError(
+                f"the fitted temperature does not fit {self.temperature.dtype}, in "
+                f"which it is {self.temperature.item():g}",
+                "Keep the wrapped network in float32, and use autocast.",
+            )
+
     def _check_first_logits(self, logits: Tensor) -> None:
         """Refuse a network that returns probabilities, on its first calls."""
         if torch.compiler.is_compiling():
             return
         # Stop checking after some rows, because each check waits for a GPU.
         if not self._is_judged and logits.ndim >= 2:
+            self._check_temperature()
             rows = logits.movedim(1, -1).flatten(0, -2)
             rows = with_earlier(rows, self._first_rows)
             check_not_probs(rows, name="the network's logits", remedy=NO_SOFTMAX)

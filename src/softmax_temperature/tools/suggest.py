@@ -58,7 +58,7 @@ class Suggestion:
     suggested one, in percentage points.
 
     Attributes:
-        inverse_temperature: Multiplies the cosines.
+        inverse_temperature: The suggested value, which multiplies the cosines.
         rule: The rule used: "search" after a search, else "heuristic" or "best
             constant", whichever loses less in the study.
         expected_loss: Mean loss over the data sets of the study, each left out of the
@@ -71,8 +71,8 @@ class Suggestion:
         statistics: The 23 statistics of the paper.
         study: Number of pairs and data sets in the study, as text.
         search: Results of the search: `plateau`, `best_accuracy` and `standard_error`
-            (fractions), `test_rows`, `epochs`, and `lost`, the loss by rule on these
-            data. None without a search.
+            (fractions), `test_rows`, `epochs`, and `lost`, the loss by rule on the
+            user's data. None without a search.
     """
 
     inverse_temperature: float
@@ -218,7 +218,7 @@ def checked_rows(
     # An overflow gives infinity.
     with np.errstate(over="ignore"):
         values = torch.from_numpy(raw.astype(np.float32))
-    largest = np.abs(raw).max(initial=0)
+    largest = float(np.abs(raw).max(initial=0))
     if largest > torch.finfo(values.dtype).max and np.isfinite(largest):
         raise ArgumentError(
             f"{name}embeddings must fit float32, got {largest:.3g}",
@@ -255,7 +255,7 @@ def checked_rows(
 
 
 def _class_numbers(labels: NDArray[Any], rows: int, name: str) -> torch.Tensor:
-    """`class_numbers` of labels that are not columns of the embeddings."""
+    """`class_numbers` without scores: embeddings do not have a column per class."""
     shape = labels.shape if labels.ndim == 2 else (rows,)
     return class_numbers(labels, shape, name)
 
@@ -263,7 +263,8 @@ def _class_numbers(labels: NDArray[Any], rows: int, name: str) -> torch.Tensor:
 def _check_directions(embeddings: torch.Tensor) -> None:
     """Refuse embeddings on one line, such as constant rows or single numbers.
 
-    Their cosines are 1 and -1, which no inverse temperature turns into a classifier.
+    Such embeddings have cosines of 1 and -1, which no inverse temperature turns into a
+    classifier.
     """
     units = normalise(embeddings)
     first = units[0]
@@ -312,7 +313,7 @@ def searched(
     seed: int,
     device: str,
 ) -> Suggestion:
-    """The suggestion with the best inverse temperature of the paper's grid.
+    """Replace the suggested value with the best one found on the paper's grid.
 
     Cosine classifiers are trained at all values of the grid and at the value of each
     rule. Accuracy is measured on the test rows, or else on a random quarter of the
@@ -324,8 +325,8 @@ def searched(
         test: Rows to measure accuracy on, or None.
         epochs: Training epochs.
         lr: Learning rate.
-        seed: Seed of the held-out rows and of the training.
-        device: Device of the training.
+        seed: Seed for holding out rows and for training.
+        device: Device to train on.
 
     Raises:
         ValueError: If there is no row to measure accuracy on, or training diverges.

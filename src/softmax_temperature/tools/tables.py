@@ -1,11 +1,11 @@
 """Columns of users' tables: the label, and the classes in their order.
 
-Columns are chosen by name, never because they are numeric. The label has one of
-`LABEL_NAMES`. The columns of classes (or dimensions) are named by plain numbers, `0`,
-`1`, ..., or by a common prefix and a number, `logit_0`, `logit_1`, ... Numbers count
-from 0 or 1 without a gap, and give the order. A binary classifier has one column, with
-one of `SINGLE_NAMES`. Any other column is refused by name, unless `--columns` lists the
-columns to use.
+Columns are chosen by name, never because they are numeric. The column of labels has one
+of the names in `LABEL_NAMES`. The columns of classes (or dimensions) are named by plain
+numbers, `0`, `1`, ..., or by a common prefix and a number, `logit_0`, `logit_1`, ...
+Numbers count from 0 or 1 without a gap, and give the order. A binary classifier has one
+column, with one of `SINGLE_NAMES`. Any other column is refused by name, unless
+`--columns` lists the columns to use.
 """
 
 from __future__ import annotations
@@ -205,19 +205,19 @@ def _numbered(
 
 
 def _single(name: str, matrix: str, where: str) -> list[str]:
-    """The column of a binary classifier, refused if its name does not say so."""
+    """The only column, of a binary classifier; refused if its name is not suitable."""
     if name != "0" and name.lower() not in SINGLE_NAMES[matrix]:
         raise InputError(
             f"has one column, {name[:40]!r}, whose name does not show that it holds "
             f"{matrix}",
             where=where,
-            remedy="Name it logit (for class 1), or separate columns by commas.",
+            remedy="Name it logit (for class 1), or separate columns with commas.",
         )
     return [name]
 
 
 def _refuse_index(table: pd.DataFrame, others: Sequence[str], where: str) -> None:
-    """Refuse a first column that pandas wrote as a data frame's index."""
+    """Refuse a first column that looks like the index of a data frame."""
     if not others or others[0] != table.columns[0]:
         return
     first = others[0]

@@ -1,6 +1,6 @@
 """The scorecard of all claims, rejudging, and the register.
 
-All three read `results/`. The register holds the designs, which must not change.
+All three read `results/`. The register keeps every version of every claim.
 """
 
 import textwrap
@@ -36,18 +36,18 @@ _EMPTY = "–"
 # A vertical bar would end a cell of a Markdown table.
 _BAR = "&#124;"
 _HOW_TO_READ = (
-    "The verdict is the primary study's; what each study measured stands below it.",
+    "The verdict is the primary study's; below it is what each study measured.",
     "8.6 ± 4.7 [5.3, 11.9]: effect ± standard deviation of the n values, [interval].",
     "must lie: where the interval has to lie; printed: the paper's own number.",
-    "power: the distance from the bound that the design finds four times in five.",
-    "Stand-in data replace the paper's; our derivations are no claims of a paper.",
+    "power: the distance from the bound that the design detects 4 times in 5.",
+    "Stand-in data replace the paper's; our derivations are not a paper's claims.",
 )
 """How to read a claim in a terminal; docs/scorecard.md says more."""
 _HINT = "One paper: softmax-temperature scorecard focal"
 
 
 def scorecard(results: Path = RESULTS) -> str:
-    """The studies in words, and a Markdown table for each paper, a row per claim."""
+    """The studies in words, and per paper a Markdown table with one row per claim."""
     of_papers = evidence(results)
     parts = []
     named = _named_studies(chain.from_iterable(of_papers.values()))
@@ -117,7 +117,7 @@ def _wrapped(lines: Iterable[str]) -> str:
 
 
 def _named_studies(claims: Iterable[Evidence]) -> list[tuple[str, str]]:
-    """The studies that claims name and that have words, each with its words."""
+    """The studies that claims name and `STUDIES` describes, with their descriptions."""
     names = {
         row["profile"] for claim in claims for row in (claim.primary, *claim.others)
     }
@@ -131,10 +131,10 @@ def _heading(paper: str, claims: Sequence[Evidence]) -> str:
 
 
 def _fields(claim: Evidence) -> dict[str, str]:
-    """Texts of a claim by column, from its rows in all studies.
+    """A claim's texts by column of the scorecard, from its rows in all studies.
 
-    If the primary study does not test it, bound and printed value are from the first
-    study that does.
+    If the primary study does not test the claim, bound and printed value are from the
+    first study that does.
     """
     primary = claim.primary
     fields = texts_in_words(primary)
@@ -167,7 +167,7 @@ def _sides(claim: Evidence) -> list[str]:
 
 
 def _paragraph(claim: Evidence) -> str:
-    """Verdict and claim, then each study's result, then the bound, all indented."""
+    """Verdict and claim, then, indented, each study's result and the claim's bound."""
     fields = _fields(claim)
     verdict, comma, dispute = fields["verdict"].partition(", ")
     place = f"{fields['where']}; {claim.primary['id']}"
@@ -254,7 +254,8 @@ def rejudge(profiles: Sequence[str] = ()) -> list[str]:
 def state(root: Path = Path()) -> pd.DataFrame:
     """The current state of every claim in every study, in the register's columns.
 
-    A claim is in each study of its paper that has results, and in its primary study.
+    A claim has a row for each study of its paper that has results, and for its primary
+    study even without results.
     """
     rows = []
     folder = root / results.RESULTS

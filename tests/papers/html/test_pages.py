@@ -554,10 +554,10 @@ def test_missing_pieces_are_reported(results: Path) -> None:
     shutil.rmtree(folder / "tables")
     said = "".join(one.text for one in pages(results))
     for missing in (
-        "No executed notebook",
+        "no executed notebook",
         "no records.json",
-        "params.yaml) are not here",
-        "No list of deviations",
+        "params.yaml) are missing",
+        "no list of deviations",
     ):
         assert missing in said
     assert_sound(results)

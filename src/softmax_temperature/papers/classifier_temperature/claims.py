@@ -43,10 +43,10 @@ from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.sweeps import Correlation, correlation
 
 NEGLIGIBLE = 0.01
-"""A difference of accuracy below one point is none."""
+"""A difference in accuracy below one point counts as none."""
 WEAK = 0.3
 STRONG = 0.5
-"""|r| below the one is called weak and above the other strong, a common convention."""
+"""|r| is called weak below `WEAK` and strong above `STRONG`, a common convention."""
 STRONGEST = "feats_corr"
 _STUDY = "collection"
 _N = {_STUDY: 21}

@@ -70,7 +70,7 @@ def _fitted_tables(folder: Path, runs: Runs) -> dict[str, pd.DataFrame]:
     """Read the tables of the stage `heuristic`, and copy its `heuristic.json`.
 
     If the stage's cell is not on this machine or has fewer pairs than the runs, the
-    tables and the file that another machine recorded stay.
+    tables and the file that another machine recorded are kept.
     """
     pairs = int((runs.table["task"] == "pair").sum())
     if not list(find_artifacts(heuristic.output)):
@@ -83,7 +83,7 @@ def _fitted_tables(folder: Path, runs: Runs) -> dict[str, pd.DataFrame]:
 
 
 def declared_runs(params: Params) -> Iterator[DeclaredRun]:
-    """The runs that the parameters declare: searches, pairs, trainings of Figure 2."""
+    """The runs that the parameters declare: searches, pairs, and runs for Figure 2."""
     section = params.classifier_temperature
     temperatures = section.search.inverse_temperatures
     # The values of a search are means over its repeats, so the repeats have no separate
@@ -130,7 +130,7 @@ def _search_factors(params: Params) -> dict[str, Any]:
 
 
 def _rescaling_factors(params: Params, arm: Cell) -> dict[str, Any]:
-    """The factors shared by all trainings of an arm of Figure 2."""
+    """The factors shared by all runs of an arm in Figure 2."""
     section = params.classifier_temperature.rescaling
     return {
         **_place(params, section.dataset, section.backbone),
@@ -153,7 +153,7 @@ def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
 
 
 def _searches(artifact: Artifact, epochs: int) -> list[dict[str, Any]]:
-    """The values of a search, means over repeats."""
+    """The values of a search, as means over its repeats."""
     at = {"epoch": epochs}
     test = []
     validation = []

@@ -39,14 +39,14 @@ INVERSE_TEMPERATURE = "inverse temperature α"
 RESCALED = {"plain": "plain loss", "rescaled": "loss divided by α"}
 """The two losses of Figure 2, in words."""
 SEARCHED = (1, 250)
-"""The inverse temperatures that are searched, section 4.1."""
+"""The smallest and the largest inverse temperature that is searched, section 4.1."""
 LARGEST_SHOWN = 500
 """The largest prediction on the axis of Figure 4; larger ones are shown at its upper
 edge.
 """
 _BELOW = 0.55
 _ABOVE = 750
-"""The places in Figure 4 of predictions below and above the axis."""
+"""The heights at which Figure 4 shows predictions below and above its axis."""
 _TICKS = (1, 3, 10, 30, 100, 300)
 _LOOKS: Any = [
     {"color": hue, "linestyle": dashes}
@@ -58,7 +58,7 @@ _MARKERS = "osD^vP"
 
 @style()
 def figure_1(runs: Runs) -> Figure:
-    """Draw data sets by classes, backbones by dimension, and accuracies as circles."""
+    """Draw a circle for the best accuracy of each data set (row) with each backbone."""
     table = pairs(runs).sort_values(["dim", "backbone"], kind="stable")
     backbones = table[["backbone", "dim"]].drop_duplicates("backbone")
     datasets = table[["dataset", "n_classes"]].drop_duplicates("dataset")
@@ -181,7 +181,7 @@ def _bars(axes: Axes, rows: pd.DataFrame, *, color: Any, label: str) -> None:
 
 @style()
 def figure_4(runs: Runs) -> Figure:
-    """Draw best against predicted inverse temperature, with all statistics.
+    """Draw the inverse temperature predicted from all statistics against the best one.
 
     The axes are logarithmic. On the left the regression is fitted on all pairs, as in
     the paper; on the right each pair's data set is left out. A grey strip below the
@@ -211,7 +211,7 @@ def figure_4(runs: Runs) -> Figure:
 
 
 def _predictions(axes: Axes, table: pd.DataFrame, column: str, title: str) -> None:
-    """One panel: marks by data set, open marks for untrained backbones."""
+    """Draw one panel, with marks by data set, open for untrained backbones."""
     axes.set(xscale="log", yscale="log")
     for place, (dataset, rows) in enumerate(table.groupby("dataset", observed=True)):
         hue = HUES[place % 8]
@@ -242,7 +242,7 @@ def _predictions(axes: Axes, table: pd.DataFrame, column: str, title: str) -> No
 
 
 def _outer_strips(grid: list[Axes], predictions: Any) -> None:
-    """Label the strips of predictions outside of the axis, if there are any."""
+    """Draw and label the strips for predictions outside the axis, if there are any."""
     ticks = [float(tick) for tick in _TICKS if tick <= SEARCHED[1]]
     low = 0.8
     high = 1.25 * SEARCHED[1]
@@ -304,7 +304,7 @@ def accuracy_curves(runs: Runs) -> Figure:
 
 @style()
 def cost_of_rules(runs: Runs) -> Figure:
-    """Draw a figure of ours: accuracy that each rule loses, over pairs."""
+    """Draw a figure of ours: the accuracy that each rule loses, as boxes over pairs."""
     rules = runs.tables["rules"]
     table = rules.assign(points=PERCENT * rules["accuracy_lost"])
     order = table.groupby("rule")["points"].mean().sort_values().index

@@ -3,8 +3,8 @@
 A run has one of three tasks. A *search* trains a classifier on the embeddings of a data
 set with one inverse temperature; its values are means over repeats. A *pair* represents
 all searches of one data set and backbone, with the statistics of the embeddings and the
-best inverse temperature. A *rescaling* is one training of Figure 2, with the plain loss
-or with the loss divided by the inverse temperature.
+best inverse temperature. A *rescaling* is one training run of Figure 2, with the plain
+loss or with the loss divided by the inverse temperature.
 """
 
 from __future__ import annotations
@@ -45,12 +45,14 @@ MEASURED_COLUMNS = {"pairs": PAIR_COLUMNS}
 FITTED = ("correlations", "predictions", "leave_one_out", "folds", "rules")
 """Tables of the stage `heuristic`, which belong to no run.
 
-correlations: of each statistic with the best inverse temperature.
-predictions: of each pair, the best inverse temperature and the predicted ones, by a fit
-    with the pair's data set and by one without.
-leave_one_out: by row of Table 1, subset of pairs and method.
+correlations: each statistic's correlation with the best inverse temperature.
+predictions: each pair's best inverse temperature, and two predictions of it, by a fit
+    with the pair's data set and by a fit without.
+leave_one_out: correlations of predicted and best values, by row of Table 1, subset of
+    pairs and method.
 folds: the same, by left-out data set.
-rules: by rule for choosing a temperature and pair, the accuracy and the loss of it.
+rules: the accuracy, and the accuracy lost, by rule for choosing a temperature and by
+    pair.
 """
 MEASURED_TABLES = (*MEASURED_COLUMNS, *FITTED)
 SEARCH_STAGE = stages.label(stages.SEARCH)
@@ -134,7 +136,7 @@ def tidied(runs: Runs) -> Runs:
 
 
 def pairs(runs: Runs, chosen: pd.DataFrame | None = None) -> pd.DataFrame:
-    """The table of all or chosen pairs, with the source of their weights."""
+    """The table of all pairs or of chosen ones, with the source of their weights."""
     rows = runs.select(PAIR) if chosen is None else chosen
     table = runs.tables["pairs"].dropna(axis="columns", how="all")
     table = table[table[RUN].isin(rows.index)]

@@ -43,7 +43,7 @@ _VARIANTS = {
     "ours_identified_pairs": ("identified pairs", "least_squares"),
     "ours_ridge": ("all pairs", "ridge"),
 }
-"""Subset of the pairs and method of each further column. The paper has no untrained
+"""The subset of pairs and the method of each further column. The paper has no untrained
 backbones.
 """
 

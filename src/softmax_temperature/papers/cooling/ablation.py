@@ -1,8 +1,8 @@
-"""Changes of the recipe or of Cooling, each with and without Cooling.
+"""Changes to the recipe or to Cooling, each with and without Cooling.
 
 Runs are compared if they share experiment, schedule, loss and seed. If only Cooling is
-changed, they are compared with two runs of the main recipe: without Cooling, and with
-the same Cooling.
+changed, a run is compared with two runs of the main recipe: without Cooling, and with
+the same mode and factor.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _HEADINGS = {
     "over_unchanged": "over the main recipe with the same Cooling (points)",
 }
 LINKED = (*_HEADINGS.values(), "seeds")
-"""The columns of `lay_out` that link to cells."""
+"""The columns from `lay_out` whose numbers link to cells."""
 
 
 def table(runs: Runs, *, role: str) -> pd.DataFrame:
@@ -124,7 +124,7 @@ def _all_cells(texts: pd.Series[str]) -> str:
 
 
 def _compared(runs: Runs, role: str) -> pd.DataFrame:
-    """The main recipe's runs of the same task and Cooling, then the changed runs."""
+    """The main recipe's runs on the same tasks and modes, then the changed runs."""
     changed = runs.select(where(role=role))
     main = runs.select(EVERY_MAIN_RUN).drop_duplicates(
         ["dataset", "network", "schedule", "mode", "factor", "max_temperature", "seed"]
@@ -173,10 +173,10 @@ def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_reference(cooled: pd.DataFrame, without: pd.DataFrame) -> pd.DataFrame:
-    """The runs with Cooling, with `compared_with`, the experiment without it.
+    """Add to runs with Cooling the column `compared_with`, an experiment without it.
 
-    It is the run's own experiment if that also trains without Cooling, else the main
-    recipe's experiment, or none.
+    This is the run's own experiment if that also trains without Cooling, else the main
+    recipe's experiment, or "" if there is neither.
     """
     own = without[["experiment", *_PLACE]].drop_duplicates()
     own = own.assign(compared_with=own["experiment"])

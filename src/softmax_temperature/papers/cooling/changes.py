@@ -1,4 +1,4 @@
-"""The change of an ablation in words, from the factors in which a run differs.
+"""The change that an ablation makes, in words, from the factors that differ.
 
 The words do not come from a profile, so they cannot contradict the run.
 """
@@ -17,18 +17,18 @@ from softmax_temperature.papers.shared.display import (
 )
 
 ROLES = ("ablation", "ours")
-"""The roles of runs that change something."""
+"""The roles of runs that change the recipe or Cooling."""
 
 
 def changes(table: pd.DataFrame, main: pd.DataFrame) -> list[str]:
-    """The change of each run; "" for a run of the main recipe.
+    """The change that each run makes; "" for a run of the main recipe.
+
+    A run without Cooling may itself change nothing. In an experiment that changes only
+    Cooling, such a run takes its label from another run of the experiment.
 
     Args:
         table: The runs.
         main: The runs of the main recipe.
-
-    A run without Cooling may itself change nothing. It then gets the change of its
-    experiment, which changes only Cooling.
     """
     labels = []
     by_experiment: dict[str, str] = {}
@@ -51,9 +51,9 @@ def _main_of(run: pd.Series[Any], main: pd.DataFrame) -> pd.DataFrame:
 
 
 def change(run: pd.Series[Any], main: pd.DataFrame) -> str:
-    """The change of one run compared with the main runs of its task.
+    """The change in one run, compared with the main runs of its task.
 
-    It is a change of the recipe or, if there is none, of Cooling.
+    The change is to the recipe or, if the recipe is the same, to Cooling.
     """
     if main.empty:
         return "no main recipe to compare with"

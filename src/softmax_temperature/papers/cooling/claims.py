@@ -1,7 +1,8 @@
 """The sentences of the Cooling paper, as claims.
 
-A run that diverged or got stuck counts as guessing. Runs are compared in pairs that
-share data set, network, schedule and seed, and start from the same weights.
+A run that diverged or got stuck counts with the accuracy of guessing. Runs are compared
+in pairs that share data set, network, schedule and seed, and start from the same
+weights.
 """
 
 import pandas as pd
@@ -71,12 +72,12 @@ from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
 
 NEGLIGIBLE = 0.01
-"""A difference of accuracy below one point is none."""
+"""A difference in accuracy below one point counts as none."""
 LEAST = 0.001
-"""The smallest gain of segmentation that counts: two seeds may agree on a gain near 0.
+"""The smallest gain in segmentation that counts: two seeds may agree on a gain near 0.
 """
 CHEAP = 0.019
-"""Section 3.1: the time of one Cooling over the time of an epoch."""
+"""Section 3.1: the time of one Cooling step divided by the time of an epoch."""
 
 _TABLE_1 = "section 4.2, Table 1"
 _ACCURACY = (
@@ -93,21 +94,21 @@ _OVER_SCHEDULES = ("dataset", "network", "schedule")
 _STUDY = "cooling_full"
 """The study with the paper's network, data, and numbers of epochs and seeds."""
 _ABLATIONS = "cooling_ablations"
-"""The network and data of `cooling_cifar10`, one change at a time."""
+"""The study with the network and data of `cooling_cifar10` and single changes."""
 _WHOLE_PAPER = "paper"
 """The only profile with ResNet-50 on CIFAR-100."""
 _SMALL = "cooling_cifar10"
-"""Half the width, a fifth of the training images."""
+"""The study with half the network's width and 10,000 training images."""
 _N = {_STUDY: 3}
-"""Seeds, as many as the paper's."""
+"""The number of seeds, the same as in the paper."""
 _LOOKS_AT_CAMVID = {_SMALL: 3}
 """The study had two seeds, then four, then ten."""
 _LOOKS_AT_SCHEDULES = {_SMALL: 2}
-"""Without a schedule, and with the piecewise and cosine schedules; then three more
-schedules.
+"""The first look was at runs without a schedule and with the piecewise and cosine
+schedules; the second look added three schedules.
 """
 _LOOKS_AT_DISTRIBUTED = {_SMALL: 3}
-"""Then two more seeds with the cosine schedule, of distributed Cooling alone."""
+"""The third look added two seeds with the cosine schedule, for this mode alone."""
 _MODES_ARE_NO_SEEDS = "modes of one benchmark on two CPU cores, not seeds"
 _STAND_IN = {_SMALL: "CamVid in place of ADE20K"}
 
@@ -126,7 +127,7 @@ def _gain(mode: str, *, among: Where) -> Difference:
 
 
 def _accuracy(first: Where, second: Where, among: Where) -> Difference:
-    """The difference of accuracy between two sets of runs, over all schedules."""
+    """The difference in accuracy between two sets of runs, over all schedules."""
     return Difference(
         of=ACCURACY,
         first=first,
@@ -150,7 +151,7 @@ def gain_on_each_schedule(mode: str) -> Parts:
 
 
 def _of_mode(mode: str, without: float, piecewise: float) -> list[Claim]:
-    """The claims of Table 1 on one mode of Cooling.
+    """The claims from Table 1 about one mode of Cooling.
 
     Args:
         mode: The mode.
@@ -229,7 +230,7 @@ def _calibration(mode: str) -> Difference:
 
 
 def _against_schedule(schedule: str) -> Difference:
-    """Last layer Cooling without a schedule, minus no Cooling with a schedule."""
+    """The accuracy with last layer Cooling alone minus that with a schedule alone."""
     return Difference(
         of=ACCURACY,
         first=LAST_LAYER & NO_SCHEDULE,
@@ -270,7 +271,7 @@ def _against_other_modes() -> Parts:
 
 
 def _equal_trainings(_: Runs, chosen: pd.DataFrame) -> str:
-    """Note: the trainings with periodic Cooling that equal last layer Cooling."""
+    """A note on the runs with periodic Cooling that equal last layer Cooling."""
     equal = NOT_REDISTRIBUTED.mask(chosen).sum()
     if not equal:
         return ""
@@ -324,7 +325,7 @@ def _only(name: str) -> Where:
 
 
 def _under_each_change() -> Parts:
-    """The gain of last layer Cooling under each change of the recipe or of Cooling."""
+    """The gain of last layer Cooling under each change to the recipe or to Cooling."""
     contrasts = {
         name: _accuracy(LAST_LAYER, NO_COOLING, _only(name)) for name in CHANGES
     }
@@ -333,7 +334,7 @@ def _under_each_change() -> Parts:
 
 
 def _overflows(runs: Runs, chosen: pd.DataFrame) -> str:
-    """Note: the number of trainings with last layer Cooling that overflowed."""
+    """A note on the number of runs with last layer Cooling that overflowed."""
     rows = (TABLES_1_AND_2 & LAST_LAYER).select(runs.table)
     rows = rows[rows["dataset"].isin(chosen["dataset"])]
     if rows.empty:
@@ -355,7 +356,7 @@ def _segmentation(metric: str) -> Difference:
 
 
 def _cost(runs: Runs) -> Measurement:
-    """The time of one Cooling over an epoch's, by device, with one value per mode."""
+    """The time of one Cooling step divided by an epoch's: a part per device."""
     cost = runs.tables["cost"]
     if cost.empty:
         return not_tested(
@@ -370,7 +371,7 @@ def _cost(runs: Runs) -> Measurement:
 
 
 def _idle(runs: Runs, chosen: pd.DataFrame) -> str:
-    """Note: the number of fits without a best temperature."""
+    """A note on the number of fits without a best temperature."""
     rows = runs.measured("at_bound", split="validation")
     at_bound = rows[rows["run"].isin(chosen.index)]["value"]
     if not at_bound.any():

@@ -126,7 +126,7 @@ def declared_runs(params: Params) -> Iterator[DeclaredRun]:
 def _declared_segmentation(params: Params) -> Iterator[DeclaredRun]:
     section = params.cooling.segmentation
     for mode, seed in section.trainings() if section else ():
-        assert section, "there are trainings"
+        assert section, "only a section declares runs"
         arm = Arm.model_validate({"mode": mode, "factor": section.factor})
         factors = {
             "task": "segmentation",
@@ -147,7 +147,7 @@ def _declared_segmentation(params: Params) -> Iterator[DeclaredRun]:
 
 
 def cooling_factors(arm: Arm) -> dict[str, Any]:
-    """The loss and the Cooling of an arm.
+    """The factors of an arm's loss and Cooling.
 
     Settings that the mode does not use are empty.
     """
@@ -179,7 +179,7 @@ def recipe_factors(recipe: Recipe) -> dict[str, Any]:
 
 
 def schedule_factor(schedule: Schedule) -> str:
-    """The paper's name of a schedule, from its shape instead of its key."""
+    """The paper's name for a schedule, from its shape instead of its key."""
     if schedule.name == "constant":
         return "none"
     if schedule.name == "steps":
@@ -257,7 +257,7 @@ def _segmentation_run(record: dict[str, Any]) -> MeasuredRun:
 
 
 def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
-    """The pictures to show, of the first seed; none if they are not on this machine.
+    """The first seed's pictures to show; none if they are not on this machine.
 
     Returns:
         `images` (panels, height, width, 3), `labels` and, by mode, predictions (panels,

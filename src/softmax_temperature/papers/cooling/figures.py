@@ -1,10 +1,9 @@
 """The figures of the Cooling paper, and some of ours.
 
-Figures 1 and 2, a sweep of learning rates, curves over a training, and images of
+They are Figures 1 and 2, a sweep of learning rates, curves over epochs, and images for
 section 4.4.
 
-Each function takes the records and returns a figure, or None if there are no trainings
-for it.
+Each function takes the runs and returns a figure, or None if it has no runs to show.
 """
 
 from collections.abc import Callable
@@ -96,11 +95,11 @@ _REDISTRIBUTED = (
     ),
 )
 SHOWN = 6
-"""The largest number of images of section 4.4 to show."""
+"""The largest number of images to show for section 4.4."""
 _BELOW = "below the scale"
 LONE = 0.2
 """The scale leaves out the first evaluated epoch if the next one comes more than this
-share of the training later.
+share of the run later.
 """
 _SQUARE: Any = {"ls": "none", "marker": "s"}
 # Neighbouring colours in these maps are shades of one hue, so take every second colour
@@ -208,7 +207,7 @@ def _by_setting(
 ) -> Figure | None:
     """Draw a panel per data set and network.
 
-    Crosses at the bottom count the lost runs.
+    Crosses at the bottom mark lost runs, with their number.
     """
     groups = rows.groupby(SETTING, sort=False)
     if len(groups) == 0:
@@ -263,8 +262,8 @@ def figure_2(runs: Runs) -> Figure | None:
     One mode cools only the last layer, with factor 0.75; the other redistributes
     periodically, with factor 1.
 
-    The figure shows the first data set and network that has either mode. A plus sign
-    marks the printed epoch if the maximal temperature equals the printed one.
+    The figure shows the first data set and network with runs of either mode. A plus
+    sign marks the printed epoch if the maximal temperature equals the printed one.
     """
     rows = growth(runs)
     if rows.empty:
@@ -499,12 +498,12 @@ def _label_few_decades(axes: Axes) -> None:
 def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
     """Draw images, labels, and the first seed's predictions, one column per image.
 
-    The predictions are without Cooling and with last-layer Cooling, after the last
-    epoch. Each shows its share of correct pixels. Next to a row is the mean IoU of the
-    same weights on all test images.
+    Predictions are from networks trained without Cooling and with last-layer Cooling,
+    after the last epoch. Each shows its share of correct pixels. Next to a row is the
+    mean IoU of the same weights on all test images.
 
-    If no network predicts the largest label, that label marks pixels without a class,
-    which are drawn black.
+    If no network predicts the largest label, that label is taken to mark pixels without
+    a class, which are drawn black.
 
     Args:
         runs: The runs.

@@ -25,9 +25,9 @@ _PAIR = [*TASK, SEED]
 
 @dataclass(frozen=True, kw_only=True)
 class EpochsApart(Contrast):
-    """The difference between two sets of runs in the epoch of exceeding the limit.
+    """The difference between two sets of runs in the epoch that exceeds the limit.
 
-    A run that never exceeds the limit counts as the epoch after its last. A pair is
+    If a run never exceeds the limit, the epoch after its last one counts. A pair is
     left out if neither run exceeds the limit, or if one diverged before the other
     exceeded it.
     """
@@ -37,7 +37,7 @@ class EpochsApart(Contrast):
     among: Where
 
     def measure(self, runs: Runs) -> Measurement:
-        """The mean over the pairs of each task."""
+        """The mean difference over the pairs of each task."""
         epochs = self._epochs(runs)
         if epochs.empty:
             return not_tested(
@@ -104,7 +104,7 @@ def crossings(runs: Runs) -> pd.DataFrame:
 
 
 def crossing_pairs(epochs: pd.DataFrame) -> pd.DataFrame:
-    """The pairs that show which run was first, by task and seed.
+    """The pairs that show which run exceeded the limit first, by task and seed.
 
     Args:
         epochs: Columns of task and seed, `side`, `arm`, `crossed` and `last`.

@@ -1,4 +1,4 @@
-"""The outcome of a training: diverged, stuck or trained."""
+"""The outcome of a training run: diverged, stuck or trained."""
 
 import math
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from collections.abc import Sequence
 CHANCE = 1.5
 """A network has learned if its accuracy is above this multiple of guessing's."""
 COLLAPSE = 0.5
-"""A training has collapsed if its accuracy ends below this share of its peak."""
+"""A run has collapsed if its accuracy ends below this share of its peak."""
 NEAR_GUESSING = 0.02
-"""A training guesses if its NLL is within this relative distance of guessing's NLL."""
+"""A run guesses if its NLL is within this relative distance of guessing's NLL."""
 
 
 def outcome(
@@ -25,7 +25,7 @@ def outcome(
     nll: float = math.nan,
     is_finite: bool = True,
 ) -> dict[str, bool]:
-    """Whether a training diverged, and whether it got stuck.
+    """Whether a run diverged, and whether it got stuck.
 
     Args:
         accuracies: Accuracy on training images after each epoch; empty if unknown.

@@ -1,7 +1,8 @@
 """The runs of the Cooling paper, and its arms as predicates on their factors.
 
 A run trains a network on a data set with a schedule, with or without Cooling. The role
-of a run is the table or figure of the paper that it belongs to.
+of a run is the table, figure or section of the paper that it belongs to, or "ablation"
+or "ours".
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ cost: device × mode, from benchmarks/results.json: seconds (of one Cooling),
     epoch_seconds, share (of the two), rounds (that the medians are over), size.
 """
 
-# Deviation: CamVid replaces ADE20K, on which no study here can train; the paper
-# segments nothing else.
+# Deviation: our studies of segmentation use CamVid, because none of them can train on
+# ADE20K, the only data set that the paper segments.
 DATA = ("cifar10", "cifar100", "ade20k", "camvid")
-"""The paper's data sets; a part of one, as "cifar10-5000", is the paper's too."""
+"""The paper's data sets; a part of one, such as "cifar10-5000", also counts."""
 WHOLE = 45_000
-"""Number of training images of CIFAR-10 from which a run counts as the paper's own."""
+"""The smallest number of training images with which a CIFAR-10 run is as printed."""
 LIMIT = 100.0
 """Maximal temperature of section 3.2. Figure 2 counts the epochs until it is exceeded.
 """
@@ -85,7 +86,7 @@ MODES = {
     "periodic": PERIODIC,
     "last_layer": LAST_LAYER,
 }
-"""The paper's ways to cool."""
+"""The paper's modes of Cooling."""
 
 NO_SCHEDULE = where(schedule="none").called("no schedule")
 PIECEWISE = where(schedule="piecewise").called("the piecewise constant schedule")
@@ -128,18 +129,18 @@ FIGURE_1_RUNS = (where(role=("figure_1", "table_1")) & MAIN & NO_SCHEDULE).calle
     "Figure 1"
 )
 ABLATIONS = (where(role="ablation") & MAIN & NO_SCHEDULE).called("the ablations")
-"""Changes of the recipe, each with and without Cooling."""
+"""Changes to the recipe, each with and without Cooling."""
 CHANGES = {
     "Adam": where(optimizer="adam"),
     "warm-up": where(warmup=more_than(0)),
     "weight decay": where(weight_decay=more_than(0)),
     "augmentation": where(crop_padding=more_than(0)) | where(flip=True),
 }
-"""The changes of the recipe in Appendix B that section 4 names."""
+"""The changes to the recipe in Appendix B that section 4 names."""
 PERIODS = (
     TABLE_1 | where(role="ablation") & CLASSIFICATION & CROSS_ENTROPY & EACH_BATCH
 ).called("the Cooling periods") & NO_SCHEDULE
-"""Runs with a Cooling after each batch, and runs of the main recipe."""
+"""Runs with Cooling after each batch, and runs of the main recipe."""
 FIGURE_2_RUNS = (
     where(role=("figure_2", "figure_1", "table_1")) & MAIN & NO_SCHEDULE
 ).called("Figure 2")
@@ -155,7 +156,8 @@ def _varies_the_factor(table: pd.DataFrame) -> pd.Series[bool]:
 
 
 FIGURE_1 = FIGURE_1_RUNS & Where("a varied Cooling factor", _varies_the_factor)
-"""The runs of Figure 1, if the same data and network also have another factor than 1.
+"""The runs of Figure 1 on data and networks that also have runs with a factor other
+than 1.
 """
 
 OVERFLOWED = "overflowed"
@@ -191,7 +193,7 @@ ACCURACY_OF_FINISHED = replace(ACCURACY, lost=None)
 LAST_ACCURACY_OF_FINISHED = replace(LAST_ACCURACY, lost=None)
 MEAN_IOU_OF_FINISHED = replace(MEAN_IOU, lost=None)
 PIXEL_ACCURACY_OF_FINISHED = replace(PIXEL_ACCURACY, lost=None)
-"""The same metrics of finished runs alone, for tables and figures."""
+"""The same metrics for finished runs alone, for tables and figures."""
 
 
 def read(folder: Path) -> Runs:
@@ -284,7 +286,7 @@ def growth(runs: Runs) -> pd.DataFrame:
 
 
 def _heating(run: pd.DataFrame) -> pd.DataFrame:
-    """The temperatures `reached` and `kept` of each Cooling of one run's last layer."""
+    """The temperatures `reached` and `kept` at each Cooling of a run's last layer."""
     reached = []
     kept = []
     before = 1.0
@@ -319,7 +321,7 @@ def experiments(runs: Runs) -> pd.DataFrame:
 
 
 def arms(runs: Runs) -> pd.DataFrame:
-    """One row per mode, and one for no Cooling, with the settings, for readers."""
+    """One row per distinct arm, with its settings, for readers."""
     columns = [
         "arm",
         "mode",

@@ -44,7 +44,7 @@ _NEVER = "never_redistributed"
 _PRINTED = [PRINTED, f"{PRINTED}_sd", f"{PRINTED}_diverged"]
 _COLUMNS = [*_PRINTED, OURS, f"{OURS}_sd", *SEEDS, _NEVER, DIFFERENCE]
 _DETAILS = r" \(.*|,.*"
-"""The activation and the schedule in a printed model's name."""
+"""Matches the activation and the schedule in a printed model's name."""
 _PAPERS_SEGMENTATION = "ADE20K (256x256)"
 _PAPERS_UNET = "small U-Net ~9M params"
 
@@ -72,7 +72,7 @@ def printed_numbers(title: str, metrics: Mapping[str, str]) -> pd.DataFrame:
 
     Args:
         title: The table.
-        metrics: The printed names of its metrics, with ours.
+        metrics: The printed names of the table's metrics, with ours.
 
     Returns:
         dataset, network, activation, schedule, mode, metric; published (missing if the
@@ -114,9 +114,9 @@ def _profiles(dataset: str, _: str) -> tuple[str, ...]:
 
 
 def _with_images(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
-    """The table with the number of images for runs on a subset of the paper's data.
+    """Add the number of images to data sets that are a part of the paper's.
 
-    The table still shows the printed value for the run, but no difference.
+    For these runs, the table shows the printed value, but no difference from it.
     """
     is_named = runs.table["printed_model"] != ""
     parts = runs.table[is_named & ~runs.table["is_printed"]]
@@ -142,7 +142,7 @@ _BESIDE_PRINTED: Any = {
     "finish": _with_images,
     "lay_out": partial(layout.in_words, across="mode"),
 }
-"""The form that all tables of printed numbers have."""
+"""Arguments of all comparisons with printed numbers."""
 _ACCURACY = {"test_accuracy": "accuracy"}
 _OVERLAP = {"mIoU %": "mean_iou", "pixel accuracy %": "pixel_accuracy"}
 _ACCURACIES = (

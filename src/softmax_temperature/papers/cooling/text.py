@@ -35,13 +35,13 @@ from softmax_temperature.papers.shared.tables import (
 )
 
 PROFILES = ("cifar10", "cooling_full", "paper")
-"""The profiles that declare all of the paper's trainings on CIFAR-10."""
+"""The profiles that declare all of the paper's training runs on CIFAR-10."""
 
 CROSSED = {
     "periodic": "epoch of first reset, kappa=1.0, tau_max=tau_re=100",
     "last_layer": "epoch when 1/tau first exceeds 100, last layer, kappa=0.75",
 }
-"""The printed epochs in which the temperature of a mode exceeds its maximum."""
+"""The printed quantity, by mode, for when its temperature exceeds the maximum."""
 _TIMES = {
     "seconds per training epoch": "epoch_seconds",
     "seconds per Cooling step": "seconds",
@@ -68,9 +68,9 @@ _ZEROS = re.compile(r"\.0+\b|(\.\d*[1-9])0+\b")
 def table(runs: Runs) -> pd.DataFrame:
     """Printed values and ours, in the same row if our run matches the paper's.
 
-    The gain is for the best factor up to 1. Epochs are means over the seeds whose
-    temperature exceeds the maximum. Times are measured by the benchmark, for the most
-    expensive mode on each device.
+    The gain is for the best factor up to 1. Epochs are means over the seeds with which
+    the temperature exceeds the maximum. Times are measured by the benchmark, for the
+    most expensive mode on each device.
     """
     ours = _measured(runs)
     printed_runs = runs.table[runs.table["is_printed"]]

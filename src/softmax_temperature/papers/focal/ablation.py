@@ -1,6 +1,6 @@
-"""Single changes of the recipe, of a loss, or of the temperature search.
+"""Single changes to the recipe, to a loss, or to the temperature search.
 
-Runs with the change and runs of the main recipe are compared, by loss and seed.
+Runs with a change are compared with runs of the main recipe, paired by loss and seed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _COLUMNS = [
 
 
 def table(runs: Runs) -> pd.DataFrame:
-    """Each change minus the main recipe, as means over the seeds that finished both."""
+    """Changed runs minus the main recipe's: means over seeds that finished both."""
     variants = runs.select(VARIANTS)
     variants = variants.assign(task=variants["variant_of"])
     main = runs.select(MAIN)
@@ -86,7 +86,7 @@ def table(runs: Runs) -> pd.DataFrame:
 
 
 def _with_method(rows: pd.DataFrame) -> pd.DataFrame:
-    """The runs with the label of the loss with which they are compared."""
+    """Add `method`, the label of the loss that the runs are compared with."""
     return rows.assign(method=rows["arm"].replace(WRITTEN_LABELS))
 
 
@@ -127,9 +127,9 @@ def _differences(
 def _beside_main(
     runs: Runs, changed: pd.DataFrame, name: str, number: Metric
 ) -> pd.DataFrame:
-    """A metric of the changed runs, and of the main recipe in the column `main`.
+    """A metric for the changed runs, and for the main recipe in the column `main`.
 
-    They are paired by loss and seed.
+    Changed runs and the main recipe's runs are paired by loss and seed.
     """
     main = runs.select(MAIN)
     reference = pd.DataFrame(
@@ -162,7 +162,7 @@ def _known_together(cells: pd.Series[str]) -> str:
 def lay_out(table: pd.DataFrame) -> pd.DataFrame:
     """Lay out the table for readers, with cells such as "main → changed (± sd)".
 
-    It has one row per change and loss, and one column per metric.
+    The result has one row per change and loss, and one column per metric.
     """
     keys = ["dataset", "network", "embeddings", "variant", "method", "seeds", CELLS]
     metrics = [_heading(metric) for metric in table["metric"]]

@@ -2,7 +2,7 @@
 
 Sections 3 and 4 with Figures 1 to 3 are about training, and section 5 with Tables 1 to
 3 is about calibration. The appendices are about a linear model (C), confident
-predictions (H), norms (I), early stopping (J) and translation (K). Claims on
+predictions (H), norms (I), early stopping (J) and translation (K). Claims about
 classifiers use only runs of the main recipe (not of its variants) that did not diverge.
 """
 
@@ -101,15 +101,15 @@ from softmax_temperature.papers.shared.metrics import Measure, Metric
 from softmax_temperature.papers.shared.runs import Runs
 
 NEGLIGIBLE = 0.01
-"""A difference of accuracy or AUROC below one point is none."""
+"""A difference in accuracy or AUROC below one point counts as none."""
 ON_PAR = 0.005
-"""A difference of ECE after scaling below half a point counts as none: with gamma 3 the
+"""A difference in ECE after scaling below half a point counts as none: with gamma 3 the
 printed differences are at most 0.07 points.
 """
 NEAR_ONE = 1.1
 """Section 5: the upper end of "very close to 1"."""
 CLOSE_TO_ONE = (0.8, 1.25)
-"""The usual range of equivalence of a ratio."""
+"""The usual range of equivalence for a ratio."""
 BASELINES: Mapping[str, Where] = {
     "CE": CE,
     "Brier": BRIER,
@@ -119,7 +119,7 @@ BASELINES: Mapping[str, Where] = {
 """The losses that FLSD-53 is compared with, by their labels."""
 SAME_REGIONS = 180 * NEGLIGIBLE
 """Largest angle in degrees between two decision boundaries that count as equal: less
-than one in a hundred of the points around lies between them.
+than one in a hundred of the directions lies between them.
 """
 MANY_CLASSES = 100
 """Table F.7 has CIFAR-100 and Tiny-ImageNet."""
@@ -130,19 +130,20 @@ _PRINTED = "Printed: Table 1, CIFAR-10 with ResNet-50."
 _SCALED = "both with the temperature of least validation ECE"
 _TEMPERATURE = "Temperature of least validation ECE"
 _FULL = "focal_full"
-"""All of CIFAR-10 with the released recipe; the losses of Table 1."""
+"""The study of Table 1's losses on all of CIFAR-10, with the released recipe."""
 _IMAGES = "focal_cifar10"
-"""A fifth of the training images, without augmentation; every loss."""
+"""The study of every loss on 10,000 training images, without augmentation."""
 _MORE_IMAGES = "focal_cifar100"
 _TRANSLATION = "translation_multi30k"
 _FIVE = {_FULL: 5}
-"""Seeds of cross-entropy and FLSD-53."""
+"""The number of seeds of cross-entropy and FLSD-53."""
 _THREE = {_FULL: 3}
-"""Seeds of the other losses of Table 1, as many as the paper's."""
+"""The number of seeds of the other losses of Table 1, the same as in the paper."""
 _LOOKS_AT_IMAGES = {_IMAGES: 3}
 """Cross-entropy and FLSD-53 had four seeds, then six, then eleven."""
 _LOOKS_AT_CE = {_IMAGES: {"FLSD-53 against CE": 3}}
-"""The same for the one part of a claim that has these seeds; the other parts have two.
+"""The same looks, for the one part of a claim whose losses have these seeds; the losses
+of the other parts have two seeds.
 """
 _LOOKS_AT_RISE = {_IMAGES: {"rise of CE": 3}}
 _LOOKS_AT_TRANSLATION = {_TRANSLATION: 2}
@@ -155,7 +156,7 @@ _STAND_IN = {
 def _difference(
     first: Where, second: Where, of: Measure, among: Where = MAIN
 ) -> Difference:
-    """The difference of a number between the runs with two losses.
+    """The difference in a number between the runs with two losses.
 
     A loss may have its own recipe: the Brier loss is averaged over a batch.
     """
@@ -182,7 +183,7 @@ def _ratio(first: Where, second: Where, of: Measure, among: Where = MAIN) -> Rat
 
 
 def _against_every_baseline(of: Measure, among: Where = MAIN) -> Parts:
-    """The logarithm of a number of FLSD-53 over the same number of each baseline."""
+    """The logarithm of the ratio of a number, FLSD-53 over each baseline."""
     return Parts(
         {
             f"FLSD-53 against {name}": _ratio(FLSD_53, baseline, of, among)
@@ -226,7 +227,7 @@ def _in_the_end(
 def _evaluated(
     first: Where, second: Where, of: Measure, among: Where = MAIN
 ) -> Evaluated:
-    """A difference of metrics of the evaluation, after the last epoch."""
+    """A difference in evaluation metrics after the last epoch."""
     return Evaluated(_difference(first, second, of, among))
 
 
@@ -236,7 +237,7 @@ def _ece_after_scaling(loss: Where) -> Mean:
 
 
 def _temperature_of(loss: Where) -> Evaluated:
-    """The temperature that scaling chooses, of the runs with a loss."""
+    """The temperature that scaling chooses for the runs with a loss."""
     return Evaluated(
         Mean(
             of=TEMPERATURE,
@@ -249,13 +250,13 @@ def _temperature_of(loss: Where) -> Evaluated:
 
 
 def _at_bound(runs: Runs, chosen: pd.DataFrame) -> str:
-    """The number of temperatures at the end of the grid, in words."""
+    """The number of temperatures at an end of the grid, in words."""
     count = replace(TEMPERATURE, name="at_bound").of(runs, chosen).sum()
     return f"{count:.0f} at the bound of the grid" if count else ""
 
 
 def _overfitting(name: str, *, sign: int) -> Mean:
-    """The change of some samples' NLL under cross-entropy, in runs that overfit."""
+    """The change in some samples' NLL under cross-entropy, in runs that overfit."""
     return Mean(
         of=change_where_overfitted(name, sign=sign),
         among=MAIN & CE,
@@ -309,7 +310,7 @@ def _price_of_stopping_by_ece() -> Parts:
 
 
 def _by_ece_instead_of_nll() -> Evaluated:
-    """Change due to the choice by ECE: the mean over the baselines within a seed."""
+    """Change in ECE due to the choice by ECE, as a mean over the baselines per seed."""
     baselines = any_of(BASELINES)
     return Evaluated(
         Difference(

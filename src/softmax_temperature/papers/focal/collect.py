@@ -76,7 +76,7 @@ NAMES = {
     "classwise_calibration_error": "classwise_ece",
     "debiased_calibration_error": "debiased_ece",
 }
-"""The metrics of the evaluation, renamed to the history's names where it has them."""
+"""The evaluation's metrics, with the names that the history uses for them."""
 _ENDS = ("", "_low", "_high")
 """A metric and the ends of its interval."""
 _ABOUT_ROW = {"evaluated", "scaling", "ood", "shifted"}
@@ -84,7 +84,7 @@ _ABOUT_ROW = {"evaluated", "scaling", "ood", "shifted"}
 _BY_LIKELIHOOD = "_by_nll"
 """Suffix of a metric at the temperature of lowest validation NLL."""
 _ON_THIS_MACHINE = ("vectors_sha256", "noise_archive")
-"""Parameters of a training that are read from files, which another machine may lack."""
+"""Parameters of a run that are read from files, which another machine may lack."""
 # Decimal places of the linear model's numbers: more than a figure can show, and the
 # file is half as large.
 _DIGITS = 6
@@ -97,7 +97,7 @@ def collect(params: Params, folder: Path) -> None:
 
     Raises:
         InputError: If a declared run is neither in a cell here nor recorded in the
-            folder, or if every training diverged.
+            folder, or if every classifier's run diverged.
     """
     runs = gather_study(
         folder, SLUG, params, declared_runs, read_run, tables=MEASURED_COLUMNS
@@ -108,7 +108,7 @@ def collect(params: Params, folder: Path) -> None:
     diverged = CLASSIFICATION.select(runs.table)["diverged"]
     if len(diverged) and diverged.all():
         raise InputError(
-            "every training diverged, so no table can be made",
+            "every training run diverged, so no table can be made",
             where=str(train_focal.output),
             remedy="Lower focal.recipe.lr.",
         )
@@ -128,7 +128,7 @@ def collect(params: Params, folder: Path) -> None:
 def _with_missing_outliers(runs: Runs, params: Params) -> Runs:
     """Add missing outlier sets to the runs' table of missing runs.
 
-    Their tasks run without these sets.
+    The tasks themselves run without these sets.
     """
     possible = without_missing(params).focal.tasks
     missing: dict[tuple[str, str], dict[str, Any]] = {}
@@ -157,7 +157,7 @@ def declared_runs(params: Params) -> Iterator[DeclaredRun]:
 
 
 def declared_classifiers(params: Params) -> Iterator[DeclaredRun]:
-    """The classifiers of the tasks, each with its losses."""
+    """The declared classifiers: every task with each of its losses."""
     section = params.focal
     parameters = {cell.name: cell.parameters for cell in train_focal.cells(params)}
     for name, arm_name, seed in section.trainings():
@@ -307,7 +307,7 @@ def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
 
 
 def _classifier(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
-    """A classifier, with the evaluation cell of the same name."""
+    """Read a classifier from its cell and from the evaluation cell of the same name."""
     record = artifact.json("record.json")
     evaluation = evaluate_focal.result(run.cell)
     facts = {
@@ -372,7 +372,7 @@ def values_of_evaluation(
 
 
 def _value_row(split: str, epoch: int, row: Row) -> dict[str, Any]:
-    """A row of the evaluation as values; an unusual criterion is part of the names."""
+    """A row of the evaluation as values; metrics scaled by NLL get a suffix."""
     ending = _BY_LIKELIHOOD if row["scaling"] == "nll" else ""
     metrics = {
         f"{_renamed(name)}{ending}": value
@@ -384,7 +384,7 @@ def _value_row(split: str, epoch: int, row: Row) -> dict[str, Any]:
 
 
 def _renamed(metric: str) -> str:
-    """The name of a metric of the evaluation, or of an end of its interval."""
+    """The name of an evaluation metric, or of an end of its interval."""
     for end in _ENDS:
         name = metric.removesuffix(end)
         if name in NAMES:

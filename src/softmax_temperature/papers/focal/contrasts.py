@@ -52,10 +52,10 @@ class Evaluated(Contrast):
 class BesideSelected(Contrast):
     """A difference after the last epoch; the note has it at the selected epoch.
 
-    Trainings on texts are judged after their last epoch, like trainings on images. The
-    note gives the value at the epoch of best validation accuracy, which the paper uses
-    for texts: in a short training, the choice of the epoch affects the calibration
-    error more than the loss does.
+    Runs on texts are judged after their last epoch, like runs on images. The note gives
+    the value at the epoch of best validation accuracy, which the paper uses for texts:
+    in a short run, the choice of the epoch affects the calibration error more than the
+    loss does.
 
     Attributes:
         difference: The difference.
@@ -66,7 +66,7 @@ class BesideSelected(Contrast):
     selected: Measure
 
     def measure(self, runs: Runs) -> Measurement:
-        """The difference; the note has each experiment that selects an epoch."""
+        """The difference; the note has a value per experiment that selects an epoch."""
         measurement = self.difference.measure(runs)
         among = self.difference.among & SELECTED_BY_VALIDATION
         beside = replace(self.difference, of=self.selected, among=among)
@@ -83,7 +83,7 @@ class BesideSelected(Contrast):
 
 @dataclass(frozen=True)
 class BesideScaled(Contrast):
-    """A contrast before scaling; its remark shows the numbers after scaling.
+    """A contrast before scaling; its qualifier gives the numbers after scaling.
 
     Attributes:
         contrast: The contrast that is judged.
@@ -119,10 +119,10 @@ def _in_points(estimate: Estimate) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class LeastDifference(Difference):
-    """The smallest difference of each pair over the recorded epochs.
+    """Each pair's smallest difference over the recorded epochs.
 
-    It is above 0 if the order holds throughout the pair's training. `of` is a metric
-    with a value per epoch.
+    The smallest difference is above 0 if the order holds throughout training. `of` is a
+    metric with a value per epoch.
     """
 
     of: Metric
@@ -146,7 +146,7 @@ class LeastRatio(LeastDifference, Ratio):
 
 
 def _at(epoch: float) -> Epochs:
-    """The value after one epoch."""
+    """A function that takes the value after a given epoch."""
 
     def value(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[float]:
         return values[values["epoch"] == epoch].set_index("run")["value"]
@@ -166,7 +166,7 @@ class Apart(Difference):
 
 @dataclass(frozen=True, kw_only=True)
 class OnOutliers(Contrast):
-    """A difference of AUROC, as a mean over the paper's out-of-distribution sets.
+    """A difference in AUROC, as a mean over the paper's out-of-distribution sets.
 
     The mean is over the paper's sets that the study has; a run that lacks one of them
     is left out. Every other set is a separate task, which the paper does not have.
@@ -208,7 +208,7 @@ class OnOutliers(Contrast):
         ]
 
     def _of(self, sets: Sequence[str]) -> Difference:
-        """The difference of the mean AUROC over some sets."""
+        """The difference in the mean AUROC over some sets."""
         aurocs = [replace(AUROC, split=name) for name in sets]
         plain = Average(aurocs)
         if not self.scaled:

@@ -1,4 +1,4 @@
-"""Metrics computed from the curves and samples of a training."""
+"""Metrics computed from the curves and samples of training runs."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ CRITERIA = {
 OVERFITTED = 1.05
 """A run overfits if its test NLL ends at this multiple of its minimum or above."""
 EARLY = 150 / 350
-"""The share of the training before the learning rate first falls; section 4 calls it
-"initially".
+"""The share of the epochs before the learning rate first falls; section 4 calls this
+time "initially".
 """
 SURE = 0.9
 """A mistake with a confidence above this is a confident one (appendix C)."""
@@ -39,7 +39,7 @@ SURE = 0.9
 def stopped_early(metric: Metric, criterion: str) -> Derived:
     """A test metric at the epoch that a validation criterion chooses.
 
-    It is the best epoch among those whose validation accuracy is near the highest,
+    The epoch is the best one among those whose validation accuracy is near the highest,
     because the lowest ECE of all epochs may belong to an untrained network.
     """
 
@@ -95,12 +95,12 @@ def stopping_epochs(
 
 
 def change_where_overfitted(name: str, *, sign: int = 1) -> Derived:
-    """The change of a test metric from the epoch of lowest test NLL to the last.
+    """The change in a test metric from the epoch of lowest test NLL to the last.
 
     Only runs whose test NLL rises have a value: see `OVERFITTED`.
 
     Args:
-        name: "nll_right" or "nll_wrong", the NLL of these samples.
+        name: "nll_right" or "nll_wrong", the NLL of the right or of the wrong samples.
         sign: -1 reverses the sign of the change.
     """
 
@@ -123,7 +123,7 @@ def overfitted_count(runs: Runs, chosen: pd.DataFrame) -> str:
 def _best_and_last(
     runs: Runs, chosen: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The lowest and the last test NLL of each finished run."""
+    """Each finished run's test NLLs at the epoch of lowest NLL and at the last one."""
     sides = ["nll", "nll_right", "nll_wrong"]
     rows = runs.wide(*sides, split="test")
     rows = rows[rows["run"].isin(chosen.index[~is_lost(chosen)])].dropna(subset="nll")

@@ -1,4 +1,4 @@
-"""Figures over a training, and of the theory: 1 to 3, A.1, B.1, C.1, C.2 and I.1.
+"""Figures of training and of the theory: 1 to 3, A.1, B.1, C.1, C.2 and I.1.
 
 Figures of training show the first experiment with the main recipe. Lines are means over
 seeds, and bands one standard deviation. Diverged runs are left out; if all diverged,
@@ -297,8 +297,8 @@ def figure_a1(runs: Runs) -> Figure | None:
     """Draw the first seed's reliability on training data at a few epochs, in 25 bins.
 
     The row below shows the share of samples in each bin. If the last bin of an epoch
-    holds all but `_REST` of the samples, the epoch is a single bar. It is named above
-    the panels, and drawn only if there are no other epochs.
+    holds all but `_REST` of the samples, the epoch is a single bar. Such an epoch is
+    named above the panels, and drawn only if there are no others.
     """
     shown = finished(runs, _CROSS_ENTROPY, in_first_experiment(runs))
     table = of_runs(runs.tables["reliability"], shown)
@@ -367,7 +367,7 @@ def _in_the_last_bin(shares: pd.Series[float]) -> str:
 def figure_b1() -> Figure:
     """Draw the predicted probability that minimises each loss, for two classes.
 
-    It is drawn against the true probability of the class.
+    The x axis is the true probability of the class.
     """
     chances = np.linspace(0, 1, _POINTS)
     figure, (axes,) = figures.panels(1, row=4.2)

@@ -43,8 +43,8 @@ def with_panels(runs: Runs, params: Params, pixels: Path) -> tuple[Runs, Picture
     Args:
         runs: The runs, with the predictions recorded before.
         params: The parameters.
-        pixels: The file with the pictures recorded before. If an experiment's trainings
-            are not on this machine, its recorded pictures stay.
+        pixels: The file with the pictures recorded before. If an experiment's runs are
+            not on this machine, its recorded pictures are kept.
 
     Returns:
         The runs with their table `panels`, and the pictures by experiment.
@@ -77,7 +77,7 @@ def with_panels(runs: Runs, params: Params, pixels: Path) -> tuple[Runs, Picture
 
 
 def _experiments(runs: Runs, params: Params) -> Iterator[str]:
-    """The experiments on images with finished losses of Figure H.1."""
+    """The experiments on images with finished runs of Figure H.1's losses."""
     for name in MAIN.select(runs.table)["experiment"].unique():
         if params.focal.tasks[name].text is None and len(_shown_runs(runs, name)):
             yield name
@@ -93,7 +93,7 @@ def _shown_runs(runs: Runs, experiment: str) -> pd.DataFrame:
 def _chosen(
     runs: Runs, rows: pd.DataFrame, trained: dict[Any, Artifact], half: int
 ) -> tuple[list[int], pd.DataFrame]:
-    """The chosen images, and the predictions of each run before and after scaling."""
+    """The chosen images, and each run's predictions before and after scaling."""
     stored = {run: artifact.tensors(LOGITS) for run, artifact in trained.items()}
     labels = next(iter(stored.values()))["test.labels"]
     right = torch.stack(

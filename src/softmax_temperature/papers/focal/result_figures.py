@@ -5,7 +5,7 @@ The ROC curves of Table 3 are one of our own figures.
 Bars, points and curves are means over seeds. Error bars of points and bands are one
 standard deviation. Crosses are the printed values. `written` holds the tables of the
 results, by file name. A figure is None if an experiment has no data for it or all its
-trainings diverged.
+runs diverged.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ ERRORS = {
 }
 NOISE_FLOOR = "noise_floor"
 GUESSING = 1.1
-"""A training guesses if its accuracy is below this multiple of guessing's accuracy."""
+"""A run guesses if its accuracy is below this multiple of guessing's accuracy."""
 IMAGES = 4
-"""Images of each kind, right and wrong, as in the paper."""
+"""The number of right and of wrong images, as in the paper."""
 _FAINT = 0.45
 _LINE = "0.3"
 _WHITE = {"markerfacecolor": "white"}
@@ -92,8 +92,8 @@ def _evaluation(
 def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
     """Draw ECE, AdaECE and Classwise-ECE before and after scaling, with 90 % intervals.
 
-    An interval is over resampled test samples of one training, averaged over seeds. It
-    does not include the spread over seeds, which the dots show.
+    An interval comes from resampling the test samples of one run, and its ends are
+    averaged over seeds. It does not include the spread over seeds, which the dots show.
 
     G.1 to G.4 show the same for other experiments.
     """
@@ -147,9 +147,9 @@ def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
 def calibration_summary(runs: Runs, written: Written) -> Figure | None:
     """Draw a figure of ours: ECE by loss before and after scaling, with temperatures.
 
-    There is one panel per experiment; all share one scale. Trainings that guess are
-    left out of the means, because the ECE of guessing is near 0; their row says so.
-    None without experiments.
+    There is one panel per experiment; all share one scale. Runs that guess are left out
+    of the means, because the ECE of guessing is near 0; their row says so. Returns None
+    if there are no experiments.
     """
     experiments = shown_experiments(runs)
     if not experiments:
@@ -309,10 +309,11 @@ def figure_shift(runs: Runs, written: Written, experiment: str) -> Figure | None
 def figure_h1(runs: Runs, pixels: Path, experiment: str) -> Figure | None:
     """Draw test images with their labels and the predictions of four losses.
 
-    Predictions are from the first seed, before and after scaling.
+    Predictions are those of the first seed, with their confidence before and after
+    scaling.
 
     Images that all losses classify correctly come first, and images that all get wrong
-    last. The file of pixels has the images in the order of `panels`.
+    last. The file of pixels has the images in the order of the table `panels`.
     """
     shown = finished(runs, QUALITATIVE_LOSSES, MAIN & where(experiment=experiment))
     rows = of_runs(runs.tables["panels"], shown)
@@ -361,7 +362,7 @@ def _predicted(
 def roc_curves(runs: Runs, experiment: str) -> Figure | None:
     """Draw ROC curves for detecting out-of-distribution samples by entropy.
 
-    Curves and AUROC are means over seeds, before and after scaling.
+    Curves and AUROC, before and after scaling, are means over seeds.
     """
     chosen = finished(runs, TABLE_1_LOSSES, MAIN & where(experiment=experiment))
     curves = of_runs(runs.tables["roc"], chosen)
@@ -428,8 +429,8 @@ def figure_k1(runs: Runs) -> Figure | None:
 
     Lines are means over seeds; dots are single seeds.
 
-    The larger marks are the highest BLEU and the lowest ECE of the mean; the vertical
-    line is temperature 1. The axis of BLEU need not begin at 0.
+    The larger marks show where the mean has the highest BLEU and the lowest ECE; the
+    vertical line is at temperature 1. The axis of BLEU need not begin at 0.
     """
     models = finished(runs, TRANSLATION_LOSSES, TRANSLATION)
     curves = of_runs(runs.tables["translation_curves"], models)

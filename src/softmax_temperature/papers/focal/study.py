@@ -2,7 +2,7 @@
 
 A run trains a network on a data set with a loss. An experiment is a data set with a
 network and a recipe; a variant of an experiment changes its recipe, for the ablation.
-Appendix C trains a linear model, appendix K translation models.
+For appendix C the network is a linear model, for appendix K a translation model.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ roc: ood (the other data set) × scaling × point of the curve.
 gradient_norms: epoch × bin: norms of the last layer's gradient, of training samples.
 reliability: epoch × bin (25) of training samples.
 panels: scaling × image (its number in the test split); the pixels are in
-    `panels.safetensors`, by experiment, of images, height, width and channels.
+    `panels.safetensors`, by experiment, in the shape (images, height, width, channels).
 linear_mistakes: the confidence of each misclassified test point.
 linear_points: the test points of seed 0, the same for all losses.
 translation_curves: temperature: test BLEU and validation ECE.
 theory_checks: see `losses.propositions.theory_checks`.
 """
 
-# Deviation: Multi30k replaces WMT14, on which no study here can train; the paper has no
-# other translation task.
+# Deviation: our studies of translation use Multi30k, because none of them can train on
+# WMT14, the paper's only translation task.
 DATA = (
     "cifar10",
     "cifar100",
@@ -70,13 +70,13 @@ DATA = (
     "wmt14_en_de",
     "multi30k",
 )
-"""The paper's data sets; a part of one, as "cifar10-5000", is the paper's too."""
+"""The paper's data sets; a part of one, such as "cifar10-5000", also counts."""
 OUTLIERS = ("svhn", "gaussian-noise")
 """The paper's out-of-distribution sets; the second is a corruption of CIFAR-10-C."""
 SPLITS = ("train", "validation", "test")
 """The splits of an experiment's data set."""
 EXPERIMENT = ("experiment",)
-"""The factor that defines a task of the claims: a data set with a network and a recipe.
+"""The factor that defines a task in claims: a data set with a network and a recipe.
 """
 EVALUATION_CELL = "evaluation_cell"
 """Column: the cell that evaluated the run; the cell in `cell` trained it."""
@@ -167,8 +167,9 @@ SELECTED_BY_VALIDATION = where(select="best_validation")
 LINEAR = where(task="linear").called("the linear model")
 TRANSLATION = where(task="translation", diverged=False).called("translation")
 
-# For translation the paper names a loss without its gamma or smoothing, and our copy of
-# appendix K lacks them. These values come from profile `defaults`.
+# For translation the paper names the losses without giving gamma or the smoothing;
+# these values are also missing from our copy of appendix K. They come from profile
+# `defaults`.
 TRANSLATION_LOSSES: Mapping[str, Where] = {"CE": CE, "LS": LS_01, "FL": FL_1}
 _TRANSLATION_LABELS = {"LS-0.1": "LS", "FL-1": "FL"}
 
@@ -221,7 +222,7 @@ def read(folder: Path) -> Runs:
     """The runs in `results/<study>/focal`, with derived columns.
 
     The columns are `own` (the paper has the data), `is_printed` (the paper has numbers
-    of the experiment), the label `arm`, `evaluation_cell`, and for translation
+    for the experiment), the label `arm`, `evaluation_cell`, and for translation
     `best_temperature` and `temperatures_apart`.
     """
     return tidied(read_runs(folder, MEASURED_TABLES))
@@ -264,7 +265,7 @@ def _temperatures_apart(runs: Runs) -> pd.Series[float]:
 
 
 def arm_label(run: Mapping[str, Any] | pd.Series[Any]) -> str:
-    """The paper's name of a loss, from its factors: "FLSD-53", "MMCE-written"."""
+    """The paper's name for a loss, from its factors: "FLSD-53", "MMCE-written"."""
     label = loss_label(run)
     if run["loss"] == "mmce":
         if run["mmce_form"] == "written":
@@ -279,7 +280,7 @@ def arm_label(run: Mapping[str, Any] | pd.Series[Any]) -> str:
 
 
 def plain(value: Any) -> str | None:
-    """A gamma as text without trailing zeros: "3", "53" or "0.5"; None stays."""
+    """A gamma as text without trailing zeros: "3", "53" or "0.5"; None if missing."""
     if pd.isna(value):
         return None
     try:
@@ -289,12 +290,12 @@ def plain(value: Any) -> str | None:
 
 
 def outlier_sets(runs: Runs, among: Where = ALL) -> list[str]:
-    """The out-of-distribution sets with scores of some runs, by name."""
+    """Sorted names of the out-of-distribution sets on which some runs have scores."""
     return _other_sets(runs, AUROC, among)
 
 
 def shifted_sets(runs: Runs, among: Where = ALL) -> list[str]:
-    """The other data sets with the same classes on which runs were evaluated."""
+    """Sorted names of other sets with the same classes on which runs were evaluated."""
     return _other_sets(runs, ECE, among)
 
 
@@ -307,7 +308,8 @@ def _other_sets(runs: Runs, metric: Metric, among: Where) -> list[str]:
 def placeholders(runs: Runs) -> list[str]:
     """The experiments that a translation study trains only to fill its tables.
 
-    They have only one loss, so they compare nothing, and readers do not see them.
+    These experiments have only one loss, so they compare nothing, and readers do not
+    see them.
     """
     main = runs.select(MAIN)
     if runs.select(TRANSLATION).empty or main.empty:

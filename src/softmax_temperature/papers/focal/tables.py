@@ -1,6 +1,6 @@
 """The tables of the focal paper, with our and the printed values, and tables of ours.
 
-They are long, with one row per data set, network, loss and metric; `layout.wide`
+The tables are long, with one row per data set, network, loss and metric; `layout.wide`
 arranges them as in the paper.
 """
 
@@ -188,7 +188,7 @@ class LossTable(Table):
 
 
 def _missing(runs: Runs, printed: pd.DataFrame) -> list[tuple[str, str]]:
-    """Experiments with missing data, or without a printed outlier set."""
+    """Experiments whose data, or whose printed outlier sets, are missing."""
     places = places_without_data(runs, MAIN, _named_missing)
     known = set(printed[["dataset", "network"]].itertuples(index=False, name=None))
     return [place for place in places if _VERSUS not in place[0] or place in known]
@@ -316,7 +316,7 @@ def bootstrap_error(metric: Metric) -> Derived:
 
 
 def _always(*numbers: Number) -> Callable[[Runs], Sequence[Number]]:
-    """The same metrics for every study."""
+    """A function that returns the same metrics for every study."""
     return lambda _: numbers
 
 
@@ -339,9 +339,9 @@ def _on_shifted_sets(runs: Runs) -> list[Number]:
 
 
 def _stopped_early(_: Runs) -> list[Number]:
-    """Metrics of stopping among all epochs, then among epochs near the best accuracy.
+    """Metrics with early stopping among all epochs, then among the accurate epochs.
 
-    The accuracy chooses the same epoch in both cases.
+    Stopping by accuracy chooses the same epoch in both cases.
     """
     numbers = []
     for criterion in CRITERIA:
@@ -357,7 +357,7 @@ def _stopped_early(_: Runs) -> list[Number]:
 
 
 def _released_outliers(runs: Runs) -> list[Number]:
-    """The AUROC before scaling, under the authors' notebook's name."""
+    """The AUROC before scaling, under the name in the authors' notebook."""
     return [
         number("AUROC% pre T (entropy)", replace(AUROC, split=name), other_set=name)
         for name in outlier_sets(runs)
@@ -461,7 +461,7 @@ _TRANSLATION_SCORES = (
 def not_in_a_table(_: Runs | None = None) -> pd.DataFrame:
     """The printed values that are ranges over several networks.
 
-    They belong to no table.
+    These values belong to no table.
     """
     titles = {_K1_TITLE}
     titles |= {table.title for table in TABLES if isinstance(table, LossTable)}

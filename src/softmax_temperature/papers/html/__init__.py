@@ -71,7 +71,8 @@ _ELSEWHERE = ("Claims", "Deviations")
 _OF_NOTEBOOK = "notebook"
 _HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 _TEX = re.compile(r"(\$\$?)([^$]+)\1")
-# Tags and attributes that Markdown and pandas write; all others are removed.
+# Tags and attributes that Markdown and pandas write. Other tags are escaped, and other
+# attributes removed.
 _TAGS = [
     "a",
     "b",
@@ -113,7 +114,7 @@ _ATTRIBUTES = {
     "table": ["id"],
 }
 _SANITIZER = SanitizeHTML(tags=_TAGS, attributes=_ATTRIBUTES, strip=False)
-# Presentation MathML, with the attributes that say how it is laid out.
+# The tags of presentation MathML, and below its attributes for layout.
 _MATHML = frozenset(
     {
         "math",
@@ -166,7 +167,7 @@ _MATHML_ATTRIBUTES = frozenset(
         "xmlns",
     }
 )
-# Characters that no text contains. They enclose the number of a formula.
+# Characters that no text contains. In a text they enclose the number of a formula.
 _OPEN = "\ue000"
 _CLOSE = "\ue001"
 
@@ -219,7 +220,7 @@ class Paper(NamedTuple):
 
     Attributes:
         slug: Name of the paper's folder.
-        title: Title of its notebook.
+        title: Title of the paper's notebook.
         about: Data sets and networks of the study.
         claims: Rows of `claims.json`.
         content: The notebook as HTML, without its code.
@@ -378,7 +379,7 @@ def _group_name(cell: dict[str, Any]) -> tuple[str, str]:
 
 
 def content(notebook: nbformat.NotebookNode) -> str:
-    """The text, tables and figures of a notebook as HTML, in its order.
+    """The text, tables and figures of a notebook as HTML, in the notebook's order.
 
     The HTML holds no active content, whatever the notebook holds: every piece is
     sanitised as the last step, and images are decoded and encoded again.
@@ -425,9 +426,9 @@ def _of_output(output: Any, title: str) -> str:
 
 
 def _image(content: str, metadata: dict[str, Any], title: str) -> str:
-    """An image, of the width and with the words in its metadata; empty if not base64.
+    """An image with the width and the text in its metadata; empty if not base64.
 
-    An image without words gets the title of its section as alternative text.
+    The alternative text is the title of the section, followed by that text, if any.
     """
     try:
         pixels = base64.b64decode("".join(content.split()), validate=True)
@@ -452,8 +453,8 @@ def _html(text: str) -> str:
         formulas.append(_formula(match))
         return f"{_OPEN}{len(formulas) - 1}{_CLOSE}"
 
-    # Browsers draw MathML themselves; a script for TeX would need a network. Formulas
-    # are put in last, because the sanitiser knows no MathML.
+    # Browsers draw MathML themselves; a script for TeX would need network access.
+    # Formulas are put in last, because the sanitiser does not know MathML.
     text = _TEX.sub(place, text.replace(_OPEN, "").replace(_CLOSE, "")).strip()
     if not text:
         return ""
@@ -468,7 +469,7 @@ def _html(text: str) -> str:
 
 
 def _sanitised(html: str) -> str:
-    """HTML in which all tags and attributes that are not listed are escaped."""
+    """HTML in which unlisted tags are escaped, and unlisted attributes removed."""
     cleaned: str = _SANITIZER.sanitize_html_tags(html)
     return cleaned
 

@@ -51,7 +51,7 @@ _QUANTITIES = {
 }
 """The quantity behind a claim's number, by claim, if the unit does not say it."""
 _PARTS_IN_WORDS = {"right, sign reversed": "fall of the right ones' NLL"}
-"""The parts of claims whose names a reader cannot guess."""
+"""Words for the parts of claims whose names a reader would not understand."""
 
 Printed = float | Mapping[str, float] | None
 """A printed number, or one for each part, by the part's name."""
@@ -86,7 +86,7 @@ class Criterion:
         )
 
     def row(self, level: float = LEVEL) -> dict[str, Any]:
-        """The criterion's fields of `claims.json`."""
+        """The criterion's fields in `claims.json`."""
         return {
             "criterion": self.sentence(level=level),
             "kind": self.kind,
@@ -139,37 +139,37 @@ class Criterion:
 
 
 def above(bound: float = 0.0, *, some: bool = False) -> Criterion:
-    """Superiority: greater than a bound."""
+    """The criterion of superiority: above a bound."""
     return Criterion("superiority", low=bound, some=some)
 
 
 def below(bound: float = 0.0) -> Criterion:
-    """Superiority of the smaller number: less than a bound."""
+    """The criterion of superiority of the smaller number: below a bound."""
     return Criterion("superiority", high=bound)
 
 
 def not_worse(margin: float) -> Criterion:
-    """Non-inferiority: above the negative margin."""
+    """The criterion of non-inferiority: above the negative margin."""
     return Criterion("non-inferiority", low=-margin)
 
 
 def not_higher(margin: float) -> Criterion:
-    """Non-superiority: below the margin."""
+    """The criterion of non-superiority: below the margin."""
     return Criterion("non-superiority", high=margin)
 
 
 def equivalent(margin: float) -> Criterion:
-    """Equivalence: within the margin on both sides of 0, by two one-sided tests."""
+    """The criterion of equivalence: within a margin of 0, by two one-sided tests."""
     return within(-margin, margin)
 
 
 def within(low: float, high: float) -> Criterion:
-    """Equivalence to a range: between two values."""
+    """The criterion of equivalence to a range: between two values."""
     return Criterion("equivalence", low, high)
 
 
 def most(share: float = 0.5) -> Criterion:
-    """A majority: a proportion above a bound."""
+    """The criterion of a majority: a proportion above a bound."""
     return Criterion("proportion", low=share)
 
 
@@ -186,8 +186,8 @@ class Claim:
         criterion: The region in which the contrast's interval must lie.
         published: The printed number that corresponds to the contrast, or one for each
             part.
-        primary: The study that gives the claim's verdict. It is the study nearest to
-            the paper's setting, whatever its numbers.
+        primary: The study that gives the claim's verdict. This is the study nearest to
+            the paper's setting, whatever its results.
         looks: The number of looks at a study's data, by study: one for the verdict, and
             one for each time that data were added after a look. 1 by default.
         looks_of_parts: The number of looks at a part, by study and part, for parts that
@@ -235,7 +235,7 @@ def level_after(looks: int) -> float:
 
 @dataclass(frozen=True)
 class Judged:
-    """The verdict of a study on a claim, with the evidence.
+    """A study's verdict on a claim, with the evidence.
 
     Numbers are None if nothing was measured.
 
@@ -243,21 +243,21 @@ class Judged:
         note: Text for the notes column, with its numbers as fractions.
         n: The number of values behind the interval.
         counted: Plural noun for the values that n counts, such as "seeds"; `each` in
-            the file.
+            `claims.json`.
         counts: The number of values of each part.
         level: The level of the interval.
         parts: The parts of a claim with several parts, each with its own verdict and
             the interval at the level of that verdict.
         not_run: The parts that were not run and are not required by the claim.
         qualifier: Text without which the numbers would mislead, shown wherever they are
-            shown; `remark` in the file.
+            shown; `remark` in `claims.json`.
         detectable: The smallest distance from the bound that the design detects with
             80 % power; for an equivalence, the smallest margin around 0.
         planned: The effect behind `n_for_power`, see `_planned_effect`.
         n_for_power: The smallest n that detects the planned effect with 80 % power.
         unit: The unit of the numbers.
-        part: The part whose numbers are shown; "" for a claim with one part. The file
-            appends it to the unit: "accuracy, FL-3 against FL-2".
+        part: The part whose numbers are shown; "" for a claim with one part. In
+            `claims.json` it is appended to the unit: "accuracy, FL-3 against FL-2".
         note_template: The note with {} for each number.
         note_values: The numbers in the note.
         tasks: The estimate of each task of each part.
@@ -287,7 +287,7 @@ class Judged:
     tasks: list[dict[str, Any]] = field(default_factory=list)
 
     def row(self) -> dict[str, Any]:
-        """The fields of `claims.json`, with the file's names for them."""
+        """The fields of a row of `claims.json`, under the names that they have there."""
         fields = asdict(self)
         fields["each"] = fields.pop("counted")
         fields["remark"] = fields.pop("qualifier")
@@ -298,12 +298,12 @@ class Judged:
 
 
 def _after_unit(part: str) -> str:
-    """The name of the shown part, as the file appends it to the unit."""
+    """The name of the shown part, as `claims.json` appends it to the unit."""
     return f", {part}" if part else ""
 
 
 def _shown_part(row: Mapping[str, Any]) -> str:
-    """The part whose numbers a row of `claims.json` shows; "" if it has one part."""
+    """The part whose numbers a row shows; "" if the claim has only one part."""
     names = [part["part"] for part in row["parts"]]
     fitting = [name for name in names if row["unit"].endswith(_after_unit(name))]
     # The name of a part within a part may end with the name of another part.
@@ -335,7 +335,7 @@ class JudgedPart:
 def judge_all(
     paper: str, claims: Sequence[Claim], runs: Any, *, profile: str
 ) -> list[dict[str, Any]]:
-    """Judge every claim, in order: the rows of `claims.json`.
+    """Judge every claim, and return the rows of `claims.json`, in order.
 
     Tasks that the paper does not have are pooled only in the profiles in
     `DIRECTIONS_ONLY`.
@@ -603,7 +603,7 @@ def _judged_part(
         name: The name of the part.
         part: The part.
         holds_at: The level at which the part is judged to hold.
-        contradicts_at: The level at which it is judged to contradict the claim.
+        contradicts_at: The level at which the part is judged to contradict the claim.
     """
     ends = part.estimate().ends
     if ends is not None and criterion.excludes(ends):
@@ -628,7 +628,7 @@ def _decides(
     contains: Callable[[Ends], bool],
     contradicts: Callable[[Ends], bool],
 ) -> bool:
-    """Whether a part's interval lies in a region, and no task's in the opposite region.
+    """Whether a part's interval lies in a region, and no task's in the opposite one.
 
     Args:
         part: The part.
@@ -665,7 +665,7 @@ def _verdict(
 def _most_telling(criterion: Criterion, candidates: Sequence[JudgedPart]) -> JudgedPart:
     """The part whose numbers are shown.
 
-    It is the best part if one part is enough, and otherwise the worst.
+    This is the best part if one part is enough, and otherwise the worst.
     """
 
     def margin(part: JudgedPart) -> float:
@@ -755,7 +755,8 @@ def at_level(
 
     Args:
         row: The row.
-        measurement: The measurement of its contrast on the runs of its study.
+        measurement: The measurement of the claim's contrast on the runs of the row's
+            study.
         level: The level to use instead of `LEVEL`.
     """
     if row["low"] is None or level == LEVEL:
@@ -801,8 +802,8 @@ def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
 def texts(row: dict[str, Any]) -> dict[str, str]:
     """The texts of a row of `claims.json` for a reader.
 
-    Shares and their differences are in points; other numbers are unchanged. A claim that
-    was not tested has no unit, so its bound and its printed number are left out.
+    Shares and their differences are in points; other numbers are unchanged. A claim
+    that was not tested has no unit, so its bound and printed number are left out.
     """
     region = Criterion.of(row)
     level = 1 - (1 - LEVEL) / row["looks"]
@@ -846,7 +847,7 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
 
 
 def _counts_text(row: dict[str, Any]) -> str:
-    """The numbers of values and tasks, and the level of the interval."""
+    """The numbers of values and tasks, and the level of the interval, as text."""
     text = f"n = {row['n']} {row['each']}"
     if task_count(row) > 1:
         text += f" of these {task_count(row)} tasks"
@@ -879,7 +880,7 @@ def _qualifiers(row: dict[str, Any], scale: int) -> list[str]:
 
 
 def _in_words(text: str) -> str:
-    """Replace the names of parts in a text by words for readers."""
+    """Replace the names of parts in a text with words for readers."""
     for name, words in _PARTS_IN_WORDS.items():
         text = text.replace(name, words)
     return text
@@ -909,7 +910,7 @@ def _power_text(row: dict[str, Any], scale: float) -> str:
 
 
 def _short(number: float) -> str:
-    """A number with three digits."""
+    """A number as text, with three significant digits."""
     return f"{number:.3g}"
 
 
@@ -929,7 +930,7 @@ def _not_counted(row: dict[str, Any]) -> str:
 def _estimate_text(row: dict[str, Any], scale: int) -> str:
     """A value ± its sd, with its interval; shares have two digits after the point.
 
-    Small numbers get up to two more digits, to show their side of 0.
+    Small numbers get up to two more digits, to show on which side of 0 they lie.
     """
     names = ("value", "sd", "low", "high")
     numbers = {name: scale * row[name] for name in names if row[name] is not None}

@@ -82,7 +82,7 @@ class MeasuredRun:
 
     Attributes:
         facts: The run's columns that are not factors: outcome, epochs done, sizes.
-        rows: The values, in rows of split, epoch, optionally `scaled`, and metrics.
+        rows: The values: rows with a split, an epoch, optionally `scaled`, and metrics.
         tables: Rows of measured tables, by file name.
     """
 
@@ -110,10 +110,10 @@ def gather_study(
 
     Args:
         folder: The paper's folder.
-        paper: Its slug.
+        paper: The paper's slug.
         params: The parameters.
-        declare: Returns the runs that some parameters declare.
-        read: Reads a run from its cell.
+        declare: Function that returns the runs that some parameters declare.
+        read: Function that reads a run from its cell.
         tables: As in `gather`.
 
     Returns:
@@ -143,14 +143,14 @@ def gather(
     """Collect the declared runs, in their order.
 
     Runs whose data or weights are missing here are taken from the rows that another
-    machine recorded. If there are none, the table `NOT_RUN` lists their experiments,
-    one row each, without seeds. It also lists experiments that were declared after
-    another machine recorded the study and have not been trained yet.
+    machine recorded. If it recorded none, the table `NOT_RUN` lists their experiments,
+    one row each, without seeds. The table also lists experiments that were declared
+    after another machine recorded the study and have not been trained yet.
 
     Args:
         folder: The paper's folder, which may hold another machine's runs.
         declared: The runs that the parameters declare.
-        read: Reads a run from its cell.
+        read: Function that reads a run from its cell.
         possible: The runs that the parameters still declare after `without_missing`;
             None means all.
         tables: The columns of the measured tables that belong to runs, by file name.
@@ -207,8 +207,8 @@ def _untrained(
 ) -> list[DeclaredRun]:
     """The missing runs of the experiments that lack every seed.
 
-    Experiments that lack only some seeds are left out, because their means would be
-    over fewer seeds.
+    Experiments that lack only some seeds are not among them: `gather` raises an error
+    for these, because their means would be over fewer seeds than declared.
     """
     absent = {run.name for run in missing}
     begun = {_experiment(run) for run in declared if run.name not in absent}
@@ -244,7 +244,7 @@ def _experiment(run: DeclaredRun) -> str:
 def _checked(
     folder: Path, parts: Sequence[Runs], shapes: Mapping[str, Sequence[str]]
 ) -> Runs | None:
-    """The runs of all parts; None if there are no parts."""
+    """The runs of all parts, after a check; None if there are no parts."""
     if not parts:
         return None
     runs = _together(parts, shapes)
@@ -388,8 +388,8 @@ def _same_parameters(run: DeclaredRun, recorded: Row | None) -> bool:
 def _agree(declared: Any, recorded: Any) -> bool:
     """Whether the parameters that both sides have are equal.
 
-    A parameter that one side lacks is ignored: a change of the code has added or
-    removed it.
+    A parameter that one side lacks is ignored, because only a change in the code can
+    have added or removed it.
     """
     if not isinstance(declared, Mapping) or not isinstance(recorded, Mapping):
         return bool(declared == recorded)
@@ -428,7 +428,7 @@ def _in_order(table: pd.DataFrame, variants: Sequence[Row]) -> pd.DataFrame:
 
 
 def _key(value: Any) -> str:
-    """A factor's value as text; values that a file does not distinguish are equal."""
+    """A factor's value as text, equal for values that a file does not distinguish."""
     if pd.isna(value):
         return ""
     if isinstance(value, int | float):

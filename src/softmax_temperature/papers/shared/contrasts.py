@@ -6,10 +6,10 @@ that share everything else. A contrast gives an estimate with an interval for ea
 its parts; a claim about one quantity has one part. `sweeps` has the contrasts along a
 swept factor: the best value, slopes and correlations.
 
-Three kinds of footnote accompany a number. A `note` is text for the notes column, with
-{} for each number; `note_values` are these numbers, kept separately so that a reader
-can see them in points; a `qualifier` is text without which the number would mislead,
-such as a correction of its interval, and is shown wherever the number is shown.
+Two kinds of footnote accompany a result. A `note` is text for the notes column, with {}
+for each number; `note_values` are these numbers, kept separately so that they can be
+shown in points. A `qualifier` is text without which the result would mislead, such as a
+correction of its interval; it is shown wherever the result is shown.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ from softmax_temperature.papers.shared.statistics import (
 from softmax_temperature.runner.errors import InputError
 
 TASK = ("dataset", "network")
-"""Trainings that agree in these factors and the seed start from the same weights."""
+"""Runs that agree in these factors and in the seed start from the same weights."""
 OWN = "own"
 """Column of `Runs.table`: whether the paper has the run's data set."""
 
 Note = Callable[[Runs, pd.DataFrame], str]
-"""Writes a note from the runs of a study and the rows of the runs behind a contrast."""
+"""A function that writes a note, from a study's runs and the rows behind a contrast."""
 Cells = Callable[[pd.DataFrame], tuple[str, ...]]
-"""Names the cells behind some rows of `Runs.table`."""
+"""A function that names the cells behind some rows of `Runs.table`."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Computed(Contrast):
     """A contrast that a given function measures.
 
     Attributes:
-        by: Returns the measurement of a study's runs.
+        by: Function that measures the runs of a study.
     """
 
     by: Callable[[Any], Measurement]
@@ -142,7 +142,7 @@ class Declared(Contrast):
         note_metrics: Other metrics of the same runs whose values the note gives, by
             their names in the note.
         lost_as: Words for the value that `of` gives to a lost run, if it gives one.
-        note: Writes a note about the runs.
+        note: Function that writes a note about the runs.
         counted: Plural noun for a task's values, such as "seeds".
         left_out: Whether each value comes from a choice or a fit on the other values,
             which widens the interval.
@@ -279,7 +279,7 @@ class Declared(Contrast):
 
 @dataclass(frozen=True, kw_only=True)
 class Difference(Declared):
-    """The paired difference of a metric between two sets of runs, as a mean over tasks.
+    """The paired difference in a metric between two sets of runs, as a mean over tasks.
 
     Two runs form a pair if they agree in the factors of the task, of `averaged_over` and
     of `paired_by`.
@@ -287,7 +287,7 @@ class Difference(Declared):
     Attributes:
         first: The runs whose metric is the minuend.
         second: The runs whose metric is subtracted.
-        of_second: The metric of the second runs, if it is another one.
+        of_second: The metric of the second runs, if it differs from `of`.
         paired_by: Factors in which the two runs of a pair agree, besides the task's.
         sharing: Factors in which the two runs of a pair must agree; otherwise
             InputError is raised.
@@ -418,7 +418,7 @@ class Mean(Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class Proportion(Declared):
-    """The share of seeds for which every run satisfies a predicate.
+    """The share of trials, such as seeds, in which every run satisfies a predicate.
 
     Attributes:
         of: The predicate, `Having(words, where)`.
@@ -477,7 +477,7 @@ class Parts(Contrast):
         absent: One reason why parts are missing, to give instead of each part's own
             reason.
         unit_as: The unit, if it differs from the first contrast's.
-        note: Writes a note about the runs.
+        note: Function that writes a note about the runs.
         averaged: Factors over whose values each part is averaged, with all of the
             paper's values. If some values were not run, the row lists the values that
             were run and the values that were not.

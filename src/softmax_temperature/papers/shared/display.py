@@ -201,7 +201,7 @@ METRICS = {
     "top1": "top-1 accuracy",
     "top5": "top-5 accuracy",
 }
-"""Words for the metrics of tables, without the time at which they were measured.
+"""Words for metrics in tables. The names lack the suffixes `_AFTER` and `_LAST`.
 
 Other metrics are shown by their own name.
 """
@@ -311,7 +311,8 @@ SHARES = {
     "adaptive_ece",
     "classwise_ece",
 }
-"""The metrics of tables that are shares, without the time of their measurement."""
+"""Metrics in tables that are shares. The names lack the suffixes `_AFTER` and `_LAST`.
+"""
 
 
 def value_label(factor: str, value: Any) -> str:
@@ -416,7 +417,7 @@ NAMES: Mapping[str, Callable[[str], str]] = {
     "role": role_label,
     "select": spaced,
 }
-"""The words for the names of parameters, by the column that has them."""
+"""Functions that put names from the parameters into words, by column."""
 
 
 def with_names(table: pd.DataFrame) -> pd.DataFrame:
@@ -454,7 +455,7 @@ def in_sentence(text: str) -> str:
 
 
 def loss_label(run: Mapping[str, Any] | pd.Series) -> str:
-    """The papers' name of a loss, from its factors: "CE", "FL-3", "LS-0.05"."""
+    """The papers' name for a loss, from its factors: "CE", "FL-3", "LS-0.05"."""
     loss = run["loss"]
     if loss in _PLAIN_LOSSES:
         return _PLAIN_LOSSES[loss]
@@ -474,7 +475,7 @@ def loss_name(run: Mapping[str, Any] | pd.Series) -> str:
 
 
 def cooling_label(run: Mapping[str, Any] | pd.Series) -> str:
-    """The Cooling paper's name of a mode, with its differences from the default."""
+    """The Cooling paper's name for a mode, with its differences from the default."""
     differs = []
     factor = run["factor"]
     if pd.notna(factor) and factor != 1:
@@ -489,7 +490,7 @@ def cooling_label(run: Mapping[str, Any] | pd.Series) -> str:
 
 
 def architecture_label(run: Mapping[str, Any] | pd.Series) -> str:
-    """A kind of network in words; "with batch norm" is added if the kind has both."""
+    """A kind of network in words, which name batch norm if the kind may lack it."""
     kind = run["architecture"]
     name = ARCHITECTURES.get(kind, str(kind))
     if kind not in _MAY_BE_NORMALISED:
@@ -514,7 +515,7 @@ def metric_label(metric: str) -> str:
 
 
 def _when(metric: str) -> tuple[str, str]:
-    """Split a metric's name into the metric and the time at which it was measured."""
+    """Split a metric's name into the metric and the suffix for when it was measured."""
     for end in (_AFTER, _LAST):
         if metric.endswith(end):
             return metric.removesuffix(end), end
@@ -522,12 +523,12 @@ def _when(metric: str) -> tuple[str, str]:
 
 
 def in_points(unit: str) -> str | None:
-    """The unit of a share in points or percent; None if the unit is not of a share."""
+    """The unit of a share in points or percent; None if `unit` is not a share's."""
     return UNITS.get(unit)
 
 
 def _plain(value: Any) -> str:
-    """A number without trailing zeros; a policy is unchanged."""
+    """A gamma without trailing zeros; the name of a policy for gamma is unchanged."""
     try:
         return f"{float(value):g}"
     except ValueError:

@@ -36,7 +36,7 @@ class Where:
         return runs[self.mask(runs)]
 
     def called(self, text: str) -> Where:
-        """The same predicate, described by other words."""
+        """The same predicate, with another description."""
         return Where(text, self.mask)
 
     def __and__(self, other: Where) -> Where:
@@ -59,14 +59,14 @@ class Where:
 
 
 def where(**factors: Any) -> Where:
-    """The runs whose factors have the given values.
+    """A predicate that selects the runs whose factors have the given values.
 
     Args:
         factors: For each factor a value that it must equal; None, if it must be empty;
             a list or tuple of allowed values; or a `Condition`, such as `at_most(1)`.
 
     Returns:
-        The predicate. A table without one of the factors raises a ValueError.
+        The predicate, which raises ValueError for a table without one of the factors.
     """
     conditions = {name: _condition(asked) for name, asked in factors.items()}
     text = ", ".join(f"{name} {asked.text}" for name, asked in conditions.items())
@@ -87,27 +87,27 @@ ALL = Where("all runs", lambda runs: pd.Series(True, index=runs.index))
 
 
 def more_than(bound: float) -> Condition:
-    """More than a number."""
+    """The condition that a factor is above a bound."""
     return Condition(f"above {bound:g}", lambda values: _numbers(values) > bound)
 
 
 def at_least(bound: float) -> Condition:
-    """A number or more."""
+    """The condition that a factor is at least a bound."""
     return Condition(f"at least {bound:g}", lambda values: _numbers(values) >= bound)
 
 
 def at_most(bound: float) -> Condition:
-    """A number or less."""
+    """The condition that a factor is at most a bound."""
     return Condition(f"at most {bound:g}", lambda values: _numbers(values) <= bound)
 
 
 def less_than(bound: float) -> Condition:
-    """Less than a number."""
+    """The condition that a factor is below a bound."""
     return Condition(f"below {bound:g}", lambda values: _numbers(values) < bound)
 
 
 def between(low: float, high: float) -> Condition:
-    """A number between two bounds, both included."""
+    """The condition that a factor is between two bounds, both included."""
     return Condition(
         f"between {low:g} and {high:g}",
         lambda values: _numbers(values).between(low, high),
@@ -127,7 +127,7 @@ def dataset_in(names: Collection[str]) -> Where:
 
 
 def is_part(dataset: str, of: Collection[str]) -> bool:
-    """Whether a data set is one of those asked for, a part of one, or its whole."""
+    """Whether a data set is one of `of`, a part of one, or the whole of one."""
     whole = dataset.partition("-")[0].removesuffix("_all")
     return whole in of
 

@@ -63,7 +63,7 @@ DPI = 160
 """The pixels of a png per inch."""
 PERCENT = 100
 WIDE_GAP = 2
-"""A line ends where the next evaluated epoch is this many usual distances away."""
+"""A line ends if the next evaluated epoch is more than this many usual steps away."""
 BLACK = "0.15"
 WARNING = "#b2182b"
 # matplotlib's stubs list every key.
@@ -83,8 +83,8 @@ _SAVED: Any = {
 # Files are written without times and versions, which differ even if the numbers are
 # equal.
 _METADATA: Any = {"svg": {"Date": None}, "png": {"Software": None}}
-# These are seaborn's style "ticks" and its context "paper", whose sizes are 0.8 times a
-# notebook's sizes, with larger text.
+# These are seaborn's style "ticks" and its context "paper", which scales the sizes of
+# the context "notebook" by 0.8, with larger text.
 _DRAWN: Any = {
     "axes.axisbelow": True,
     "axes.edgecolor": ".15",
@@ -158,7 +158,7 @@ def panels(
         columns: The largest number of panels in a row.
         width: The width of the figure, inches.
         row: The height of each row, inches.
-        extra: More height for titles and legends, inches.
+        extra: Additional height for titles and legends, inches.
         options: Arguments of `Figure.subplots`.
     """
     rows = -(-count // columns)
@@ -194,11 +194,11 @@ def legend_below(
     title: str | None = None,
     **options: Any,
 ) -> Figure:
-    """Add a legend under all panels, and a title; returns the figure.
+    """Add a legend below all panels, and a title, and return the figure.
 
     Args:
         figure: The figure.
-        entries: The artists of the legend, or a panel whose entries to use.
+        entries: The artists of the legend, or a panel whose entries it shows.
         columns: The columns of the legend, fewer if they are wider than the figure.
         title: The title; None for no title.
         options: Arguments of `Figure.legend`.
@@ -273,7 +273,7 @@ def over_epochs(
 def _means(
     axes: Axes, rows: pd.DataFrame, x: str, y: str, scale: float
 ) -> pd.DataFrame:
-    """The mean of equal x, and both ends of its band; NaN for a single row."""
+    """The mean for each x, and the ends of its band, which are NaN for a single row."""
     import pandas as pd
 
     is_logarithmic = axes.get_yscale() == "log"
@@ -349,8 +349,8 @@ MANY = 12
 def described(figure: Figure) -> str:
     """Alt text of a figure, one sentence per element.
 
-    It names the title, the panels, the axes with their named ticks, and the entries of
-    legends.
+    The text names the title, the panels, the axes with their named ticks, and the
+    entries of legends.
     """
     panels = [axes for axes in figure.axes if axes.get_visible()]
     titles = _distinct(axes.get_title() or axes.get_title("left") for axes in panels)
@@ -361,7 +361,7 @@ def described(figure: Figure) -> str:
         for axes in panels
         for tick in (*axes.get_yticklabels(), *axes.get_xticklabels())
     ]
-    # Skip numbers, which may be formulas.
+    # Skip numbers, which may be set as formulas.
     places = _distinct(text for text in ticks if text[:1].isalpha())
     legends = [*figure.legends, *(axes.get_legend() for axes in panels)]
     texts = [text for one in legends if one is not None for text in one.get_texts()]
@@ -404,12 +404,12 @@ def _listed(texts: Sequence[str]) -> str:
 def encoded(figure: Figure, ending: str) -> bytes:
     """The bytes of a figure's file, "svg" or "png"; equal if the numbers are.
 
-    Git keeps the notebooks with their pictures, and 256 colours look the same in a
-    third of the bytes.
+    A png has at most 256 colours: it looks the same and takes a third of the bytes,
+    which counts because Git keeps the notebooks with their pictures.
     """
     metadata = _METADATA[ending]
     buffer = BytesIO()
-    # Do not use `style` here, so that ticks that are created now have matplotlib's own
+    # Do not use `style` here: ticks that are created now must have matplotlib's own
     # sizes.
     with _settings(_SAVED):
         figure.savefig(buffer, format=ending, metadata=metadata)

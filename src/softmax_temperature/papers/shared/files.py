@@ -1,6 +1,6 @@
 """Files of results. Equal numbers give files that are equal byte for byte.
 
-All measured numbers below results/ are written here, with significant digits only.
+This module writes all measured numbers below results/, with `DIGITS` digits.
 """
 
 import json
@@ -25,12 +25,12 @@ ZERO = 1e-12
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:
-    """Write a table atomically, its numbers `rounded`."""
+    """Write a table atomically, with its numbers rounded (see `rounded`)."""
     write_text(path, table.map(rounded).to_csv(index=False, lineterminator="\n"))
 
 
 def write_results(path: Path, value: Any) -> None:
-    """Write JSON atomically, its numbers `rounded`."""
+    """Write JSON atomically, with its numbers rounded (see `rounded`)."""
     write_json(path, rounded(value))
 
 
@@ -65,7 +65,7 @@ def _float_or_text(text: str) -> float | str:
 
 
 def read_csv(path: Path) -> pd.DataFrame:
-    """Read a table that `write_csv` wrote; a table without columns is empty.
+    """Read a table that `write_csv` wrote; an empty file gives an empty table.
 
     Raises:
         InputError: If there is no such file.

@@ -28,7 +28,7 @@ from softmax_temperature.papers.shared.tables import (
 
 MISSING = "–"
 _REMARKS = ("embeddings", "differs")
-"""Columns that say how our run differs from the paper's. They also name our row."""
+"""Columns that say how our run differs from the paper's; they also identify a row."""
 
 
 def number(value: Any, *, percent: bool = False) -> str:
@@ -166,7 +166,7 @@ def _with_sd(row: dict[Any, Any], name: str, diverged: bool) -> str:
 
 
 def _counts(columns: dict[str, list[str]]) -> str:
-    """The counts of a line. If they differ, each count names its columns."""
+    """The counts of a line as text; if they differ, each with the columns it is for."""
     texts = list(columns)
     if len(columns) > 1:
         texts = [f"{count}: {', '.join(names)}" for count, names in columns.items()]
@@ -198,7 +198,7 @@ def _text(value: Any) -> str:
 
 
 def in_words(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
-    """A comparison as texts, its factors in words."""
+    """A comparison as texts, with its factors in words."""
     return wide(with_words(table), across)
 
 

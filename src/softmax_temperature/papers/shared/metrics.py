@@ -22,7 +22,7 @@ LOST = (DIVERGED, STUCK)
 """The columns of `Runs.table` that say that a run is lost, one per outcome."""
 
 Epochs = Callable[[pd.DataFrame, pd.DataFrame], "pd.Series[float]"]
-"""Reduces a metric's values (run, split, epoch, value) to one value per run.
+"""A function that reduces a metric's values (run, split, epoch, value) to one per run.
 
 The second argument has the rows of `Runs.table`.
 """
@@ -40,13 +40,13 @@ class Measure(Protocol):
 
 
 def last_epoch(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
-    """The value after the last epoch of the training."""
+    """The value after the run's last epoch."""
     last = values["run"].map(chosen["epochs_done"])
     return values[values["epoch"] == last].set_index("run")["value"]
 
 
 def mean_of_last_epochs(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[float]:
-    """The mean over the last ten epochs, or over the last fifth of a shorter training.
+    """The mean over the last ten epochs; below fifty epochs, over the last fifth.
 
     The value after the last epoch alone is about twice as noisy.
     """
@@ -56,7 +56,7 @@ def mean_of_last_epochs(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[floa
 
 
 def at_epoch(column: str) -> Epochs:
-    """The value after the epoch in a column of `Runs.table`."""
+    """A function that takes the value after the epoch in a column of `Runs.table`."""
 
     def value(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
         named = values["run"].map(chosen[column])
@@ -74,7 +74,7 @@ class Metric:
         scaled: Whether the logits were divided by the temperature fitted on validation
             data.
         split: The split of the data set, or the name of another data set.
-        epochs: The epochs to use, and their reduction to one value.
+        epochs: Function that reduces the values at all epochs to one value per run.
         label: The metric's name for readers; by default `name`.
         lost: The value of a run that diverged or got stuck: a number, or the name of a
             column of `Runs.table`. By default such a run has no value.
@@ -126,7 +126,7 @@ class Factor:
         return self.label or self.name
 
     def of(self, _: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
-        """The column of the chosen runs."""
+        """The column's value for each chosen run."""
         return chosen[self.name].astype(float)
 
 
@@ -177,7 +177,7 @@ def is_lost(table: pd.DataFrame) -> pd.Series[bool]:
 
 
 def lost_text(table: pd.DataFrame, *, counted: str = "") -> str:
-    """The lost runs by arm, as "Last layer 1 of 3 diverged"; "" if there are none.
+    """The lost runs by arm, such as "Last layer 1 of 3 diverged"; "" if there are none.
 
     Args:
         table: Runs, with their arms' labels in the column `arm`.

@@ -1,4 +1,4 @@
-"""The contents of a notebook about a study. They have equal bytes on every run.
+"""The outputs of a notebook about a study, with equal bytes on every run.
 
 `opened` returns the study: the runs of the shown arms, the claims, and the tables,
 optionally with a second study's. An empty output is None, so that the executed notebook
@@ -60,7 +60,7 @@ from softmax_temperature.runner.errors import InputError
 
 SCREEN_WIDTH = 560  # CSS pixels of a figure as wide as a page
 THIS_STUDY_ALONE = (
-    "The project's verdict of a claim is that of its primary study; see "
+    "The project's verdict on a claim is that of its primary study; see "
     "docs/scorecard.md."
 )
 _COMMON = ("dataset", "network", "embeddings", "differs", "runs", "status")
@@ -257,7 +257,7 @@ class Opened:
         return HTML(head + _html(pd.DataFrame(lines), "claims") + rest)  # type: ignore[no-untyped-call]
 
     def follows(self, *places: str) -> Markdown | None:
-        """The claims of some places of the paper, with their verdicts.
+        """The claims about some places in the paper, with their verdicts.
 
         Args:
             places: Texts in `where`, such as "Table 1", which does not match "Table
@@ -363,8 +363,8 @@ def shown(
     """A table for a reader, as HTML; None if no row was run.
 
     Missing values are shown as a dash, text is escaped, and names of parameters are
-    replaced by words. Printed numbers that were not run are left out, unless their data
-    are missing; the table's file has them. The column `cells` is not shown: numbers
+    replaced with words. Printed numbers without a run are left out, unless the reason
+    is missing data; the table's file has them. The column `cells` is not shown: numbers
     link to the records of the cells that it names. A data set or network that all rows
     share is shown above the table.
 
@@ -409,10 +409,10 @@ def shown(
 
 
 def drawn(figure: Figure | None, results: Path, name: str) -> Image | None:
-    """Write a figure into `figures` of a paper's results as SVG, and show it.
+    """Write a figure as SVG into a paper's folder `figures`, and show it.
 
-    Nothing is written if there is no figure. The figure's words are the picture's
-    alternative text.
+    Nothing is written if there is no figure. The picture's alternative text is made
+    from the texts in the figure.
     """
     if figure is None:
         return None

@@ -171,11 +171,11 @@ def _with_earlier(
 
 
 class RecordedStage(NamedTuple):
-    """The cells of a stage when a profile last ran.
+    """The cells that a stage had when a profile last ran.
 
     Attributes:
-        cells: Names of its cells.
-        minutes: Minutes of all these cells, one after the other.
+        cells: Names of the cells.
+        minutes: Minutes of all these cells together.
     """
 
     cells: frozenset[str]
@@ -188,7 +188,7 @@ class RecordedStage(NamedTuple):
 
 
 def recorded_stages(folder: Path) -> dict[str, RecordedStage]:
-    """The stages in a profile's folder of results with known minutes, by label."""
+    """The stages whose minutes are recorded in a profile's results, by label."""
     stages = {}
     for paper, environment in (read_json(folder / ENVIRONMENT) or {}).items():
         names: dict[str, set[str]] = {}

@@ -1,6 +1,6 @@
 """One paper's folder below results/: its runs, and the derived tables and claims.
 
-Its notebook, the report and readers without data start from this folder.
+The paper's notebook, the report, and readers without data start from this folder.
 """
 
 import re
@@ -49,7 +49,7 @@ _DEVIATION = re.compile(
 
 
 def table_path(folder: Path, name: str) -> Path:
-    """The file of a table of a paper."""
+    """The file of one of a paper's tables."""
     if name == RUNS:
         return folder / f"{name}.csv"
     return folder / "tables" / f"{name}.csv"
@@ -68,7 +68,7 @@ def write_study(
 
     Args:
         folder: The paper's folder.
-        paper: Its slug.
+        paper: The paper's slug.
         profile: The study.
         runs: The runs.
         tables: Measurements that belong to no run, by file name.
@@ -86,7 +86,7 @@ def write_study(
 
 
 def write_nothing(folder: Path, paper: str, profile: str, runs: Runs) -> None:
-    """Write the folder of a paper that ran nothing because all its data are missing.
+    """Write a paper's folder if nothing ran because all its data are missing.
 
     The folder lists the experiments that were not run; all claims are "not tested".
     """
@@ -101,7 +101,7 @@ def write_nothing(folder: Path, paper: str, profile: str, runs: Runs) -> None:
 
 
 def _remove_others(folder: Path, names: Set[str]) -> None:
-    """Remove the tables of an earlier run that this one did not write."""
+    """Remove tables that an earlier run wrote and this run did not."""
     for path in (folder / "tables").glob("*.csv"):
         if path.stem not in names:
             path.unlink()
@@ -129,8 +129,9 @@ def _write_claims(folder: Path, rows: list[dict[str, Any]]) -> None:
 def metrics_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """The numbers of claims that hold, fail (are contradicted), and are open.
 
-    `dvc metrics show` prints a column for every name in the files of all papers: one
-    name per claim would be too wide for any screen. The values are in `claims.json`.
+    `dvc metrics show` prints one column for every name in the files of all papers. With
+    a name per claim, the table would be too wide for any screen. `claims.json` has the
+    values.
     """
     verdicts = [row["verdict"] for row in rows]
     return {
@@ -158,10 +159,10 @@ def makers_of_tables(paper: str) -> list[tuple[str, Callable[[Any], pd.DataFrame
 
 
 def deviations(modules: Iterable[str]) -> pd.DataFrame:
-    """Every `# Deviation:` comment of some modules and of the modules they import.
+    """Every `# Deviation:` comment in some modules and in the modules they import.
 
     Returns:
-        The columns `where`, a module, and `what`.
+        A table with the columns `where`, the module, and `what`, the text.
     """
     excluded = frozenset({"runner"})
     names = {
@@ -185,7 +186,7 @@ def deviations(modules: Iterable[str]) -> pd.DataFrame:
 def write_pixels(path: Path, arrays: Mapping[str, NDArray[np.uint8]]) -> None:
     """Write pictures by name; equal pictures give equal bytes.
 
-    Without pictures there is no file.
+    Nothing is written if there are no pictures.
     """
     if not arrays:
         return

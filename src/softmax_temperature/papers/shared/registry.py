@@ -3,9 +3,9 @@
 `data/registered_claims.csv` has a row per claim and study, and another for each later
 change: rows are added, never edited. A row holds the digest of the design (statement,
 criterion, contrast, study, looks and n), and the result of the design at registration:
-a change in an estimator's code shows in the result. Every row except the first of a
-claim and study needs a line in the history of docs/protocol.md that names the claim and
-the digest; the first result of a registered design does not.
+a change in an estimator's code shows in the result. Every row needs a line in the
+history of docs/protocol.md that names the claim and the digest, except the first row of
+a claim and study, and the first result of a registered design.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ def _(value: types.FunctionType) -> list[Any]:
 
 @described.register
 def _(value: Where) -> Any:
-    # A predicate may be described by other words than its factors, so leave the words
-    # out.
+    # Leave out the words of a predicate, which may be changed without changing the
+    # selection.
     return described(value.mask)
 
 
@@ -156,7 +156,7 @@ def current_row(claim: Claim, paper: str, study: str, row: Row | None) -> Row:
 
     Args:
         claim: The claim.
-        paper: Its paper.
+        paper: The claim's paper.
         study: The study.
         row: The row of `claims.json`; None if the study has not run.
     """

@@ -30,7 +30,7 @@ SHOWN = "shown"
 ARCHIVED = ("cifar10_cpu_cooling",)
 """Studies that no profile declares any more. We keep them as evidence."""
 PILOTS = ("focal_pilot",)
-"""Profiles that only choose a network for a study. They judge no claims."""
+"""Profiles that only help to choose a network for a study. They judge no claims."""
 STUDIES = {
     "cifar10_cpu_cooling": "Cooling on CIFAR-10, 10,000 images, the whole width; "
     "no profile runs it any more",
@@ -57,7 +57,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Evidence:
-    """A claim in all studies.
+    """The results for one claim in all studies.
 
     Attributes:
         primary: The row of `claims.json` in the claim's primary study.
@@ -69,7 +69,7 @@ class Evidence:
 
     @property
     def disputed_by(self) -> list[str]:
-        """The other studies that decide the opposite of a decided claim."""
+        """The other studies with the opposite verdict, if the primary study decides."""
         opposite = _OPPOSITE.get(self.primary["verdict"])
         return [row["profile"] for row in self.others if row["verdict"] == opposite]
 
@@ -217,7 +217,7 @@ def ranked(claims: Iterable[Evidence]) -> list[Evidence]:
 
 
 def tally(claims: Iterable[Evidence]) -> str:
-    """Number of claims with each verdict, as "5 hold, 2 inconclusive".
+    """Number of claims with each verdict, such as "5 hold, 2 inconclusive".
 
     Disputed verdicts, verdicts on stand-in data and sentences that are our own
     derivation are counted separately, because none of them decides the paper's claim.

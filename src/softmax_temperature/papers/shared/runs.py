@@ -1,11 +1,11 @@
 """The runs of a study: one row of factors per run, and its measured values.
 
-`runs.csv` has one row per training: its factors (`dataset`, `network`, `loss`, `seed`,
-...), facts about it (`diverged`, `epochs_done`), and `cell`, the work that made it.
-`tables/values.csv` has the measured values, one row per run, split, epoch and whether
-logits were `scaled`, with one column per metric. The long form would repeat the four
-keys for every metric and triple the size of the files. `Runs.measurements` is the long
-form.
+`runs.csv` has one row per training run: its factors (`dataset`, `network`, `loss`,
+`seed`, ...), facts about it (`diverged`, `epochs_done`), and `cell`, the work that made
+it. `tables/values.csv` has the measured values, one row per run, split, epoch and
+whether logits were `scaled`, with one column per metric. The long form would repeat the
+four keys for every metric and triple the size of the files. `Runs.measurements` is the
+long form.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ RUN = "run"
 CELL = "cell"
 SEED = "seed"
 DEVICE = "device"
-"""The factor in which two runs of the same training may differ.
+"""The factor in which two executions of the same training run may differ.
 
-It is "cpu", or an accelerator's name; it is missing if it was not recorded.
+Its value is "cpu" or an accelerator's name, and is missing if it was not recorded.
 """
 KEYS = ["run", "split", "epoch", "scaled"]
 LONG = [*KEYS, "metric", "value"]
 NOT_RUN = "not_run"
 """The table of experiments without runs.
 
-Its columns are their factors and the reason. It exists only if an experiment was not
-run.
+Its columns are the experiments' factors and the reason. The table exists only if an
+experiment was not run.
 """
 REASON = "reason"
 DATA_MISSING = "data missing"
@@ -239,7 +239,7 @@ def check(runs: Runs, where: str) -> None:
 
 
 def training_factors(table: pd.DataFrame) -> list[str]:
-    """The factors that distinguish trainings: all except the device."""
+    """The factors that distinguish training runs: all except the device."""
     return [name for name in FACTORS if name in table and name != DEVICE]
 
 
@@ -283,7 +283,7 @@ def renumbered(runs: Runs) -> Runs:
 
 
 def _is_count(column: str) -> bool:
-    """Whether a column has only whole numbers, ignoring missing values."""
+    """Whether a column holds whole numbers, judged by its name."""
     counts = ("_images", "_samples", "_pairs")
     return column in {"parameters", SEED} or column.endswith(counts)
 

@@ -1,8 +1,8 @@
 """Provenance of values: the names of cells, which lead to rows in `records.json`.
 
 Claims, tables and notebooks name the cells behind their values: the stage, then the
-cell's name in it. A name stands for all cells whose names begin with it. The name
-shared by several seeds omits the seed.
+cell's name in it. A name stands for all cells whose names begin with it: for the
+cells of several seeds, the seed is omitted.
 """
 
 import re
@@ -22,7 +22,7 @@ _ADDRESS = re.compile(rf'href="{re.escape(RECORDS)}#([^"]*)"')
 
 
 class Linked(str):
-    """A text of a table with the names of its cells, from `together`."""
+    """A text in a table, with the names of the cells behind it, from `together`."""
 
     cells: str
 
@@ -42,12 +42,12 @@ def cell_of_each(stage: str, rows: pd.DataFrame, *columns: str) -> list[str]:
 
 
 def cells_of(stage: str, rows: pd.DataFrame, *columns: str) -> tuple[str, ...]:
-    """The names of `cell_of_each`, without repetitions."""
+    """The names from `cell_of_each`, without repetitions."""
     return tuple(dict.fromkeys(cell_of_each(stage, rows, *columns)))
 
 
 def together(cells: Iterable[str]) -> str:
-    """The names of cells as one text of a table, without repetitions."""
+    """The names of cells as one text, for a table, without repetitions."""
     return _SEPARATOR.join(dict.fromkeys(cells))
 
 
@@ -57,21 +57,21 @@ def apart(text: str) -> tuple[str, ...]:
 
 
 def link(html: str, cells: str) -> str:
-    """HTML of a number, with a link to the records of its cells.
+    """A number as HTML, with a link to the records of the cells behind it.
 
     Args:
         html: The number.
-        cells: Names of its cells, from `together`.
+        cells: Names of the cells, from `together`.
     """
     return f'<a href="{RECORDS}#{quote(cells)}">{html}</a>'
 
 
 def relinked(html: str, address: Callable[[str], str]) -> str:
-    """Replace the links to records in HTML by other addresses.
+    """Replace the addresses of the links to records in HTML.
 
     Args:
         html: HTML with links from `link`.
-        address: The new address of a link, from the names of its cells.
+        address: Function that returns a link's new address from the names of its cells.
     """
 
     def replace(match: re.Match[str]) -> str:

@@ -1,6 +1,6 @@
 """Intervals of the quantities that the claims compare.
 
-The quantities are means over seeds and tasks, shares of trainings, regression
+The quantities are means over seeds and tasks, shares of runs, regression
 coefficients, and values with bootstrap draws.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 LEVEL = 0.90
-"""Level of every interval in this package, as in the focal paper's figures."""
+"""Default level of the intervals, as in the focal paper's figures."""
 POWER = 0.80
 """The power with which a study should detect the planned effect."""
 LARGEST_N = 1000
@@ -28,7 +28,8 @@ A comparison that needs more cannot be decided by adding seeds.
 CORRECTED = "widened after Nadeau and Bengio"
 """Words for an interval of values, each of which comes from a fit on the other values.
 
-Their variance is multiplied by 1 + n / (n - 1), as in Nadeau and Bengio (2003).
+The variance of the n values is multiplied by 1 + n / (n - 1), as in Nadeau and Bengio
+(2003).
 """
 FOLDS_SHARED = "for folds that share training data"
 SEEDS_SHARED = "for choices that share seeds"
@@ -43,10 +44,10 @@ class Estimate:
 
     Attributes:
         value: The estimate.
-        n: The number of values behind it.
-        sd: Their standard deviation.
-        low: The lower end of its interval, if it has one.
-        high: The upper end.
+        n: The number of values behind the estimate.
+        sd: The standard deviation of these values.
+        low: The lower end of the interval, if there is one.
+        high: The upper end of the interval, if there is one.
     """
 
     value: float
@@ -76,7 +77,7 @@ class Quantity(ABC):
     def power(
         self, distances: Sequence[float], level: float, n: int | None = None
     ) -> float:
-        """Power: the probability that the interval of n values excludes its bounds.
+        """Power: the probability that the interval of n values excludes the bounds.
 
         Args:
             distances: The distance of the true value from each bound, one or two.
@@ -135,14 +136,14 @@ class Task:
     """Values of one task, one per seed.
 
     Attributes:
-        name: Its name.
-        values: Its values.
-        own: Whether it is one of the paper's tasks. Other tasks are shown but not
+        name: The name of the task.
+        values: The values.
+        own: Whether the task is one of the paper's. Other tasks are shown but not
             pooled.
         seeds: The seed of each value, if the values belong to seeds.
         shares: The data and network of the task. Tasks with the same data and network
-            have dependent values for equal seeds, because such trainings start from the
-            same weights. "" if the task shares nothing.
+            have dependent values for equal seeds, because such runs start from the same
+            weights. "" if the task shares nothing.
     """
 
     name: str
@@ -166,7 +167,7 @@ class OverTasks(Quantity):
     """The mean over tasks of their means over seeds; all tasks have equal weight.
 
     Tasks that share data, network and seeds (the schedules of one network, say) are
-    dependent. They are averaged within each common seed, and these means are the
+    dependent. Such tasks are averaged within each common seed, and these means are the
     values. Over tasks that share nothing, the interval is for a fixed effect: it
     describes these tasks and says nothing about other tasks. The squared standard error
     of the mean of k tasks is the sum of the tasks' squared standard errors over k²,
@@ -174,8 +175,8 @@ class OverTasks(Quantity):
     """
 
     tasks: tuple[Task, ...]
-    # Step of the grid that the values lie on. Their sd is taken to be at least the sd
-    # of rounding to the grid.
+    # Step of the grid that the values lie on. The values' sd is taken to be at least
+    # the sd of rounding to the grid.
     resolution: float = 0.0
     # Whether each value comes from a fit on the other values. The variance is then
     # corrected as in Nadeau and Bengio (2003).
@@ -321,7 +322,7 @@ def _fixed_effect(sds: Sequence[float], counts: Sequence[int]) -> tuple[float, f
 class Share(Quantity):
     """The share of hits among n independent trials.
 
-    Its interval is Clopper and Pearson's exact interval.
+    The interval is Clopper and Pearson's exact interval.
     """
 
     hits: int
@@ -463,10 +464,10 @@ Even a study of two values detects an effect of this size almost surely.
 def _smallest_detectable(power_at: Callable[[float], float]) -> float | None:
     """Smallest distance whose power is at least `POWER`, to four digits.
 
-    Values without any spread detect the smallest distance that is tried, 1e-9.
+    If the values have no spread, it is the smallest distance that is tried, 1e-9.
 
     Args:
-        power_at: Returns the power at a distance; it increases with the distance.
+        power_at: Function that returns the power at a distance, and increases with it.
 
     Returns:
         The distance; None if it exceeds 1e6.

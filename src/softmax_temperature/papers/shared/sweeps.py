@@ -71,12 +71,12 @@ WORST = Choice(worst=True)
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenDifference(Declared):
-    """The difference of a metric between two chosen values of a factor, by seed.
+    """The difference in a metric between two chosen values of a factor, by seed.
 
     Attributes:
         over: The swept factor.
-        first: The value at which the metric is the minuend.
-        second: The value at which the metric is subtracted.
+        first: Chooses the value at which the metric is the minuend.
+        second: Chooses the value at which the metric is subtracted.
         chosen_by: The validation metric that chooses the values.
         compared: The runs whose values are candidates, with words for the note.
     """
@@ -102,7 +102,7 @@ class ChosenDifference(Declared):
         return Evidence({"": mean}, {}, chosen)
 
     def differences(self, runs: Runs, compared: pd.DataFrame) -> list[float]:
-        """The difference of each seed; empty if there is nothing to choose."""
+        """The difference for each seed; empty if there is nothing to choose."""
         validation = table_by_seed(runs, compared, self.chosen_by, self.over)
         test = table_by_seed(runs, compared, self.of, self.over)
         if min(test.shape) < 2:
@@ -186,7 +186,7 @@ class Argmax(Declared):
     unit_as: str = "decades"
 
     def _whole(self, runs: Runs) -> Evidence:
-        """The distance of each ordered pair of groups, with a bootstrap of both."""
+        """The distance of each ordered pair of groups, with draws for both groups."""
         (chosen,) = self._sides(runs)
         if chosen[self.groups].nunique() < 2:
             reason = f"fewer than two values of {in_words(self.groups)}"
@@ -243,7 +243,7 @@ class Argmax(Declared):
         }
 
     def without_best(self, runs: Runs) -> dict[str, str]:
-        """The reason why each other group has no best value."""
+        """The groups without a best value, each with the reason."""
         reasons = {
             name: self._why_no_best(table, tried)
             for name, (table, tried) in self._tables(runs).items()
@@ -282,8 +282,8 @@ def argmax_draws(table: pd.DataFrame) -> Values:
     Args:
         table: The metric by seed (rows) and value of the factor (columns).
 
-    Means are drawn from Student's t with the residual sd of both factors, because three
-    seeds are too few to resample.
+    Means are drawn from Student's t, with the sd that remains after removing the
+    effects of seeds and values, because three seeds are too few to resample.
     """
     values = table.to_numpy(float)
     places = np.log10(table.columns.to_numpy(float))
@@ -354,7 +354,7 @@ class Slope(Declared):
 
 
 def line_of_logarithms(x: pd.Series[float], y: pd.Series[float]) -> tuple[float, float]:
-    """The slope of logarithms, and the largest factor by which points miss the line."""
+    """The slope of log y on log x, and the largest factor by which points miss it."""
     across = np.log(x.to_numpy(float))
     up = np.log(y.to_numpy(float))
     line = np.polyfit(across, up, 1)
@@ -405,7 +405,7 @@ class SlopeOfSpread(Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class Correlation(Declared):
-    """Pearson's r of two metrics of the runs, jackknifed over groups.
+    """Pearson's r between two metrics of the runs, jackknifed over groups.
 
     Attributes:
         of: The first metric.

@@ -1,7 +1,7 @@
 """The tables of a paper, made from runs, stored in files, and laid out for readers.
 
-A `Made` table has a function that makes it. A `Comparison` declares the runs, the
-metrics, and the printed table to compare with. Its columns are, in order: the names of
+A `Made` table is made by a function. A `Comparison` declares the runs, the metrics, and
+the printed table to compare with. A comparison's columns are, in order: the names of
 a value, with our experiment first; `published`, and possibly its `_sd` and `_diverged`;
 `ours`, `ours_sd` and counts of seeds; the difference and remarks; `status` and `cells`.
 Booleans are never missing.
@@ -44,8 +44,8 @@ class Table(ABC):
     """A table of a paper.
 
     Attributes:
-        name: The name of its file.
-        lay_out: Makes the texts for a reader from the file's content.
+        name: The name of the table's file.
+        lay_out: Function that makes the texts for a reader from the file's content.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Made(Table):
     def make(self, runs: Any) -> pd.DataFrame:
         """The function's table, and a row for each experiment with missing data.
 
-        It has a column `status` only if there is such a row.
+        The result has a column `status` only if there is such a row.
         """
         table = self.by(runs)
         if self.of is None:
@@ -102,7 +102,7 @@ class Number:
     """A metric in a table.
 
     Attributes:
-        metric: Its name in the table.
+        metric: The name of the metric in the table.
         of: The metric of each run.
         about: Further columns that identify it, such as the other data set.
         error: The standard error of a single seed's value, if known.
@@ -125,11 +125,11 @@ class Comparison(Table):
             network and others. The metric comes last.
         columns: The columns after the keys, as in `beside_printed`.
         printed: The printed values: all keys except the first, and `published`.
-        profiles: From the data set and network of a printed value, the profiles that
-            declare it, best first.
-        named: Renames data sets and networks to the paper's names.
+        profiles: Function that returns the profiles that declare a printed value, best
+            first, from its data set and network.
+        named: Function that renames data sets and networks to the paper's names.
         all_of: Boolean columns, true in the table if they are true for all seeds.
-        finish: Adds remarks to the finished table.
+        finish: Function that adds remarks to the finished table.
         printed_runs: The number of runs behind each printed value, if known.
         printed_only: Whether to leave out values that the paper does not print.
     """
@@ -179,7 +179,7 @@ def places_without_data(
     of: Where,
     named: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
 ) -> list[tuple[str, str]]:
-    """Data set and network of experiments that were not run, by the table's names.
+    """Data set and network of experiments without data, under the table's names.
 
     Args:
         runs: The runs of a study, with the table of experiments with missing data.
@@ -269,7 +269,7 @@ def beside_printed(
 ) -> pd.DataFrame:
     """Join our means over seeds with the printed values.
 
-    Printed values that were not run here come last.
+    Printed values without a run here come last.
 
     Args:
         rows: The keys; ours and ours_sd, over finished seeds; seeds, runs,
@@ -279,8 +279,8 @@ def beside_printed(
             published_sd.
         keys: The columns that name a value.
         columns: The following columns of the result.
-        profiles: From the second and third key of a printed value, the profiles that
-            declare it, best first.
+        profiles: Function that returns the profiles that declare a printed value, best
+            first, from its second and third key.
         studies: The studies of the rows.
         printed_runs: The number of runs behind each printed value. None leaves the
             printed value's error out of the difference.
@@ -320,7 +320,7 @@ def studies_of(runs: Runs) -> set[str]:
 
 
 def not_run(profiles: Sequence[str], studies: Collection[str]) -> str:
-    """The status of a printed value that was not run.
+    """The status of a printed value without a run.
 
     The status names a profile that computes the value, unless that profile is running.
     """
@@ -343,7 +343,7 @@ def _statuses(rows: pd.DataFrame) -> list[str]:
 
 
 def _errors(rows: pd.DataFrame, printed_runs: int | None) -> pd.Series[float]:
-    """The standard error of ours minus the printed value; missing if it is 0."""
+    """The standard error of our value minus the printed one; missing if it is 0."""
     error: pd.Series[float] = rows["ours_sd"] / rows["seeds"] ** 0.5
     if printed_runs:
         ours = rows["ours_sd"] ** 2 / rows["seeds"]
@@ -360,7 +360,7 @@ def mean_and_sd(name: str, column: str | None = None) -> dict[str, tuple[str, st
 
 
 def lost_seeds(diverged: int, stuck: int, runs: int) -> str:
-    """The lost seeds, as "1 of 3 diverged, 1 of 3 stuck".
+    """The lost seeds, such as "1 of 3 diverged, 1 of 3 stuck".
 
     If all were lost in the same way, the text is only the word; it is empty if none was
     lost.

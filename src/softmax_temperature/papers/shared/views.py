@@ -85,7 +85,7 @@ def require_studies(params: Params, *, results: Path = RESULTS) -> None:
 
 
 def _require_known(params: Params, results: Path) -> None:
-    """Raise an `InputError` if a study other than the profile has no results."""
+    """Raise an `InputError` if a study other than the profile's own has no results."""
     section = params.notebooks
     known = sorted({path.parts[-3] for path in results.glob(f"*/*/{CLAIMS}")})
     for key, study in (("study", section.study), ("beside", section.beside)):

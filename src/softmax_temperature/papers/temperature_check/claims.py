@@ -51,9 +51,9 @@ from softmax_temperature.papers.temperature_check.study import (
 STRONG = 0.02
 """Two points of accuracy."""
 NEGLIGIBLE = 0.01
-"""A difference of accuracy below one point is none."""
+"""A difference in accuracy below one point counts as none."""
 MARGIN = 0.1
-"""The margin of a slope: predictions are limits, and measurements are finite."""
+"""The margin for a slope: predictions hold in a limit that no measurement reaches."""
 
 _CHOSEN = (
     "chosen on the validation data of the other seeds among those whose learning rate "
@@ -79,7 +79,7 @@ _LOOKS_AT_SWEEPS = {_STUDY: 3}
 
 
 def _accuracy(first: Choice, second: Choice, among: Where) -> ChosenDifference:
-    """The difference of accuracy between two chosen inverse temperatures."""
+    """The difference in accuracy between two chosen inverse temperatures."""
     return ChosenDifference(
         of=ACCURACY,
         over="inverse_temperature",
@@ -130,8 +130,9 @@ GAIN_BELOW_1 = _accuracy(Choice(among=BELOW_1), Choice(among=FROM_1), TEMPERATUR
 
 
 def _best_temperatures(runs: Runs, _: pd.DataFrame) -> str:
-    """Note: the best inverse temperature of each architecture on test data, or the
-    reason why it has none.
+    """A note on each architecture's best inverse temperature on test data.
+
+    If an architecture has none, the note gives the reason.
     """
     best = PLACE_OF_THE_BEST.best_values(runs)
     others = PLACE_OF_THE_BEST.without_best(runs)

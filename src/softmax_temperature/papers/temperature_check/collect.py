@@ -60,7 +60,7 @@ MEASURED_COLUMNS = {
 """The columns of the measured tables, see `study.MEASURED_TABLES`."""
 EVENTS = (UNIT, TENTH, WHOLE, FIT, LEARNED)
 DYNAMICS = {"network": "real", "linearised": "linearised"}
-"""The model that follows the gradient: its name in the factors, and in the cells."""
+"""The models that follow the gradient: name in the factors, and name in the cells."""
 _FACTS_OF_FLOW = (
     "smooth",
     "parameters",
@@ -154,7 +154,7 @@ def has_batch_norm(network: Network) -> bool:
 
 
 def _sweep_factors(params: Params, name: str) -> dict[str, Any]:
-    """The factors that the trainings of a sweep share."""
+    """The factors that the runs of a sweep share."""
     sweep = params.temperature_check.sweeps[name]
     recipe = params.temperature_check.recipe_of(name)
     return {
@@ -260,7 +260,7 @@ def read_run(
 def _values(
     run: DeclaredRun, artifact: Artifact, record: Any, heuristic: RidgeHeuristic
 ) -> list[dict[str, Any]]:
-    """The values of a training: its history, and metrics of its last logits."""
+    """The values of a training run: its history, and metrics of its last logits."""
     by_place: dict[tuple[str, int, bool], dict[str, Any]] = {}
 
     def add(split: str, epoch: int, *, scaled: bool = False, **metrics: Any) -> None:
@@ -292,7 +292,7 @@ def _values(
 def _evaluation(
     artifact: Artifact, inverse_temperature: float
 ) -> Iterator[dict[str, Any]]:
-    """Scores of a training's held-out logits, before and after scaling."""
+    """Scores of a run's held-out logits, before and after scaling."""
     stored = read_logits(artifact, LOGITS)
     validation_logits, validation_labels = stored["validation"].for_fitting()
     test_logits, test_labels = stored["test"].for_evaluation()
@@ -368,5 +368,5 @@ def _flow(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
 
 
 def _of_value(courses: list[dict[str, Any]], name: str, value: Any) -> dict[str, Any]:
-    """The course of a cell that has a given value."""
+    """The course that has a given value, among the courses in a cell."""
     return next(course for course in courses if course[name] == value)

@@ -26,8 +26,7 @@ from softmax_temperature.papers.temperature_check.study import (
 )
 
 LINE = 1.5
-"""The largest factor by which a point of a power law may miss its line.
-"""
+"""The largest factor by which a point of a power law may miss its line."""
 COLUMNS = (
     "network",
     "smooth",
@@ -123,9 +122,9 @@ def early_slopes(
     """Predicted and fitted slopes, for each network with at least two points.
 
     Returns:
-        The columns `COLUMNS`. slope is the mean over n seeds of the slopes of
-        logarithms, with its 90 % interval by Student's t (empty for one seed); misfit
-        is the largest factor by which a point misses its seed's line.
+        The columns `COLUMNS`. slope is the mean over n seeds of the slopes of lines
+        through logarithms, with its 90 % interval by Student's t (empty for one seed);
+        misfit is the largest factor by which a point misses its seed's line.
     """
     rows = []
     for prediction in predictions:

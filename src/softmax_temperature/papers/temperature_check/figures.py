@@ -1,7 +1,7 @@
 """Figures of the sweeps of the inverse temperature and of the norm of the logits.
 
-Each function takes the runs and returns a figure, or None if there are no trainings for
-it. `flow_figures` has the figures of early learning.
+Each function takes the runs and returns a figure, or None if it has no runs to show.
+`flow_figures` has the figures of early learning.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ its interval for two seeds has almost no bound.
 def accuracy(runs: Runs) -> Figure | None:
     """Draw test accuracy at the best learning rates.
 
-    A cross is a diverged seed; the triangle is the best inverse temperature on
-    validation data. The legend shows only marks that occur.
+    Crosses mark inverse temperatures at which a seed diverged; the triangle marks the
+    one with the best mean on validation data. The legend shows only marks that occur.
     """
     shared = numbers(runs, SAME_START)
     own = numbers(runs, CHOSEN_RATE & OWN_START)
@@ -105,7 +105,7 @@ def accuracy(runs: Runs) -> Figure | None:
 
 
 def _accuracies(axes: Axes, rows: pd.DataFrame, colour: Any) -> None:
-    """The accuracies of the trainings that finished."""
+    """Draw the accuracies of the runs that finished."""
     if rows.empty:
         return
     finished = _finished(rows)
@@ -129,7 +129,7 @@ def _mark_at_edge(
 
 
 def _same_span(panels: Sequence[Axes], limits: Sequence[tuple[float, float]]) -> None:
-    """Make all panels span the same number of points, one of the given numbers."""
+    """Make all panels span the same number of points, enough for the widest limits."""
     widest = max((high - low for low, high in limits), default=0)
     span = min(PERCENT, 1.15 * widest)
     for axes, (low, high) in zip(panels, limits, strict=True):
@@ -163,7 +163,7 @@ def learning_rates(runs: Runs) -> Figure | None:
         ),
     ]
     if any(axes.patches for axes, _ in panels):
-        entries.append(Patch(color="0.8", label="div: every training diverged"))
+        entries.append(Patch(color="0.8", label="div: every run diverged"))
     figures.legend_below(figure, entries, columns=2)
     figures.headline(
         figure, "validation accuracy (%), mean over seeds; white: not trained"
@@ -172,7 +172,7 @@ def learning_rates(runs: Runs) -> Figure | None:
 
 
 def _heatmap(axes: Axes, rows: pd.DataFrame) -> None:
-    """The means of a sweep in percent; "div" where every training diverged."""
+    """Draw a sweep's means in percent, and "div" where every run diverged."""
     cells = rows.groupby(["learning_rate", "inverse_temperature"])
     means = PERCENT * cells["validation_accuracy"].mean().unstack()
     # seaborn labels the axes with these names.
@@ -312,7 +312,7 @@ def _spreads(rows: pd.DataFrame) -> pd.DataFrame:
 def logit_norms(runs: Runs) -> Figure | None:
     """Draw test accuracy against the norm of the initial tempered logits.
 
-    The grey band is the range over inverse temperatures in the same network.
+    The grey band is the range of the same network's means over inverse temperatures.
     """
     sweeps = by_sweep(numbers(runs, NORMS))
     judged = numbers(runs, CHOSEN_RATE & OWN_START)
@@ -360,8 +360,8 @@ def _accuracies_of_norms(axes: Axes, rows: pd.DataFrame) -> None:
         color=HUES[0],
         markersize=3.5,
     )
-    # Use a linear scale below the smallest positive norm, because a pair's logits start
-    # at 0.
+    # Use a linear scale below the smallest positive norm, because the logits of a pair
+    # may start at 0.
     norms = means["initial_logit_norm"]
     positive = norms[norms > 0]
     smallest = float(positive.min()) if len(positive) else 1.0
@@ -422,7 +422,7 @@ def panels_of(
     legend: Sequence[Any] = (),
     **options: Any,
 ) -> tuple[Figure | None, list[tuple[Axes, pd.DataFrame]]]:
-    """A figure, and its panels with the rows to draw there.
+    """A figure, and its panels with the rows to draw in each.
 
     Args:
         groups: The title and the rows of each panel.
@@ -449,12 +449,12 @@ def panels_of(
 
 
 def sweep_title(name: str, *, between: str = "\n") -> str:
-    """The title of a sweep, a network and a data set, in words for readers.
+    """The title of a sweep, in words for readers.
 
     Args:
         name: The kind of network, a comma and the name of the data set; for gradient
-            flow, the name of the network, a comma and its inverse temperature.
-        between: The text between both parts.
+            flow, only the name of the network.
+        between: The text between the two parts.
     """
     network, comma, data = name.rpartition(", ")
     if not comma:
@@ -472,7 +472,7 @@ def _of_the_same(rows: pd.DataFrame, sweep: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_inverse_temperatures(axes: Axes) -> None:
-    """Make an axis logarithmic, and mark the usual softmax by a dotted line."""
+    """Make the x axis logarithmic, and mark the usual softmax with a dotted line."""
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(PLAIN_NUMBERS)
     axes.axvline(1, color="0.5", linewidth=0.8, linestyle=":")

@@ -99,8 +99,8 @@ def learning_curves(runs: Runs) -> Figure | None:
 def early_logit_norms(runs: Runs) -> Figure | None:
     """Draw rescaled times of events against the norm of the initial tempered logits.
 
-    Lines are predictions from the initial speeds. The slope of the time to half of the
-    loss is above each panel.
+    Lines are predictions from the initial speeds. The title of each panel gives the
+    slopes of the time to half of the loss.
     """
     chosen = runs.select(FROM_A_NORM)
     times = {event: time_to(event).of(runs, chosen) for event in MEASURED}
@@ -168,7 +168,8 @@ def _legend_of_times() -> list[Any]:
 def _shade_limits(axes: Axes, scale: float) -> None:
     """Shade where logits are small or large enough for the theory's limits.
 
-    The axis limits do not change. `scale` converts one image's norm to the norm of all.
+    The axis limits do not change. `scale` converts one image's norm to the norm over
+    all images.
     """
     view = axes.get_xlim()
     for low, high in ((view[0], SMALL * scale), (LARGE * scale, view[1])):
@@ -206,7 +207,7 @@ def kernel_drift(runs: Runs) -> Figure | None:
 def _drifts(
     axes: Axes, runs: Runs, network: str, courses: pd.DataFrame, colour: Any
 ) -> None:
-    """The drifts of one network: measured, and predicted from its initial speed."""
+    """Draw one network's drifts: measured, and predicted from the initial speed."""
     is_smooth = bool(courses["smooth"].iloc[0])
     kinks = "" if is_smooth else " (kinks)"
     slope = theory.slope_text(runs, network, theory.KERNEL_DRIFT).replace("-", "−")

@@ -20,7 +20,7 @@ from softmax_temperature.papers.shared.sweeps import ChosenDifference
 
 SMALLEST = 1.0
 LARGEST = 10.0
-"""Norms must range from below the first of these limits of the theory to above the
+"""Norms must range from at most the first of these limits of the theory to at least the
 second.
 """
 
@@ -29,8 +29,8 @@ second.
 class OfNorm(ChosenDifference):
     """The effect of the logits' norm in each network.
 
-    If a norm has no comparable runs, the part is missing: that norm might be the best
-    or the worst.
+    A norm without comparable runs is listed as a missing part, because it might be the
+    best or the worst.
     """
 
     over: str = "start_value"
@@ -54,7 +54,7 @@ class MinusHalf(ChosenDifference):
     """The effect of the logits' norm minus half of another effect, in each network.
 
     Attributes:
-        effect: The other effect, of the inverse temperature.
+        effect: The other effect, that of the inverse temperature.
     """
 
     effect: ChosenDifference

@@ -1,12 +1,13 @@
 """The runs of the temperature_check paper, and predicates to select them.
 
-A run is a training, or a course of gradient flow. A sweep is a network on a data set,
-trained at several inverse temperatures or from several starts, with several learning
-rates. `learning_rate` is the rescaled learning rate: the optimizer's rate times the
-inverse temperature squared.
+A run is a training run or a course of gradient flow. A sweep is a network on a data
+set, trained at several inverse temperatures or from several starts, with several
+learning rates. `learning_rate` is the rescaled learning rate: the optimizer's rate
+times the inverse temperature squared.
 
-The first seeds of a sweep tune the learning rate. Fresh seeds confirm the rate with the
-best validation accuracy. If a sweep has fresh seeds, only they are judged.
+The first seeds of a sweep tune the learning rate. Fresh seeds may then be trained with
+the rate that has the best validation accuracy. If a sweep has fresh seeds, only they
+are judged.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ SLUG = "temperature_check"
 COURSES = "courses"
 MEASURED_TABLES = (COURSES,)
 """The measured tables, files below `tables/`.
-courses: a row per run of gradient flow from logits of 0, and moment: a time, or an
-    event. time (rescaled), loss (mean, nats), change (of the tempered logits), drift
-    (of the kernel, relative), drift_error, distance (to the linearised logits).
+courses: a row per run of gradient flow from logits of 0 and per moment, which is a time
+    or an event: time (rescaled), loss (mean, nats), change (of the tempered logits),
+    drift (of the kernel, relative), drift_error, distance (to the linearised logits).
 """
 OF_ONE_TASK = (
     "sweep",
@@ -60,15 +61,16 @@ OF_ONE_TASK = (
     "logit_time",
     "drift_rate",
 )
-"""Columns that only trainings have, or only courses of gradient flow."""
+"""Columns that only training runs have, or only courses of gradient flow."""
 _NUMBERS_OF_A_START = ("inverse_temperature", "start_norm", "correlation")
 DATA = ("cifar10", "imagenet", "imagenet64", "imdb")
-"""The paper's data sets; a part of one, as "cifar10-5000", is the paper's too."""
+"""The paper's data sets; a part of one, such as "cifar10-5000", also counts."""
 STILL = 0.02
 """The largest relative drift of a kernel that counts as constant.
 
-A drift of 0.1 changes a slope by half a percent, which is more than seeds differ. The
-bound was 0.2, and was chosen anew after the slopes at 0.2, 0.05 and 0.02 were seen.
+A drift of 0.1 changes a slope by half a percent, which is more than slopes differ
+between seeds. The bound was 0.2 at first, and was chosen again after the slopes at 0.2,
+0.05 and 0.02 had been seen.
 """
 SMALL = 0.35
 LARGE = 20.0
@@ -87,12 +89,12 @@ SET_START = TRAINING & where(start=("norm", "pair"))
 """The initial logits come from a pair of networks with a given norm or correlation."""
 TUNING = TRAINING & where(role="tuning")
 CHOSEN_RATE = where(is_judged=True).called("the chosen learning rate")
-"""The trainings with the learning rate of highest validation accuracy. If the sweep has
-fresh seeds, only those.
+"""The runs with the learning rate of highest validation accuracy. If the sweep has
+fresh seeds, only the runs with these seeds.
 """
 INSIDE = where(rate_is_inside=True).called("a chosen learning rate inside its grid")
-"""If a rate is at the edge of the grid, a better rate outside could explain a gain of
-β.
+"""If a rate is at the edge of its grid, a better rate outside the grid could explain a
+gain that seems due to β.
 """
 ASKED = where(is_asked=True)
 """Runs on the paper's data; all runs in a study that does not have the paper's data."""
@@ -136,9 +138,7 @@ KINKED = where(smooth=False).called("networks with ReLU")
 # ------------------------------------------------------------------------------
 
 GUESSING = "guessing"
-"""Column: the accuracy of guessing, which counts as the accuracy of a diverged
-training.
-"""
+"""Column: the accuracy of guessing, which counts as the accuracy of a diverged run."""
 VALIDATION_ACCURACY = Metric("accuracy", split="validation", lost=GUESSING)
 ACCURACY = Metric("accuracy", lost=GUESSING)
 ACCURACY_OF_FINISHED = Metric("accuracy")
@@ -158,14 +158,15 @@ HEURISTIC = Metric("heuristic_inverse_temperature", split="train")
 features of a network that was trained at 1.
 """
 NORM_AT_START = Factor("initial_logit_norm")
-"""The norm of the tempered logits before the first step. For a training it is the mean
-over validation samples; for gradient flow it is over all images and classes together.
+"""The norm of the tempered logits before the first step. For a training run it is the
+mean over validation samples; for gradient flow it is the norm over all images and
+classes together.
 """
 INVERSE_TEMPERATURE = Factor("inverse_temperature")
 
 
 def time_to(event: str) -> Metric:
-    """The rescaled time of an event of gradient flow, see `early_learning.flows`."""
+    """The rescaled time of an event in gradient flow, see `early_learning.flows`."""
     return Metric(f"time_to_{event}", split="train")
 
 
@@ -202,9 +203,9 @@ def tidied(runs: Runs) -> Runs:
     """Add the columns that are derived from the runs' factors and values.
 
     Returns:
-        The runs. Their new columns are `own` (the paper has the data set), `is_asked`
+        The runs. The new columns are `own` (the paper has the data set), `is_asked`
         (see `ASKED`), `guessing`, `label` (the kind of network), `network_and_data`
-        (the title of a sweep; the network alone where its flow is followed), `arm`,
+        (the title of a sweep; for gradient flow, the network alone), `arm`,
         `start_value` (the norm of the start or the correlation of a pair),
         `starts_in_sweep`, `temperatures_in_sweep`, `is_judged`, `rate_is_inside`,
         `norm_of_an_image` (root mean square) and `kernel_is_still`.
@@ -277,10 +278,10 @@ def _kernel_is_still(runs: Runs) -> pd.Series[bool]:
 
 
 def numbers(runs: Runs, of: Where = ALL) -> pd.DataFrame:
-    """One row per training, with its factors, metrics and cell.
+    """One row per training run, with its factors, metrics and cell.
 
     The columns are the columns of `runs.table`, `validation_accuracy`, `test_accuracy`
-    (the accuracy of guessing for a diverged training), `test_nll`, `test_ece`,
+    (the accuracy of guessing for a diverged run), `test_nll`, `test_ece`,
     `confidence`, `temperature`, `at_bound`, `scaled_nll`, `scaled_ece`,
     `cooled_temperature`, `heuristic` and `cells`.
     """

@@ -62,7 +62,7 @@ def _grouped(rows: pd.DataFrame, *keys: str, **aggregations: Any) -> pd.DataFram
 def accuracies(runs: Runs) -> pd.DataFrame:
     """Accuracy at each inverse temperature, at the rate of best validation accuracy.
 
-    The gain compares with inverse temperature 1 and the same seed.
+    The gain is over inverse temperature 1 with the same seed.
     """
     plain = numbers(runs, CHOSEN_RATE & OWN_START)
     rows = pd.concat([plain, numbers(runs, SAME_START)], ignore_index=True)
@@ -88,7 +88,7 @@ def logit_norms(runs: Runs) -> pd.DataFrame:
 
 
 def confidence(runs: Runs) -> pd.DataFrame:
-    """Post-hoc scaling of each judged training that finished.
+    """The effect of post-hoc scaling on the judged runs that finished.
 
     `temperature` is the geometric mean over the fits that are not at a bound.
     """
@@ -116,7 +116,7 @@ def learning_rates(runs: Runs) -> pd.DataFrame:
 
 
 def three_temperatures(runs: Runs) -> pd.DataFrame:
-    """Three inverse temperatures of one network, and a fourth from the heuristic.
+    """Three inverse temperatures for each network, and a fourth from the heuristic.
 
     Returns:
         A row per sweep. training_best has the highest mean accuracy on validation data.
