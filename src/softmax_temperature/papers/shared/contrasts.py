@@ -347,8 +347,9 @@ class Difference(Declared):
         return Evidence({"": self._over_tasks(differences, first)}, {}, behind)
 
     def _sides(self, runs: Runs) -> tuple[pd.DataFrame, ...]:
-        chosen = runs.select(self.among)
-        return self.first.select(chosen), self.second.select(chosen)
+        return tuple(
+            runs.select(self.among, side) for side in (self.first, self.second)
+        )
 
     def _restricted(self, to: Where) -> Self:
         return replace(self, first=self.first & to, split_by=None)
@@ -367,9 +368,8 @@ class Difference(Declared):
         return rows.assign(number=measure.of(runs, distinct)).set_index(keys)
 
     def _why_none(self, runs: Runs) -> str:
-        chosen = runs.select(self.among)
         for side in (self.first, self.second):
-            rows = side.select(chosen)
+            rows = runs.select(self.among, side)
             if rows.empty:
                 return f"no run with {side}, of those for {self.among}"
             if lost_text(rows) and self.of.of(runs, rows).isna().all():
@@ -550,6 +550,8 @@ def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
         InputError: If two runs agree in the keys but differ in another factor, because
             the contrast then does not determine which of them it compares.
     """
+    if not chosen[list(keys)].duplicated().any():
+        return chosen
     factors = training_factors(chosen)
     distinct = chosen.drop_duplicates(list(dict.fromkeys([*keys, *factors])))
     twice = distinct[distinct.duplicated(list(keys), keep=False)]

@@ -126,9 +126,17 @@ class Runs:
     measurements: pd.DataFrame
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
-    def select(self, where: Where) -> pd.DataFrame:
-        """The rows of `table` that a predicate selects."""
-        return where.select(self.table)
+    def select(self, where: Where, *then: Where) -> pd.DataFrame:
+        """The rows of `table` that a predicate selects, and of these the next one, ...
+
+        Claims ask for the same rows again and again, so do not change them in place.
+        """
+        asked = (where, *then)
+        if asked not in self._selected:
+            *before, last = asked
+            rows = self.select(*before) if before else self.table
+            self._selected[asked] = last.select(rows)
+        return self._selected[asked]
 
     def only(self, where: Where) -> Runs:
         """The runs that a predicate selects, with their values and tables."""
@@ -147,12 +155,13 @@ class Runs:
         self, metric: str, *, split: str | None = None, scaled: bool = False
     ) -> pd.DataFrame:
         """One metric over epochs: columns run, split, epoch, value."""
-        rows = self._by_metric.get((metric, scaled))
-        if rows is None:
-            return self.measurements[:0][["run", "split", "epoch", "value"]]
-        if split is not None:
-            rows = rows[rows["split"] == split]
-        return rows[["run", "split", "epoch", "value"]]
+        asked = (metric, split, scaled)
+        if asked not in self._measured:
+            rows = self._by_metric.get((metric, scaled), self.measurements[:0])
+            if split is not None:
+                rows = rows[rows["split"] == split]
+            self._measured[asked] = rows[["run", "split", "epoch", "value"]]
+        return self._measured[asked]
 
     def wide(self, *metrics: str, split: str) -> pd.DataFrame:
         """Several metrics of one split, before scaling: one row per run and epoch."""
@@ -163,6 +172,14 @@ class Runs:
         ]
         table = rows.pivot(index=["run", "epoch"], columns="metric", values="value")
         return table.reindex(columns=list(metrics)).reset_index()
+
+    @cached_property
+    def _selected(self) -> dict[tuple[Where, ...], pd.DataFrame]:
+        return {}
+
+    @cached_property
+    def _measured(self) -> dict[tuple[str, str | None, bool], pd.DataFrame]:
+        return {}
 
     @cached_property
     def _by_metric(self) -> dict[tuple[str, bool], pd.DataFrame]:
