@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
-from scipy import stats
+import scipy  # Imports `scipy.stats`, which takes a second, when first used.
 
 from softmax_temperature.heuristic.pairs import KEYS, LEVEL
 from softmax_temperature.heuristic.ridge import inside_range_of_others
@@ -157,8 +157,8 @@ def _mean_and_interval(values: pd.Series[float]) -> dict[str, float]:
     mean = float(values.mean())
     if len(values) < 2:
         return {"difference": mean}
-    standard_error = float(stats.sem(values))
-    quantile = float(stats.t.ppf((1 + LEVEL) / 2, len(values) - 1))
+    standard_error = float(scipy.stats.sem(values))
+    quantile = float(scipy.stats.t.ppf((1 + LEVEL) / 2, len(values) - 1))
     half_width = quantile * standard_error
     return {"difference": mean, "low": mean - half_width, "high": mean + half_width}
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy  # Imports `scipy.stats`, which takes a second, when first used.
 
 from softmax_temperature.papers.focal import ablation
 from softmax_temperature.papers.focal.curves import (
@@ -306,7 +306,7 @@ def bootstrap_error(metric: Metric) -> Derived:
     """The standard error of a metric: its interval's width divided by 2 × 1.645."""
     low = replace(metric, name=f"{metric.name}_low", complement=False)
     high = replace(metric, name=f"{metric.name}_high", complement=False)
-    width_in_errors = 2 * float(stats.norm.ppf((1 + LEVEL) / 2))
+    width_in_errors = 2 * float(scipy.stats.norm.ppf((1 + LEVEL) / 2))
 
     def compute(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
         width = high.of(runs, chosen) - low.of(runs, chosen)

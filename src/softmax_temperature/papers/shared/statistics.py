@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
+import scipy  # Imports `scipy.stats`, which takes a second, when first used.
 from numpy.typing import NDArray
-from scipy import stats
 
 LEVEL = 0.90
 """Default level of the intervals, as in the focal paper's figures."""
@@ -342,15 +342,17 @@ class Share(Quantity):
         true_share = min(1.0, bound + min(distances))
         hits = np.arange(count + 1)
         clears = [_exact_interval(int(hit), count, level)[0] > bound for hit in hits]
-        return float(stats.binom.pmf(hits, count, true_share)[clears].sum())
+        return float(scipy.stats.binom.pmf(hits, count, true_share)[clears].sum())
 
 
 @lru_cache(maxsize=10_000)
 def _exact_interval(hits: int, n: int, level: float) -> Ends:
     """Clopper and Pearson's interval."""
     tail = (1 - level) / 2
-    low = float(stats.beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
-    high = float(stats.beta.ppf(1 - tail, hits + 1, n - hits)) if hits < n else 1.0
+    low = float(scipy.stats.beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
+    high = (
+        float(scipy.stats.beta.ppf(1 - tail, hits + 1, n - hits)) if hits < n else 1.0
+    )
     return low, high
 
 
@@ -448,9 +450,9 @@ def _power_of_t(
         quantile = _quantile(level, degrees)
         shift = distance / error
         if math.isinf(degrees):
-            missed += float(stats.norm.cdf(quantile - shift))
+            missed += float(scipy.stats.norm.cdf(quantile - shift))
         elif shift < FAR * quantile:
-            missed += float(stats.nct.cdf(quantile, degrees, shift))
+            missed += float(scipy.stats.nct.cdf(quantile, degrees, shift))
     return max(0.0, 1 - missed)
 
 
@@ -493,5 +495,5 @@ def _smallest_detectable(power_at: Callable[[float], float]) -> float | None:
 @lru_cache(maxsize=10_000)
 def _quantile(level: float, degrees: float) -> float:
     if math.isinf(degrees):
-        return float(stats.norm.ppf((1 + level) / 2))
-    return float(stats.t.ppf((1 + level) / 2, degrees))
+        return float(scipy.stats.norm.ppf((1 + level) / 2))
+    return float(scipy.stats.t.ppf((1 + level) / 2, degrees))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy  # Imports `scipy.stats`, which takes a second, when first used.
 
 from softmax_temperature.papers.shared.contrasts import (
     OWN,
@@ -396,7 +396,7 @@ class SlopeOfSpread(Declared):
             reason = f"too few spreads over seeds among the runs with {self.compared}"
             return Evidence({}, {"": reason}, chosen)
         across = np.log10(spreads.index.to_numpy(float))
-        line = stats.linregress(across, np.log(spreads.to_numpy(float)))
+        line = scipy.stats.linregress(across, np.log(spreads.to_numpy(float)))
         degrees = len(spreads) - 2
         seeds = chosen[SEED].nunique()
         part = Fitted(float(line.slope), float(line.stderr), degrees, seeds)

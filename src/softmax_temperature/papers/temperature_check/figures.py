@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy  # Imports `scipy.stats`, which takes a second, when first used.
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
-from scipy import stats
 
 from softmax_temperature.papers.shared import figures
 from softmax_temperature.papers.shared.display import dataset_label, network_label
@@ -303,8 +303,8 @@ def _spreads(rows: pd.DataFrame) -> pd.DataFrame:
     table = accuracies.agg(["std", "size"]).dropna()
     sd = PERCENT * table["std"].astype(float)
     degrees = table["size"].astype(float) - 1
-    low = sd * np.sqrt(degrees / stats.chi2.ppf((1 + LEVEL) / 2, degrees))
-    high = sd * np.sqrt(degrees / stats.chi2.ppf((1 - LEVEL) / 2, degrees))
+    low = sd * np.sqrt(degrees / scipy.stats.chi2.ppf((1 + LEVEL) / 2, degrees))
+    high = sd * np.sqrt(degrees / scipy.stats.chi2.ppf((1 - LEVEL) / 2, degrees))
     return pd.DataFrame({"sd": sd, "below": sd - low, "above": high - sd})
 
 
