@@ -321,6 +321,8 @@ class Difference(Declared):
         for name in self._shared(pairs):
             first = pairs[f"{name} of first"]
             second = pairs[f"{name} of second"]
+            if first.equals(second):
+                continue
             differ = (first != second) & ~(first.isna() & second.isna())
             if differ.any():
                 pair = pairs[differ].iloc[0]
