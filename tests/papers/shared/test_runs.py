@@ -66,6 +66,24 @@ def test_values_of_one_split_before_scaling_become_columns() -> None:
     assert runs.measured("brier").empty
 
 
+def test_a_selection_that_is_changed_changes_neither_the_runs_nor_the_next_one() -> (
+    None
+):
+    runs = runs_of(ROWS)
+    everything = where()
+    selected = runs.select(everything)
+    selected["gamma"] = 5.0
+    selected.loc[0, "seed"] = 7
+    assert runs.select(everything)["gamma"].tolist() == [3.0, 3.0]
+    assert runs.select(everything)["seed"].tolist() == [0, 1]
+    metric = str(runs.measurements["metric"].iloc[0])
+    measured = runs.measured(metric)
+    values = measured["value"].tolist()
+    measured["value"] = -1.0
+    assert runs.measured(metric)["value"].tolist() == values
+    assert runs.table["seed"].tolist() == [0, 1]
+
+
 def test_a_part_of_the_runs_has_its_values_and_tables_alone() -> None:
     tables = {"bins": pd.DataFrame({"run": [0, 1]}), "cost": pd.DataFrame({"s": [1]})}
     whole = Runs(runs_of(ROWS).table, runs_of(ROWS).measurements, tables)

@@ -127,16 +127,16 @@ class Runs:
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     def select(self, where: Where, *then: Where) -> pd.DataFrame:
-        """The rows of `table` that a predicate selects, and of these the next one, ...
+        """The rows of `table` that match `where` and all further predicates.
 
-        Claims ask for the same rows again and again, so do not change them in place.
+        Claims ask for the same rows again and again, so selections are stored.
         """
         asked = (where, *then)
         if asked not in self._selected:
             *before, last = asked
             rows = self.select(*before) if before else self.table
             self._selected[asked] = last.select(rows)
-        return self._selected[asked]
+        return _own(self._selected[asked])
 
     def only(self, where: Where) -> Runs:
         """The runs that a predicate selects, with their values and tables."""
@@ -161,7 +161,7 @@ class Runs:
             if split is not None:
                 rows = rows[rows["split"] == split]
             self._measured[asked] = rows[["run", "split", "epoch", "value"]]
-        return self._measured[asked]
+        return _own(self._measured[asked])
 
     def wide(self, *metrics: str, split: str) -> pd.DataFrame:
         """Several metrics of one split, before scaling: one row per run and epoch."""
@@ -303,6 +303,11 @@ def _is_count(column: str) -> bool:
     """Whether a column holds whole numbers, judged by its name."""
     counts = ("_images", "_samples", "_pairs")
     return column in {"parameters", SEED} or column.endswith(counts)
+
+
+def _own(stored: pd.DataFrame) -> pd.DataFrame:
+    """A view of `stored` that copies on write, so callers may change it."""
+    return stored.copy(deep=False)
 
 
 def _of_runs(rows: pd.DataFrame, runs: pd.Index[Any]) -> pd.DataFrame:
