@@ -54,20 +54,27 @@ def test_last_digits_are_a_reproduction_and_the_largest_difference_is_named(
     )
 
 
+@pytest.mark.parametrize(
+    ("processor", "instructions"),
+    [("Xeon", "AVX512"), ("EPYC", "AVX2"), ("EPYC", "AVX512 with bfloat16")],
+)
 def test_another_kind_of_processor_is_named_where_numbers_differ(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    processor: str, instructions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for study, instructions in (("mini", "AVX512"), ("other", "AVX2")):
+    committed = {"processor": "EPYC", "instructions": "AVX512"}
+    other = {"processor": processor, "instructions": instructions}
+    for study, kind in (("mini", committed), ("other", other)):
         folder = Path("results") / study
         write_study(folder, verdict="holds" if study == "mini" else "inconclusive")
-        machine = {"accelerator": None, "instructions": instructions}
+        machine = {"accelerator": None, **kind}
         environment = {"cooling": {"machines": [{"machine": machine}]}}
         (folder / "environment.json").write_text(json.dumps(environment))
     sentence, reason, verdict, *_ = str(compare_studies("mini", "other")).splitlines()
     assert sentence == (
-        "Not comparable bit by bit, because they ran on AVX512 and AVX2: 2 of "
-        "4 files are equal byte for byte; 1 verdict differs."
+        "Not comparable bit by bit, because they ran on EPYC (AVX512) and "
+        f"{processor} ({instructions}): 2 of 4 files are equal byte for byte; "
+        "1 verdict differs."
     )
     assert reason.startswith("  Different kinds of processors")
     assert verdict == "  verdict differs: helps: holds and inconclusive"
@@ -129,7 +136,7 @@ def test_pictures_and_minutes_do_not_decide(
     write_study(Path("results/mini"))
     write_study(Path("results/other"))
     Path("results/other/cooling/figure.svg").write_text("<svg></svg>")
-    machine = {"accelerator": None, "instructions": "AVX2"}
+    machine = {"accelerator": None, "processor": "EPYC", "instructions": "AVX2"}
     for study, minutes in (("mini", 1), ("other", 2)):
         environment = {"minutes": minutes, "machines": [{"machine": machine}]}
         path = Path("results") / study / "environment.json"

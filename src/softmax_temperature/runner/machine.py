@@ -32,7 +32,7 @@ def machine() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
         # Processors with the same name can have different instruction sets.
-        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "instructions": _instructions(),
         "cores": cores,
         "memory_gib": round(memory / 2**30),
         "accelerator": torch.cuda.get_device_name() if has_gpu else None,
@@ -46,6 +46,21 @@ def versions(libraries: tuple[str, ...] = LIBRARIES) -> dict[str, str]:
     return {"python": platform.python_version()} | {
         name: version(name) for name in libraries
     }
+
+
+def _instructions() -> str:
+    """The instruction set that torch uses, and whether it has bfloat16 products.
+
+    Precision "auto" depends on bfloat16, which some processors with AVX-512 lack.
+    """
+    instructions = torch.backends.cpu.get_cpu_capability()
+    return f"{instructions} with bfloat16" if _cpu_has_bfloat16() else instructions
+
+
+def _cpu_has_bfloat16() -> bool:
+    capabilities = torch.cpu.get_capabilities()
+    names = ("avx512_bf16", "amx_tile", "sve_bf16")
+    return any(capabilities.get(name) for name in names)
 
 
 def _processor() -> str:
@@ -71,9 +86,7 @@ def resolve_precision(precision: str, device: str) -> str:
     if precision != "auto":
         return precision
     if device == "cpu":
-        instructions = torch.cpu.get_capabilities()
-        names = ("avx512_bf16", "amx_tile", "sve_bf16")
-        is_supported = any(instructions.get(name) for name in names)
+        is_supported = _cpu_has_bfloat16()
     else:
         is_supported = torch.cuda.is_bf16_supported(including_emulation=False)
     return "bfloat16" if is_supported else "float32"

@@ -181,17 +181,23 @@ def _other_processors(first: Files, second: Files) -> tuple[str, str] | None:
 
 
 def _processors(files: Files) -> str:
-    """The accelerators or instruction sets on which the results were computed."""
+    """The accelerators or processors on which the results were computed."""
     content = files.get(_ENVIRONMENT)
     if content is None:
         return ""
     papers = json.loads(content).values()
-    kinds = {
-        entry["machine"]["accelerator"] or entry["machine"]["instructions"]
-        for paper in papers
-        for entry in paper["machines"]
-    }
+    kinds = {_kind(entry["machine"]) for paper in papers for entry in paper["machines"]}
     return ", ".join(sorted(kinds))
+
+
+def _kind(machine: Mapping[str, str | None]) -> str:
+    """What rounds: the accelerator, or the processor and its instruction set.
+
+    Libraries choose their kernels by both, so equal instruction sets do not suffice.
+    """
+    if machine["accelerator"] is not None:
+        return machine["accelerator"]
+    return f"{machine['processor']} ({machine['instructions']})"
 
 
 def _compare_file(
