@@ -217,7 +217,7 @@ class Cooling:
         return in_last_layer / present * excess
 
     def _whole(self, present: float, correction: float) -> float:
-        """The new temperature, measured in front of the buffer."""
+        """The new temperature for the logits in front of the buffer."""
         # The correction is fitted to the current logits instead of the logits in front
         # of the buffer, which keeps the search far from its bounds.
         temperatures = torch.tensor([present, correction], dtype=torch.float64)
@@ -226,7 +226,7 @@ class Cooling:
         return (powers @ temperatures.log()).exp().item()
 
     def _divided(self, whole: float) -> tuple[float, float]:
-        """The temperature split into the last layer's part and the other layers'."""
+        """Split `whole` into the temperatures of the last layer and the other layers."""
         in_last_layer = as_stored(self.model, whole)
         check_positive(in_last_layer, "temperature")
         if whole <= self.max_temperature:
@@ -242,7 +242,7 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def _check_unused(name: str, value: float, mode: str) -> None:
-    """Raise ValueError for a limit that the mode does not use."""
+    """Raise ValueError if the limit `name`, which `mode` does not use, was given."""
     if value != DEFAULT_LIMIT:
         raise ValueError(
             f"{name} is only for mode 'periodic', got {value!r} in mode {mode!r}: omit "

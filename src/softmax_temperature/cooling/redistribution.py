@@ -99,7 +99,7 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
 def _powers_of_functions(
     graph: ScaleGraph, powers: Sequence[float]
 ) -> dict[str, float]:
-    """Power of the input of each function that holds a scale, by the module's path."""
+    """The power of the input of each module that holds a scale, by the module's path."""
     found: dict[str, float] = {}
     for path, group in graph.functions:
         power = powers[group]
@@ -114,7 +114,7 @@ def _powers_of_functions(
 def parameter_scales(
     model: nn.Module, plan: Redistribution, temperature: float
 ) -> dict[nn.Parameter, float]:
-    """Factor that multiplies each parameter as a temperature is spread over layers."""
+    """The factor that multiplies each parameter if `plan` spreads `temperature`."""
     check_positive(temperature, "temperature")
     return {
         model.get_parameter(name): temperature**-power
@@ -137,7 +137,7 @@ def redistribute(model: nn.Module, plan: Redistribution, temperature: float) -> 
 
 
 def _depths(graph: ScaleGraph) -> list[int]:
-    """Number of layers on the longest path to each group.
+    """The number of layers on the longest path to each group.
 
     Groups that lead back to each other form a loop and have the same depth.
     """

@@ -102,8 +102,8 @@ class RidgeHeuristic(BaseModel):
         penalty: The chosen ridge penalty.
         constant: The inverse temperature that loses the least accuracy over all pairs
             of the fit.
-        n_pairs: Pairs in the fit.
-        datasets: Data sets in the fit.
+        n_pairs: Number of pairs in the fit.
+        datasets: Names of the data sets in the fit.
         lost: Accuracy that each rule of `score_rules` lost on left-out data sets: mean,
             90th percentile and maximum, as fractions.
     """
@@ -122,7 +122,7 @@ class RidgeHeuristic(BaseModel):
     lost: dict[str, tuple[float, float, float]] = {}
 
     def predict(self, statistics: Mapping[str, float]) -> RidgeEstimate:
-        """The inverse temperature for one set of embeddings.
+        """Predict the best inverse temperature for one set of embeddings.
 
         Raises:
             ValueError: If a statistic is missing or not finite.
@@ -148,8 +148,8 @@ def fit_ridge(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> RidgeHeuristic:
     If pairs were searched with several initialisations, a pair has weight 1 / (v + mean
     of v over pairs), scaled to mean 1. v, the column `log_variance`, is the variance
     over initialisations of the logarithm of the best inverse temperature. The added
-    mean is a floor for initialisations that agree by chance. Otherwise all pairs have
-    the same weight.
+    mean is a floor for initialisations that agree by chance. If each pair was searched
+    with one initialisation only, all pairs have the same weight.
 
     Args:
         pairs: Pairs as defined in the package's docstring.
@@ -237,7 +237,7 @@ def inside_range_of_others(pairs: pd.DataFrame) -> NDArray[np.bool_]:
 
 
 def _without_dataset_and_backbone(study: Study, backbones: NDArray[Any]) -> Floats:
-    """Predictions from pairs that share neither the data set nor the backbone."""
+    """Predict each pair from the pairs with neither its data set nor its backbone."""
     predictions = np.empty(len(backbones))
     for train, test in leave_one_group_out(study.datasets):
         for row in test:
@@ -251,7 +251,7 @@ def _without_dataset_and_backbone(study: Study, backbones: NDArray[Any]) -> Floa
 def fit_shipped(
     pairs: pd.DataFrame, accuracies: pd.DataFrame, scores: pd.DataFrame
 ) -> RidgeHeuristic:
-    """The heuristic that `suggest` ships, with the accuracy that each rule loses.
+    """Fit the heuristic that `suggest` ships, and record the accuracy each rule loses.
 
     `scores` come from `score_rules`.
     """
@@ -268,7 +268,7 @@ def shipped() -> RidgeHeuristic:
 
 
 def predicted(regression: Regression, values: Floats) -> Floats:
-    """Inverse temperatures for rows of statistics, clamped to the range of the fit."""
+    """Predict from the rows of `values`, after clamping them to the range of the fit."""
     clamped = np.clip(values, regression.low, regression.high)
     return np.clip(np.exp(regression.predict(clamped)), *SEARCHED_RANGE)
 
@@ -283,7 +283,7 @@ class Study:
         weights: Weight of each pair, mean 1; see `fit_ridge`.
         datasets: Data set of each pair.
         grid: The searched inverse temperatures, ascending.
-        accuracies: Accuracy of each pair at each of them, shape (pairs, grid).
+        accuracies: Accuracy of each pair at each value of `grid`, shape (pairs, grid).
     """
 
     statistics: Floats
@@ -295,7 +295,7 @@ class Study:
 
     @classmethod
     def of(cls, pairs: pd.DataFrame, accuracies: pd.DataFrame) -> Study:
-        """The arrays of a study; ValueError if it has fewer than three data sets.
+        """Build the arrays; ValueError if `pairs` has fewer than three data sets.
 
         Arguments are those of `fit_ridge`.
         """
@@ -314,7 +314,7 @@ class Study:
         )
 
     def fitted(self, rows: Rows) -> tuple[Regression, float]:
-        """The regression on the given rows, and its penalty.
+        """Fit the regression to the given `rows`, and return it with its penalty.
 
         The chosen penalty loses the least accuracy when each data set among the rows is
         left out in turn.
@@ -333,7 +333,7 @@ class Study:
         return regression, penalty
 
     def _path(self, rows: Rows, penalties: Sequence[float]) -> list[Regression]:
-        """The regression on the given rows with each penalty."""
+        """Fit the regression to the given `rows`, once with each of `penalties`."""
         return ridge_path(
             self.statistics[rows], self.target[rows], penalties, self.weights[rows]
         )
@@ -350,12 +350,12 @@ class Study:
         return np.array(interpolated)
 
     def lost(self, rows: Rows, inverse_temperatures: Floats) -> Floats:
-        """Each row's best accuracy minus its accuracy at an inverse temperature."""
+        """Each row's best accuracy minus its accuracy at its inverse temperature."""
         best = self.accuracies[rows].max(axis=1)
         return np.asarray(best - self.accuracy(rows, inverse_temperatures))
 
     def best_constant(self, rows: Rows) -> float:
-        """The inverse temperature on the grid with the smallest mean accuracy loss."""
+        """The grid's inverse temperature that loses the least accuracy over `rows`."""
         curves = self.accuracies[rows]
         lost = curves.max(axis=1, keepdims=True) - curves
         return float(self.grid[lost.mean(axis=0).argmin()])
