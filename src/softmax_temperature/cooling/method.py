@@ -226,7 +226,7 @@ class Cooling:
         return (powers @ temperatures.log()).exp().item()
 
     def _divided(self, whole: float) -> tuple[float, float]:
-        """Split `whole` into the temperatures of the last layer and the other layers."""
+        """Split `whole` into the temperatures of the last and of the other layers."""
         in_last_layer = as_stored(self.model, whole)
         check_positive(in_last_layer, "temperature")
         if whole <= self.max_temperature:

@@ -99,7 +99,7 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
 def _powers_of_functions(
     graph: ScaleGraph, powers: Sequence[float]
 ) -> dict[str, float]:
-    """The power of the input of each module that holds a scale, by the module's path."""
+    """The power of the input of each module that holds a scale, by path."""
     found: dict[str, float] = {}
     for path, group in graph.functions:
         power = powers[group]

@@ -83,7 +83,7 @@ class TemperatureGrid:
         return 0.5 / (self.evaluated * self.curves.shape[0])
 
     def _ascending(self) -> tuple[list[float], Tensor]:
-        """The sorted inverse temperatures, and the mean accuracy at each over repeats."""
+        """The sorted inverse temperatures, and the mean accuracy at each of them."""
         temperatures = self.inverse_temperatures
         order = sorted(range(len(temperatures)), key=temperatures.__getitem__)
         mean = self.accuracy.double().mean(dim=0)

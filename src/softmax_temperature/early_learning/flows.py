@@ -215,7 +215,7 @@ def integrate(
 def _event_levels(
     flow: Flow, loss: SoftmaxCrossEntropy, start: Tensor
 ) -> Callable[[State], dict[str, float]]:
-    """Build the function from a state to each event's level, which is 0 at the event."""
+    """Build the function from a state to each event's level, 0 at the event."""
     norm = start.norm().item()
     first_loss = loss.mean(start)
 

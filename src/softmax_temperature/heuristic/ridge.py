@@ -268,7 +268,7 @@ def shipped() -> RidgeHeuristic:
 
 
 def predicted(regression: Regression, values: Floats) -> Floats:
-    """Predict from the rows of `values`, after clamping them to the range of the fit."""
+    """Predict from the rows of `values`, clamped to the range of the fit."""
     clamped = np.clip(values, regression.low, regression.high)
     return np.clip(np.exp(regression.predict(clamped)), *SEARCHED_RANGE)
 

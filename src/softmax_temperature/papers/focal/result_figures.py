@@ -80,7 +80,7 @@ _TRANSLATION_TITLES = {
 def _evaluation(
     runs: Runs, chosen: pd.DataFrame, *metrics: str, scaled: bool
 ) -> pd.DataFrame:
-    """The evaluation of some runs at the selected epoch, one column per metric."""
+    """The evaluation of the runs `chosen` at the selected epoch, one column per metric."""
     values = {
         name: at_selected_epoch(Metric(name, scaled=scaled)).of(runs, chosen)
         for name in metrics
@@ -147,9 +147,9 @@ def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
 def calibration_summary(runs: Runs, written: Written) -> Figure | None:
     """Draw a figure of ours: ECE by loss before and after scaling, with temperatures.
 
-    There is one panel per experiment; all share one scale. Runs that guess are left out
-    of the means, because the ECE of guessing is near 0; their row says so. Returns None
-    if there are no experiments.
+    There is one panel per experiment, and all panels share one scale. Runs that guess
+    are left out of the means, because the ECE of guessing is near 0; their row says so.
+    Returns None if there are no experiments.
     """
     experiments = shown_experiments(runs)
     if not experiments:
@@ -205,7 +205,7 @@ def _evaluations(runs: Runs) -> pd.DataFrame:
 
 
 def _printed_errors(written: Written) -> dict[Any, dict[Any, float]]:
-    """The printed ECE by experiment, and by metric and loss."""
+    """The printed ECE of each loss, by experiment and metric."""
     rows = pd.concat([written["table_1"], written["table_f3"]])
     rows = rows.dropna(subset=["task", "published"])
     rows = rows.drop_duplicates(["task", "method", "metric"])
@@ -221,7 +221,7 @@ def _before_and_after(
     printed: Mapping[Any, float],
     arms: Sequence[str],
 ) -> None:
-    """Draw a point per loss before and after scaling, with its noise floor."""
+    """Draw each loss's points before and after scaling, with their noise floors."""
     for scaled, metric, shift, fill in (
         (False, "ece", -0.17, {}),
         (True, "ece_after_scaling", 0.17, _WHITE),
@@ -343,7 +343,7 @@ def figure_h1(runs: Runs, pixels: Path, experiment: str) -> Figure | None:
 def _predicted(
     axes: Axes, line: int, arm: str, before: pd.Series[Any], after: pd.Series[Any]
 ) -> None:
-    """Write a loss's prediction below an image; mistakes are red."""
+    """Write the prediction of the loss `arm` below an image, in red if it is wrong."""
     confidence = f"{before['confidence']:.2f} → {after['confidence']:.2f}"
     is_right = before["predicted"] == before["label"]
     axes.annotate(
@@ -416,7 +416,7 @@ def _areas(axes: Axes, areas: Any) -> None:
         handlelength=0.7,
         labelspacing=0.15,
         borderpad=0.1,
-        # Curves may pass behind the legend.
+        # Draw a frame, because curves may pass behind the legend.
         frameon=True,
         framealpha=0.8,
         edgecolor="none",
@@ -470,7 +470,7 @@ def figure_k1(runs: Runs) -> Figure | None:
 
 
 def _bar(axes: Axes, x: float, runs: pd.DataFrame, metric: str, **look: Any) -> None:
-    """Draw the mean over runs as a bar, with its interval, noise floor and seeds."""
+    """Draw the mean over `runs` as a bar, with its interval, noise floor and seeds."""
     values = PERCENT * runs[[metric, f"{metric}_low", f"{metric}_high"]]
     mean, low, high = values.mean()
     axes.bar(x, mean, 0.38, **look)
@@ -497,7 +497,7 @@ def _bar(axes: Axes, x: float, runs: pd.DataFrame, metric: str, **look: Any) -> 
 
 
 def _by_metric(rows: pd.DataFrame, order: Sequence[str]) -> dict[Any, pd.DataFrame]:
-    """The rows of each metric, indexed by method, in the order of methods."""
+    """The rows of each metric, indexed by method, with the methods in the given order."""
     tables = {}
     for metric, group in rows.groupby("metric"):
         table = group.set_index("method")
@@ -508,7 +508,7 @@ def _by_metric(rows: pd.DataFrame, order: Sequence[str]) -> dict[Any, pd.DataFra
 def _dots(
     axes: Axes, table: pd.DataFrame, shift: float, *, fmt: str = "o", **look: Any
 ) -> None:
-    """Draw a point per method with its sd over seeds, one below the other.
+    """Draw one point per method with its sd over seeds, in one row per method.
 
     A cross marks a printed value.
     """
