@@ -356,7 +356,7 @@ def _segmentation(metric: str) -> Difference:
 
 
 def _cost(runs: Runs) -> Measurement:
-    """The time of a Cooling step over the time of an epoch, with one part per device."""
+    """The time of a Cooling step over the time of an epoch: one part per device."""
     cost = runs.tables["cost"]
     if cost.empty:
         return not_tested(

@@ -68,7 +68,7 @@ _COLUMNS = [
 
 
 def table(runs: Runs) -> pd.DataFrame:
-    """Changed runs minus the main recipe, as means over the seeds that finished both."""
+    """Changed runs minus the main recipe, as means over seeds that finished both."""
     variants = runs.select(VARIANTS)
     variants = variants.assign(task=variants["variant_of"])
     main = runs.select(MAIN)

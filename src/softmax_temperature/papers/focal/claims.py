@@ -220,7 +220,7 @@ def _least_ratio(first: Where, second: Where, of: Metric) -> LeastRatio:
 def _in_the_end(
     first: Where, second: Where, of: Metric, among: Where = MAIN
 ) -> BesideSelected:
-    """The difference in `of` after the last epoch, and in a note at the selected one."""
+    """The difference in `of` after the last epoch; a note has the selected one's."""
     difference = _difference(first, second, of, among)
     return BesideSelected(difference=difference, selected=at_selected_epoch(of))
 

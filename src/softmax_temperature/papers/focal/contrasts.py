@@ -38,7 +38,7 @@ from softmax_temperature.papers.shared.statistics import Estimate, OverTasks, Ta
 
 @dataclass(frozen=True)
 class Evaluated(Contrast):
-    """A contrast of metrics that stage `evaluate` computes, so it names that stage's cells."""
+    """A contrast of evaluation metrics, whose source is the evaluation's cells."""
 
     contrast: Contrast
 
@@ -83,7 +83,7 @@ class BesideSelected(Contrast):
 
 @dataclass(frozen=True)
 class BesideScaled(Contrast):
-    """A contrast before temperature scaling, with the numbers after it in the qualifier.
+    """A contrast before temperature scaling; its qualifier gives the numbers after it.
 
     Attributes:
         contrast: The contrast that is judged.
@@ -180,7 +180,7 @@ class OnOutliers(Contrast):
     scaled: bool = False
 
     def measure(self, runs: Runs) -> Measurement:
-        """Measure the mean over the paper's sets, and the difference on each other set."""
+        """Measure the mean over the paper's sets, and each other set as a task."""
         sets = outlier_sets(runs)
         if not sets:
             return not_tested(

@@ -78,7 +78,7 @@ def _at_epochs(
 def stopping_epochs(
     runs: Runs, chosen: pd.DataFrame, criterion: str, *, near: float = NEAR_BEST
 ) -> pd.Series[float]:
-    """The epoch that `criterion`, computed on validation data, chooses for each finished run.
+    """The epoch that `criterion` chooses on validation data for each finished run.
 
     An epoch qualifies only if its validation accuracy is at most `near` below the best.
     """
@@ -123,7 +123,7 @@ def overfitted_count(runs: Runs, chosen: pd.DataFrame) -> str:
 def _best_and_last(
     runs: Runs, chosen: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Each finished run's test NLLs at the epoch of lowest NLL, and at the last epoch."""
+    """Each finished run's test NLLs at the epoch of lowest NLL, and at the last."""
     sides = ["nll", "nll_right", "nll_wrong"]
     rows = runs.wide(*sides, split="test")
     rows = rows[rows["run"].isin(chosen.index[~is_lost(chosen)])].dropna(subset="nll")

@@ -164,7 +164,7 @@ def figure_1(runs: Runs) -> Figure | None:
 
 
 def _nll_and_entropy(axes: Axes, rows: pd.DataFrame, text: str) -> None:
-    """Draw the NLL as a solid line and the entropy as a dashed line, by kind of sample."""
+    """Draw the NLL as solid and the entropy as dashed lines, by kind of sample."""
     for kind, suffix, colour in _SIDES:
         nll = f"nll{suffix}"
         entropy = f"entropy{suffix}"

@@ -80,7 +80,7 @@ _TRANSLATION_TITLES = {
 def _evaluation(
     runs: Runs, chosen: pd.DataFrame, *metrics: str, scaled: bool
 ) -> pd.DataFrame:
-    """The evaluation of the runs `chosen` at the selected epoch, one column per metric."""
+    """The evaluation of runs `chosen` at the selected epoch, one column per metric."""
     values = {
         name: at_selected_epoch(Metric(name, scaled=scaled)).of(runs, chosen)
         for name in metrics
@@ -497,7 +497,7 @@ def _bar(axes: Axes, x: float, runs: pd.DataFrame, metric: str, **look: Any) -> 
 
 
 def _by_metric(rows: pd.DataFrame, order: Sequence[str]) -> dict[Any, pd.DataFrame]:
-    """The rows of each metric, indexed by method, with the methods in the given order."""
+    """The rows of each metric, indexed by method, with the methods in `order`."""
     tables = {}
     for metric, group in rows.groupby("metric"):
         table = group.set_index("method")

@@ -148,7 +148,7 @@ SHOWN_ORDER = ("CE", "Brier", "MMCE", "LS-0.05", "LS-0.1", *FOCAL_LOSSES)
 
 
 def in_shown_order(labels: Iterable[str]) -> list[str]:
-    """Sort labels of losses in the order of the figures; unknown labels come last, unsorted."""
+    """Sort `labels` of losses in the order of the figures; other labels come last."""
     places = {label: place for place, label in enumerate(SHOWN_ORDER)}
     return sorted(labels, key=lambda label: places.get(label, len(places)))
 

@@ -188,7 +188,7 @@ class LossTable(Table):
 
 
 def _missing(runs: Runs, printed: pd.DataFrame) -> list[tuple[str, str]]:
-    """The data set and network of experiments whose data or printed outlier sets are missing."""
+    """Data set and network of experiments that lack data or printed outlier sets."""
     places = places_without_data(runs, MAIN, _named_missing)
     known = set(printed[["dataset", "network"]].itertuples(index=False, name=None))
     return [place for place in places if _VERSUS not in place[0] or place in known]
@@ -209,7 +209,7 @@ def _named_missing(rows: pd.DataFrame) -> pd.DataFrame:
 def in_order(
     rows: pd.DataFrame, keys: Sequence[str], orders: Mapping[str, Sequence[str]]
 ) -> pd.DataFrame:
-    """Sort `rows` by `keys`, each key in the order in `orders` or that of its appearance."""
+    """Sort `rows` by `keys`, each in its order in `orders` or in that of appearance."""
     ranks = pd.DataFrame(index=rows.index)
     for key in keys:
         order = list(dict.fromkeys(orders.get(key, rows[key])))
@@ -277,7 +277,7 @@ def printed_numbers(title: str) -> pd.DataFrame:
 
 
 def profiles_of(dataset: str, network: str) -> tuple[str, ...]:
-    """The profiles that declare `dataset` with `network`, given by the paper's names."""
+    """The profiles that declare `dataset` with `network`, given the paper's names."""
     if dataset in _TEXT_DATASETS:
         return ("text", "paper")
     is_cifar10 = dataset.partition(" vs ")[0] == "CIFAR-10"
@@ -383,7 +383,7 @@ _RELEASED = [
 
 
 def _main_table(name: str, *numbers: Number, **about: Any) -> LossTable:
-    """A table with Table 1's losses, followed by losses that the paper does not have."""
+    """A table of Table 1's losses, then of the losses that the paper does not have."""
     return LossTable(
         name=name,
         losses=TABLE_1_LOSSES,

@@ -348,7 +348,7 @@ def about(section: dict[str, Any]) -> str:
 
 
 def _records(path: Path) -> Records:
-    """Read the records in a file, with neighbouring cells grouped by their common name."""
+    """Read the records at `path`, with neighbouring cells grouped by common name."""
     stored_records = stored.read_json(path) or {
         "cells": [],
         "parameters": {},
@@ -405,7 +405,7 @@ def content(notebook: nbformat.NotebookNode) -> str:
 
 
 def _shown(output: Any, title: str) -> str:
-    """An output as HTML, in a box that scrolls if the output is wider than the window."""
+    """Put `output` as HTML into a box that scrolls if it is wider than the window."""
     html = _of_output(output, title)
     if not html:
         return ""

@@ -32,7 +32,7 @@ _REMARKS = ("embeddings", "differs")
 
 
 def number(value: Any, *, percent: bool = False) -> str:
-    """A number as text; NaN is a dash.
+    """Write a number as text; NaN becomes a dash.
 
     A percentage has two digits after the point, a number below 10 four, and a larger
     one five digits in total.
@@ -51,7 +51,7 @@ def number(value: Any, *, percent: bool = False) -> str:
 
 
 def _with_minus(text: str) -> str:
-    """A number with a minus sign, not a hyphen."""
+    """Replace the hyphen in front of a number with a minus sign."""
     return text.replace("-", "−")
 
 
@@ -114,7 +114,7 @@ def _names_of_lines(
 
 
 def _with_texts(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
-    """The rows with names and metrics as texts, and with differences.
+    """Turn names and metrics into texts, and add the differences.
 
     The column `here` says whether we have a value, `percent` whether it is a share.
     """
@@ -138,7 +138,7 @@ def _with_texts(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
 
 
 def _texts_of_number(row: dict[Any, Any]) -> dict[str, str]:
-    """Our value and the printed one, if they exist, by column."""
+    """The texts of our value and of the printed one, if they exist, by column."""
     texts: dict[str, str] = {}
     if row["here"]:
         ours = _with_sd(row, OURS, row[STATUS] == DIVERGED)
@@ -160,13 +160,13 @@ def _with_sd(row: dict[Any, Any], name: str, diverged: bool) -> str:
     spread = row.get(f"{name}_sd")
     sd = number(spread, percent=row["percent"])
     if spread == 0:
-        # Temperatures come from a grid, so all seeds may have the same one.
+        # Temperatures come from a grid, so all seeds may have the same temperature.
         return f"{value.rstrip('0').rstrip('.') if '.' in value else value} in all runs"
     return value if sd == MISSING else f"{value} ± {sd}"
 
 
 def _counts(columns: dict[str, list[str]]) -> str:
-    """The counts of a line as text; if they differ, each with the columns it is for."""
+    """Write the counts of a line; if they differ, name the columns of each count."""
     texts = list(columns)
     if len(columns) > 1:
         texts = [f"{count}: {', '.join(names)}" for count, names in columns.items()]
@@ -174,7 +174,7 @@ def _counts(columns: dict[str, list[str]]) -> str:
 
 
 def _count(row: dict[Any, Any]) -> str:
-    """The numbers of finished and of lost runs, and the status if it says more."""
+    """Write the numbers of finished and of lost runs, and the status if it says more."""
     count = row.get("seeds")
     if pd.isna(count) or not row["here"]:
         return ""
@@ -198,7 +198,7 @@ def _text(value: Any) -> str:
 
 
 def in_words(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
-    """A comparison as texts, with its factors in words."""
+    """Lay out a comparison as `wide` does, with its factors in words."""
     return wide(with_words(table), across)
 
 
@@ -210,7 +210,7 @@ def with_words(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def mean_with_sd(mean: Any, sd: Any) -> str:
-    """A share in percent ± its standard deviation, if there is one."""
+    """Write a share in percent, ± its standard deviation if there is one."""
     text = number(mean, percent=True)
     if pd.isna(sd):
         return text

@@ -36,17 +36,17 @@ class Measure(Protocol):
         """The unit of the metric, in the words of `claims.json`."""
 
     def of(self, runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
-        """The values for chosen rows of `runs.table`, NaN if a run has none."""
+        """The value for each row of `chosen`, rows of `runs.table`; NaN if a run has none."""
 
 
 def last_epoch(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
-    """The value after the run's last epoch."""
+    """Reduce `values` to the value after each run's last epoch."""
     last = values["run"].map(chosen["epochs_done"])
     return values[values["epoch"] == last].set_index("run")["value"]
 
 
 def mean_of_last_epochs(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[float]:
-    """The mean over the last ten epochs; below fifty epochs, over the last fifth.
+    """Average over the last ten epochs; in runs below fifty epochs, over the last fifth.
 
     The value after the last epoch alone is about twice as noisy.
     """
@@ -56,7 +56,7 @@ def mean_of_last_epochs(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[floa
 
 
 def at_epoch(column: str) -> Epochs:
-    """A function that takes the value after the epoch in a column of `Runs.table`."""
+    """Build a function that takes the value after the epoch that `column` of `Runs.table` names."""
 
     def value(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
         named = values["run"].map(chosen[column])
@@ -109,7 +109,7 @@ class Metric:
 
 
 def at_last_epoch(metric: Metric) -> Metric:
-    """The same metric after the last epoch alone."""
+    """Take `metric` after the last epoch alone."""
     return replace(metric, epochs=last_epoch)
 
 
@@ -168,7 +168,7 @@ class Derived:
 
 
 def is_lost(table: pd.DataFrame) -> pd.Series[bool]:
-    """Whether each run diverged or got stuck."""
+    """Whether each run in `table` diverged or got stuck."""
     lost = pd.Series(False, index=table.index)
     for outcome in LOST:
         if outcome in table:

@@ -143,8 +143,8 @@ class Opened:
     def _written(self, name: str) -> pd.DataFrame:
         if not self.view.arms:
             return _without(self._hidden, _read(self.folder, name))
-        # Write to text and read it again, so that the types are the same as from a
-        # file.
+        # Write the table to text and read it again, so that its types are the same as
+        # from a file.
         made = self._tables[name].make(self.runs).map(rounded)
         made = _without(self._hidden, made)
         if made.empty:
@@ -316,14 +316,14 @@ def opened(
 
 
 def _without(tasks: Collection[str], table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a table without the rows of hidden tasks."""
+    """Remove the rows of `tasks` from `table`."""
     if not tasks or "task" not in table:
         return table
     return table[~table["task"].isin(tasks)]
 
 
 def _read(folder: Path, name: str) -> pd.DataFrame:
-    """A table of a paper; empty if an older study does not have it."""
+    """Read a table of a paper; it is empty if an older study does not have it."""
     path = folder / "tables" / f"{name}.csv"
     try:
         return pd.read_csv(path)
@@ -424,7 +424,7 @@ def drawn(figure: Figure | None, results: Path, name: str) -> Image | None:
 
 
 def _without_common(texts: pd.DataFrame) -> tuple[str, pd.DataFrame]:
-    """The values that all rows share, as a paragraph of HTML, and the other columns."""
+    """Split `texts` into a paragraph with the values that all rows share, and the rest."""
     if len(texts) < 2:
         return "", texts
     shared = {
@@ -442,7 +442,7 @@ def _without_common(texts: pd.DataFrame) -> tuple[str, pd.DataFrame]:
 
 
 def _html(texts: pd.DataFrame, name: str) -> str:
-    """A table as HTML, without empty columns."""
+    """Convert a table to HTML, without its empty columns."""
     is_empty = texts.isin(["", MISSING]).all()
     styler = Styler(texts.loc[:, ~is_empty], cell_ids=False)
     styler = styler.format_index(escape="html", axis=1).hide(axis="index")
@@ -453,7 +453,7 @@ def _html(texts: pd.DataFrame, name: str) -> str:
 
 
 def _text(value: Any, cells: Any, digits: int | None, is_percent: bool) -> str:
-    """A value with its link; `digits` is None if it is not a number."""
+    """Write a value with its link; `digits` is None for a value that is not a number."""
     if pd.isna(value):
         return MISSING
     if digits is None:
@@ -470,7 +470,7 @@ def _text(value: Any, cells: Any, digits: int | None, is_percent: bool) -> str:
 
 
 def _rounded(value: float, digits: int) -> str:
-    """A number as text; a whole number has no decimal point, and only 0 gives "0"."""
+    """Write a number; a whole number gets no decimal point, and only 0 gives "0"."""
     if float(value).is_integer():
         return f"{value:.0f}"
     text = f"{value:.{digits}f}"
