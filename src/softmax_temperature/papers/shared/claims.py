@@ -104,7 +104,7 @@ class Criterion:
         return ends[1] <= self.low or ends[0] >= self.high
 
     def margin(self, value: float) -> float:
-        """The distance of `value` from the nearest bound, negative outside the region."""
+        """The distance of `value` to the nearest bound, negative outside the region."""
         return min(value - self.low, self.high - value)
 
     def distances(self, value: float) -> list[float]:
@@ -287,7 +287,7 @@ class Judged:
     tasks: list[dict[str, Any]] = field(default_factory=list)
 
     def row(self) -> dict[str, Any]:
-        """The fields of a row of `claims.json`, under the names that they have there."""
+        """The fields of a row of `claims.json`, under the names that it gives them."""
         fields = asdict(self)
         fields["each"] = fields.pop("counted")
         fields["remark"] = fields.pop("qualifier")

@@ -471,7 +471,7 @@ class Parts(Contrast):
     """Several named contrasts, which are the parts of one claim.
 
     Attributes:
-        contrasts: The contrasts, each with one part or several.
+        contrasts: The contrasts by name, each with one part or several.
         required: Whether a part that was not run leaves the claim open. If not, the row
             names the parts that were judged and the parts that were not run.
         whole: Whether the claim is not tested until all parts were run, unless a part

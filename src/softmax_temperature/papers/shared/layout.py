@@ -174,7 +174,7 @@ def _counts(columns: dict[str, list[str]]) -> str:
 
 
 def _count(row: dict[Any, Any]) -> str:
-    """Write the numbers of finished and of lost runs, and the status if it says more."""
+    """Write the numbers of finished and lost runs, and the status if it says more."""
     count = row.get("seeds")
     if pd.isna(count) or not row["here"]:
         return ""

@@ -36,7 +36,7 @@ class Measure(Protocol):
         """The unit of the metric, in the words of `claims.json`."""
 
     def of(self, runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
-        """The value for each row of `chosen`, rows of `runs.table`; NaN if a run has none."""
+        """The value for each row of `chosen`, a part of `runs.table`; NaN if missing."""
 
 
 def last_epoch(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
@@ -46,7 +46,7 @@ def last_epoch(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
 
 
 def mean_of_last_epochs(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[float]:
-    """Average over the last ten epochs; in runs below fifty epochs, over the last fifth.
+    """Average over the last ten epochs, or the last fifth in runs below fifty epochs.
 
     The value after the last epoch alone is about twice as noisy.
     """
@@ -56,7 +56,7 @@ def mean_of_last_epochs(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[floa
 
 
 def at_epoch(column: str) -> Epochs:
-    """Build a function that takes the value after the epoch that `column` of `Runs.table` names."""
+    """Build a function that takes the value at the epoch in a column of `Runs.table`."""
 
     def value(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
         named = values["run"].map(chosen[column])

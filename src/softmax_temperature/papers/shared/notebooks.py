@@ -424,7 +424,7 @@ def drawn(figure: Figure | None, results: Path, name: str) -> Image | None:
 
 
 def _without_common(texts: pd.DataFrame) -> tuple[str, pd.DataFrame]:
-    """Split `texts` into a paragraph with the values that all rows share, and the rest."""
+    """Split `texts` into a paragraph with the values that all rows share, and a rest."""
     if len(texts) < 2:
         return "", texts
     shared = {
@@ -453,7 +453,7 @@ def _html(texts: pd.DataFrame, name: str) -> str:
 
 
 def _text(value: Any, cells: Any, digits: int | None, is_percent: bool) -> str:
-    """Write a value with its link; `digits` is None for a value that is not a number."""
+    """Write a value with its link; `digits` is None if the value is not a number."""
     if pd.isna(value):
         return MISSING
     if digits is None:

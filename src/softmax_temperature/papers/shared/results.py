@@ -158,7 +158,7 @@ def evidence(results: Path = RESULTS) -> dict[str, list[Evidence]]:
 
 
 def of_claim(rows: Sequence[Row]) -> Evidence:
-    """Split the rows of one claim into the primary study's row and the other studies' rows."""
+    """Split the rows of one claim into the primary study's row and the others."""
     primaries = [row for row in rows if row["profile"] == row["primary"]]
     others = [row for row in rows if row["profile"] != row["primary"]]
     primary = primaries[0] if primaries else _not_run(rows[0])
@@ -203,7 +203,7 @@ def texts_in_words(row: Row) -> dict[str, str]:
 
 
 def _not_run(row: Row) -> Row:
-    """Turn another study's row into a row for a primary study without results."""
+    """Turn another study's `row` into the row of the primary study, which has not run."""
     study = row["primary"]
     empty = Judged(note=f"its primary study, {study}, has not been run").row()
     stands = {"profile": study, "stand_in": None, "looks": 1}

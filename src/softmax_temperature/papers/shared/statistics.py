@@ -187,7 +187,7 @@ class OverTasks(Quantity):
 
     @property
     def qualifier(self) -> str:
-        """Say how the interval was widened and the value corrected; "" if neither was."""
+        """How the interval was widened and the value corrected, in words; else ""."""
         corrections = []
         if self.left_out:
             shared = SEEDS_SHARED if self.counted == "seeds" else FOLDS_SHARED

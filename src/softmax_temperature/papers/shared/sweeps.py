@@ -251,7 +251,7 @@ class Argmax(Declared):
         return {name: reason for name, reason in reasons.items() if reason}
 
     def _tables(self, runs: Runs) -> dict[str, tuple[pd.DataFrame, list[Any]]]:
-        """For each group, the metric by seed and value, and all values that were tried."""
+        """For each group, the metric by seed and value, and all values tried."""
         (chosen,) = self._sides(runs)
         tables = {}
         for group, rows in chosen.groupby(self.groups, sort=False, observed=True):

@@ -79,7 +79,7 @@ _LOOKS_AT_SWEEPS = {_STUDY: 3}
 
 
 def _accuracy(first: Choice, second: Choice, among: Where) -> ChosenDifference:
-    """The difference in accuracy between the inverse temperatures that two rules choose."""
+    """The difference in accuracy between the inverse temperatures of two choices."""
     return ChosenDifference(
         of=ACCURACY,
         over="inverse_temperature",

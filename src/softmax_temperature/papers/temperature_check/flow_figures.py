@@ -73,7 +73,7 @@ def learning_curves(runs: Runs) -> Figure | None:
     for left, right, (network, courses) in pairs:
         for value, course in courses.groupby("inverse_temperature", dropna=False):
             rescaled = course["time"] / course["unit_time"]
-            if value not in colours:  # This is the linearised network, which has no inverse temperature.
+            if value not in colours:  # This is the linearised network.
                 right.plot(rescaled, course["loss"], **DASHED)
                 continue
             look = {"color": colours[value], "linewidth": 1.1}
