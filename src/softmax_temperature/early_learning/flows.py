@@ -132,8 +132,8 @@ class Settings(NamedTuple):
     Attributes:
         unit_time: Rescaled time in which the logits change by 1 at their initial speed.
         horizon: Rescaled time at which the integration ends at the latest.
-        tolerance: Error of a step, relative to the state plus its root-mean-square
-            change per unit of time.
+        tolerance: Largest error that a step may have, relative to the state plus its
+            root-mean-square change per unit of time.
         evaluations: Maximum number of evaluations of the rate.
     """
 

@@ -135,7 +135,7 @@ def figure_1(runs: Runs) -> Figure | None:
 
 
 def _by_factor(axes: Axes, rows: pd.DataFrame) -> None:
-    """Draw accuracy against the factor; the line is the mean without Cooling."""
+    """Draw accuracy against the factor, and the mean without Cooling as a line."""
     factors = rows["factor"]
     rows = rows[~rows["lost"]]
     plain = PERCENT * rows[rows["mode"] == PLAIN]["accuracy"]

@@ -1,4 +1,4 @@
-"""Single changes to the recipe, to a loss, or to the temperature search.
+"""The table of single changes to the recipe, to a loss, or to the temperature search.
 
 Runs with a change are compared with runs of the main recipe, paired by loss and seed.
 """

@@ -372,7 +372,7 @@ def _share_of_trainings(losses: list[str], condition: Where) -> Parts:
 
 
 def _focal_against_others(of: Measure) -> Parts:
-    """The difference in `of` of translation models: focal loss minus each other."""
+    """Compare `of` of the translation models with focal loss and each other loss."""
     return Parts(
         {
             f"against {name}": Difference(

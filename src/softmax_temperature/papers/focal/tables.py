@@ -151,7 +151,7 @@ class LossTable(Table):
     lay_out: Callable[[pd.DataFrame], pd.DataFrame] = by_loss
 
     def make(self, runs: Runs) -> pd.DataFrame:
-        """The table, from the runs of a study."""
+        """Make the table from the runs of a study."""
         criterion = ["criterion"] if self.by_criterion else []
         names = ["dataset", "network", *criterion, "method", METRIC]
         printed = pd.DataFrame(columns=[*names, PRINTED])
@@ -170,7 +170,7 @@ class LossTable(Table):
         return _with_remarks(runs, table)
 
     def _ours(self, runs: Runs, keys: list[str]) -> pd.DataFrame:
-        """Our means over seeds, in the order of the paper."""
+        """Compute our means over seeds, in the order of the paper."""
         losses = any_of(self.losses)
         if self.with_others:
             losses = losses | OTHER_LOSSES

@@ -58,7 +58,7 @@ def _with_minus(text: str) -> str:
 def wide(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
     """Lay out a comparison as texts: our mean ± sd, next to the printed value.
 
-    Our value links to its cells.
+    Our value links to the records of its cells.
 
     Args:
         table: A comparison, new or read from its file.

@@ -36,7 +36,7 @@ class Measure(Protocol):
         """The unit of the metric, in the words of `claims.json`."""
 
     def of(self, runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
-        """The value for each row of `chosen`, a part of `runs.table`; NaN if missing."""
+        """The value of each run in `chosen`, rows of `runs.table`; NaN if missing."""
 
 
 def last_epoch(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
@@ -56,7 +56,7 @@ def mean_of_last_epochs(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[floa
 
 
 def at_epoch(column: str) -> Epochs:
-    """Build a function that takes the value at the epoch in a column of `Runs.table`."""
+    """Build the function that takes the value at the epoch in `column` of the runs."""
 
     def value(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
         named = values["run"].map(chosen[column])

@@ -157,7 +157,7 @@ def _has_cells_of_others(records: Mapping[str, Any], outputs: Iterable[Path]) ->
 def _with_earlier(
     environment: dict[str, Any], before: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Add the machines and minutes in `environment`, of new cells, to those in `before`."""
+    """Add the machines and minutes in `environment` to those in `before`."""
     machines = list(before.get("machines", []))
     for machine in environment["machines"]:
         if machine not in machines:

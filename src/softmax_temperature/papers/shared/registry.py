@@ -142,7 +142,7 @@ def _is_default(one: Field[Any], value: Any) -> bool:
 
 
 def result_text(row: Mapping[str, Any]) -> str:
-    """The verdict and the numbers of a row of `claims.json`; "" if it has no numbers."""
+    """The verdict and the numbers of a row of `claims.json`; "" without numbers."""
     if row["value"] is None:
         return ""
     numbers = [row["value"], row["low"], row["high"]]

@@ -203,7 +203,7 @@ def texts_in_words(row: Row) -> dict[str, str]:
 
 
 def _not_run(row: Row) -> Row:
-    """Turn another study's `row` into the row of the primary study, which has not run."""
+    """Make the row of a primary study that has not run from another study's `row`."""
     study = row["primary"]
     empty = Judged(note=f"its primary study, {study}, has not been run").row()
     stands = {"profile": study, "stand_in": None, "looks": 1}

@@ -146,7 +146,7 @@ class MeanOverSweeps(Contrast):
     of: ChosenDifference
 
     def measure(self, runs: Runs) -> Measurement:
-        """Measure one part. Sweeps that cannot be judged are left out."""
+        """Measure the mean as one part, without the sweeps that cannot be judged."""
         evidence = self.of.evidence(runs)
         sweeps = [
             part for part in evidence.parts.values() if isinstance(part, OverTasks)
