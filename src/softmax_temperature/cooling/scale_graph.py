@@ -157,8 +157,8 @@ SIZE_ATTRIBUTES = frozenset({"shape", "ndim", "dtype", "device"})
 # Python modules in which operations are looked up by name.
 _NAMESPACES = (operator, torch, F, builtins)
 _NO_SCALE = "does not pass the scale of its input to its output"
-# From the name of a function or method to the torch module that can hold its scale, for
-# instance from tanh to Tanh.
+# Maps the name of a function or method to the torch module that can hold its scale, for
+# instance tanh to Tanh.
 _MODULES_OF_FUNCTIONS = {
     kind.__name__.lower(): kind.__name__ for kind in RESCALED_FUNCTIONS
 } | {

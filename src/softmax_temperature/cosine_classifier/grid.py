@@ -43,7 +43,7 @@ class TemperatureGrid:
 
     @property
     def best_inverse_temperature(self) -> float:
-        """The inverse temperature with the highest accuracy, averaged over repeats.
+        """The inverse temperature with the highest mean accuracy over repeats.
 
         Among ties it is the median, or the lower of the two middle values.
         """

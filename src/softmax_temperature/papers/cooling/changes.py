@@ -52,7 +52,7 @@ def _main_of(run: pd.Series[Any], main: pd.DataFrame) -> pd.DataFrame:
 
 
 def change(run: pd.Series[Any], main: pd.DataFrame) -> str:
-    """The words for the change that `run` makes to the main runs of its task.
+    """The words for the change by which `run` differs from the main runs of its task.
 
     The change is to the recipe or, if the recipe is the same, to Cooling.
     """

@@ -424,7 +424,7 @@ def drawn(figure: Figure | None, results: Path, name: str) -> Image | None:
 
 
 def _without_common(texts: pd.DataFrame) -> tuple[str, pd.DataFrame]:
-    """Split `texts` into a paragraph of the values that all rows share, and the rest."""
+    """Split `texts` into a paragraph of values that all rows share, and the rest."""
     if len(texts) < 2:
         return "", texts
     shared = {

@@ -224,7 +224,7 @@ class OverTasks(Quantity):
     def power(
         self, distances: Sequence[float], level: float, n: int | None = None
     ) -> float:
-        """Power from the non-central t distribution."""
+        """Compute the power with the non-central t distribution."""
         error = self._error(n)
         if error is None:
             return 0.0
@@ -336,7 +336,7 @@ class Share(Quantity):
     def power(
         self, distances: Sequence[float], level: float, n: int | None = None
     ) -> float:
-        """Power if the true share exceeds a bound of one half by the distance."""
+        """Compute the power if the true share exceeds a bound of one half by the distance."""
         count = n or self.n
         bound = 0.5
         true_share = min(1.0, bound + min(distances))
