@@ -106,7 +106,7 @@ def set_last_layer_temperature(model: nn.Module, temperature: float) -> None:
 
 
 def divide(module: nn.Module, _images: object, logits: Any) -> Tensor:
-    """Return logits / temperature, as the forward hook of a network that holds it."""
+    """Return logits / temperature; the forward hook of a network with a temperature."""
     check_one_tensor(logits, "model", "cooled")
     cooled: Tensor = logits / module.get_buffer(BUFFER)
     return cooled

@@ -479,7 +479,7 @@ def _trace(model: nn.Module) -> fx.Graph:
 
 def _called(node: fx.Node) -> str:
     """Name the function or method that `node` calls, and the module that calls it."""
-    # The target is a method's name, or a function.
+    # `node.target` is the name of a method, or a function.
     name = getattr(node.target, "__name__", str(node.target))
     stack = node.meta.get("nn_module_stack") or {}
     return f"{name!r} in {_innermost(stack)}"
@@ -507,8 +507,8 @@ def _passes(name: str | None, node: fx.Node, tensor: fx.Node) -> bool:
         # A number's bits, reinterpreted as another number, have no scale.
         return False
     if name in QUOTIENTS:
-        # The tensor must not be the divisor. A keyword would be a rounding mode, and a
-        # rounded quotient does not scale with the tensor.
+        # The tensor must not be the divisor. The only possible keyword is a rounding
+        # mode, and a rounded quotient does not scale with the tensor.
         return node.args[0] is tensor and not node.kwargs
     if name == "pad":
         return _pads_zeros(node)

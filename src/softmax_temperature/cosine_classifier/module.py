@@ -146,8 +146,8 @@ def _directions(vectors: Tensor) -> Tensor:
     largest = wide.detach().abs().amax(dim=-1, keepdim=True)
     zero = largest == 0
     directions = functional.normalize(wide / torch.where(zero, 1, largest), dim=-1)
-    # Zeros have no direction, and dividing by the normalisation's 1e-12 would give a
-    # huge gradient.
+    # Zeros have no direction, so they stay zeros: dividing them by the normalisation's
+    # 1e-12 would give a huge gradient.
     return directions.masked_fill(zero, 0)
 
 

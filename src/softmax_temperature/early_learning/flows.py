@@ -29,7 +29,7 @@ HALF = 0.5
 # First step of the integrator, as a fraction of `Settings.unit_time`. Without it, the
 # integrator would guess a first step that ignores `Settings.unit_time`.
 FIRST_STEP = 0.01
-# Relative precision of the time of an event.
+# Relative precision with which the time of an event is computed.
 PRECISION = 1e-9
 
 # Deviation: our time to fit is the time at which the loss has fallen to half of its

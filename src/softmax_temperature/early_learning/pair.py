@@ -104,7 +104,7 @@ def frozen_parameters(
     that are equal in both were not drawn at random (biases that start at 0, scales that
     start at 1) and stay as they are.
     """
-    # Computing 1 - c² would lose the digits of a c close to 1.
+    # Use the product, because computing 1 - c² would lose the digits of a c close to 1.
     share = math.sqrt((1 - correlation) * (1 + correlation))
     draws = zip(network.named_parameters(), independent_draw.parameters(), strict=True)
     frozen = {}

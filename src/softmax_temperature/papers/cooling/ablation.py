@@ -145,7 +145,7 @@ def _compared(runs: Runs, role: str) -> pd.DataFrame:
 
 
 def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per run with Cooling: the runs compared with it, and differences.
+    """One row per run with Cooling, with the runs that it is compared with.
 
     Columns of the run without Cooling end in `_without`, columns of the run with the
     same Cooling and the main recipe in `_unchanged`.

@@ -50,7 +50,7 @@ class Evaluated(Contrast):
 
 @dataclass(frozen=True, kw_only=True)
 class BesideSelected(Contrast):
-    """A difference after the last epoch; the note has it at the selected epoch.
+    """A difference after the last epoch; the note gives it at the selected epoch.
 
     Runs on texts are judged after their last epoch, like runs on images. The note gives
     the value at the epoch of best validation accuracy, which the paper uses for texts:

@@ -93,7 +93,7 @@ def _shown_runs(runs: Runs, experiment: str) -> pd.DataFrame:
 def _chosen(
     runs: Runs, rows: pd.DataFrame, trained: dict[Any, Artifact], half: int
 ) -> tuple[list[int], pd.DataFrame]:
-    """Choose images; return them and each run's predictions before and after scaling."""
+    """Choose images; also return each run's predictions before and after scaling."""
     stored = {run: artifact.tensors(LOGITS) for run, artifact in trained.items()}
     labels = next(iter(stored.values()))["test.labels"]
     right = torch.stack(

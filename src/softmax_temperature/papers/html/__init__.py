@@ -292,7 +292,7 @@ def _read_paper(
     ]
     deviations = tables.get(f"{slug}/tables/deviations.csv")
     if deviations is not None:
-        # The paper's own modules come first.
+        # Sort the deviations of the paper's own modules before the others.
         deviations = deviations.sort_values(
             "where", key=lambda where: ~where.str.contains(slug), kind="stable"
         )

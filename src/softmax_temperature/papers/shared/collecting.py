@@ -112,7 +112,7 @@ def gather_study(
         folder: The paper's folder.
         paper: The paper's slug.
         params: The parameters.
-        declare: Function that returns the runs that some parameters declare.
+        declare: Function that returns the runs that `params` declare.
         read: Function that reads a run from its cell.
         tables: As in `gather`.
 

@@ -148,8 +148,8 @@ class Declared(Contrast):
             which widens the interval.
         resolution: The step of the grid that the values lie on; 0 if there is none.
         unit_as: The unit, if it differs from the unit of `of`.
-        cells: Function that names the cells behind some runs; by default the names lack
-            the seed, their last part.
+        cells: Function that names the cells behind a table of runs; by default the
+            names lack the seed, their last part.
     """
 
     of: Measure

@@ -164,7 +164,8 @@ class Opened:
         other = _without(hidden, _read(folder, name))
         if other.empty:
             return own
-        # Links lead only to the first study's records.
+        # Drop the second study's cells, because links lead only to the first study's
+        # records.
         other = lay_out(other).drop(columns=CELLS, errors="ignore")
         other = other.map(lambda value: str(value) if type(value) is Linked else value)
         parts = [

@@ -159,7 +159,7 @@ def makers_of_tables(paper: str) -> list[tuple[str, Callable[[Any], pd.DataFrame
 
 
 def deviations(modules: Iterable[str]) -> pd.DataFrame:
-    """Every `# Deviation:` comment in some modules and in the modules they import.
+    """Every `# Deviation:` comment in `modules` and in the modules that they import.
 
     Returns:
         A table with the columns `where`, the module, and `what`, the text.

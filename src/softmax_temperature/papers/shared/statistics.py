@@ -336,7 +336,7 @@ class Share(Quantity):
     def power(
         self, distances: Sequence[float], level: float, n: int | None = None
     ) -> float:
-        """Compute the power if the true share exceeds a bound of one half by the distance."""
+        """Compute the power for a true share that exceeds one half by the distance."""
         count = n or self.n
         bound = 0.5
         true_share = min(1.0, bound + min(distances))

@@ -214,7 +214,7 @@ class Argmax(Declared):
                 continue
             apart = draws[first] - draws[second]
             parts[f"{first} over {second}"] = Drawn(
-                # The first draw is the estimate.
+                # The first entry of the draws is the estimate itself.
                 float(apart[0]),
                 tuple(apart[1:].tolist()),
                 min(seeds[first], seeds[second]),

@@ -175,7 +175,8 @@ def _heatmap(axes: Axes, rows: pd.DataFrame) -> None:
     """Draw a sweep's mean accuracies in percent, and "div" where every run diverged."""
     cells = rows.groupby(["learning_rate", "inverse_temperature"])
     means = PERCENT * cells["validation_accuracy"].mean().unstack()
-    # seaborn labels the axes with these names.
+    # seaborn labels the axes with the names of index and columns, so keep our labels
+    # there.
     means = means.rename_axis(index=axes.get_ylabel(), columns=axes.get_xlabel())
     lost = cells["diverged"].all().unstack().eq(True)
     sns.heatmap(
