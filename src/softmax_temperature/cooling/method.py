@@ -197,7 +197,8 @@ class Cooling:
         check_not_probs(undivided, remedy=NO_SOFTMAX, sigmoids=False)
         fit = search_temperature(rows, classes, criterion="nll")
         if bool((classes == classes[0]).all()):
-            # `check_two_classes` would raise here, but training must go on.
+            # All labels belong to one class. `check_two_classes` would raise an error,
+            # but training must go on.
             fit = replace(fit, at_bound=True)
         if fit.at_bound:
             # Deviation: nothing changes if the likelihood has no optimum, for instance
