@@ -47,7 +47,7 @@ def folder(study: str) -> Path:
 
 
 def points(value: float) -> str:
-    """A share as text in points, with one decimal and without a negative zero."""
+    """A share as a text in points, with one decimal; zero has no minus sign."""
     text = f"{100 * value:.1f}"
     return "0.0" if text == "-0.0" else text
 

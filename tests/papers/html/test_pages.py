@@ -222,7 +222,7 @@ def page(results: Path, place: str) -> Page:
 
 
 def assert_sound(results: Path) -> None:
-    """Check that pages fetch and run nothing, that ids are unique, and links work."""
+    """Check that pages fetch and run nothing, that ids are unique and links work."""
     found = {one.path: one for one in pages(results)}
     for one in found.values():
         assert len(one.ids) == len(set(one.ids)), one.path
@@ -284,8 +284,8 @@ def test_the_page_keeps_the_order_of_the_notebook_and_nothing_acts() -> None:
     assert places == sorted(places)
     assert 'alt="Figure 1: curves" width="380"' in html
     assert "<strong>ECE</strong>" in html
-    # The page leaves out the notebook's code, its title, which the page already has,
-    # and its claims, which the page shows in its own way.
+    # The page leaves out the notebook's code. It also leaves out the title, which it
+    # already has, and the claims, which it shows in its own way.
     for elsewhere in ("shown(table)", "Focal loss, checked", "Judged here."):
         assert elsewhere not in html
     for acting in ("<script", "<img src=x", "javascript:", "color: red"):
