@@ -231,6 +231,4 @@ def test_a_norm_that_cannot_be_reached_is_named_with_the_range(tiny: Params) -> 
     line = failed.value.failures["mlp/norms/0"]
     assert "logit_norm must be in [0, " in line
     assert "Lower logit_norms, or raise the inverse temperature." in line
-    assert (
-        "trace" not in line
-    )  # An error that a user can mend is printed without a traceback.
+    assert "trace" not in line  # Users see no traceback.

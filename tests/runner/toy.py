@@ -84,7 +84,7 @@ def steps() -> list[tuple[int, int]]:
 
 
 def processes() -> dict[int, set[tuple[int, str]]]:
-    """For each cell's number, the processes that ran it, with the GPUs that they saw."""
+    """By cell number, the processes that ran the cell and the GPUs that they saw."""
     found: dict[int, set[tuple[int, str]]] = {}
     for number, _, process, devices in map(
         str.split, Path("steps.txt").read_text().splitlines()
@@ -105,6 +105,6 @@ def results(folder: Path = OUTPUT) -> dict[str, bytes]:
 if __name__ == "__main__":
     from tests.runner import (
         toy,
-    )  # Run as `__main__`, the cells would have no name by which workers can import them.
+    )  # Workers cannot import cells from `__main__`.
 
     sys.exit(exit_code(lambda: toy.run(*map(int, sys.argv[2:]), engine=sys.argv[1])))

@@ -264,7 +264,7 @@ def test_a_training_that_collapses_diverges(runs: Runs) -> None:
 def with_training_accuracy(
     runs: Runs, which: Where, curve: Mapping[int, float]
 ) -> Runs:
-    """The study, with training accuracies by epoch for the runs that `which` selects."""
+    """The study, with training accuracies by epoch for runs that `which` selects."""
     rows = [
         {"run": run, "split": "train", "epoch": epoch, "scaled": False, "accuracy": one}
         for run in runs.select(which).index

@@ -223,7 +223,7 @@ def _roc() -> list[dict[str, Any]]:
 
 
 def _panels(arm: str) -> list[dict[str, Any]]:
-    """Predictions of three images: all get 7 right and 9 wrong, only CE gets 40 right."""
+    """Predictions of three images: 7 is right, 9 wrong, and 40 right only for CE."""
     rows = []
     for scaling, confidence in (("none", 0.91), ("ece", 0.64)):
         for image in (40, 9, 7):

@@ -272,7 +272,7 @@ def read_sweep(run: DeclaredRun, _: Any) -> MeasuredRun:
 
 
 def recorded_sweep(stage: MadeStage, folder: Path) -> MadeStage:
-    """A recorded study with a sweep over three values, without cells on this machine."""
+    """A recorded study with a sweep over three values, without any cells here."""
     (stage.output / "sweep/0").mkdir(parents=True)
     (stage.output / "sweep/0/manifest.json").write_text("{}")
     write_runs(folder, gather(folder, sweep(stage, [0.1, 1 / 3, 0.5]), read_sweep))
