@@ -54,7 +54,7 @@ def make_recipe() -> Callable[..., Recipe]:
 
 @pytest.fixture
 def make_images() -> Callable[..., ImageSet]:
-    """A function that makes noise images; all classes but one are brighter somewhere."""
+    """A function that makes noise images; all classes but one have a bright channel."""
     return lambda count=21, seed=0, split="train": small.images(
         count, seed, size=SIZE, split=split
     )

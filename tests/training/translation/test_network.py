@@ -114,7 +114,7 @@ LOSSES = {
 
 @pytest.fixture
 def trainer(make: Make, pairs: SentencePairs, recipe: Recipe) -> Callable[..., Trainer]:
-    """A function that makes a trainer with `loss`; other arguments change the recipe."""
+    """A function that makes a trainer with a given loss and a changed recipe."""
 
     def start(
         loss: str = "cross_entropy",
