@@ -374,7 +374,7 @@ def test_masked_classes_equal_absent_classes(name: str, classes_left: int) -> No
     value = MASKED[name](masked, labels)
     (gradient,) = torch.autograd.grad(value, masked)
     assert not gradient[:, classes_left:].any()
-    if classes_left == 1:  # The only class left has probability 1.
+    if classes_left == 1:  # The only class that is not masked has probability 1.
         assert value.item() == pytest.approx(0, abs=1e-12)
         assert not gradient.any()
         return

@@ -38,7 +38,7 @@ def logits_of_means(state: State, maps: Tensor) -> Tensor:
 
 def test_a_shortcut_takes_every_second_pixel_between_zero_channels() -> None:
     block = BasicBlock(2, 4, stride=2).eval()
-    # Now the residual branch is zero, and only the shortcut remains.
+    # With these weights the residual branch is zero, and only the shortcut remains.
     nn.init.zeros_(block.bn2.weight)
     maps = torch.arange(32.0).view(1, 2, 4, 4)
     result = block(maps)

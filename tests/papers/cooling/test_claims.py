@@ -96,7 +96,7 @@ def _values(run: Run) -> Rows:
     applied = (1.5 if run.arm == "periodic" else 1.2) + 0.01 * run.seed
     rows: Rows = []
     for epoch in range(1, EPOCHS + 1):
-        # Only in the last epoch, the difference has the opposite sign.
+        # Only after the last epoch does the difference have the opposite sign.
         reached = first + gain * (epoch < EPOCHS)
         rows.append({"split": "test", "epoch": epoch, "accuracy": reached, "ece": ece})
         if run.arm != "none":

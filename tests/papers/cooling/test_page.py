@@ -107,7 +107,7 @@ def test_gains_at_full_size_are_those_that_are_judged(page: str) -> None:
 
 
 def gains() -> Iterator[tuple[str, str, float, Estimate]]:
-    """Yields mode, schedule, printed gain and our gain in the half-width study.
+    """Yield each mode and schedule with the printed gain and our half-width gain.
 
     All intervals have the same level.
     """

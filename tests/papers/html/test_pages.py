@@ -95,7 +95,7 @@ NEVER |= dict.fromkeys(("value", "sd", "low", "high", "published", "n", "unit"))
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """The folder `results` with one profile and one paper, which has all parts."""
+    """The folder `results`: one profile with one paper, whose results are complete."""
     folder = tmp_path / "results" / "toy" / "focal"
     (folder / "tables").mkdir(parents=True)
     (folder / "claims.json").write_text(json.dumps([CLAIM, SAME, NEVER]))
@@ -389,7 +389,8 @@ def test_another_study_that_decides_the_opposite_is_shown_unfolded(
     html = (results / "index.html").read_text()
     for closed in re.findall(r"<details.*?</details>", html, flags=re.DOTALL):
         assert "contradicted" not in closed
-    # The page of the study that disputes the claim lists the primary study first, too.
+    # The page of the study that contradicts the claim also lists the primary study
+    # first.
     own = page(results, "other/index.html").text
     assert "✗ contradicted disputed" in own
     assert own.index("✓ holds toy primary") < own.index("✗ contradicted other")

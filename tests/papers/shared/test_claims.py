@@ -102,13 +102,13 @@ def judged(
             equivalent(0.1),
             [seeds(0.0)],
             INCONCLUSIVE,
-        ),  # The interval exceeds the region on both sides.
+        ),  # This interval exceeds the region on both sides.
         (equivalent(0.2), [seeds(-0.5)], CONTRADICTED),
         # An interval that ends exactly at the bound does not pass it.
         (above(0.5), [Drawn(0.6, (0.5,) * 9 + (0.7,) * 9, 3)], INCONCLUSIVE),
         (below(0.5), [Drawn(0.6, (0.5,) * 9 + (0.7,) * 9, 3)], CONTRADICTED),
-        # All parts must hold, unless one is enough. One of several parts contradicts
-        # the claim only at a corrected level.
+        # All parts must hold, unless the criterion says that one is enough. One of
+        # several parts contradicts the claim only at a corrected level.
         (above(), [seeds(0.5), seeds(0.6)], HOLDS),
         (above(), [seeds(0.5), seeds(0.1)], INCONCLUSIVE),
         (above(), [seeds(0.5), seeds(-0.5)], CONTRADICTED),

@@ -57,7 +57,7 @@ def training(
 ) -> Row:
     """The row of a training run: factors, outcomes and numbers.
 
-    The first word of the sweep's name is the kind of network. A small noise, which
+    The first word of the sweep's name is the kind of network. A little noise, which
     depends only on the seed, is added to the numbers.
     """
     accuracy += 0.001 * (seed - 1.5)

@@ -207,7 +207,7 @@ def test_the_note_names_best_places_and_why_another_has_none() -> None:
 
 
 def spreading(name: str, *spreads: float, **others: Any) -> list[Row]:
-    """Two seeds at each inverse temperature, with given differences in accuracy."""
+    """Two seeds at each inverse temperature, whose accuracies differ as given."""
     return [
         training(name, place, rate, seed, 0.7 + sign * spread - 0.1 * (rate != 0.1))
         | others
@@ -309,7 +309,8 @@ def test_both_claims_on_norms_are_judged_side_by_side() -> None:
 
 
 def test_each_norm_after_50_epochs_is_a_sweep_of_its_own(project_root: Path) -> None:
-    # A sweep with two norms would also count in the claim about five epochs.
+    # If the sweep had only two norms, it would also count in the claim about five
+    # epochs.
     profile = YAML(typ="safe").load(
         (project_root / "profiles/temperature_check.yaml").read_text(encoding="utf-8")
     )
