@@ -158,7 +158,7 @@ def _start_node(words: list[str], number: int, port: int, running: ExitStack) ->
         node = subprocess.Popen(words, start_new_session=True)
         deadline, answer = time.monotonic() + 120, ""
         while node.poll() is None:
-            time.sleep(5)  # Each status command takes seconds of CPU time.
+            time.sleep(5)  # A query takes seconds of CPU time.
             asked = subprocess.run(
                 [sys.executable, "-c", program],
                 check=False,
