@@ -64,7 +64,7 @@ def check_shown(printed: str, shown: str) -> None:
 
 
 def links(text: str) -> list[str]:
-    """Targets of a page's links, except those in code."""
+    """The targets of a page's links, except links in code."""
     prose = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
     return re.findall(r"\]\(([^)\s]+)\)", prose)
 
@@ -304,7 +304,7 @@ def test_commands_and_their_options_exist(page: str) -> None:
         words = shlex.split(line, comments=True)
         if words[:1] == ["softmax-temperature"]:
             name, *rest = words[1:]
-            # Only the arguments are parsed; the command does not run.
+            # This parses the arguments and does not run the command.
             COMMANDS[name].make_context(name, rest)
         if words[:1] == ["python"]:
             assert (ROOT / words[1]).is_file(), line

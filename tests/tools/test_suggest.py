@@ -94,7 +94,7 @@ def test_outside_the_range_the_constant_leads() -> None:
     assert "dim" in found.outside
     assert "heuristic" not in found.rules
     assert found.inverse_temperature == shipped().constant
-    # The text has points, but the heuristic's file has fractions.
+    # The text gives losses in points, but the heuristic's file stores fractions.
     assert found.expected_loss == 100 * shipped().lost["best constant"][0]
     assert f"expected to lose {found.expected_loss:.1f} points" in str(found)
     assert "outside the fitted range" in str(found).splitlines()[0]
@@ -149,7 +149,7 @@ def test_rows_that_say_nothing_are_refused(
 def test_the_best_of_a_search_leads_and_the_rules_are_trained_with_the_grid() -> None:
     embeddings, labels = clustered()
     rows = checked_rows(embeddings.numpy(), 10 * labels.numpy() + 3)
-    assert torch.equal(rows[1], labels)  # Classes may be any numbers.
+    assert torch.equal(rows[1], labels)  # Class labels may be any numbers.
     found = searched(
         suggest_temperature(*rows), rows, None, epochs=3, lr=1.0, seed=0, device="cpu"
     )
@@ -200,7 +200,9 @@ def test_test_rows_are_not_training_rows() -> None:
 def test_a_folder_of_images_goes_through_a_network_that_is_known_and_has_its_weights(
     project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(project_root)  # This folder has params.yaml with its backbones.
+    monkeypatch.chdir(
+        project_root
+    )  # This folder has a params.yaml, which names backbones.
     generator = np.random.default_rng(0)
     for name in ("cat", "dog"):
         (tmp_path / "pets" / name).mkdir(parents=True)

@@ -33,7 +33,7 @@ def page(project_root: Path) -> str:
 
 
 def estimates(root: Path) -> Iterator[tuple[float, float, float]]:
-    """Value and interval of every claim and task, in the claim's unit and in points."""
+    """Value and interval of every claim and of its tasks, as stored and times 100."""
     for study in STUDIES:
         path = root / "results" / study / "focal" / "claims.json"
         for row in json.loads(path.read_text(encoding="utf-8")):
@@ -81,7 +81,7 @@ def table_after(page: str, heading: str) -> list[list[str]]:
 
 
 def of_tables(root: Path, study: str, dataset: str) -> dict[tuple[str, str], Any]:
-    """Rows of Tables 1 and 2, by loss and metric."""
+    """The study's rows of Tables 1 and 2 on a data set, by loss and metric."""
     folder = root / "results" / study / "focal" / "tables"
     names = ("table_1", "table_2")
     together = pd.concat([pd.read_csv(folder / f"{name}.csv") for name in names])
@@ -90,7 +90,7 @@ def of_tables(root: Path, study: str, dataset: str) -> dict[tuple[str, str], Any
 
 
 def printed_on(dataset: str) -> dict[tuple[str, str], float]:
-    """Printed numbers by loss and metric, NaN if unknown.
+    """The printed numbers on a data set, by loss and metric; NaN if unknown.
 
     The numbers on CIFAR-10 are for a ResNet-50.
     """

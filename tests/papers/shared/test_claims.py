@@ -102,13 +102,13 @@ def judged(
             equivalent(0.1),
             [seeds(0.0)],
             INCONCLUSIVE,
-        ),  # The interval exceeds the region on both sides.
+        ),  # This interval exceeds the region on both sides.
         (equivalent(0.2), [seeds(-0.5)], CONTRADICTED),
         # An interval that ends exactly at the bound does not pass it.
         (above(0.5), [Drawn(0.6, (0.5,) * 9 + (0.7,) * 9, 3)], INCONCLUSIVE),
         (below(0.5), [Drawn(0.6, (0.5,) * 9 + (0.7,) * 9, 3)], CONTRADICTED),
-        # All parts must hold, unless one is enough. One of several parts contradicts
-        # the claim only at a corrected level.
+        # All parts must hold, unless the criterion says that one is enough. One of
+        # several parts contradicts the claim only at a corrected level.
         (above(), [seeds(0.5), seeds(0.6)], HOLDS),
         (above(), [seeds(0.5), seeds(0.1)], INCONCLUSIVE),
         (above(), [seeds(0.5), seeds(-0.5)], CONTRADICTED),
@@ -224,7 +224,7 @@ def test_values_without_a_spread_detect_anything_and_one_value_nothing() -> None
 def test_an_equivalence_is_planned_for_no_effect_and_a_share_for_its_own() -> None:
     row = judged(equivalent(0.2), seeds(0.1))
     margin = row["detectable"]
-    # Each of the two tests may fail one time in ten.
+    # For a power of 80 %, each of the two tests may fail one time in ten.
     found = stats.nct.sf(2.919986, 2, margin / (0.1 / 3**0.5))
     assert found == pytest.approx(0.9, abs=1e-3)
     assert texts(row)["power"].startswith("detects ±")
@@ -439,7 +439,7 @@ def test_every_claim_with_optional_parts_names_what_was_not_run(
 def test_if_one_part_is_enough_each_part_shows_its_own_verdict() -> None:
     row = judged(above(some=True), seeds(-0.5), seeds(0.6))
     assert [part["verdict"] for part in row["parts"]] == [CONTRADICTED, HOLDS]
-    # The first level is that of the claim, the second that of one of two parts.
+    # 0.9 is the level for the claim, 0.95 the level for each of two parts.
     assert [part["level"] for part in row["parts"]] == pytest.approx([0.9, 0.95])
     said = texts(row)["ours"]
     assert (
@@ -584,8 +584,8 @@ def test_names_that_say_nothing_to_a_reader_are_put_in_words() -> None:
         (above(), seeds(0.5), NOT_TESTED),
         (above(), seeds(0.1), NOT_TESTED),
         (above(), seeds(-0.5), CONTRADICTED),
-        # As the only part, this part would contradict the claim; as one of two parts it
-        # does not.
+        # If the claim had only this part, the part would contradict it; as one of two
+        # parts it does not.
         (above(), seeds(-0.2), NOT_TESTED),
     ],
 )

@@ -166,7 +166,7 @@ def test_the_text_of_every_committed_figure_is_9_pixels_tall_on_a_phone(
     for path in paths:
         text = path.read_text()
         (width,) = re.findall(r'viewBox="0 0 (\S+) ', text)
-        # Letters are outlines of 100 points.
+        # Letters are outlines, drawn at a size of 100 points and then scaled.
         points = 100 * min(map(float, LETTERS.findall(text)))
         tall = points * min(1, PHONE / float(width))
         if points < SMALLEST or tall < 9:
