@@ -124,7 +124,7 @@ def _all_cells(texts: pd.Series[str]) -> str:
 
 
 def _compared(runs: Runs, role: str) -> pd.DataFrame:
-    """The main recipe's runs on the same tasks and modes, then the changed runs."""
+    """The main recipe's runs on the changed runs' tasks and modes, then the latter."""
     changed = runs.select(where(role=role))
     main = runs.select(EVERY_MAIN_RUN).drop_duplicates(
         ["dataset", "network", "schedule", "mode", "factor", "max_temperature", "seed"]

@@ -116,8 +116,7 @@ def _profiles(dataset: str, _: str) -> tuple[str, ...]:
 def _with_images(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
     """Add the number of images to the name of a data set that is a part of the paper's.
 
-    For runs on such a part, the table shows the printed value, but no difference from
-    it.
+    For such data, the table shows the printed value, but no difference from it.
     """
     is_named = runs.table["printed_model"] != ""
     parts = runs.table[is_named & ~runs.table["is_printed"]]

@@ -158,8 +158,7 @@ def _difference(
 ) -> Difference:
     """The difference in `of`: the runs with `first` minus the runs with `second`.
 
-    The two losses may be trained with different recipes: the Brier loss is averaged
-    over a batch.
+    The losses may have different recipes: the Brier loss is averaged over a batch.
     """
     return Difference(
         of=of,

@@ -150,7 +150,7 @@ EARLY_WEIGHT_NORM = replace(WEIGHT_NORM, epochs=_mean_of_first_epochs)
 
 
 def _rise(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
-    """The last value minus the first value after the learning rate first falls."""
+    """Each run's last value minus its first one after the learning rate first falls."""
     last = values["run"].map(chosen["epochs_done"])
     late = values[values["epoch"] > EARLY * last].sort_values("epoch")
     by_run = late.groupby("run")["value"]

@@ -546,7 +546,7 @@ def _encoded(picture: Path) -> str:
 
 
 def _studies_by_paper(profiles: Sequence[Profile]) -> dict[str, dict[str, Paper]]:
-    """The results of each paper, by the name of the study."""
+    """For each paper, its results by the name of the study."""
     studies: dict[str, dict[str, Paper]] = {}
     for profile in profiles:
         for paper in profile.papers:

@@ -487,8 +487,8 @@ def _planned_effect(
     """The effect that a study of the claim should detect.
 
     The candidates are, in this order: the printed effect, the centre of a region with
-    two bounds, and the measured effect. The first that meets the criterion is taken;
-    None if none does.
+    two bounds, and the measured effect. The result is the first that meets the
+    criterion, or None if no candidate does.
     """
     known = [published, value]
     if len(criterion.bounds) == 2:

@@ -67,8 +67,8 @@ class Measurement:
         whole: Whether the claim is about all parts together. If it is, a missing part
             leaves the claim not tested, unless another part contradicts it.
         not_run: The parts that were not run and are not required by the claim.
-        qualifier: Text without which the numbers would mislead; shown wherever they are
-            shown.
+        qualifier: Text without which the numbers would mislead; shown wherever the
+            numbers are shown.
     """
 
     parts: Mapping[str, Quantity]

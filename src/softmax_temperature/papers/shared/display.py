@@ -490,7 +490,7 @@ def cooling_label(run: Mapping[str, Any] | pd.Series) -> str:
 
 
 def architecture_label(run: Mapping[str, Any] | pd.Series) -> str:
-    """A kind of network in words, with or "without batch norm" if both exist."""
+    """A kind of network in words, with a remark on batch norm if it is optional."""
     kind = run["architecture"]
     name = ARCHITECTURES.get(kind, str(kind))
     if kind not in _MAY_BE_NORMALISED:

@@ -145,7 +145,7 @@ class Average:
         return self.measures[0].unit
 
     def of(self, runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
-        """The mean of each chosen run that has all of the metrics."""
+        """The mean of the metrics for each chosen run that has all of them."""
         numbers = [measure.of(runs, chosen) for measure in self.measures]
         return pd.concat(numbers, axis="columns").mean(axis="columns", skipna=False)
 
