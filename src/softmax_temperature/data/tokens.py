@@ -28,8 +28,8 @@ Keep = Literal["start", "end"]
 """The end of a text that is kept if the text is too long."""
 
 # No text can contain these two words, because letters and punctuation marks never share
-# a token. They are not registered as special tokens of the library, which would also
-# find them in texts.
+# a token. The words are not registered as special tokens of the library, because the
+# library would also find special tokens in texts.
 _PADDING_WORD = "<padding>"
 _UNKNOWN_WORD = "<unknown>"
 
@@ -103,7 +103,7 @@ class Tokeniser:
         return tokens
 
     def encode_part(self, part: Part) -> Part:
-        """A split whose texts are replaced by tokens."""
+        """`part` with its texts replaced by token numbers."""
         return replace(part, data=self.encode(part.data))
 
 

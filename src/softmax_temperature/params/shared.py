@@ -86,8 +86,8 @@ class Fetch(Section):
     """Settings for preparing data sets.
 
     The share `validation_fraction` of each class in the training part is set aside
-    before anything is fitted. Image files are shrunk on reading until the shorter side has
-    `image_size_limit` pixels.
+    before anything is fitted. Larger image files are shrunk on reading until the
+    shorter side has `image_size_limit` pixels.
     """
 
     validation_fraction: Fraction

@@ -846,7 +846,8 @@ def _refuse_label_zeros(
 def _least_probs(probs: Any, *, single: bool) -> NDArray[np.float64]:
     """The number that replaces a probability of 0, by column.
 
-    It is the smallest positive number of the dtype, or for 1 - p the smallest step.
+    It is the smallest positive number of the dtype, or for 1 - p the largest number
+    that rounding hides.
 
     Args:
         probs: The user's probabilities.

@@ -177,7 +177,7 @@ def _overlay(base: CommentedMap, top: CommentedMap) -> None:
 
 
 def _replace_comment(base: CommentedMap, top: CommentedMap, key: str) -> None:
-    """Replace the comment of `key` in `base` by the comment in `top`, if there is one."""
+    """Give the mapping at `key` in `base` the comment that `top` has, if any."""
     comment = _comment(top, key).partition("\n")[0]
     if comment.strip():
         below = _comment(base, key).partition("\n")[2]

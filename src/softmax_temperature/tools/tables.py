@@ -205,7 +205,7 @@ def _numbered(
 
 
 def _single(name: str, matrix: str, where: str) -> list[str]:
-    """A list with `name`, a binary classifier's column, or InputError for a bad name."""
+    """A list of `name`, a binary classifier's only column; a bad name is refused."""
     if name != "0" and name.lower() not in SINGLE_NAMES[matrix]:
         raise InputError(
             f"has one column, {name[:40]!r}, whose name does not show that it holds "
