@@ -53,7 +53,7 @@ class _Archive:
         raise InputError(what, where=where, remedy=self.form)
 
     def _check_text(self, text: str, name: str, line: int | None = None) -> None:
-        """Refuse a text that UTF-8 cannot encode, although JSON and NumPy can hold it."""
+        """Refuse a text that UTF-8 cannot encode, although JSON and NumPy can."""
         try:
             text.encode()
         except UnicodeEncodeError as error:

@@ -197,7 +197,7 @@ def _decode(
 
 
 def _shrunk_size(image: Image.Image, size_limit: int | None) -> tuple[int, int]:
-    """The width and height of `image`, shrunk to a shorter side of `size_limit`."""
+    """The size of `image`, shrunk if its shorter side is longer than `size_limit`."""
     shorter = min(image.size)
     limit = min(size_limit or shorter, shorter)
     width = max(1, round(image.width * limit / shorter))

@@ -40,7 +40,7 @@ class _Arrays:
 
 
 class _Listing(NamedTuple):
-    """The training and test files by class; if `test` is None, there is no test part."""
+    """The training and test files by class; if `test` is None, `train` is divided."""
 
     train: Files
     test: Files | None

@@ -126,7 +126,7 @@ def _check(
 
 
 def _lines(path: Path, width: int) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Yield the words in the file `path`, in GloVe's form, with their numbers as text."""
+    """Yield the words of a file in GloVe's form, with their numbers as text."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="\n") as file:
         for line_number, line in enumerate(file, start=1):
             entry = line.rstrip("\r\n ")

@@ -168,7 +168,7 @@ class ImageSet(Samples):
         return torch.cat([shifts, (mirrored & recipe.flip).long()])
 
     def batch(self, rows: Tensor, drawn: Tensor, recipe: Recipe) -> Tensor:
-        """The images `rows`, augmented and normalised: (b, 3, height, width) float32."""
+        """The images `rows`, augmented, normalised, (b, 3, height, width) float32."""
         images = self.inputs[rows]
         if len(drawn):
             images = augment(images, drawn, recipe.crop_padding)

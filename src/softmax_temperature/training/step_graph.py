@@ -57,7 +57,7 @@ class StepGraph:
             input_table.copy_(table)
             graph.replay()
             return loss.clone()
-        # Take these steps on a separate stream, which CUDA requires for the warm-up
+        # Take these steps on a separate stream, which torch requires for the warm-up
         # before a capture.
         self._steps += 1
         self._stream.wait_stream(torch.cuda.current_stream())

@@ -24,7 +24,7 @@ _DEVICE_SETTINGS = ("fused", "foreach", "capturable")
 
 
 class Diverged(ArithmeticError):
-    """Raised if the loss, a weight or a logit is not finite, which is a valid result."""
+    """Raised if the loss, a weight or a logit is not finite: a result, not a fault."""
 
 
 class Trainer:

@@ -76,7 +76,7 @@ class Vocabulary:
         return SentencePairs(self.encode(sources), self.encode(targets), part.split)
 
     def decode(self, rows: Iterable[Iterable[int]]) -> list[str]:
-        """The text of each of `rows`, which are token numbers, without reserved ones."""
+        """The text of each of `rows`, which are numbers; reserved ones are dropped."""
         plain = [[number for number in row if number >= len(_RESERVED)] for row in rows]
         texts: list[str] = self._tokenizer.decode_batch(
             plain, skip_special_tokens=False
