@@ -163,7 +163,7 @@ _INDEFINITE_OBJECT = (("einen", "en"), ("eine", "e"), ("ein", "es"))
 
 
 def read_farm(*, seed: int) -> dict[SplitName, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Generate distinct English sentences and their translations, SIZES per split."""
+    """Generate each split's distinct English sentences, and their translations."""
     generator = generator_for(seed, FARM)
     translations: dict[str, str] = {}
     while len(translations) < sum(SIZES.values()):

@@ -204,7 +204,7 @@ def _all_pairs(name: str, root: Path) -> dict[SplitName, list[_FilePair]]:
 
 
 def _files_by_stem(folder: Path) -> dict[str, Path]:
-    """The image files in `folder` by stem; InputError for a file of another kind."""
+    """The image files in `folder` by stem; InputError for a file that is not usable."""
     if not folder.is_dir():
         return {}
     left_out = [

@@ -175,7 +175,7 @@ class SampleLoss(Loss):
         return logits[counted], labels[counted], counted
 
     def check_rows(self, logits: Tensor, labels: Tensor) -> None:
-        """Refuse a batch (n, classes) that the loss cannot handle; see `check_batch`."""
+        """Refuse a batch (n, classes) that the loss cannot use; see `check_batch`."""
         check_batch(logits, labels, probs=False)
         if self._is_judged or not may_be_read(logits):
             return

@@ -1,4 +1,4 @@
-"""Out-of-distribution detection by the softmax (focal paper, section 5, Table 3)."""
+"""Out-of-distribution detection from the softmax (focal paper, section 5, Table 3)."""
 
 import math
 

@@ -36,7 +36,7 @@ def build_network(spec: Network, *, classes: int, seed: int) -> nn.Module:
     Args:
         spec: The network.
         classes: The number of classes.
-        seed: The seed of its weights.
+        seed: The seed of the random weights.
 
     Raises:
         InputError: If the network does not accept the arguments.

@@ -88,7 +88,7 @@ class TreeLSTM(Classifier):
     def _states_by_level(
         self, words: Tensor, positions: list[Tensor], leaf_counts: list[int]
     ) -> Tensor:
-        """The states of all levels, the roots' first; the deepest are computed first."""
+        """The states of all levels, roots first, computed from the deepest level up."""
         gates = self.leaf(self.embedding(words))
         input_gate, output_gate, update = gates.chunk(3, dim=1)
         all_leaves = _state_and_memory(input_gate, output_gate, update)

@@ -219,7 +219,7 @@ def _join(ray: Any, compute: Compute) -> None:
 def refuse_sharing_one_gpu(
     nodes: Sequence[Mapping[str, float]], compute: Compute
 ) -> None:
-    """Refuse cells that would all use a node's first GPU.
+    """Refuse settings with which several cells would use a node's first GPU.
 
     Requests for resources that no node has are not checked here, because Ray reports
     them.

@@ -150,7 +150,7 @@ def _norms(job: Job, *, question: Norms, flow: GradientFlow, **start_of: Any) ->
 def _problem(
     job: Job, flow: GradientFlow, *, network: Network, root: str, start_seed: int
 ) -> Problem:
-    """Make two draws of the network, and choose training images balanced over classes.
+    """The problem to study: two draws of the network, and class-balanced images.
 
     The images' pixels are normalised to mean 0 and standard deviation 1.
     """

@@ -191,7 +191,7 @@ def _save(training: TrainingRun, watch: Watch, record: dict[str, Any]) -> None:
 
 
 def _others(job: Job, role: str, test: Tensor, root: str) -> dict[str, Samples]:
-    """The test images of the inputs called `role`, as RGB images of the task's size."""
+    """The test images of inputs whose names start with `role`, in the task's size."""
     others: dict[str, Samples] = {}
     for name, prepared in job.inputs.items():
         if name.startswith(role):

@@ -137,8 +137,8 @@ def download_missing(params: Params, program: str | None = None) -> list[str]:
 def without_missing(params: Params, *, to_come: bool = False) -> Params:
     """The parameters without anything that needs a missing item (see `missing_items`).
 
-    A task keeps its existing out-of-distribution and shifted sets. Sections may then be
-    empty, which a parameter file does not allow.
+    A task keeps its existing out-of-distribution and shifted sets. A section of the
+    result may be empty, which a parameter file does not allow.
     """
     gone: dict[Kind, set[str]] = {}
     for item, _ in missing_items(params, to_come=to_come):
