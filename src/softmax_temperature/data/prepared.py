@@ -113,8 +113,8 @@ class PreparedData:
     ) -> Iterator[Tensor]:
         path = self.artifact.path(f"{split}.safetensors")
         for rows in batches:
-            # Map the file anew for each batch, because the pages of one long mapping
-            # would stay in memory.
+            # Map the file anew for each batch. With one mapping for all batches, the
+            # pages that were read would stay in memory.
             with safe_open(path, framework="pt") as file:
                 images = file.get_slice("images")[rows.start : rows.stop]
             yield images

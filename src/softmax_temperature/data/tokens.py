@@ -49,7 +49,7 @@ class Tokeniser:
     Args:
         words: The vocabulary, the most frequent word first.
         length: The number of tokens of a row.
-        keep: The end of a text that is kept if the text is longer.
+        keep: The end of a text ("start" or "end") that is kept if the text is too long.
     """
 
     def __init__(self, words: Iterable[str], *, length: int, keep: Keep) -> None:
@@ -74,7 +74,7 @@ class Tokeniser:
             vocabulary_size: Number of token numbers, including padding and the unknown
                 word.
             length: The number of tokens of a row.
-            keep: The end of a text that is kept if the text is longer.
+            keep: The end of a text ("start" or "end") that is kept if it is too long.
         """
         counter = _splitter(WordLevel())
         trainer = WordLevelTrainer(

@@ -61,8 +61,8 @@ class TemperedCrossEntropyLoss(CrossEntropyLoss):
     """
 
     arguments: ClassVar[tuple[str, ...]] = ("inverse_temperature",)
-    # Do not refuse logits that look like sigmoids: cosines may all be at least zero,
-    # too.
+    # Do not refuse logits that look like sigmoids, because cosines may all be at least
+    # zero, too.
     sigmoids: ClassVar[bool] = False
 
     def __init__(

@@ -462,7 +462,7 @@ def _shown_name(path: Path) -> str:
 
 
 def _check_places(output: Path, html: Path | None, inputs: Sequence[Path]) -> None:
-    """Refuse places that cannot be written, and a page that would replace an input."""
+    """Refuse `output` or `html` if unwritable, and a page that replaces an input."""
     for place, name in ((output, "--output"), (html, "--html")):
         if place is None:
             continue

@@ -191,7 +191,7 @@ def _processors(files: Files) -> str:
 
 
 def _kind(machine: Mapping[str, str | None]) -> str:
-    """What rounds: the accelerator, or the processor and its instruction set.
+    """The hardware that rounds: an accelerator, or a processor and its instructions.
 
     Libraries choose their kernels by both, so equal instruction sets do not suffice.
     """
