@@ -36,7 +36,7 @@ This accuracy selects nothing.
 
 @stage
 def pretrain(params: Params) -> Iterator[Cell]:
-    """One cell per backbone whose weights are "pretrain".
+    """Yield one cell per backbone whose weights are "pretrain".
 
     The widest backbone comes first, so that the longest run does not start last.
     """
@@ -50,9 +50,9 @@ def pretrain(params: Params) -> Iterator[Cell]:
 
 
 def _pretrain(job: Job, *, spec: Backbone, how: Pretrain, data_seed: int) -> None:
-    """Train a backbone on glyphs that no other data set uses.
+    """Train the backbone `spec` on glyphs that no other data set contains.
 
-    Writes the weights of the whole network and a record.
+    Writes the weights of the whole network, and a record of the training.
     """
     drawn, numbers = draw_pretraining_glyphs(
         how.classes, how.images_per_class, seed=data_seed
