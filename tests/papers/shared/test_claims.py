@@ -197,7 +197,7 @@ def test_a_row_says_what_its_design_detects_and_what_its_effect_needs() -> None:
     # The printed effect is 0.5, five times the standard deviation.
     assert (row["planned"], row["n_for_power"]) == (0.5, 3)
     assert row["verdict"] == INCONCLUSIVE
-    assert texts(row)["power"] == "detects 23; 50 needs n = 3"
+    assert texts(row)["power"] == "detects 23; an effect of 50 would need n = 3"
     with_bound = judged(above(0.02), seeds(0.1))
     assert texts(with_bound)["power"].startswith("detects 23 beyond the bound;")
 

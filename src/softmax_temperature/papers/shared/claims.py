@@ -915,7 +915,7 @@ def _power_text(row: dict[str, Any], scale: float) -> str:
         text += " beyond the bound"
     if row["planned"] is not None:
         needs = f"= {row['n_for_power']}" if row["n_for_power"] else "> 1,000"
-        text += f"; {_short(scale * row['planned'])} needs n {needs}"
+        text += f"; an effect of {_short(scale * row['planned'])} would need n {needs}"
     return text
 
 
