@@ -92,6 +92,22 @@ class RidgeEstimate:
         return not self.outside
 
 
+class Lost(BaseModel):
+    """What each rule lost on the pairs of a study that lie on one side of its range.
+
+    A pair is inside if its statistics lie in the range of all other data sets.
+
+    Attributes:
+        pairs: Number of these pairs.
+        lost: Accuracy lost by rule, as in `RidgeHeuristic`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pairs: PositiveInt
+    lost: dict[str, tuple[float, float, float]]
+
+
 class RidgeHeuristic(BaseModel):
     """A fitted heuristic; plain numbers, saved as JSON.
 
@@ -106,6 +122,9 @@ class RidgeHeuristic(BaseModel):
         datasets: Names of the data sets in the fit.
         lost: Accuracy that each rule of `score_rules` lost on left-out data sets: mean,
             90th percentile and maximum, as fractions.
+        inside: The same on the pairs inside the range of the other data sets; None if
+            there are none, or in files that do not have it.
+        outside: The same on the other pairs.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -120,6 +139,8 @@ class RidgeHeuristic(BaseModel):
     n_pairs: PositiveInt
     datasets: tuple[str, ...]
     lost: dict[str, tuple[float, float, float]] = {}
+    inside: Lost | None = None
+    outside: Lost | None = None
 
     def predict(self, statistics: Mapping[str, float]) -> RidgeEstimate:
         """Predict the best inverse temperature for one set of embeddings.
@@ -255,10 +276,37 @@ def fit_shipped(
 
     `scores` come from `score_rules`.
     """
+    return fit_ridge(pairs, accuracies).model_copy(update=losses(pairs, scores))
+
+
+def losses(pairs: pd.DataFrame, scores: pd.DataFrame) -> dict[str, Any]:
+    """The fields `lost`, `inside` and `outside` of a `RidgeHeuristic`.
+
+    `scores` come from `score_rules`.
+    """
+    is_inside = pd.Series(
+        inside_range_of_others(pairs), index=pd.MultiIndex.from_frame(pairs[KEYS])
+    )
+    inside = is_inside[pd.MultiIndex.from_frame(scores[KEYS])].to_numpy()
+    sides = {"inside": inside, "outside": ~inside}
+    return {
+        "lost": _lost(scores),
+        **{name: _lost_on(scores[rows]) for name, rows in sides.items()},
+    }
+
+
+def _lost(scores: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
+    """Mean, 90th percentile and maximum of the accuracy that each rule lost."""
     lost = {}
     for rule, fractions in scores.groupby("rule", sort=False)["lost"]:
         lost[str(rule)] = (fractions.mean(), fractions.quantile(0.9), fractions.max())
-    return fit_ridge(pairs, accuracies).model_copy(update={"lost": lost})
+    return lost
+
+
+def _lost_on(scores: pd.DataFrame) -> Lost | None:
+    if scores.empty:
+        return None
+    return Lost(pairs=len(scores[KEYS].drop_duplicates()), lost=_lost(scores))
 
 
 def shipped() -> RidgeHeuristic:

@@ -3,6 +3,7 @@
 All three read `results/`. The register keeps every version of every claim.
 """
 
+import re
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, product
@@ -43,21 +44,45 @@ _HOW_TO_READ = (
     "Stand-in data replace the paper's; our derivations are not a paper's claims.",
 )
 """How to read a claim in a terminal; docs/scorecard.md says more."""
+TITLES = {
+    "classifier_temperature": "Fine-tune your classifier",
+    "focal": "Calibrating deep neural networks using focal loss",
+    "cooling": "How to keep cool while training",
+    "temperature_check": "Temperature check",
+}
+"""The papers' names, without their subtitles."""
+_NOTES = {
+    "classifier_temperature": (
+        "Claims are in the paper's words, whose *temperature* is an inverse "
+        "temperature: it multiplies the cosines."
+    ),
+}
+"""What a reader of a paper's claims has to know."""
 _HINT = "One paper: softmax-temperature scorecard focal"
 
 
 def scorecard(results: Path = RESULTS) -> str:
-    """The studies in words, and per paper a Markdown table with one row per claim."""
+    """The scorecard as Markdown.
+
+    The counts of each paper come first, then the studies in words, and then, per paper,
+    a table with one row per claim.
+    """
     of_papers = evidence(results)
-    parts = []
+    counts = [
+        f"- [{TITLES[paper]}](#{_anchor(TITLES[paper])}): {_counts(claims)}"
+        for paper, claims in of_papers.items()
+    ]
+    parts = ["\n".join(counts)] if counts else []
     named = _named_studies(chain.from_iterable(of_papers.values()))
     if named:
         parts.append("The studies:")
         parts.append("\n".join(f"- `{study}`: {words}" for study, words in named))
     for paper, claims in of_papers.items():
-        parts.append(f"### {_heading(paper, claims)}")
+        parts.append(f"### {TITLES[paper]}\n\n{_counts(claims)}")
         if not claims:
             continue
+        if paper in _NOTES:
+            parts[-1] += f". {_NOTES[paper]}"
         lines = [_COLUMNS, ["---"] * len(_COLUMNS)]
         for claim in claims:
             fields = _fields(claim)
@@ -126,8 +151,17 @@ def _named_studies(claims: Iterable[Evidence]) -> list[tuple[str, str]]:
 
 def _heading(paper: str, claims: Sequence[Evidence]) -> str:
     """The title of `paper`, with the number of claims for each verdict."""
-    title = paper.replace("_", " ").capitalize()
-    return f"{title}: {tally(claims) or 'no study'}"
+    return f"{paper.replace('_', ' ').capitalize()}: {_counts(claims)}"
+
+
+def _counts(claims: Sequence[Evidence]) -> str:
+    """The number of claims for each verdict."""
+    return tally(claims) or "no study"
+
+
+def _anchor(title: str) -> str:
+    """The anchor of a heading on the site and on a code host."""
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
 
 
 def _fields(claim: Evidence) -> dict[str, str]:

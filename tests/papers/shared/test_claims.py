@@ -184,7 +184,8 @@ def test_a_row_has_the_name_of_the_part_that_is_shown_after_its_unit(
     assert "part" not in row
     assert row["published"] == published[shown]
     assert task_count(row) == 2, "the shown part has two tasks"
-    assert f"] {row['unit']} (n = 6 seeds" in texts(row)["ours"]
+    part = f"{shown}; " if shown else ""
+    assert f"] {unit} ({part}n = 6 seeds" in texts(row)["ours"]
 
 
 def test_a_row_says_what_its_design_detects_and_what_its_effect_needs() -> None:
@@ -196,7 +197,7 @@ def test_a_row_says_what_its_design_detects_and_what_its_effect_needs() -> None:
     # The printed effect is 0.5, five times the standard deviation.
     assert (row["planned"], row["n_for_power"]) == (0.5, 3)
     assert row["verdict"] == INCONCLUSIVE
-    assert texts(row)["power"] == "detects 23; 50 needs n = 3"
+    assert texts(row)["power"] == "detects 23; an effect of 50 would need n = 3"
     with_bound = judged(above(0.02), seeds(0.1))
     assert texts(with_bound)["power"].startswith("detects 23 beyond the bound;")
 
@@ -544,9 +545,15 @@ def test_a_reader_sees_shares_in_points_and_other_numbers_as_they_are() -> None:
         assert f" {shown} (n" in texts(row | {"unit": unit})["ours"]
     said = texts(row | {"unit": "nats, part 0"})
     assert said["ours"] == (
-        "0.500 ± 0.100 [0.331, 0.669] nats, part 0 (n = 3 seeds, interval at 90 %)"
+        "0.500 ± 0.100 [0.331, 0.669] nats (part 0; n = 3 seeds, interval at 90 %)"
     )
     assert (said["printed"], said["must lie"]) == ("0.5", "above 0.01")
+
+
+def test_a_logarithm_of_a_ratio_is_shown_with_the_ratio() -> None:
+    row = judged(above(), seeds(1.279)) | {"unit": "logarithm of the ratio of ECE"}
+    assert "logarithm of the ratio of ECE (a ratio of 3.59; n = 3" in texts(row)["ours"]
+    assert "a ratio" not in texts(row | {"unit": "nats"})["ours"]
 
 
 def test_a_small_number_shows_its_side_of_zero_and_zero_has_no_sign() -> None:
@@ -569,10 +576,11 @@ def test_names_that_say_nothing_to_a_reader_are_put_in_words() -> None:
     )
     of_right = row | {
         "unit": "nats, right, sign reversed",
+        "parts": [{"part": "right, sign reversed"}],
         "note_template": "right, sign reversed {}",
         "note": "right, sign reversed +0.500",
     }
-    assert " nats, fall of the right ones' NLL (n" in texts(of_right)["ours"]
+    assert " nats (fall of the right ones' NLL; n" in texts(of_right)["ours"]
     assert texts(of_right)["note"] == "fall of the right ones' NLL +0.500"
 
 

@@ -60,6 +60,7 @@ GUESSING = 1.1
 IMAGES = 4
 """The number of right and of wrong images, as in the paper."""
 _FAINT = 0.45
+_FLOOR = figures.HUES[3]
 _LINE = "0.3"
 _WHITE = {"markerfacecolor": "white"}
 _CROSS: dict[str, Any] = {
@@ -170,25 +171,65 @@ def calibration_summary(runs: Runs, written: Written) -> Figure | None:
         sharex=True,
         height_ratios=rows,
     )
+    findings = []
     for axes, (name, arms) in zip(grid, losses.items(), strict=True):
         here = numbers[numbers["experiment"] == name]
+        several = len(experiments) > 1
+        findings.append(_ece_of_each(title(runs, name), here, arms, several=several))
         _before_and_after(axes, here, printed.get(name, {}), arms)
         _temperatures(axes, here[here["scaled"]], arms)
         axes.set(
             title=title(runs, name),
         )
+    figure.set_label(" ".join(findings))
     figures.label_outside(grid, columns=1, x="ECE (%)")
     grid[0].set_xlim(0, 1.45 * grid[0].get_xlim()[1])
     entries = [
         entry("before scaling, mean ± sd", marker="o", **_POINT),
         entry("after scaling, mean ± sd", marker="o", **_POINT, **_WHITE),
-        entry("noise floor", marker="|", color="0.4", linestyle="none"),
+        entry(
+            "noise floor",
+            marker="|",
+            color=_FLOOR,
+            markersize=9,
+            markeredgewidth=1.6,
+            linestyle="none",
+        ),
     ]
     if any(printed.get(name) for name in experiments):
         entries.append(entry("printed", color=BLACK, **_CROSS))
     if numbers["guesses"].any():
         entries.append(entry("guesses: never learned, left out", linestyle="none"))
     return figures.legend_below(figure, entries, columns=2)
+
+
+def any_printed(runs: Runs, written: Written) -> bool:
+    """Whether the paper prints an ECE of a shown experiment."""
+    names = shown_experiments(runs)
+    return bool(names) and any(map(_printed_errors(written).get, names))
+
+
+def any_guesses(runs: Runs) -> bool:
+    """Whether a run of the main recipe never learned, so that its ECE says nothing."""
+    return bool(_evaluations(runs)["guesses"].any())
+
+
+def _ece_of_each(
+    name: str, rows: pd.DataFrame, arms: Sequence[str], *, several: bool
+) -> str:
+    """A sentence with each loss's mean ECE before and after scaling, in percent."""
+    trained = rows[~rows["guesses"]]
+    before, after = (
+        (PERCENT * trained[trained["scaled"] == scaled].groupby("arm")["ece"].mean())
+        for scaled in (False, True)
+    )
+    texts = [
+        f"{arm} {before[arm]:.1f} to {after[arm]:.1f}"
+        for arm in arms
+        if arm in before and arm in after
+    ]
+    where_ = f" on {name}" if several else ""
+    return f"ECE in % before and after scaling{where_}: {'; '.join(texts)}."
 
 
 def _evaluations(runs: Runs) -> pd.DataFrame:
@@ -234,7 +275,7 @@ def _before_and_after(
         _dots(axes, table, shift, **fill)
         floor = PERCENT * here[NOISE_FLOOR].mean().reindex(list(arms))
         places = np.arange(len(arms)) + shift
-        axes.plot(floor, places, "|", color="0.4", markersize=6)
+        axes.plot(floor, places, "|", color=_FLOOR, markersize=9, markeredgewidth=1.6)
 
 
 def _temperatures(axes: Axes, rows: pd.DataFrame, arms: Sequence[str]) -> None:

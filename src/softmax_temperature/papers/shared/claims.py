@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, field
-from math import inf, isfinite
+from math import exp, inf, isfinite
 from typing import Any, Self
 
 import pandas as pd
@@ -50,6 +50,8 @@ _QUANTITIES = {
     "inverse temperature changes",
 }
 """The quantity behind a claim's number, by claim, if the unit does not say it."""
+LOG_RATIO = "logarithm of the ratio"
+"""How the unit of a logarithm of a ratio begins."""
 _PARTS_IN_WORDS = {"right, sign reversed": "fall of the right ones' NLL"}
 """Words for the parts of claims whose names a reader would not understand."""
 
@@ -836,16 +838,24 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
         shown["note"] = in_note(row["note_template"], row["note_values"], points=True)
         rule = region.sentence(scale, f" {unit}", level=level)
         shown["criterion"] = f"{row['compares']} {rule}"
-    unit = _in_words(_QUANTITIES.get(row["id"], unit) + _after_unit(part))
+    unit = _in_words(_QUANTITIES.get(row["id"], unit))
     shown["power"] = _power_text(row, scale)
     extra = (shown["note"], _stand_in(row) if points else "", _not_counted(row))
     shown["note"] = _in_words("; ".join(filter(None, extra)))
-    qualifiers = "; ".join([_counts_text(row), *_qualifiers(row, scale)])
+    about = [_in_words(part), _ratio_text(row), _counts_text(row)]
+    qualifiers = "; ".join(filter(None, [*about, *_qualifiers(row, scale)]))
     shown["ours"] = f"{_estimate_text(row, scale)} {unit} ({qualifiers})"
     shown["must lie"] = region.where(scale)
     if row["published"] is not None:
         shown["printed"] = f"{scale * row['published']:g}"
     return shown
+
+
+def _ratio_text(row: dict[str, Any]) -> str:
+    """The ratio behind the logarithm of one, as text; "" for other numbers."""
+    if not row["unit"].startswith(LOG_RATIO):
+        return ""
+    return f"a ratio of {exp(row['value']):.3g}"
 
 
 def _counts_text(row: dict[str, Any]) -> str:
@@ -907,7 +917,7 @@ def _power_text(row: dict[str, Any], scale: float) -> str:
         text += " beyond the bound"
     if row["planned"] is not None:
         needs = f"= {row['n_for_power']}" if row["n_for_power"] else "> 1,000"
-        text += f"; {_short(scale * row['planned'])} needs n {needs}"
+        text += f"; an effect of {_short(scale * row['planned'])} would need n {needs}"
     return text
 
 

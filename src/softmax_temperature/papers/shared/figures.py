@@ -23,6 +23,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 from PIL import Image
 
 from softmax_temperature.runner.artifacts import atomic_file
@@ -350,8 +351,9 @@ MANY = 12
 def described(figure: Figure) -> str:
     """The alternative text of a figure, one sentence per element.
 
-    The text names the title, the panels, the axes with their named ticks, and the
-    entries of legends.
+    The text names the title, the finding if the figure's label has one, the panels, the
+    axes with their named ticks, the entries of legends, where curves over epochs end,
+    and the numbers in a panel's own legend.
     """
     panels = [axes for axes in figure.axes if axes.get_visible()]
     titles = _distinct(axes.get_title() or axes.get_title("left") for axes in panels)
@@ -366,8 +368,9 @@ def described(figure: Figure) -> str:
     places = _distinct(text for text in ticks if text[:1].isalpha())
     legends = [*figure.legends, *(axes.get_legend() for axes in panels)]
     texts = [text for one in legends if one is not None for text in one.get_texts()]
-    shown = _distinct(text.get_text() for text in texts)
-    sentences = [_words(figure.get_suptitle())]
+    shown = _distinct(text.get_text() for text in texts if not _is_number(text))
+    finding = str(figure.get_label()).rstrip(".")
+    sentences = [_words(figure.get_suptitle()), finding]
     if len(titles) == 1:
         sentences.append(titles[0])
     elif titles:
@@ -380,7 +383,39 @@ def described(figure: Figure) -> str:
         sentences.append(f"Along the axes: {_listed(places)}")
     if shown:
         sentences.append(f"Shown: {_listed(shown)}")
+    sentences += filter(None, map(_ends, panels))
+    sentences += filter(None, map(_numbers, panels))
     return " ".join(f"{sentence}." for sentence in sentences if sentence)
+
+
+def _is_number(text: Text) -> bool:
+    return re.fullmatch(r"[\d.]+( ± [\d.]+)?", text.get_text()) is not None
+
+
+def _ends(axes: Axes) -> str:
+    """Where the named curves of a panel over epochs end; "" if there are none."""
+    if "epoch" not in axes.get_xlabel():
+        return ""
+    ends = []
+    for line in axes.get_lines():
+        values = np.asarray(line.get_ydata(), dtype=float)
+        values = values[np.isfinite(values)]
+        name = str(line.get_label())
+        if len(values) > 2 and not name.startswith("_"):
+            ends.append(f"{_words(name)} {values[-1]:.3g}")
+    if not ends:
+        return ""
+    place = axes.get_title() or axes.get_title("left") or axes.get_ylabel()
+    return f"At the end of {_words(place) or 'the curves'}: {'; '.join(ends)}"
+
+
+def _numbers(axes: Axes) -> str:
+    """The numbers in a panel's own legend, in the order of its entries."""
+    legend = axes.get_legend()
+    entries = legend.get_texts() if legend is not None else []
+    numbers = [_words(text.get_text()) for text in entries if _is_number(text)]
+    title = _words(axes.get_title() or axes.get_title("left"))
+    return f"{title}: {'; '.join(numbers)}" if numbers else ""
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:

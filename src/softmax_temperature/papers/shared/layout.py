@@ -31,16 +31,22 @@ _REMARKS = ("embeddings", "differs")
 """Columns that say how our run differs from the paper's; they also identify a row."""
 
 
-def number(value: Any, *, percent: bool = False) -> str:
+TEMPERATURE = "temperature"
+"""The label of temperatures."""
+
+
+def number(value: Any, *, percent: bool = False, digits: int | None = None) -> str:
     """Write a number as text; NaN becomes a dash.
 
-    A percentage has two digits after the point, a number below 10 four, and a larger
-    one five digits in total.
+    If `digits` after the point are not given, a percentage has two, a number below 10
+    four, and a larger one five digits in total.
     """
     if pd.isna(value):
         return MISSING
     if percent:
-        text = f"{100 * value:.2f}"
+        text = f"{100 * value:.{2 if digits is None else digits}f}"
+    elif digits is not None:
+        text = f"{value:.{digits}f}"
     elif abs(value) < 10:
         text = f"{value:.4f}"
     else:
@@ -156,9 +162,11 @@ def _texts_of_number(row: dict[Any, Any]) -> dict[str, str]:
 def _with_sd(row: dict[Any, Any], name: str, diverged: bool) -> str:
     if diverged:
         return DIVERGED
-    value = number(row.get(name), percent=row["percent"])
+    # More digits than two would be finer than the grid of temperatures.
+    digits = 2 if row[METRIC] == TEMPERATURE else None
+    value = number(row.get(name), percent=row["percent"], digits=digits)
     spread = row.get(f"{name}_sd")
-    sd = number(spread, percent=row["percent"])
+    sd = number(spread, percent=row["percent"], digits=digits)
     if spread == 0:
         # Temperatures come from a grid, so all seeds may have the same temperature.
         return f"{value.rstrip('0').rstrip('.') if '.' in value else value} in all runs"

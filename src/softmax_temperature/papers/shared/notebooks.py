@@ -63,6 +63,10 @@ THIS_STUDY_ALONE = (
     "The project's verdict on a claim is that of its primary study; see "
     "docs/scorecard.md."
 )
+NOT_PRIMARY = (
+    "Verdicts here are of this study alone: the scorecard counts a claim by its "
+    "primary study, and as not tested until that study has run."
+)
 _COMMON = ("dataset", "network", "embeddings", "differs", "runs", "status")
 """The columns to show above a table if all of its rows have the same value."""
 SIGNS = {"holds": "✓", "contradicted": "✗", "inconclusive": "≈", NOT_TESTED: "○"}
@@ -215,6 +219,8 @@ class Opened:
         lines[-1] += ", or higher where their data were looked at more than once."
         if view.level != LEVEL:
             lines.append(f"Verdicts use {percent(LEVEL)}.")
+        if any(map(_is_secondary, self._evidence)):
+            lines.append(NOT_PRIMARY)
         if view.beside is not None:
             lines.append(f"Study **{view.beside}** is shown next to it.")
         return Markdown(" ".join(lines))  # type: ignore[no-untyped-call]
@@ -264,22 +270,28 @@ class Opened:
             places: Texts in `where`, such as "Table 1", which does not match "Table
                 10".
         """
+        here = [
+            claim
+            for claim in self._evidence
+            if any(_is_place(place, claim.primary["where"]) for place in places)
+        ]
         lines = []
-        for claim in self._evidence:
+        for claim in here:
             row = claim.primary
-            if not any(_is_place(place, row["where"]) for place in places):
-                continue
             said = texts_in_words(row)
             verdict = f"{SIGNS[row['verdict']]} **{said['verdict']}**"
             if claim.disputed_by:
                 verdict += f", disputed by {', '.join(claim.disputed_by)}"
-            number = f"Ours: {said['ours']}; {said['must lie']} would hold"
+            number = f"Ours: {said['ours']}; the claim holds {said['must lie']}"
             if said["printed"] != MISSING:
                 number += f"; printed: {said['printed']}"
             lines.append(f"- {verdict}: {said['claim']} {number}.")
         if not lines:
             return None
-        text = "\n".join(["**What follows**", "", *lines])
+        head = "What follows"
+        if any(map(_is_secondary, here)):
+            head += ", in this study alone"
+        text = "\n".join([f"**{head}**", "", *lines])
         return Markdown(text)  # type: ignore[no-untyped-call]
 
 
@@ -332,6 +344,11 @@ def _read(folder: Path, name: str) -> pd.DataFrame:
         return pd.DataFrame()
 
 
+def _is_secondary(claim: Evidence) -> bool:
+    """Whether another study decides the claim."""
+    return bool(claim.primary["profile"] != claim.primary["primary"])
+
+
 def _side(row: Mapping[str, Any]) -> str:
     said = texts_in_words(dict(row))
     study = study_label(row["profile"])
@@ -351,6 +368,28 @@ def show(outputs: Iterable[Any]) -> None:
     for output in outputs:
         if output is not None:
             display(output)  # type: ignore[no-untyped-call]
+
+
+def said(sentences: Mapping[str, bool]) -> Markdown | None:
+    """The texts whose condition is true, as one paragraph; None if there are none."""
+    text = " ".join(text for text, is_true in sentences.items() if is_true)
+    return Markdown(text) if text else None  # type: ignore[no-untyped-call]
+
+
+def explained(table: pd.DataFrame, texts: Mapping[str, str]) -> Markdown | None:
+    """The texts about columns that a table shows, as one paragraph.
+
+    Args:
+        table: The table for readers.
+        texts: What a column means, by column.
+    """
+
+    def is_shown(column: str) -> bool:
+        return (
+            column in table and not table[column].fillna("").isin(["", MISSING]).all()
+        )
+
+    return said({text: is_shown(column) for column, text in texts.items()})
 
 
 def shown(
