@@ -29,7 +29,7 @@ OTHER_ENDINGS = frozenset(
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 """Pillow's decoders that may open a file.
 
-GIF is among them because collections from the web hold GIFs that are named .jpg.
+GIF is one, because collections from the web hold GIFs that are named .jpg.
 """
 UNREADABLE = (
     OSError,

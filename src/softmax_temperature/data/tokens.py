@@ -18,14 +18,14 @@ from torch import Tensor
 from softmax_temperature.data.splits import Part
 
 PADDING = 0
-"""The number that fills a row after the last token of its text."""
+"""The number that follows the last token of a text."""
 UNKNOWN = 1
 """The number of every word that is not in the vocabulary."""
 RESERVED = 2
 """The number of the first word of the vocabulary."""
 
 Keep = Literal["start", "end"]
-"""The end of a text that is kept if the text is too long."""
+"""Which end of a long text is read."""
 
 # No text can contain these two words, because letters and punctuation marks never share
 # a token. The words are not registered as special tokens of the library, because the

@@ -28,9 +28,8 @@ from softmax_temperature.training.pretraining import (
 from softmax_temperature.training.run import TrainingRun
 
 HELD_OUT = 0.1
-"""The share of each class's images held out to measure the accuracy in the record.
-
-This accuracy selects nothing.
+"""The share of each class's images that is held out to measure the accuracy in the
+record. Nothing is selected by it.
 """
 
 

@@ -19,7 +19,7 @@ from softmax_temperature.training.samples import ImageSet
 from softmax_temperature.training.trainer import Callback, Trainer
 
 BATCH = 16
-"""Images per batch in an evaluation.
+"""Images per batch of an evaluation.
 
 Logits of 150 classes for 256×256 pixels then take 630 MB.
 """
