@@ -91,7 +91,7 @@ search:
   exclude: true
 ---
 Executed on the study `{study}` of [{paper}]({of_paper}). The notebook itself, with its
-code, is [{path}]({NOTEBOOK}), for Jupyter.
+code, is [{path}]({NOTEBOOK}){{: download="{study}.ipynb" }}, for Jupyter.
 """
     outside = InclusionLevel.NOT_IN_NAV
     return File.generated(config, place, content=text, inclusion=outside)
