@@ -114,7 +114,7 @@ def test_the_readme_shows_what_calibrate_prints(
         TEXTS["README.md"],
         re.DOTALL,
     )
-    monkeypatch.setattr(sys, "argv", shlex.split(code.rpartition("\n")[2]))
+    monkeypatch.setattr(sys, "argv", shlex.split(code.rpartition("```sh\n")[2]))
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert not ended.value.code
@@ -217,7 +217,7 @@ def test_the_effects_of_the_readme_are_those_of_the_claims() -> None:
             "accuracy-depends-on-temperature",
         ),
     }
-    table = TEXTS["README.md"].partition("| printed there |")[2].partition("\n\n")[0]
+    table = TEXTS["README.md"].partition("| ours | printed |")[2].partition("\n\n")[0]
     for name, (study, paper, claim) in effects.items():
         (row,) = [line for line in table.splitlines() if line.startswith(f"| {name}")]
         (known,) = [
@@ -363,7 +363,9 @@ def test_formulas_are_drawn_without_a_script(site_folder: Path) -> None:
 @pytest.mark.parametrize("page", TEXTS)
 def test_commands_and_their_options_exist(page: str) -> None:
     for line in [
-        line for _, code, _ in blocks(page, "sh") for line in code.splitlines()
+        line
+        for _, code, _ in blocks(page, "sh")
+        for line in code.replace("\\\n", "").splitlines()
     ]:
         words = shlex.split(line, comments=True)
         if words[:1] == ["softmax-temperature"]:
