@@ -178,6 +178,8 @@ def test_miscalibration_that_no_temperature_mends_is_not_denied() -> None:
         "Miscalibrated, but a temperature is not shown to help; leave the logits as "
         "they are: ECE 8.6 %, at least 7; T = 1.00 [0.900, 1.10] may be 1"
     )
+    unsure = advise(CLEAR._replace(low=0.9, high=1.1, before_low=0.02))
+    assert unsure.sentence.startswith(LEAVE)
     # The scores of naive Bayes are far too sure, and no temperature repairs them.
     images, digits = load_digits(return_X_y=True)
     classifier = GaussianNB().fit(images[:800], digits[:800])

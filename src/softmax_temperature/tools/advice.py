@@ -81,7 +81,9 @@ def advise(evidence: Evidence) -> Advice:
             # does not show.
             reason = f"by NLL, T = {temperature}, but {reason}; more rows may decide"
         start = _LEAVE
-        if evidence.before_low > 0 and evidence.before > evidence.noise_floor:
+        # The interval of a calibrated model excludes 0 now and then, but its lower end
+        # hardly ever exceeds the noise floor.
+        if evidence.before_low > evidence.noise_floor:
             start = _NO_TEMPERATURE
             low_percent = f"{100 * evidence.before_low:.2g}"
             reason = f"ECE {before} %, at least {low_percent}; {reason}"
